@@ -18,8 +18,8 @@ from benchmarks.spark import session
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
 from pulsarbox.spark.offload.layout import folder_of
-from pulsarbox.spark.offload.manifest import Manifest
-from pulsarbox.spark.offload.offloading import Asked, Offload
+from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.offload.offloading import Offload, OffloadRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,10 +29,10 @@ def offloaded(box: PulsarBox, directory: Path, topic: str, access: str) -> None:
     """Offload a topic and print the speed. Raises AssertionError on failure."""
     urls = {"service.url": box.service_url, "admin.url": box.admin_url, "access": access}
     begin, before = time.perf_counter(), time.process_time()
-    (done,) = Offload(Asked(directory=directory, box=urls, topics=(topic,)), lambda _: None).round()
+    (done,) = Offload(OffloadRequest(directory=directory, box=urls, topics=(topic,)), lambda _: None).round()
     taken, worked = time.perf_counter() - begin, time.process_time() - before
     assert not done.problem and done.rows, done
-    (history,) = Manifest(folder_of(directory, topic)).histories.values()
+    (history,) = OffloadManifest(folder_of(directory, topic)).histories.values()
     payload = sum(each.payload_bytes for each in history.ledgers)
     print(
         f"offload, {'in place' if access == 'auto' else 'wire':9} {done.rows:>9} rows, {done.ledgers} ledgers"
@@ -99,7 +99,7 @@ def main(words: Sequence[str] | None = None) -> None:
             (topic,) = publish(box, Case("", arguments.size, 1), arguments.messages + entries // 2, 1)
             offloaded(box, Path(folder) / "wire", topic, "wire")
             offloaded(box, directory, topic, "auto")
-            (history,) = Manifest(folder_of(directory, topic)).histories.values()
+            (history,) = OffloadManifest(folder_of(directory, topic)).histories.values()
             files = [f"file://{folder_of(directory, topic) / each.file}" for each in history.ledgers]
             spark = session(arguments.workers)
             alone = spark.read.parquet(*files)

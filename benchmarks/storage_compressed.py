@@ -11,7 +11,7 @@ from benchmarks.storage_engine import LEDGERS, forget_pages, mb, opened, seal
 from benchmarks.storage_table import Line, Options, folder, say
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, Unpacked
-from pulsarbox.storage.engine import Choice, Compressing, ReadRequest
+from pulsarbox.storage.engine import Compressing, CompressionChoice, ReadRequest
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
@@ -143,7 +143,7 @@ def measured(options: Options, kind: str, codec: str) -> dict[str, float]:
 
 def _compress(engine: LmdbEngine, codec: str) -> tuple[float, int, int]:
     """Return the seconds, and the bytes of the files before and after."""
-    wanted = Compressing(lambda rows: lambda ledger_id: Choice(1, codec), 100, 1)
+    wanted = Compressing(lambda rows: lambda ledger_id: CompressionChoice(1, codec), 100, 1)
     seconds = 0.0
     volumes = set(engine._volumes.directory.packed_numbers())
     before = _disk(engine)

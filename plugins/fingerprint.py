@@ -11,14 +11,14 @@ from typing import Final
 
 from pulsarbox import __version__
 from pulsarbox.plugins.contracts import API
-from pulsarbox.plugins.registry import Found
+from pulsarbox.plugins.registry import PluginEntry
 
 _FILES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64 << 20
 """Limits beyond which a plugin has no fingerprint: reading it all would take as long as checking it."""
 
 
-def fingerprint(found: Found) -> str | None:
+def fingerprint(found: PluginEntry) -> str | None:
     """Return a digest of a plugin's files and contract, the versions of Python and pulsarbox, and installed packages.
 
     None if it cannot be computed; the plugin must then be checked again.
@@ -40,7 +40,7 @@ def fingerprint(found: Found) -> str | None:
     return said.hexdigest() if total else None
 
 
-def _files(found: Found) -> Iterator[Path]:
+def _files(found: PluginEntry) -> Iterator[Path]:
     """Yield all files of the plugin's module or package, without importing it."""
     if found.target.endswith(".py"):
         yield Path(found.target)

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pulsarbox.plugins.registry import Found, PluginError, load
+from pulsarbox.plugins.registry import PluginEntry, PluginError, load
 
 SECONDS_MAX: Final = 20
 """Seconds of CPU time; the wall-clock limit is a multiple, for busy machines."""
@@ -23,7 +23,7 @@ MEMORY_MAX: Final = 1 << 30
 """Bytes beyond the size of the process when it starts loading the plugin."""
 
 
-class Report(NamedTuple):
+class ProbeReport(NamedTuple):
     """The result of checking a plugin."""
 
     usable: bool
@@ -35,13 +35,13 @@ class Report(NamedTuple):
     """Digest of decisions that must be the same in every process."""
 
 
-def probe(found: Found, seconds: float = SECONDS_MAX, memory: int = MEMORY_MAX) -> Report:
+def probe(found: PluginEntry, seconds: float = SECONDS_MAX, memory: int = MEMORY_MAX) -> ProbeReport:
     """Load and check a plugin in a child process. Never raises: failures are reported as problems.
 
     Decisions that must be the same everywhere are compared between two processes with different hash seeds.
     """
     if found.problem:
-        return Report(False, [found.problem])
+        return ProbeReport(False, [found.problem])
     report = _in_a_process(found, "all", seconds, memory)
     if report.digest and not report.problems:
         other = _in_a_process(found, "digest", seconds, memory)
@@ -51,7 +51,7 @@ def probe(found: Found, seconds: float = SECONDS_MAX, memory: int = MEMORY_MAX) 
     return report
 
 
-def _in_a_process(found: Found, what: str, seconds: float, memory: int) -> Report:
+def _in_a_process(found: PluginEntry, what: str, seconds: float, memory: int) -> ProbeReport:
     command = [sys.executable, "-m", "pulsarbox.plugins.probe", found.kind, found.name, found.target, what]
     seed = "1" if what == "all" else "2"
     environment = {**os.environ, "PULSARBOX_PROBE": f"{seconds:g} {memory}", "PYTHONHASHSEED": seed}
@@ -66,13 +66,13 @@ def _in_a_process(found: Found, what: str, seconds: float, memory: int) -> Repor
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Report(False, [f"not finished after {_patience(seconds):g} seconds"])
+        return ProbeReport(False, [f"not finished after {_patience(seconds):g} seconds"])
     except OSError as error:
-        return Report(False, [f"cannot start a process for the check: {error.strerror}"])
+        return ProbeReport(False, [f"cannot start a process for the check: {error.strerror}"])
     try:
-        return Report(*json.loads(done.stdout.splitlines()[-1]))
+        return ProbeReport(*json.loads(done.stdout.splitlines()[-1]))
     except (IndexError, ValueError, TypeError):
-        return Report(False, [_ending(done.returncode, seconds)], done.stderr[-2_000:].decode(errors="replace"))
+        return ProbeReport(False, [_ending(done.returncode, seconds)], done.stderr[-2_000:].decode(errors="replace"))
 
 
 def _patience(seconds: float) -> float:
@@ -120,11 +120,11 @@ def main(arguments: list[str]) -> None:
     os.dup2(2, 1)
     _bounded()
     try:
-        plugin = load(Found(kind, name, "", target))
+        plugin = load(PluginEntry(kind, name, "", target))
         found = problems(kind, plugin) if what == "all" else []
-        report = Report(True, found, "", "" if found else digest(kind, plugin))
+        report = ProbeReport(True, found, "", "" if found else digest(kind, plugin))
     except PluginError as error:
-        report = Report(False, [str(error)], error.trace)
+        report = ProbeReport(False, [str(error)], error.trace)
     print(json.dumps(report), file=stdout, flush=True)
     os._exit(0)  # skip the plugin's exit handlers
 

@@ -59,7 +59,7 @@ _METHODS: Final = {
 """Required methods of each kind, as alternatives."""
 
 
-class Found(NamedTuple):
+class PluginEntry(NamedTuple):
     """A discovered plugin that has not been imported."""
 
     kind: str
@@ -85,10 +85,10 @@ def built_in(kind: str) -> tuple[str, ...]:
     return tuple(_BUILT_IN[kind])
 
 
-def find(directory: Path | None = None) -> list[Found]:
+def find(directory: Path | None = None) -> list[PluginEntry]:
     """Return all plugins by kind, built-in ones first; ``directory`` holds plugin files."""
     found = [
-        Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}")
+        PluginEntry(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}")
         for kind in KINDS
         for name, target in _BUILT_IN[kind].items()
     ]
@@ -102,7 +102,7 @@ def find(directory: Path | None = None) -> list[Found]:
     return sorted(found, key=lambda each: KINDS.index(each.kind) if each.kind in KINDS else len(KINDS))
 
 
-def load(found: Found) -> Any:
+def load(found: PluginEntry) -> Any:
     """Return an instance of a plugin that fits its contract. Raises PluginError, whatever the plugin does."""
     if found.problem:
         raise PluginError(found.problem)
@@ -124,11 +124,11 @@ def get(kind: str, name: str, directory: Path | None = None) -> Any:
     """Return the plugin with that name. Raises PluginError; for an unknown name, the message lists the known ones."""
     target = _BUILT_IN[kind].get(name)
     if target is not None:
-        return load(Found(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}"))
+        return load(PluginEntry(kind, name, "built-in", f"pulsarbox.plugins.{kind}.{target}"))
     return load(choose(find(directory), kind, name))
 
 
-def choose(found: Iterable[Found], kind: str, name: str) -> Found:
+def choose(found: Iterable[PluginEntry], kind: str, name: str) -> PluginEntry:
     """Return the plugin of a kind and name. Raises PluginError; for an unknown name, the message lists the known
     ones."""
     of_kind = [each for each in found if each.kind == kind]
@@ -160,7 +160,7 @@ def misfit(kind: str, plugin: object) -> str:
     return ""
 
 
-def _class_of(found: Found) -> Any:
+def _class_of(found: PluginEntry) -> Any:
     if found.target.endswith(".py"):
         return _module_of(Path(found.target)).Plugin
     module, _, name = found.target.partition(":")
@@ -195,7 +195,7 @@ def _module_of(path: Path) -> Any:
     return module
 
 
-def _of_distributions() -> Iterable[Found]:
+def _of_distributions() -> Iterable[PluginEntry]:
     from importlib.metadata import entry_points  # deferred: slower than loading all built-in plugins
 
     for kind in KINDS:
@@ -203,10 +203,10 @@ def _of_distributions() -> Iterable[Found]:
             of = entry.dist
             source = f"{of.name} {of.version}" if of is not None else "an entry point"
             problem = "" if NAME.fullmatch(entry.name) else f"invalid name: expected {_NAME_FORM}"
-            yield Found(kind, entry.name, source, entry.value, problem)
+            yield PluginEntry(kind, entry.name, source, entry.value, problem)
 
 
-def _of_files(directory: Path | None) -> Iterable[Found]:
+def _of_files(directory: Path | None) -> Iterable[PluginEntry]:
     if directory is None or not directory.is_dir():
         return
     for path in sorted(directory.glob("*.py")):
@@ -214,7 +214,7 @@ def _of_files(directory: Path | None) -> Iterable[Found]:
             yield _of_file(path)
 
 
-def _of_file(path: Path) -> Found:
+def _of_file(path: Path) -> PluginEntry:
     """Read a plugin's declaration from a file without executing it."""
     import ast
 
@@ -231,7 +231,7 @@ def _of_file(path: Path) -> Found:
     kind, name = said.get("kind", ""), said.get("name", path.stem)
     if not problem and kind not in KINDS:
         problem = f"invalid kind = {kind!r} in class Plugin: expected one of {', '.join(KINDS)}"
-    return Found(str(kind), str(name), str(path), str(path), problem)
+    return PluginEntry(str(kind), str(name), str(path), str(path), problem)
 
 
 def _said(node: ast.ClassDef) -> dict[str, Any]:

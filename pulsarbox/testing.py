@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Final
 from pulsarbox.plugins.conformance import CHECKS
 from pulsarbox.plugins.conformance.examples import noise, records
 from pulsarbox.plugins.probe import probe
-from pulsarbox.plugins.registry import Found, misfit
+from pulsarbox.plugins.registry import PluginEntry, misfit
 
 __all__ = ["CompressionTests", "HashingTests", "RoutingTests", "write_fixtures"]
 
@@ -41,7 +41,7 @@ class _PluginTests:
     def test_in_a_process_of_its_own(self) -> None:
         """All checks pass in a child process within time and memory limits, and two processes agree on the answers."""
         plugin = self.plugin
-        found = Found(self.kind, plugin.name, "its tests", f"{plugin.__module__}:{plugin.__qualname__}")
+        found = PluginEntry(self.kind, plugin.name, "its tests", f"{plugin.__module__}:{plugin.__qualname__}")
         report = probe(found)
         assert report.problems == [], report.trace
 

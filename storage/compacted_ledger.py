@@ -14,7 +14,7 @@ from pulsarbox.storage.record import Entry, Position
 _PREFIX_SIZE: Final = COMPACTED_PREFIX.size
 
 
-class View(NamedTuple):
+class CompactedView(NamedTuple):
     """The compacted view of a topic: everything up to its horizon, compacted into one ledger."""
 
     ledger_id: int
@@ -32,7 +32,7 @@ class View(NamedTuple):
     """Completion time, in milliseconds since 1970."""
 
     @classmethod
-    def of(cls, ledger_id: int, row: Row) -> "View":
+    def of(cls, ledger_id: int, row: Row) -> "CompactedView":
         """Decode the view from its row."""
         ledger, entry, index = row["last"]
         return cls(

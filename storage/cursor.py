@@ -27,7 +27,7 @@ from pulsarbox.storage.record import (
     pack_redelivered,
     unpack_records,
 )
-from pulsarbox.storage.transaction_acks import ClaimedSets, Claims
+from pulsarbox.storage.transaction_acks import ClaimedSets, TransactionAcks
 
 
 class ManagedCursor:
@@ -72,7 +72,7 @@ class ManagedCursor:
         """Acknowledged messages of partly acknowledged batches."""
         self.redeliveries: EntryMap[int] = EntryMap(touch, int)
         """Redelivery counts of unacknowledged entries."""
-        self.claims: Claims | None = None
+        self.claims: TransactionAcks | None = None
         """Acknowledgements of open transactions; None without any."""
         self._range_chunks = self.ranges.chunks
         self._batch_chunks = self.batch_acks.chunks

@@ -111,7 +111,7 @@ class Reclaimed(NamedTuple):
     """Disk usage before the step, and after it."""
 
 
-class Choice(NamedTuple):
+class CompressionChoice(NamedTuple):
     """How to compress the entries of a ledger on disk."""
 
     topic_id: int
@@ -119,7 +119,7 @@ class Choice(NamedTuple):
     """The codec's name, never that of no compression."""
 
 
-Choose = Callable[[int], Choice | None]
+Choose = Callable[[int], CompressionChoice | None]
 """Returns the choice for a ledger; None to store its entries as published."""
 
 

@@ -21,7 +21,7 @@ from pulsarbox.storage.format import (
     RECORD_PREFIX,
     RecordKind,
 )
-from pulsarbox.storage.journal import Run
+from pulsarbox.storage.journal import JournalRun
 
 ROW_BYTES_MAX = 4080
 """Capacity of one LMDB overflow page: 1017 entries of one batch, or 255 entries of one batch each."""
@@ -42,7 +42,7 @@ _SEGMENT_WORDS = INDEX_SEGMENT.size // _OFFSET_BYTES
 assert INDEX_SEGMENT.format == ">QI"
 
 
-class Segment(NamedTuple):
+class IndexSegment(NamedTuple):
     """Consecutive entries of one ledger in one batch."""
 
     position: int
@@ -56,7 +56,7 @@ new_segment: Final = tuple.__new__
 """A NamedTuple's keyword constructor costs three times as much, and with many topics it runs once per entry."""
 
 
-class Stretch(NamedTuple):
+class VolumeRun(NamedTuple):
     """Consecutive entries of one ledger in one volume."""
 
     ledger_id: int
@@ -82,7 +82,7 @@ class UnindexedRuns:
     __slots__ = ("_ledgers", "entries")
 
     def __init__(self) -> None:
-        self._ledgers: dict[int, list[Segment]] = {}
+        self._ledgers: dict[int, list[IndexSegment]] = {}
         self.entries = 0
 
     def __bool__(self) -> bool:
@@ -93,13 +93,13 @@ class UnindexedRuns:
         """Number of ledgers that have runs."""
         return len(self._ledgers)
 
-    def add(self, position: int, runs: Mapping[int, Run]) -> None:
+    def add(self, position: int, runs: Mapping[int, JournalRun]) -> None:
         """Add the runs of the batch at ``position``; positions increase."""
         ledgers = self._ledgers
         entries = 0
         for ledger_id, run in runs.items():
             offsets = run.offsets
-            segment = new_segment(Segment, (position, run.first_entry, offsets))
+            segment = new_segment(IndexSegment, (position, run.first_entry, offsets))
             entries += len(offsets)
             known = ledgers.get(ledger_id)
             if known is None:
@@ -108,7 +108,7 @@ class UnindexedRuns:
                 known.append(segment)
         self.entries += entries
 
-    def find(self, ledger_id: int, first: int, limit: int) -> list[Segment]:
+    def find(self, ledger_id: int, first: int, limit: int) -> list[IndexSegment]:
         """Return up to ``limit`` consecutive segments from entry ``first`` on; none if it is not in memory."""
         known = self._ledgers.get(ledger_id)
         if known is None:
@@ -135,12 +135,12 @@ class UnindexedRuns:
         known = self._ledgers.pop(ledger_id, ())
         self.entries -= sum([len(segment.offsets) for segment in known])
 
-    def replace(self, position: int, runs: Mapping[int, Run]) -> None:
+    def replace(self, position: int, runs: Mapping[int, JournalRun]) -> None:
         """Replace the locations of entries of these ledgers, now in the batch at ``position``."""
         for ledger_id, run in runs.items():
             known = self._ledgers[ledger_id]
             at = bisect_right(known, run.first_entry, key=_first_entry) - 1
-            known[at] = Segment(position, run.first_entry, run.offsets)
+            known[at] = IndexSegment(position, run.first_entry, run.offsets)
 
     def rows(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the equivalent index rows, in key order."""
@@ -180,7 +180,7 @@ class IndexFlush:
         self._rows = chain(rows, self._rows)
 
 
-def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[bytes, bytes]]:
+def pack_rows(ledger_id: int, segments: Iterable[IndexSegment]) -> Iterator[tuple[bytes, bytes]]:
     """Yield the rows for the segments of one ledger, merging consecutive ones while the row has space."""
     row_first = next_entry = -1
     parts: list[bytes] = []
@@ -212,14 +212,14 @@ def pack_rows(ledger_id: int, segments: Iterable[Segment]) -> Iterator[tuple[byt
         yield INDEX_KEY.pack(ledger_id, row_first), b"".join(parts)
 
 
-def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
+def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[IndexSegment]:
     """Decode the segments of a row from the one with ``entry`` through the one with ``last``.
 
     Raises PersistenceError if the row is truncated.
     """
     size = len(row) // _OFFSET_BYTES
     words = _big_endian(array("I", bytes(row[: size * _OFFSET_BYTES])))
-    segments: list[Segment] = []
+    segments: list[IndexSegment] = []
     at, first = 0, row_first
     while at * _OFFSET_BYTES < len(row):
         begin = at + _SEGMENT_WORDS
@@ -232,16 +232,16 @@ def unpack_row(row_first: int, row: bytes | memoryview, entry: int, last: int = 
         if first <= last and first + count > entry >= row_first:
             known = max(first, entry)  # the first segment may begin before
             segments.append(
-                new_segment(Segment, (words[at] << 32 | words[at + 1], known, words[begin + known - first : end]))
+                new_segment(IndexSegment, (words[at] << 32 | words[at + 1], known, words[begin + known - first : end]))
             )
         at = end
         first += count
     return segments
 
 
-def runs_of(value: bytes | memoryview) -> dict[int, Run]:
+def runs_of(value: bytes | memoryview) -> dict[int, JournalRun]:
     """Rebuild the runs of a verified batch from its value."""
-    runs: dict[int, Run] = {}
+    runs: dict[int, JournalRun] = {}
     offset = BATCH_HEADER.size
     while offset < len(value):
         kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
@@ -249,24 +249,24 @@ def runs_of(value: bytes | memoryview) -> dict[int, Run]:
             ledger_id, entry_id = ENTRY_HEADER.unpack_from(value, offset)[4:6]
             run = runs.get(ledger_id)
             if run is None:
-                run = runs[ledger_id] = Run(entry_id)
+                run = runs[ledger_id] = JournalRun(entry_id)
             run.offsets.append(offset)
         offset += header_size + body_size
     return runs
 
 
-def _first_entry(segment: Segment) -> int:
+def _first_entry(segment: IndexSegment) -> int:
     return segment.first_entry
 
 
-def _from_entry(segments: list[Segment], entry: int) -> list[Segment]:
+def _from_entry(segments: list[IndexSegment], entry: int) -> list[IndexSegment]:
     """Return ``segments`` from ``entry`` on, up to the first gap; none if the first segment does not contain it."""
     if not segments:
         return []
     position, first, offsets = segments[0]
     if not first <= entry < first + len(offsets):
         return []
-    found = [Segment(position, entry, offsets[entry - first :])]
+    found = [IndexSegment(position, entry, offsets[entry - first :])]
     follows = first + len(offsets)
     for segment in segments[1:]:
         if segment.first_entry != follows:

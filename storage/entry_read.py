@@ -8,14 +8,14 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import extend_bytes
 from pulsarbox.storage.compression.decompressed_cache import Unpacked
 from pulsarbox.storage.engine import ReadRequest
-from pulsarbox.storage.entry_index import Segment
+from pulsarbox.storage.entry_index import IndexSegment
 from pulsarbox.storage.format import ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
 from pulsarbox.storage.record import (
     MAGIC,
     Compressed,
+    DecompressionError,
     Entry,
     NotNow,
-    NotUnpacked,
     Unpacker,
     damaged,
     stored_entry,
@@ -66,7 +66,7 @@ class Answer:
         if request.first > request.last:
             raise PersistenceError(f"read of ledger {request.ledger_id} from {request.first} to {request.last}")
 
-    def take(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
+    def take(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
         """Take entries from ``segments``, which start at ``next_entry``; ``value_at`` returns their batches.
 
         Raises EntryDamaged if the first entry of the answer is damaged; a later damaged entry closes the answer.
@@ -81,7 +81,7 @@ class Answer:
             if not self.entries:
                 raise
 
-    def _take_all(self, segments: Iterable[Segment], value_at: Callable[[int], bytes | memoryview]) -> None:
+    def _take_all(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
         for segment in segments:
             try:
                 self._take_of(segment, value_at)
@@ -98,7 +98,7 @@ class Answer:
             if not self.open:
                 return
 
-    def _take_of(self, segment: Segment, value_at: Callable[[int], bytes | memoryview]) -> None:
+    def _take_of(self, segment: IndexSegment, value_at: Callable[[int], bytes | memoryview]) -> None:
         first, offsets = segment.first_entry, segment.offsets
         end = min(first + len(offsets), self.last + 1)
         value: bytes | memoryview | None = None
@@ -201,7 +201,7 @@ class Answer:
         for places in groups.values():
             try:
                 self._unpack_all(places, waiting)
-            except (NotUnpacked, NotNow):
+            except (DecompressionError, NotNow):
                 failed |= self._unpack_until(places, waiting)
         for at in waiting:
             if at >= min(failed, default=len(self.entries)):
@@ -221,7 +221,7 @@ class Answer:
         for at in places:
             try:
                 self._unpack_all([at], waiting)
-            except (NotUnpacked, NotNow) as error:
+            except (DecompressionError, NotNow) as error:
                 return {at: error}
         return {}
 
@@ -229,7 +229,7 @@ class Answer:
         bad = self.entries[at]
         self.next_entry = bad.entry_id
         del self.entries[at:]
-        if isinstance(failure, NotUnpacked):
+        if isinstance(failure, DecompressionError):
             raise damaged(bad, str(failure), size) from failure
         raise failure
 

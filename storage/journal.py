@@ -10,7 +10,7 @@ from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import BATCH_HEADER, FORMAT_VERSION
 
 
-class Run:
+class JournalRun:
     """Consecutive entries of one ledger in one batch: the first entry id, and the offset of each."""
 
     __slots__ = ("first_entry", "offsets")
@@ -34,7 +34,7 @@ class Batch:
         self.covered: list[bytes] = []
         """The parts that the batch's checksum covers: all but the bodies of entries."""
         self.size = BATCH_HEADER.size
-        self.runs: dict[int, Run] = {}
+        self.runs: dict[int, JournalRun] = {}
         self.wall = 0
 
     def add(self, record: bytes) -> None:
@@ -47,7 +47,7 @@ class Batch:
         """Append an entry; the entries of one ledger are consecutive, without gaps."""
         run = self.runs.get(ledger_id)
         if run is None:
-            run = self.runs[ledger_id] = Run(entry_id)
+            run = self.runs[ledger_id] = JournalRun(entry_id)
         run.offsets.append(self.size)
         parts = self.parts
         parts.append(header)

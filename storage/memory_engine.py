@@ -14,7 +14,7 @@ from pulsarbox.storage.compression.decompressed_cache import Unpacked
 from pulsarbox.storage.compression.encoder import NewDictionaries, Press
 from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.compression.volume_usage import Usage
-from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, ReadRequest, Reclaimed, Recovery
+from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.entry_index import UnindexedRuns, runs_of
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.journal import Batch
@@ -212,7 +212,7 @@ class MemoryEngine:
             yield value
 
 
-def _none_wanted(ledger_id: int) -> Choice | None:
+def _none_wanted(ledger_id: int) -> CompressionChoice | None:
     return None
 
 

@@ -94,7 +94,7 @@ class NotNow(PersistenceError):
     """The entry is intact but cannot be read at present, such as for lack of a codec."""
 
 
-class NotUnpacked(Exception):
+class DecompressionError(Exception):
     """Bytes on disk are not the output of the codec, or do not have the expected size."""
 
 
@@ -349,7 +349,7 @@ def _unpacked(entry: Entry, compressed: Compressed, unpacker: Unpacker | None) -
     tag, size, dictionary = compressed
     try:
         return entry._replace(body=unpacker.unpack(tag, dictionary, [entry.body], [size])[0])
-    except NotUnpacked as error:
+    except DecompressionError as error:
         raise damaged(entry, str(error), size) from error
 
 

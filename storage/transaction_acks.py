@@ -23,7 +23,7 @@ class Claimed(NamedTuple):
     batch_size: int
 
 
-class Claim:
+class EntryClaim:
     """The claims on one entry."""
 
     __slots__ = ("bits", "by", "entry", "passed")
@@ -51,13 +51,13 @@ class Claim:
         return bits
 
 
-class Claims:
+class TransactionAcks:
     """All claims on one subscription."""
 
     def __init__(self, partly: Partly) -> None:
         """``partly`` returns the cursor's state of a partly acknowledged entry."""
         self._partly = partly
-        self.entries: dict[At, Claim] = {}
+        self.entries: dict[At, EntryClaim] = {}
         self.through: tuple[object, Position] | None = None
         """A transaction, and the position of its cumulative acknowledgement."""
         self.sets = ClaimedSets(self, partly)
@@ -93,7 +93,7 @@ class Claims:
 class ClaimedSets:
     """The messages of batches left to dispatch: unacknowledged in the cursor, and not claimed."""
 
-    def __init__(self, claims: Claims, partly: Partly) -> None:
+    def __init__(self, claims: TransactionAcks, partly: Partly) -> None:
         self._claims = claims
         self._partly = partly
 

@@ -16,9 +16,9 @@ from textual.screen import Screen
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, REGISTRY, chosen_keys
 from pulsarbox.tui.actions.box_queries import of_vitals
-from pulsarbox.tui.feed import Feed, Snapshot, Trouble, aside
+from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import DARK, OURS
 from pulsarbox.tui.widgets.box_label import Label
 
@@ -111,7 +111,7 @@ class Top(App[None]):
         self,
         feed: Feed,
         *,
-        kept: Kept | None = None,
+        kept: Preferences | None = None,
         interval: float = INTERVAL,
         read_only: bool = False,
         at: int | None = None,
@@ -123,7 +123,7 @@ class Top(App[None]):
         self.__dict__["DEFAULT_MODE"] = place  # avoids creating another screen first
         super().__init__()
         self.feed = feed
-        self.kept = kept or Kept(None)
+        self.kept = kept or Preferences(None)
         self.interval = interval
         self.read_only = read_only
         self.at = at
@@ -182,7 +182,7 @@ class Top(App[None]):
 
     # Shared state of screens
 
-    def learn(self, snapshot: Snapshot) -> None:
+    def learn(self, snapshot: ViewSnapshot) -> None:
         """Update the vital numbers, clock and read-only state from a response."""
         if not snapshot.received:  # built locally from a list, without data about the box
             return
@@ -228,7 +228,7 @@ class Top(App[None]):
             retell = getattr(self.seen, "retell", None)
             if retell is not None:
                 retell()
-        except Trouble:  # the screen reports it
+        except FeedError:  # the screen reports it
             pass
         finally:
             self._vitals_asked = False
@@ -279,11 +279,11 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """Show the help."""
-        from pulsarbox.tui.actions.dialogs import Reading
+        from pulsarbox.tui.actions.dialogs import TextDialog
 
         screen: Any = self.screen
         self.push_screen(
-            Reading("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
+            TextDialog("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
         )
 
     # History
@@ -334,8 +334,8 @@ class Top(App[None]):
         try:
             told = await aside(lambda: self.feed.ask("GET", "/pulsarbox/v1/history"))
             if not isinstance(told, Mapping) or not told.get("from"):
-                raise Trouble("nothing is recorded yet")
-        except Trouble as trouble:
+                raise FeedError("nothing is recorded yet")
+        except FeedError as trouble:
             self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])

@@ -25,7 +25,7 @@ Exchange = Callable[[str, str, bytes | None], Reply]
 """Send a request with method, target and body, and return the reply. Raises Unanswered."""
 
 
-class Trouble(Exception):
+class FeedError(Exception):
     """No response, or an error response. The text has the reason, without control characters."""
 
     def __init__(self, text: str, status: int = 0) -> None:
@@ -39,7 +39,7 @@ class Trouble(Exception):
         return self.status == 0
 
 
-class Row(dict[str, Any]):
+class ShownRow(dict[str, Any]):
     """A row without control characters; ``real`` has the original values that differ."""
 
     real: dict[str, Any]
@@ -55,7 +55,7 @@ def real(row: Mapping[str, Any], key: str) -> str:
     return str(kept.get(key, row.get(key) or ""))
 
 
-class Query(NamedTuple):
+class RowQuery(NamedTuple):
     """Selection of rows of a view."""
 
     view: str
@@ -86,15 +86,15 @@ class Query(NamedTuple):
 _NOTHING: Final[Mapping[str, Any]] = {}
 
 
-class Snapshot(NamedTuple):
+class ViewSnapshot(NamedTuple):
     """A response: the requested rows and the totals."""
 
-    query: Query
+    query: RowQuery
     now: int = 0
     total: int = 0
     matching: int = 0
     offset: int = 0
-    rows: Sequence[Row] = ()
+    rows: Sequence[ShownRow] = ()
     totals: Mapping[str, Any] = _NOTHING
     series: Mapping[str, Any] = _NOTHING
     read_only: bool = False
@@ -112,9 +112,9 @@ class _Early:
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._found: Snapshot | Exception = Trouble("nothing was asked")
+        self._found: ViewSnapshot | Exception = FeedError("nothing was asked")
 
-    def find(self, ask: Callable[[], Snapshot]) -> None:
+    def find(self, ask: Callable[[], ViewSnapshot]) -> None:
         """Send the request and store its result."""
         try:
             self._found = ask()
@@ -123,7 +123,7 @@ class _Early:
         finally:
             self._done.set()
 
-    def found(self) -> Snapshot:
+    def found(self) -> ViewSnapshot:
         """Wait for the result. Raises Trouble."""
         self._done.wait()
         if isinstance(self._found, Exception):
@@ -139,7 +139,7 @@ class Feed:
         self._exchange = exchange
         self.label = clean(label)
         self.scope = dict(scope or {})
-        self._foreseen: dict[Query, _Early] = {}
+        self._foreseen: dict[RowQuery, _Early] = {}
 
     @property
     def scope_words(self) -> list[str]:
@@ -151,7 +151,7 @@ class Feed:
         if isinstance(self._exchange, WebExchange):
             self._exchange.close()
 
-    def foresee(self, queries: Sequence[Query]) -> None:
+    def foresee(self, queries: Sequence[RowQuery]) -> None:
         """Send queries ahead of time. The first ``view`` of each gets that response."""
         early = {query: _Early() for query in queries}
         self._foreseen.update(early)
@@ -162,24 +162,24 @@ class Feed:
 
         threading.Thread(target=work, name="foreseen", daemon=True).start()
 
-    def view(self, query: Query) -> Snapshot:
+    def view(self, query: RowQuery) -> ViewSnapshot:
         """Query rows of a view. Raises Trouble."""
         early = self._foreseen.pop(query, None)
         return self._view(query) if early is None else early.found()
 
-    def _view(self, query: Query) -> Snapshot:
+    def _view(self, query: RowQuery) -> ViewSnapshot:
         before = time.monotonic()
         told = self.ask("GET", query.target)
         if not isinstance(told, dict):
-            raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
+            raise FeedError("the answer is no view: is this the Admin API of a box?", 502)
         now = time.monotonic()
-        return Snapshot(
+        return ViewSnapshot(
             query=query,
             now=told.get("now") or 0,
             total=told.get("total") or 0,
             matching=told.get("matching") or 0,
             offset=told.get("offset") or 0,
-            rows=[Row(row) for row in told.get("rows") or ()],
+            rows=[ShownRow(row) for row in told.get("rows") or ()],
             totals=cleaned(told.get("totals") or {}),
             series=told.get("series") or (told.get("totals") or {}).get("series") or {},
             read_only=bool(told.get("readOnly")),
@@ -197,9 +197,9 @@ class Feed:
         try:
             reply = self._exchange(method, target, None if body is None else json.dumps(body).encode())
         except Unanswered as error:
-            raise Trouble(str(error)) from error
+            raise FeedError(str(error)) from error
         if reply.status >= 400:
-            raise Trouble(reply.reason, reply.status)
+            raise FeedError(reply.reason, reply.status)
         try:
             return json.loads(reply.body) if reply.body else None
         except ValueError:

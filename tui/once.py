@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulsarbox.cleaning import cleaned
 from pulsarbox.tui.actions.box_queries import PANELS
 from pulsarbox.tui.app import Top
-from pulsarbox.tui.feed import Feed, Query, Trouble
+from pulsarbox.tui.feed import Feed, FeedError, RowQuery
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
@@ -31,37 +31,37 @@ def asked(
     return _answer(feed, query)
 
 
-def _query(view: str, sort: str | None, limit: int, passing: str, at: int | None) -> Query:
+def _query(view: str, sort: str | None, limit: int, passing: str, at: int | None) -> RowQuery:
     known = VIEWS.get(view)
     by, descending = (sort.removeprefix("-"), not sort.startswith("-")) if sort else (None, True)
     if by is None and known is not None:
         by, descending = known.sort, known.descending
-    return Query(view, by, descending, 0, limit, passing, at)
+    return RowQuery(view, by, descending, 0, limit, passing, at)
 
 
-def _answer(feed: Feed, query: Query) -> dict[str, Any]:
+def _answer(feed: Feed, query: RowQuery) -> dict[str, Any]:
     told = feed.ask("GET", query.target)
     if not isinstance(told, dict):
-        raise Trouble("the answer is no view: is this the Admin API of a box?", 502)
+        raise FeedError("the answer is no view: is this the Admin API of a box?", 502)
     return told
 
 
-def _overview(feed: Feed, query: Query) -> dict[str, Any]:
+def _overview(feed: Feed, query: RowQuery) -> dict[str, Any]:
     """Return the totals and tables of the overview: backlogs as its rows, quotas and dead letters as members.
 
     Filter and order apply to the backlogs. A table refused by the box contains the error.
     """
-    document = _answer(feed, Query(OVERVIEW, limit=1, at=query.at))
+    document = _answer(feed, RowQuery(OVERVIEW, limit=1, at=query.at))
     backlogs, *others = PANELS
     rows = query._replace(
         view=backlogs.view.name, sort=query.sort or backlogs.sort, filter=query.filter or backlogs.filter
     )
     document |= {name: value for name, value in _answer(feed, rows).items() if name in _TABLE}
     for panel in others:
-        part = Query(panel.view.name, panel.sort, True, 0, query.limit, panel.filter, query.at)
+        part = RowQuery(panel.view.name, panel.sort, True, 0, query.limit, panel.filter, query.at)
         try:
             document[panel.view.name] = {name: value for name, value in _answer(feed, part).items() if name in _TABLE}
-        except Trouble as trouble:
+        except FeedError as trouble:
             if trouble.is_gone:
                 raise
             document[panel.view.name] = {"total": 0, "matching": 0, "rows": [], "error": str(trouble)}
@@ -73,13 +73,13 @@ _TABLE: Final = ("total", "matching", "rows")
 """Members of a response that hold its rows."""
 
 
-def _listed(feed: Feed, query: Query) -> dict[str, Any]:
+def _listed(feed: Feed, query: RowQuery) -> dict[str, Any]:
     """Return a view built from a list endpoint of the box."""
     path, member = _LISTS[query.view]
     told = feed.ask("GET", path)
     rows = told.get(member) if isinstance(told, dict) else told
     if not isinstance(rows, list):
-        raise Trouble("the answer is no list: is this the Admin API of a box?", 502)
+        raise FeedError("the answer is no list: is this the Admin API of a box?", 502)
     found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
     return {
         "view": query.view,
@@ -202,11 +202,11 @@ def picture(app: Top, width: int, height: int) -> str:
             screen: Any = app.screen
             while not (getattr(screen, "answered", True) or getattr(screen, "trouble", None)):
                 if loop.time() > end:
-                    raise Trouble("there was no answer in time")
+                    raise FeedError("there was no answer in time")
                 await pilot.pause(0.05)
                 screen = app.screen
             trouble = getattr(screen, "trouble", None)
-            if isinstance(trouble, Trouble):
+            if isinstance(trouble, FeedError):
                 raise trouble
             await pilot.pause()
             return self_contained(app.export_screenshot(title="pulsarbox top"))

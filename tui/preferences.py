@@ -27,7 +27,7 @@ def place(environ: Mapping[str, str] = os.environ) -> Path | None:
     return folder / "pulsarbox" / "top.json"
 
 
-class Kept:
+class Preferences:
     """Preferences by name. Each is written to the file when it changes."""
 
     def __init__(self, path: Path | None) -> None:

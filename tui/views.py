@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from pulsarbox.tui.widgets.columns import Column, keys_of
 
 
-class View(NamedTuple):
+class TableView(NamedTuple):
     """Definition of one table."""
 
     name: str
@@ -35,7 +35,7 @@ _TOPIC: Final = Column(
 )
 _SUBSCRIPTION: Final = Column("subscription", "SUBSCRIPTION", 13, "text", 0, grow=True, meaning="name")
 
-TOPICS: Final = View(
+TOPICS: Final = TableView(
     "topics",
     (
         _TOPIC,
@@ -57,7 +57,7 @@ TOPICS: Final = View(
     needed=(),
 )
 
-SUBSCRIPTIONS: Final = View(
+SUBSCRIPTIONS: Final = TableView(
     "subscriptions",
     (
         _TOPIC,
@@ -90,7 +90,7 @@ SUBSCRIPTIONS: Final = View(
     needed=("type",),
 )
 
-QUOTAS: Final = View(
+QUOTAS: Final = TableView(
     "quotas",
     (
         Column("scope", "OF", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
@@ -113,7 +113,7 @@ QUOTAS: Final = View(
     needed=("change",),
 )
 
-DEAD_LETTERS: Final = View(
+DEAD_LETTERS: Final = TableView(
     "deadletters",
     (
         Column("topic", "DEAD LETTER TOPIC", 22, "topic", 0, grow=True, meaning="topic that stores them"),
@@ -133,7 +133,7 @@ DEAD_LETTERS: Final = View(
     "No dead letters. Set a dead letter policy: pulsarbox sub dead-letter TOPIC SUB 3",
 )
 
-CLIENTS: Final = View(
+CLIENTS: Final = TableView(
     "clients",
     (
         Column("kind", "KIND", 10, "text", 1, meaning="producer, consumer, or a connection without either"),
@@ -161,7 +161,7 @@ CLIENTS: Final = View(
 )
 
 
-PLUGINS: Final = View(
+PLUGINS: Final = TableView(
     "plugins",
     (
         Column("kind", "KIND", 12, "text", 1, meaning="routing, hashing, compression"),
@@ -180,7 +180,7 @@ PLUGINS: Final = View(
     "No plugin is in use. List installed plugins: pulsarbox plugins list",
 )
 
-JOBS: Final = View(
+JOBS: Final = TableView(
     "jobs",
     (
         Column("id", "ID", 5, "text", 0, meaning="job ID"),
@@ -203,7 +203,7 @@ JOBS: Final = View(
     "No jobs. Replay dead letters: 4, then x.",
 )
 
-PIPELINES: Final = View(
+PIPELINES: Final = TableView(
     "pipelines",
     (
         Column("pipeline", "PIPELINE", 12, "text", 0, grow=True, meaning="name"),
@@ -226,7 +226,7 @@ PIPELINES: Final = View(
     "No pipeline is running. To write and run one, see docs/spark.md",
 )
 
-EVENTS: Final = View(
+EVENTS: Final = TableView(
     "events",
     (
         Column("time", "TIME", 11, "moment", 0, meaning="time"),
@@ -242,7 +242,7 @@ EVENTS: Final = View(
     "No events.",
 )
 
-STORAGE: Final = View(
+STORAGE: Final = TableView(
     "storage",
     (
         Column("name", "VOLUME", 18, "text", 0, grow=True, meaning="file, relative to the data directory"),
@@ -262,7 +262,7 @@ STORAGE: Final = View(
     "No volumes: the box keeps all data in memory.",
 )
 
-GROUPS: Final = View(
+GROUPS: Final = TableView(
     "groups",
     (
         Column("count", "MESSAGES", 9, "count", 0, meaning="messages with this failure"),
@@ -282,7 +282,7 @@ GROUPS: Final = View(
     "No dead letters in this topic.",
 )
 
-MESSAGES: Final = View(
+MESSAGES: Final = TableView(
     "messages",
     (
         Column(

@@ -64,7 +64,7 @@ class _Session(AppService):
             await process.wait()
 
 
-class Page(Server):
+class DashboardServer(Server):
     """Web server of the dashboard."""
 
     def __init__(self, words: Sequence[str], host: str, port: int) -> None:

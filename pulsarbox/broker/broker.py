@@ -30,11 +30,11 @@ from pulsarbox.broker.security.authentication import Authentication
 from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.broker.security.refusals import Refusals
-from pulsarbox.broker.stats.pipeline_status import Pipelines
+from pulsarbox.broker.stats.pipeline_status import PipelineStatuses
 from pulsarbox.broker.stats.sampler import Samples
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic.bulk_deletion import Removal
-from pulsarbox.broker.topic.partition_routing import Routing
+from pulsarbox.broker.topic.partition_routing import PartitionRouting
 from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.topic.topic_schemas import Schemas
 from pulsarbox.broker.virtual_clock import VirtualClock, offset_of
@@ -102,12 +102,12 @@ class Broker:
         self.permissions = Permissions(self.tenants)
         self.topics = Topics(self.core, self.tenants, self.schemas, self.permissions)
         self.removal = Removal(self.core, self.topics, self.tenants)
-        self.routing = Routing(self.core, self.topics)
+        self.routing = PartitionRouting(self.core, self.topics)
         self.core.office = DeadLetterOffice(self.core, self.topics, self.schemas, self.routing)
         self.core.plugins.prepare(settings)
         self.samples = Samples(self.topics, store, self.core.commits.times)
         self.core.jobs = Jobs(self.core, self.topics, self.schemas)
-        self.pipelines = Pipelines()
+        self.pipelines = PipelineStatuses()
         """Status reports of running pipelines."""
         self.health = HealthCheck(self.core, self.topics)
         drop_leftovers(self.core, now)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.subscription.consumer import Consumer
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
 
@@ -27,11 +27,11 @@ CONSUMER: Final = "consumer"
 _ID: Final = re.compile(r"([0-9]{1,18})(?:-([pc])([0-9]{1,20}))?")
 
 
-class Client(NamedTuple):
+class ConnectedClient(NamedTuple):
     """A connection, or one producer or consumer on it."""
 
     cnx: "ServerCnx"
-    producer: Producer | None = None
+    producer: AttachedProducer | None = None
     consumer: Consumer | None = None
 
     @property
@@ -65,13 +65,13 @@ class Client(NamedTuple):
         return self.consumer.subscription.topic_name.namespace if self.consumer is not None else ""
 
 
-def on(cnx: "ServerCnx") -> Iterator[Client]:
+def on(cnx: "ServerCnx") -> Iterator[ConnectedClient]:
     """Yield a connection, then its producers and consumers."""
-    yield Client(cnx)
+    yield ConnectedClient(cnx)
     for producer in list(cnx.producers.values()):
-        yield Client(cnx, producer=producer)
+        yield ConnectedClient(cnx, producer=producer)
     for consumer in list(cnx.consumers.values()):
-        yield Client(cnx, consumer=consumer)
+        yield ConnectedClient(cnx, consumer=consumer)
 
 
 def unread(broker: "Broker") -> int:
@@ -90,7 +90,7 @@ def held_bytes(broker: "Broker") -> int:
     return sum([cnx.held_bytes for cnx in broker.cnxs])
 
 
-def find(broker: "Broker", client_id: str) -> Client:
+def find(broker: "Broker", client_id: str) -> ConnectedClient:
     """Return the client with that ID. Raises BadRequest for an invalid ID, NotFound if it is not connected.
 
     Scans all connections: lookups are too rare to maintain an index.
@@ -104,11 +104,11 @@ def find(broker: "Broker", client_id: str) -> Client:
             producer = cnx.producers.get(int(which)) if kind == "p" else None
             consumer = cnx.consumers.get(int(which)) if kind == "c" else None
             if kind is None or producer is not None or consumer is not None:
-                return Client(cnx, producer, consumer)
+                return ConnectedClient(cnx, producer, consumer)
     raise NotFound(f"Client {client_id} not found: it is not connected")
 
 
-def kick(client: Client, by: str, now: Now) -> None:
+def kick(client: ConnectedClient, by: str, now: Now) -> None:
     """Disconnect a client: its connection, or one producer or consumer, which then reconnects.
 
     ``by``: the requester, for the log.

@@ -16,7 +16,7 @@ from pulsarbox.broker.security.command_rules import Needs
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.subscription.consumer import BodyOf, Consumer
 from pulsarbox.broker.timers import Timer
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError, PersistenceError, PulsarBoxError
 from pulsarbox.protocol import replies
@@ -48,7 +48,7 @@ SEND_COMMAND_START = b"\x08\x06"
 """BaseCommand.type = SEND, as every client writes it first."""
 
 
-class Unread(NamedTuple):
+class UnreadReason(NamedTuple):
     """Why a connection is not read."""
 
     since: int
@@ -57,7 +57,7 @@ class Unread(NamedTuple):
     """For people."""
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """Where a connection is in its life."""
 
     START = "start"
@@ -66,7 +66,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-CONNECTED = State.CONNECTED
+CONNECTED = ConnectionState.CONNECTED
 """Bound once: the look-up in the Enum costs more than the comparison."""
 
 
@@ -92,15 +92,15 @@ class ServerCnx:
         """Who the client has proved to be; None while it has not, and where authentication is off."""
         self.proof: Proof | None = None
         """What the client has proved that with, and what is done when that ends; None where nothing can end."""
-        self.state = State.START
+        self.state = ConnectionState.START
         self.greeted = False
         """Its CONNECT was accepted."""
         self.client_version = ""
         self.protocol_version = 0
         self.connected_since = now.wall
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, AttachedProducer] = {}
         self.consumers: dict[int, Consumer] = {}
-        self.draining: dict[int, Producer] = {}
+        self.draining: dict[int, AttachedProducer] = {}
         """Producers that are closed, or have lost their topic, while messages of theirs are on the way to the disk."""
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
         self.opening: dict[Key, Opening] = {}
@@ -111,7 +111,7 @@ class ServerCnx:
         """Entries of all its producers that are not stored yet."""
         self.held_bytes = 0
         """Of entries that are stored, and of which the receipts are held back by publish rates."""
-        self.unread: Unread | None = None
+        self.unread: UnreadReason | None = None
         """Since when nothing is read from the client, and why; None while it is read."""
         self.body_of: BodyOf | None = None
         """Adds broker entry metadata for a client that wants it."""
@@ -142,7 +142,7 @@ class ServerCnx:
             if send is not None:
                 self._send(send, payload, now)
             return
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return
         try:
             command = parse_command(data)
@@ -249,7 +249,7 @@ class ServerCnx:
             text = "too many schemas wait to be compared"
         else:
             text = "the box waits for the disk"
-        self.unread = Unread(now.wall, text)
+        self.unread = UnreadReason(now.wall, text)
 
     def reading_resumes(self) -> None:
         """The shell reads on."""
@@ -269,7 +269,7 @@ class ServerCnx:
         """The connection is gone, from whichever side."""
         if self not in self.broker.cnxs:
             return
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.broker.core.computations.drop(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -316,13 +316,13 @@ class ServerCnx:
 
     def greet(self, now: Now) -> None:
         """Its CONNECT is accepted."""
-        self.state = State.CONNECTED
+        self.state = ConnectionState.CONNECTED
         self.greeted = True
         self._tell("client-connected", now)
 
     def abort(self, reason: str) -> None:
         """Close the connection because of what the client did."""
-        if self.state is not State.CLOSED:
+        if self.state is not ConnectionState.CLOSED:
             # Unauthenticated peers could flood the log: the shell logs a limited number of them.
             level = logging.WARNING if self.greeted else logging.DEBUG
             who = self.client_version or "no name"
@@ -331,7 +331,7 @@ class ServerCnx:
 
     def turn_away(self, reason: str) -> None:
         """Close the connection for a reason that the log need not tell, or tells already."""
-        self.state = State.CLOSED
+        self.state = ConnectionState.CLOSED
         self.outbox.close(reason)
 
     # Keep-alive
@@ -339,9 +339,9 @@ class ServerCnx:
     def _keep_alive(self, now: Now) -> None:
         if self._timer is None:
             return
-        if self.state is State.START:
+        if self.state is ConnectionState.START:
             self.abort(f"no CONNECT within {self._interval} s")
-        elif self.state is State.AUTHENTICATING:
+        elif self.state is ConnectionState.AUTHENTICATING:
             self.abort(f"its password was not verified within {self._interval} s")
         elif self._check is not None or self.unread is not None:  # a check is stricter; unread, a PONG would wait too
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
@@ -365,7 +365,7 @@ class ServerCnx:
             return
         if answered is not None:
             self._who_asks.append(answered)
-        if self._check is not None or self.state is not State.CONNECTED:
+        if self._check is not None or self.state is not ConnectionState.CONNECTED:
             return
         self._heard = False
         self.outbox.send(replies.ping())
@@ -399,19 +399,19 @@ class ServerCnx:
         if opening is not None:
             opening.abandon(now)
 
-    def producer_is_gone(self, producer: Producer, now: Now) -> None:
+    def producer_is_gone(self, producer: AttachedProducer, now: Now) -> None:
         """The broker closed a producer."""
         if self.producers.get(producer.producer_id) is producer:
             del self.producers[producer.producer_id]
             self.close_recently(producer.producer_id)
 
-    def producer_drains(self, producer: Producer) -> None:
+    def producer_drains(self, producer: AttachedProducer) -> None:
         """A producer is closed, but not for want of the broker: of its messages some may not be answered yet."""
         if self.producers.get(producer.producer_id) is producer:
             del self.producers[producer.producer_id]
         self.draining[producer.producer_id] = producer
 
-    def producer_is_drained(self, producer: Producer) -> None:
+    def producer_is_drained(self, producer: AttachedProducer) -> None:
         """All that a closed producer had sent is answered."""
         if self.draining.get(producer.producer_id) is producer:
             del self.draining[producer.producer_id]

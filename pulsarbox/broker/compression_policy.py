@@ -13,7 +13,7 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.rest import NONE
 from pulsarbox.storage.catalog import Row, namespace_key, owner_key, policies_key, topic_key
-from pulsarbox.storage.engine import Choice, Choose, Compressing, Rows
+from pulsarbox.storage.engine import Choose, Compressing, CompressionChoice, Rows
 
 _NAMESPACES: Final = namespace_key("").encode()
 _TOPICS: Final = policies_key("").encode()
@@ -107,9 +107,9 @@ class _Choices:
         self._namespaces = namespaces
         self._topics = topics
         self._disabled = disabled
-        self._known: dict[str, Choice | None] = {}
+        self._known: dict[str, CompressionChoice | None] = {}
 
-    def of(self, ledger_id: int) -> Choice | None:
+    def of(self, ledger_id: int) -> CompressionChoice | None:
         """Return the choice for a ledger; see Choose."""
         owner = self._rows.get(owner_key(ledger_id).encode())
         if owner is None:  # compacted ledgers have no owner row; they are rewritten too often to be worth compressing
@@ -119,14 +119,14 @@ class _Choices:
             self._known[topic] = self._of_topic(topic)
         return self._known[topic]
 
-    def _of_topic(self, topic: str) -> Choice | None:
+    def _of_topic(self, topic: str) -> CompressionChoice | None:
         name = parse_topic(topic)
         levels = levels_of(self._topics.get(str(name.base), {}), self._namespaces.get(name.namespace, {}))
         codec = POLICY.read(in_effect(POLICY.row, levels, self._settings).value)
         row = self._rows.get(topic_key(topic).encode())
         if row is None or codec == NONE or ("compression", codec) in self._disabled:
             return None
-        return Choice(json.loads(row)["id"], codec)
+        return CompressionChoice(json.loads(row)["id"], codec)
 
 
 def _read(rows: Rows, generation: int) -> _Set:
@@ -154,7 +154,7 @@ def _of(settings: Settings) -> tuple[Any, ...]:
     return settings.compressionAtRest, settings.topicLevelPoliciesEnabled, settings.pluginsDisabled
 
 
-def _not_compressed(_: int) -> Choice | None:
+def _not_compressed(_: int) -> CompressionChoice | None:
     return None
 
 

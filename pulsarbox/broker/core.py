@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
 from pulsarbox.broker.compaction.compaction_history import Compactions
 from pulsarbox.broker.compression_policy import AtRest
-from pulsarbox.broker.dispatch.read_limits import Bounds
+from pulsarbox.broker.dispatch.read_limits import ReadLimits
 from pulsarbox.broker.dispatch.unacked_limits import BrokerUnacked
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.group_commit import GroupCommit
@@ -48,7 +48,7 @@ class Core:
         """Operator-facing events."""
         self.plugins = plugins or Plugins()
         self.plugins.events = self.events
-        self.bounds = Bounds(settings)
+        self.bounds = ReadLimits(settings)
         self.started = started
         """When the box started, in milliseconds since 1970."""
         self.store = store

@@ -24,7 +24,7 @@ _NO_LISTENERS: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 _NO_URLS: Mapping[str, str] = MappingProxyType({})
 
 
-class Place(NamedTuple):
+class BrokerAddress(NamedTuple):
     """The URLs returned to a client."""
 
     url: str
@@ -80,7 +80,7 @@ class Endpoints(NamedTuple):
         """Host of the web service."""
         return self.broker_id.rpartition(":")[0]
 
-    def of(self, listener: str) -> Place:
+    def of(self, listener: str) -> BrokerAddress:
         """Return the URLs for a client, for its listener if it names one. Raises UnknownListener."""
         urls = self.listeners.get(listener, {}) if listener else self.unnamed
         url, url_tls = urls.get("pulsar", ""), urls.get("pulsar+ssl", "")
@@ -90,7 +90,7 @@ class Endpoints(NamedTuple):
             url, url_tls = self.broker_url, self.broker_url_tls
         # If only one scheme has an advertised address, leave the other empty: the box's own may be on another
         # network.
-        return Place(url, url_tls, urls.get("http", self.web_url), urls.get("https", self.web_url_tls))
+        return BrokerAddress(url, url_tls, urls.get("http", self.web_url), urls.get("https", self.web_url_tls))
 
 
 def endpoints_of(settings: Settings, host: str, ports: Ports) -> Endpoints:

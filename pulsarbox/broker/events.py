@@ -29,57 +29,63 @@ ERROR: Final = "error"
 SEVERITIES: Final = (INFO, WARNING, ERROR)
 
 
-class Kind(NamedTuple):
+class EventKind(NamedTuple):
     """Severity and meaning of a kind of event."""
 
     severity: str
     meaning: str
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, EventKind]] = MappingProxyType(
     {
-        "started": Kind(INFO, "the box is serving; after a crash, with the recovery time"),
-        "stopping": Kind(INFO, "the box is stopping"),
-        "recovered": Kind(WARNING, "the box was not stopped cleanly: the log after the last checkpoint was replayed"),
-        "clock-moved": Kind(INFO, "the virtual clock was moved forward"),
-        "changed": Kind(INFO, "a change was requested over HTTP: by whom, what, and the result"),
-        "denied": Kind(WARNING, "a request was denied for lack of permission"),
-        "topic-created": Kind(INFO, "a topic was created"),
-        "topic-deleted": Kind(INFO, "a topic was deleted: the reason, and how much it held"),
-        "unsubscribed-trimmed": Kind(
+        "started": EventKind(INFO, "the box is serving; after a crash, with the recovery time"),
+        "stopping": EventKind(INFO, "the box is stopping"),
+        "recovered": EventKind(
+            WARNING, "the box was not stopped cleanly: the log after the last checkpoint was replayed"
+        ),
+        "clock-moved": EventKind(INFO, "the virtual clock was moved forward"),
+        "changed": EventKind(INFO, "a change was requested over HTTP: by whom, what, and the result"),
+        "denied": EventKind(WARNING, "a request was denied for lack of permission"),
+        "topic-created": EventKind(INFO, "a topic was created"),
+        "topic-deleted": EventKind(INFO, "a topic was deleted: the reason, and how much it held"),
+        "unsubscribed-trimmed": EventKind(
             WARNING, "messages not covered by any subscription were deleted: they exceeded their retention time or size"
         ),
-        "quota-hit": Kind(WARNING, "a backlog has reached its quota: producers wait or are rejected"),
-        "quota-released": Kind(INFO, "a backlog is below its quota again"),
-        "publish-held": Kind(INFO, "a publish rate limit is reached: receipts are delayed"),
-        "producer-suspended": Kind(
+        "quota-hit": EventKind(WARNING, "a backlog has reached its quota: producers wait or are rejected"),
+        "quota-released": EventKind(INFO, "a backlog is below its quota again"),
+        "publish-held": EventKind(INFO, "a publish rate limit is reached: receipts are delayed"),
+        "producer-suspended": EventKind(
             WARNING,
             "a producer is suspended: too many of its receipts wait for a publish rate; its client resends later",
         ),
-        "connection-unread": Kind(
+        "connection-unread": EventKind(
             WARNING, "a connection is not read: too many receipts of its producers wait for publish rates"
         ),
-        "evicted": Kind(WARNING, "the oldest messages of a backlog were evicted, as set by its quota"),
-        "dead-letters": Kind(WARNING, "messages were moved to a dead letter topic"),
-        "dead-letters-refused": Kind(ERROR, "a dead letter topic rejected messages"),
-        "client-connected": Kind(INFO, "a client connected"),
-        "client-disconnected": Kind(INFO, "a client disconnected"),
-        "client-refused": Kind(WARNING, "a connection was refused or closed because of a limit or the data it sent"),
-        "slow-commit": Kind(WARNING, "a commit was slow: receipts waited for the disk"),
-        "commit-failed": Kind(ERROR, "a commit failed: its messages were rejected"),
-        "disk-full": Kind(ERROR, "no disk space is left for messages; acknowledgements use the reserve"),
-        "disk-room": Kind(INFO, "disk space is available for messages again"),
-        "disk-low": Kind(WARNING, "the disk is nearly full"),
-        "quarantined": Kind(ERROR, "a damaged entry was found and quarantined"),
-        "plugin-failed": Kind(ERROR, "a plugin failed or is unavailable"),
-        "job-running": Kind(INFO, "a job was started or resumed"),
-        "job-paused": Kind(
+        "evicted": EventKind(WARNING, "the oldest messages of a backlog were evicted, as set by its quota"),
+        "dead-letters": EventKind(WARNING, "messages were moved to a dead letter topic"),
+        "dead-letters-refused": EventKind(ERROR, "a dead letter topic rejected messages"),
+        "client-connected": EventKind(INFO, "a client connected"),
+        "client-disconnected": EventKind(INFO, "a client disconnected"),
+        "client-refused": EventKind(
+            WARNING, "a connection was refused or closed because of a limit or the data it sent"
+        ),
+        "slow-commit": EventKind(WARNING, "a commit was slow: receipts waited for the disk"),
+        "commit-failed": EventKind(ERROR, "a commit failed: its messages were rejected"),
+        "disk-full": EventKind(ERROR, "no disk space is left for messages; acknowledgements use the reserve"),
+        "disk-room": EventKind(INFO, "disk space is available for messages again"),
+        "disk-low": EventKind(WARNING, "the disk is nearly full"),
+        "quarantined": EventKind(ERROR, "a damaged entry was found and quarantined"),
+        "plugin-failed": EventKind(ERROR, "a plugin failed or is unavailable"),
+        "job-running": EventKind(INFO, "a job was started or resumed"),
+        "job-paused": EventKind(
             INFO, "a job was paused until it is resumed: on request, or because a topic rejected a message"
         ),
-        "job-tripped": Kind(WARNING, "a job was stopped automatically: replayed messages became dead letters again"),
-        "job-done": Kind(INFO, "a job completed"),
-        "job-cancelled": Kind(INFO, "a job was cancelled"),
-        "job-failed": Kind(ERROR, "a job failed: its topic or subscription no longer exists"),
+        "job-tripped": EventKind(
+            WARNING, "a job was stopped automatically: replayed messages became dead letters again"
+        ),
+        "job-done": EventKind(INFO, "a job completed"),
+        "job-cancelled": EventKind(INFO, "a job was cancelled"),
+        "job-failed": EventKind(ERROR, "a job failed: its topic or subscription no longer exists"),
     }
 )
 """All kinds of events; ``tell`` accepts no other."""

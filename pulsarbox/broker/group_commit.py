@@ -38,7 +38,7 @@ from pulsarbox.storage.transactions import OpenEntries
 if TYPE_CHECKING:
     from pulsarbox.broker.topic.deduplication import Deduplication
     from pulsarbox.broker.topic.internal_publisher import Posted
-    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.producer import AttachedProducer
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ _MOVABLE = (RecordKind.ACKED, RecordKind.BATCH_ACKED)
 """Kinds of records that may carry the MOVED flag."""
 
 
-class Move(Protocol):
+class EntryMove(Protocol):
     """An entry, or messages of a batch, on its way to another topic."""
 
     def acked(self, cursor_id: int) -> bytes:
@@ -82,7 +82,7 @@ class Mover(Protocol):
         """Handle that the moves could not be stored."""
 
 
-class Group:
+class CommitGroup:
     """A batch and the actions that wait for its commit."""
 
     __slots__ = (
@@ -93,7 +93,7 @@ class Group:
 
     def __init__(self, position: int) -> None:
         self.batch = Batch(position)
-        self.receipts: list[tuple[Producer | Posted, int, int, int, int]] = []
+        self.receipts: list[tuple[AttachedProducer | Posted, int, int, int, int]] = []
         """Producer, sequence ID, highest sequence ID, ledger ID, entry ID; also of duplicates, without an entry."""
         self.appended: dict[PersistentTopic, list[Entry]] = {}
         self.sequenced: dict[Deduplication, None] = {}
@@ -101,7 +101,7 @@ class Group:
         self.cursors: dict[ManagedCursor, None] = {}
         """Cursors with changes to write."""
         self.callbacks: list[Callback] = []
-        self.moves: dict[Mover, list[Move]] = {}
+        self.moves: dict[Mover, list[EntryMove]] = {}
         """Messages being moved between topics, by mover."""
         self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
         """Callbacks for entries written by ``copy``: stored, and lost."""
@@ -132,8 +132,8 @@ class GroupCommit:
         self.housekeeping = Housekeeping(store, settings, timers, events)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes()
-        self.open = Group(store.next_position)
-        self.in_flight: Group | None = None
+        self.open = CommitGroup(store.next_position)
+        self.in_flight: CommitGroup | None = None
         ids = store.ids()
         self._next_id: int = ids["next"]
         self.boot: int = ids["boot"] + 1
@@ -203,7 +203,7 @@ class GroupCommit:
                     self._timers.at(group.lazy_until, _wake)
             group.cursors[cursor] = None
 
-    def move(self, cursor: ManagedCursor, mover: Mover, move: Move) -> None:
+    def move(self, cursor: ManagedCursor, mover: Mover, move: EntryMove) -> None:
         """Acknowledge the moved message in the open batch: together with its new entry, or not at all."""
         group = self.open
         for record in cursor.take_changes():  # earlier changes, such as a reset, must precede it in the log
@@ -292,7 +292,7 @@ class GroupCommit:
         if group.sequenced:
             self._pack_sequences(group, now)
         if not batch and not self._ids_changed:
-            self.open = Group(batch.position)
+            self.open = CommitGroup(batch.position)
             self.housekeeping.committed(batch.position)  # nothing remains to be logged for earlier batches
             _send_receipts(group, now)  # of duplicates that waited for earlier entries
             _run(group.callbacks, now)
@@ -307,11 +307,11 @@ class GroupCommit:
                 self.housekeeping.needs(batch.position + 1)
         group.taken = now.monotonic
         self.in_flight = group
-        self.open = Group(batch.position + 1)
+        self.open = CommitGroup(batch.position + 1)
         self.open.opened = now.monotonic
         return batch
 
-    def _pack_cursors(self, group: Group) -> None:
+    def _pack_cursors(self, group: CommitGroup) -> None:
         topics = self._store.topics
         for cursor in list(group.cursors):
             stored = topics.get(cursor.ledger.topic_id)
@@ -322,7 +322,7 @@ class GroupCommit:
                 group.batch.add(record)
         self._dirty_cursors.update(group.cursors)
 
-    def _pack_sequences(self, group: Group, now: Now) -> None:
+    def _pack_sequences(self, group: CommitGroup, now: Now) -> None:
         # Once per topic: turning deduplication off and on again leaves two objects for the same topic.
         for stored in dict.fromkeys(each.stored for each in group.sequenced):
             if stored.in_use:  # it may have been deleted since
@@ -422,7 +422,7 @@ class GroupCommit:
         self._events.tell("commit-failed", "", text, now, bytes=batch.size)
         self.times.failed += 1
         self.in_flight = None
-        retry = self.open = Group(batch.position)
+        retry = self.open = CommitGroup(batch.position)
         for part in (*_other_records(group.batch), *_other_records(behind.batch)):
             retry.batch.add(part)
         retry.cursors |= behind.cursors
@@ -482,7 +482,7 @@ def _other_records(batch: Batch) -> list[bytes]:
     return records
 
 
-def _waited(group: Group) -> float:
+def _waited(group: CommitGroup) -> float:
     """Return how many seconds the oldest entry of a group waited until the group was taken.
 
     Entries have wall-clock times only, and that clock may have been moved: the result is capped at the group's age.
@@ -493,7 +493,7 @@ def _waited(group: Group) -> float:
     return 0.0
 
 
-def _send_receipts(group: Group, now: Now) -> None:
+def _send_receipts(group: CommitGroup, now: Now) -> None:
     for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
         producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id, now)
 

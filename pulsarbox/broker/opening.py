@@ -8,7 +8,7 @@ for an abandoned command.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from pulsarbox.broker.cnx import State
+from pulsarbox.broker.cnx import ConnectionState
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError, ServiceNotReady
 from pulsarbox.protocol import replies
@@ -40,7 +40,7 @@ class Opening:
     @property
     def pending(self) -> bool:
         """Whether the client still waits for the final answer."""
-        return self.cnx.opening.get(self._key) is self and self.cnx.state is not State.CLOSED
+        return self.cnx.opening.get(self._key) is self and self.cnx.state is not ConnectionState.CLOSED
 
     def step(self, work: Callable[[Now], None], now: Now) -> None:
         """Carry out the next part of a pending command; an error it raises is the final answer."""
@@ -62,7 +62,7 @@ class Opening:
             return
         del cnx.opening[self._key]
         self.undo(now)
-        if cnx.state is not State.CLOSED:
+        if cnx.state is not ConnectionState.CLOSED:
             code = cnx.code_of(error) if isinstance(error, PulsarBoxError) else 0
             cnx.outbox.send(replies.error(self.request_id, code, str(error)))
 

@@ -1,7 +1,7 @@
 """A thin client of the Admin REST API of a box or of Apache Pulsar: synchronous, with one persistent connection.
 
-It knows the paths that pulsarbox's commands use. A rejected request raises ``Refused`` with the broker's status and
-reason.
+It knows the paths that pulsarbox's commands use. A rejected request raises ``AdminRefused`` with the broker's status
+and reason.
 """
 
 import json
@@ -27,7 +27,7 @@ _LOOKUP: Final = "/lookup/v2/topic/persistent/public/default/pulsarbox"
 """A lookup path that creates no topic."""
 
 
-class Refused(PulsarBoxError):
+class AdminRefused(PulsarBoxError):
     """The broker rejected a request; ``status`` is the HTTP status, ``method`` the request's, the message its
     reason."""
 
@@ -83,12 +83,12 @@ class Admin:
         except Unanswered as error:
             raise NotConnected(str(error)) from error
         if reply.status >= 400:
-            raise Refused(reply.status, reply.reason, method)
+            raise AdminRefused(reply.status, reply.reason, method)
         try:
             return json.loads(reply.text) if reply.text else None
         except ValueError:
             said = f"The response to {method} {target} is not JSON: is this the Admin API?"
-            raise Refused(reply.status, said, method) from None
+            raise AdminRefused(reply.status, said, method) from None
 
     # Names
 
@@ -110,7 +110,7 @@ class Admin:
         try:
             names = self.clusters()
             found = self.ask("GET", f"/clusters/{quoted(names[0])}") if len(names) == 1 else {}
-        except Refused:
+        except AdminRefused:
             found = {}
         urls = found.get("brokerServiceUrl") or "", found.get("brokerServiceUrlTls") or ""
         if any(urls):
@@ -139,7 +139,7 @@ class Admin:
         """Return the number of partitions of a topic; 0 if it is not partitioned or does not exist."""
         try:
             count = self.ask("GET", f"{path_of(topic)}/partitions")["partitions"]
-        except Refused as error:
+        except AdminRefused as error:
             if error.status == 404 and "amespace" not in str(error):
                 return 0
             raise
@@ -285,7 +285,7 @@ class Admin:
         """Return a sink's last committed ``epoch`` and its ``committedAt`` (ms since 1970), or None."""
         try:
             found: dict[str, Any] = self._ask("GET", _epochs_of(sink))
-        except Refused as error:
+        except AdminRefused as error:
             if error.status == 404 and "has committed nothing" in str(error):
                 return None
             raise
@@ -332,7 +332,7 @@ class Admin:
             for line in self._web.lines(f"{_EVENTS}?{urlencode({**query, 'follow': 'true'})}"):
                 yield json.loads(line) if line else None
         except Refusal as error:
-            raise Refused(error.reply.status, error.reply.reason, "GET") from error
+            raise AdminRefused(error.reply.status, error.reply.reason, "GET") from error
         except TooSlow as error:
             raise NoAnswer(f"GET {_EVENTS}: {error}") from error
         except (Unanswered, ValueError) as error:

@@ -38,7 +38,7 @@ class Chunking:
 USUAL: Final = Chunking()
 
 
-class Chunk(NamedTuple):
+class LostChunk(NamedTuple):
     """A chunk of an incomplete message."""
 
     place: Place
@@ -71,7 +71,7 @@ class Chunks:
         self._parts: dict[str | bytes, _Parts] = {}
         """Oldest first."""
         self._useless: list[Place] = []
-        self._orphans: list[Chunk] = []
+        self._orphans: list[LostChunk] = []
 
     def add(
         self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float
@@ -113,7 +113,7 @@ class Chunks:
     def _without_beginning(self, place: Place, metadata: MessageMetadata) -> None:
         """Record a chunk without a start: another consumer may still give the start back, but not forever."""
         if len(self._orphans) < ORPHANS_MAX:
-            self._orphans.append(Chunk(place, metadata.chunk_id + 1, metadata.num_chunks_from_msg))
+            self._orphans.append(LostChunk(place, metadata.chunk_id + 1, metadata.num_chunks_from_msg))
         if time.time() > metadata.publish_time / 1000 + self._options.seconds:
             self._useless.append(place)
 
@@ -131,11 +131,11 @@ class Chunks:
         return min((parts.ids[0] for parts in self._parts.values()), default=None)
 
     @property
-    def incomplete(self) -> list[Chunk]:
+    def incomplete(self) -> list[LostChunk]:
         """The last received chunk of each incomplete message."""
-        return [Chunk(parts.ids[-1], len(parts.ids), parts.count) for parts in self._parts.values()]
+        return [LostChunk(parts.ids[-1], len(parts.ids), parts.count) for parts in self._parts.values()]
 
-    def take_orphans(self) -> list[Chunk]:
+    def take_orphans(self) -> list[LostChunk]:
         """Return, once, the chunks whose message starts before the read range."""
         orphans, self._orphans = self._orphans, []
         return orphans

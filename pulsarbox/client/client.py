@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.client.connection import Address, Connection, connect, wire_of
+from pulsarbox.client.connection import Address, ClientConnection, connect, wire_of
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NotConnected, told
 from pulsarbox.client.loop import Loop
@@ -67,7 +67,7 @@ class Client:
         self._away: type[PulsarBoxError] | None = None
         """The last reported interruption: ProducerHeld, or NotConnected for anything else."""
         self._hosts = list(hosts)
-        self._connections: dict[tuple[Address, str], Connection] = {}
+        self._connections: dict[tuple[Address, str], ClientConnection] = {}
         self._coordinators: Coordinators | None = None
 
     def turn(self, seconds: float = 0.0) -> bool:
@@ -111,7 +111,7 @@ class Client:
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 
-    def service(self) -> Connection:
+    def service(self) -> ClientConnection:
         """Return a connection to the first reachable host. Raises NotConnected."""
         problem = NotConnected("the URL has no host")
         for address in list(self._hosts):
@@ -122,18 +122,18 @@ class Client:
                 self._hosts.append(self._hosts.pop(0))  # start with the next host from now on
         raise problem
 
-    def to(self, address: Address, proxy_to: str = "") -> Connection:
+    def to(self, address: Address, proxy_to: str = "") -> ClientConnection:
         """Return the connection to an address, opened if necessary. Raises NotConnected."""
         found = self._connections.get((address, proxy_to))
         if found is None or found.closed:
             found = self._connections[address, proxy_to] = connect(self.loop, address, self._wire, proxy_to)
         return found
 
-    def ask(self, connection: Connection, command: BaseCommand, request_id: int) -> BaseCommand:
+    def ask(self, connection: ClientConnection, command: BaseCommand, request_id: int) -> BaseCommand:
         """Send a request and return its response."""
         return connection.ask(command, request_id, self.timeout)
 
-    def broker_of(self, topic: str) -> Connection:
+    def broker_of(self, topic: str) -> ClientConnection:
         """Return a connection to the broker that owns a topic. Raises the broker's error."""
         connection, authoritative = self.service(), False
         for _ in range(_REDIRECTS_MAX):
@@ -148,7 +148,7 @@ class Client:
             connection, authoritative = self.to(self._address_of(answer)), answer.authoritative
         raise NotConnected(f"cannot look up {topic}: brokers redirect to each other")
 
-    def _named(self, connection: Connection, answer: CommandLookupTopicResponse) -> Connection:
+    def _named(self, connection: ClientConnection, answer: CommandLookupTopicResponse) -> ClientConnection:
         """Return a connection to the broker in a lookup response, through the responder if it requests that."""
         broker = self._address_of(answer)
         if answer.proxy_through_service_url:
@@ -229,7 +229,7 @@ class Client:
                 found.append(None)
         return found
 
-    def _brokers_of(self, topics: Sequence[str]) -> list[tuple[str, Connection]]:
+    def _brokers_of(self, topics: Sequence[str]) -> list[tuple[str, ClientConnection]]:
         """Return the owner of each topic; lookups are pipelined, and redirected ones repeated one by one."""
         connection, asked = self.service(), []
         for topic in topics:

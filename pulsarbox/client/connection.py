@@ -77,7 +77,7 @@ class Attached(Protocol):
         """Handle the loss of the connection."""
 
 
-class Connection:
+class ClientConnection:
     """An established connection. Created by ``connect``."""
 
     def __init__(
@@ -410,17 +410,17 @@ _ANSWERS: Final = {
     BaseCommand.TC_CLIENT_CONNECT_RESPONSE: "tcClientConnectResponse",
 }
 
-_HANDLERS: Final[dict[int, Callable[[Connection, BaseCommand, bytes], None]]] = {
-    **dict.fromkeys(_ANSWERS, Connection._answer),
-    BaseCommand.CONNECTED: Connection._hello,
-    BaseCommand.AUTH_CHALLENGE: Connection._challenged,
-    BaseCommand.MESSAGE: Connection._message,
-    BaseCommand.SEND_RECEIPT: Connection._receipt,
-    BaseCommand.SEND_ERROR: Connection._to_producer,
-    BaseCommand.CLOSE_PRODUCER: Connection._to_producer,
-    BaseCommand.CLOSE_CONSUMER: Connection._to_consumer,
-    BaseCommand.REACHED_END_OF_TOPIC: Connection._to_consumer,
-    BaseCommand.PING: Connection._ping,
+_HANDLERS: Final[dict[int, Callable[[ClientConnection, BaseCommand, bytes], None]]] = {
+    **dict.fromkeys(_ANSWERS, ClientConnection._answer),
+    BaseCommand.CONNECTED: ClientConnection._hello,
+    BaseCommand.AUTH_CHALLENGE: ClientConnection._challenged,
+    BaseCommand.MESSAGE: ClientConnection._message,
+    BaseCommand.SEND_RECEIPT: ClientConnection._receipt,
+    BaseCommand.SEND_ERROR: ClientConnection._to_producer,
+    BaseCommand.CLOSE_PRODUCER: ClientConnection._to_producer,
+    BaseCommand.CLOSE_CONSUMER: ClientConnection._to_consumer,
+    BaseCommand.REACHED_END_OF_TOPIC: ClientConnection._to_consumer,
+    BaseCommand.PING: ClientConnection._ping,
 }
 """Handlers by command. PONG needs none, as any bytes prove that the broker is alive; ACTIVE_CONSUMER_CHANGE is
 ignored."""
@@ -448,7 +448,7 @@ def wire_of(credentials: Credentials, secure: bool) -> Wire:
 
 def connect(
     loop: Loop, address: Address, wire: Wire = PLAIN, proxy_to: str = "", seconds: float = CONNECT_SECONDS
-) -> Connection:
+) -> ClientConnection:
     """Open a connection and complete its handshake. Raises NotConnected."""
     try:
         sock = socket.create_connection(address, timeout=seconds)
@@ -461,7 +461,7 @@ def connect(
     if wire.tls is not None:
         sock = wrapped = _wrapped(sock, wire.tls, address[0], seconds)
         held = wrapped.pending
-    connection = Connection(loop, sock, address, wire.credentials, held)
+    connection = ClientConnection(loop, sock, address, wire.credentials, held)
     try:
         connection.shake_hands(proxy_to, seconds)
     except BaseException:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.client.admin import Admin, AdminRefused, path_of, quoted
 from pulsarbox.errors import ConsumerBusy, PulsarBoxError
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandCloseConsumer, CommandSubscribe
@@ -34,7 +34,7 @@ def _of_box(admin: Admin, topic: TopicName) -> bool | None:
     """Return a box's answer; None from Apache Pulsar, or if the namespace does not exist."""
     try:
         return bool(admin.own(f"/kept{path_of(topic)}")["keptBy"] != "nothing")
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         return None
@@ -45,7 +45,7 @@ def _of_pulsar(admin: Admin, topic: TopicName) -> bool:
         if set(admin.subscriptions(topic)) - {COMPACTION_SUBSCRIPTION}:
             return True
         retention = admin.ask("GET", f"{path_of(topic)}/retention", applied="true")
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         retention = admin.ask("GET", f"/namespaces/{quoted(*topic.namespace.split('/'))}/retention")

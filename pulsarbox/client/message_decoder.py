@@ -19,7 +19,7 @@ _u32 = Struct(">I").unpack_from
 _parse_single = SingleMessageMetadata.FromString
 
 
-class Entry:
+class ReceivedEntry:
     """State shared by the messages of one entry: position, metadata, and pending acknowledgements."""
 
     __slots__ = ("chunks", "consumer", "entry", "ledger", "metadata", "redelivery", "unacked")
@@ -43,12 +43,14 @@ class Entry:
         return self.chunks or [(self.ledger, self.entry)]
 
 
-class Message:
+class ReceivedMessage:
     """A received message. ``payload`` is None for a null value (a tombstone)."""
 
     __slots__ = ("entry", "index", "payload", "single")
 
-    def __init__(self, entry: Entry, index: int, payload: bytes | None, single: SingleMessageMetadata | None) -> None:
+    def __init__(
+        self, entry: ReceivedEntry, index: int, payload: bytes | None, single: SingleMessageMetadata | None
+    ) -> None:
         self.entry = entry
         self.index = index
         """Batch index; -1 for a message outside a batch."""
@@ -148,18 +150,18 @@ def text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
 
 
-def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
+def unpack(entry: ReceivedEntry, body: bytes, ack_set: list[int]) -> list[ReceivedMessage]:
     """Return the unacknowledged messages of an entry. Raises MalformedMetadata and Unusable."""
     metadata = entry.metadata
     if metadata.encryption_keys:
-        return [Message(entry, -1, body, None)]
+        return [ReceivedMessage(entry, -1, body, None)]
     if metadata.compression:
         body = decompress(metadata.compression, body, metadata.uncompressed_size)
     count = metadata.num_messages_in_batch
     if count == 1 and not metadata.HasField("num_messages_in_batch"):
-        return [Message(entry, -1, None if metadata.null_value else body, None)]
+        return [ReceivedMessage(entry, -1, None if metadata.null_value else body, None)]
     wanted = _bits(ack_set) if ack_set else -1
-    found: list[Message] = []
+    found: list[ReceivedMessage] = []
     append = found.append
     at = 0
     try:
@@ -169,9 +171,9 @@ def unpack(entry: Entry, body: bytes, ack_set: list[int]) -> list[Message]:
             single = _parse_single(body[start:end])
             at = end + single.payload_size
             if single.null_value:
-                append(Message(entry, index, None, single))
+                append(ReceivedMessage(entry, index, None, single))
             else:
-                append(Message(entry, index, body[end:at], single))
+                append(ReceivedMessage(entry, index, body[end:at], single))
     except (DecodeError, IndexError, ValueError, OverflowError) as error:
         raise MalformedMetadata(
             f"entry {entry.ledger}:{entry.entry}: message {len(found)} of {count}: {error}"

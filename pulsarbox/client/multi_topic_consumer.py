@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.client.partition_consumer import TYPES, Subscribing, TopicConsumer
 from pulsarbox.client.places import Start
 from pulsarbox.names import parse_topic
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from pulsarbox.client.client import Client
     from pulsarbox.client.transaction import Transaction
 
-__all__ = ["TYPES", "Consumer", "Subscribing"]
+__all__ = ["TYPES", "MultiTopicConsumer", "Subscribing"]
 
 LOOK_SECONDS: Final = 30.0
 """How often partitioned topics are checked for new partitions."""
 
 
-class Consumer:
+class MultiTopicConsumer:
     """Consumer of several topics, each in order. ``take`` raises the errors of all of them."""
 
     def __init__(self, client: Client, options: Subscribing) -> None:
@@ -71,7 +71,7 @@ class Consumer:
                 self._open(str(name.partition(index)), index, lambda topic: Start())
             self._partitioned[topic] = max(before, found)
 
-    def take(self, limit: int, seconds: float) -> list[Message]:
+    def take(self, limit: int, seconds: float) -> list[ReceivedMessage]:
         """Return up to ``limit`` messages, or a batch more, as soon as any arrive; none after ``seconds``."""
         deadline = time.monotonic() + seconds
         while True:
@@ -84,8 +84,8 @@ class Consumer:
             for part in self.parts.values():
                 part.give_up_chunks()
 
-    def _take_waiting(self, limit: int) -> list[Message]:
-        found: list[Message] = []
+    def _take_waiting(self, limit: int) -> list[ReceivedMessage]:
+        found: list[ReceivedMessage] = []
         waiting = self._waiting
         for _ in range(len(waiting)):
             part = waiting.popleft()
@@ -97,7 +97,7 @@ class Consumer:
                 break
         return found
 
-    def acknowledge(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
+    def acknowledge(self, messages: Sequence[ReceivedMessage], transaction: Transaction | None = None) -> None:
         """Acknowledge messages. In a transaction this takes effect on commit, and a rejection fails the transaction."""
         for part, own in _by_part(messages):
             if transaction is None:
@@ -105,7 +105,9 @@ class Consumer:
             else:
                 part.acknowledge_in(transaction, own)
 
-    def acknowledge_all_up_to(self, messages: Sequence[Message], transaction: Transaction | None = None) -> None:
+    def acknowledge_all_up_to(
+        self, messages: Sequence[ReceivedMessage], transaction: Transaction | None = None
+    ) -> None:
         """Acknowledge messages cumulatively. Not supported on Shared and Key_Shared subscriptions."""
         for part, own in _by_part(messages):
             part.acknowledge_up_to(own, transaction)
@@ -122,7 +124,7 @@ class Consumer:
         for part in self.parts.values():
             part.settle()
 
-    def give_back(self, messages: Sequence[Message]) -> None:
+    def give_back(self, messages: Sequence[ReceivedMessage]) -> None:
         """Request redelivery of messages; see ``TopicConsumer.give_back``."""
         for part, own in _by_part(messages):
             part.give_back(own)
@@ -143,14 +145,14 @@ class Consumer:
             part.close()
 
 
-def _by_part(messages: Sequence[Message]) -> Iterable[tuple[TopicConsumer, Sequence[Message]]]:
+def _by_part(messages: Sequence[ReceivedMessage]) -> Iterable[tuple[TopicConsumer, Sequence[ReceivedMessage]]]:
     """Group messages by topic, preserving order."""
     if not messages:
         return ()
     first = messages[0].entry.consumer
     if all(each.entry.consumer is first for each in messages):
         return ((first, messages),)
-    grouped: dict[int, tuple[TopicConsumer, list[Message]]] = {}
+    grouped: dict[int, tuple[TopicConsumer, list[ReceivedMessage]]] = {}
     for each in messages:
         part = each.entry.consumer
         grouped.setdefault(id(part), (part, []))[1].append(each)

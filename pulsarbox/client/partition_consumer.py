@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from pulsarbox.client.chunks import USUAL, Chunking, Chunks, Place
 from pulsarbox.client.errors import NotConnected, passes, told
-from pulsarbox.client.message_decoder import Entry, Message, ack_words, unpack
+from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, ack_words, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
 from pulsarbox.client.reconnect import Comeback
 from pulsarbox.errors import PulsarBoxError
@@ -39,7 +39,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import Connection
+    from pulsarbox.client.connection import ClientConnection
     from pulsarbox.client.transaction import Transaction
 
 TYPES: Final = {
@@ -86,7 +86,7 @@ class _Ack:
         self.ids = ids
         self.type = ack_type
         self.txn = txn
-        self.connection: Connection | None = None
+        self.connection: ClientConnection | None = None
         self.request_id = 0
 
 
@@ -108,10 +108,10 @@ class TopicConsumer:
         self._options = options
         self._waiting = waiting
         self._id = next(client.numbers)
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._closed = False
         self._queue: deque[tuple[CommandMessage, bytes]] = deque()
-        self._ready: deque[Message] = deque()
+        self._ready: deque[ReceivedMessage] = deque()
         self._owed = 0
         self._start = options.start
         self._sought: MessageId | None = None
@@ -119,7 +119,7 @@ class TopicConsumer:
         self._chunks = Chunks(options.chunking)
         self._resume: Place | None = None
         """For a reconnecting reader: first chunk of the incomplete messages; messages already read are skipped."""
-        self._partial: dict[Entry, None] = {}
+        self._partial: dict[ReceivedEntry, None] = {}
         self._acks: deque[_Ack] = deque()
         """Unconfirmed acknowledgements in order."""
 
@@ -209,12 +209,12 @@ class TopicConsumer:
         """Whether ``take`` may return messages."""
         return bool(self._ready or self._queue)
 
-    def take(self, limit: int) -> list[Message]:
+    def take(self, limit: int) -> list[ReceivedMessage]:
         """Return up to ``limit`` received messages; a batch may exceed it if ``limit`` is at least 100.
 
         Raises MalformedMetadata, ChecksumMismatch and Unusable, which name the entry.
         """
-        found: list[Message] = []
+        found: list[ReceivedMessage] = []
         ready, queue = self._ready, self._queue
         while len(found) < limit and (ready or queue):
             if ready:
@@ -243,7 +243,7 @@ class TopicConsumer:
         if useless and self._options.durable and self._options.acknowledges:
             self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in useless])
 
-    def _next_entry(self, command: CommandMessage, payload: bytes) -> list[Message]:
+    def _next_entry(self, command: CommandMessage, payload: bytes) -> list[ReceivedMessage]:
         where = command.message_id
         ledger, number = where.ledgerId, where.entryId
         metadata, body = _read(payload)
@@ -254,7 +254,7 @@ class TopicConsumer:
             self._owed += sum((word & _WORD).bit_count() for word in ack_set)
         else:
             self._owed += messages
-        entry = Entry(self, ledger, number, metadata, command.redelivery_count)
+        entry = ReceivedEntry(self, ledger, number, metadata, command.redelivery_count)
         self.seen = (ledger, number)
         self._resume = None
         # Chunks are encrypted one by one, so they can only be joined after decryption.
@@ -268,7 +268,7 @@ class TopicConsumer:
             return found if self._sought is None else self._since_sought(found)
         return self._wanted(found)
 
-    def _since_sought(self, found: list[Message]) -> list[Message]:
+    def _since_sought(self, found: list[ReceivedMessage]) -> list[ReceivedMessage]:
         """Acknowledge and drop the messages before the sought one in its batch."""
         sought = self._sought
         if sought is None or not found or (found[0].entry.ledger, found[0].entry.entry) != sought[:2]:
@@ -276,7 +276,7 @@ class TopicConsumer:
         self.acknowledge([each for each in found if each.index < sought.batch_index])
         return [each for each in found if each.index >= sought.batch_index]
 
-    def _wanted(self, found: list[Message]) -> list[Message]:
+    def _wanted(self, found: list[ReceivedMessage]) -> list[ReceivedMessage]:
         """For a reader: drop the messages before its start."""
         start = self._start
         if start.time and found and found[0].publish_time < start.time:
@@ -301,12 +301,12 @@ class TopicConsumer:
 
     # Acknowledgements ------------------------------------------------------------------------------------------------
 
-    def acknowledge(self, messages: Iterable[Message]) -> None:
+    def acknowledge(self, messages: Iterable[ReceivedMessage]) -> None:
         """Acknowledge messages of this topic; ``settle`` waits until the broker has stored that.
 
         A batch is acknowledged when all of its messages are, or by ``send_partial``.
         """
-        whole: list[Entry] = []
+        whole: list[ReceivedEntry] = []
         for message in messages:
             entry = message.entry
             if message.index >= 0:
@@ -323,10 +323,10 @@ class TopicConsumer:
         """Acknowledge whole entries of this topic by their IDs, even if read by another consumer; ``settle`` waits."""
         self._ack(list(places))
 
-    def acknowledge_in(self, txn: Transaction, messages: Iterable[Message]) -> None:
+    def acknowledge_in(self, txn: Transaction, messages: Iterable[ReceivedMessage]) -> None:
         """Acknowledge messages of this topic in a transaction, with batch indexes where needed."""
         txn.acknowledges_on(self, self._options.subscription)
-        bits: dict[Entry, int] = {}
+        bits: dict[ReceivedEntry, int] = {}
         for message in messages:
             bits[message.entry] = bits.get(message.entry, 0) | 1 << max(message.index, 0)
         ids = [each for entry, own in bits.items() for each in _without(entry, own)]
@@ -341,7 +341,7 @@ class TopicConsumer:
             for each in partial
         ])  # fmt: skip
 
-    def acknowledge_up_to(self, messages: Sequence[Message], txn: Transaction | None = None) -> None:
+    def acknowledge_up_to(self, messages: Sequence[ReceivedMessage], txn: Transaction | None = None) -> None:
         """Acknowledge messages cumulatively. Not supported on Shared and Key_Shared subscriptions.
 
         If an incomplete chunked message precedes the last one, only ``messages`` are acknowledged: all earlier messages
@@ -423,7 +423,7 @@ class TopicConsumer:
                 raise error
             first.txn.fail(error)
 
-    def give_back(self, messages: Iterable[Message]) -> None:
+    def give_back(self, messages: Iterable[ReceivedMessage]) -> None:
         """Request redelivery of these messages, or of all unacknowledged ones on Exclusive and Failover."""
         self.send_partial()
         connection = self._connection
@@ -473,7 +473,7 @@ class TopicConsumer:
         self._drop()
         self._attached()  # messages from now on start at the new position
 
-    def _attached(self) -> Connection:
+    def _attached(self) -> ClientConnection:
         """Return the connection, waiting for a reconnection if necessary."""
         while self._connection is None:
             if self._closed:
@@ -532,7 +532,7 @@ class TopicConsumer:
         """Unused: producers only."""
 
 
-def _without(entry: Entry, bits: int) -> list[MessageIdData]:
+def _without(entry: ReceivedEntry, bits: int) -> list[MessageIdData]:
     """Return IDs that acknowledge exactly these messages of an entry, regardless of its other messages."""
     count = entry.metadata.num_messages_in_batch
     left = ((1 << count) - 1) & ~bits

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from pulsarbox.client.compression import compress
 from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
 from pulsarbox.client.reconnect import Comeback
-from pulsarbox.client.routing import Route
+from pulsarbox.client.routing import PartitionRouter
 from pulsarbox.errors import ProducerHeld, PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import encode_frame
@@ -35,7 +35,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import Connection
+    from pulsarbox.client.connection import ClientConnection
     from pulsarbox.client.transaction import Transaction
 
 PENDING_FRAMES: Final = 1000
@@ -62,7 +62,7 @@ class Options:
     batching: bool = True
     mix_keys: bool = False
     """Whether a batch may mix keys; Key_Shared then delivers all of it to one consumer."""
-    route: Route = field(default_factory=Route)
+    route: PartitionRouter = field(default_factory=PartitionRouter)
     skip_stored: bool = False
     """Whether to skip messages with sequence IDs that the broker already had for this name on opening."""
     batch_messages: int = BATCH_MESSAGES
@@ -105,8 +105,8 @@ class TopicProducer:
         self._name = options.name
         self._epoch = 0
         self._opened = False
-        self._connection: Connection | None = None
-        self._request: tuple[Connection, int] | None = None
+        self._connection: ClientConnection | None = None
+        self._request: tuple[ClientConnection, int] | None = None
         """The unanswered PRODUCER request."""
         self._max_message_size = 0
         self._next_sequence = 0
@@ -174,7 +174,7 @@ class TopicProducer:
         for sent in self._pending:
             connection.send(sent.frame)
 
-    def _announce(self) -> tuple[Connection, int]:
+    def _announce(self) -> tuple[ClientConnection, int]:
         connection = self._client.broker_of(self.topic)
         request_id = next(self._client.numbers)
         producer = CommandProducer(

@@ -34,7 +34,7 @@ def _logged(trouble: Trouble) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class PartitionRouter:
     """Routing options of a producer."""
 
     name: str = ROUTE
@@ -82,7 +82,7 @@ def made_router(
     if admin_url and not topic:
         raise ValueError("admin_url requires topic=, the topic whose backlogs are read")
     backlogs = _backlogs(admin_url, topic) if admin_url else _none_known
-    return message_router(Route(name, options, hashing, directory, backlogs), topic, batch_messages)
+    return message_router(PartitionRouter(name, options, hashing, directory, backlogs), topic, batch_messages)
 
 
 def _backlogs(admin_url: str, topic: str) -> Backlogs:
@@ -99,7 +99,7 @@ def _backlogs(admin_url: str, topic: str) -> Backlogs:
     return PartitionBacklogs(lambda: Admin([address], ANSWER_SECONDS, secure=secure), topic, log.warning)
 
 
-def message_router(route: Route, topic: str, batch_messages: int) -> Callable[[Any, int], int]:
+def message_router(route: PartitionRouter, topic: str, batch_messages: int) -> Callable[[Any, int], int]:
     """Wrap ``route`` as a ``message_router`` of the official Python client."""
     choose = route.open(topic)
     numbers = itertools.count()  # next() is atomic: several threads may publish

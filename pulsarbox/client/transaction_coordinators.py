@@ -21,7 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import Connection
+    from pulsarbox.client.connection import ClientConnection
 
 _TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 _PAUSE_SECONDS: Final = 0.1
@@ -62,7 +62,7 @@ class Coordinators:
         self._client = client
         self._count = 0
         self._begun = 0
-        self._connected: dict[int, Connection] = {}
+        self._connected: dict[int, ClientConnection] = {}
 
     def begin(self, timeout: float) -> tuple[int, int]:
         """Begin a transaction on the next coordinator and return the two halves of its ID. ``timeout`` is in
@@ -94,7 +94,7 @@ class Coordinators:
                 self._connected.pop(number, None)
             self._pause()
 
-    def _connection_of(self, number: int) -> Connection:
+    def _connection_of(self, number: int) -> ClientConnection:
         found = self._connected.get(number)
         if found is None or found.closed:
             found = self._client.broker_of(f"{_TOPIC}-partition-{number}")
@@ -102,7 +102,7 @@ class Coordinators:
             self._connected[number] = found
         return found
 
-    def _once(self, connection: Connection, request: Request) -> Any:
+    def _once(self, connection: ClientConnection, request: Request) -> Any:
         kind, field, answer_field = _KINDS[type(request)]
         request.request_id = next(self._client.numbers)
         command = BaseCommand(type=kind, **{field: request})  # type: ignore[arg-type]

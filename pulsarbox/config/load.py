@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pulsarbox.config.setting import ConfigError, Given, Value, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, Value, did_you_mean
 from pulsarbox.config.settings import Settings, settings_by_name, settings_table
 from pulsarbox.config.sources import plain_names, properties_file, toml_file
 
@@ -98,7 +98,7 @@ def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(map(str, problems)), tuple(warnings)
 
 
-def _read_file(path: Path) -> tuple[Iterable[Given], list[str]]:
+def _read_file(path: Path) -> tuple[Iterable[GivenValue], list[str]]:
     text = _text_of(path)
     if path.suffix in properties_file.SUFFIXES:
         return properties_file.read(path, text)
@@ -114,17 +114,17 @@ def _text_of(path: Path) -> str:
         raise ConfigError(str(path), "", f"is not UTF-8 (byte {error.start})") from None
 
 
-def _read_environment(environ: Mapping[str, str]) -> list[Given]:
+def _read_environment(environ: Mapping[str, str]) -> list[GivenValue]:
     ours = (name for name in environ if name.startswith(ENVIRONMENT_PREFIX) and name not in OTHER_VARIABLES)
     return [_from_variable(name, environ[name]) for name in sorted(ours)]
 
 
-def _from_variable(variable: str, text: str) -> Given:
+def _from_variable(variable: str, text: str) -> GivenValue:
     row = settings_by_name().get(variable.removeprefix(ENVIRONMENT_PREFIX))
     if row is None:
         raise ConfigError("environment", variable, f"no such setting{_nearest_variable(variable)}")
     try:
-        return Given(row.name, row.parse(text), f"environment {variable}")
+        return GivenValue(row.name, row.parse(text), f"environment {variable}")
     except ValueError as error:
         raise ConfigError("environment", variable, str(error)) from None
 
@@ -136,15 +136,15 @@ def _nearest_variable(variable: str) -> str:
     return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")
 
 
-def _read_overrides(overrides: Mapping[str, Value], origin: str) -> list[Given]:
+def _read_overrides(overrides: Mapping[str, Value], origin: str) -> list[GivenValue]:
     return [_from_override(name, value, origin) for name, value in overrides.items()]
 
 
-def _from_override(name: str, value: Value, origin: str) -> Given:
+def _from_override(name: str, value: Value, origin: str) -> GivenValue:
     row = settings_by_name().get(name)
     if row is None:
         raise ConfigError(origin, name, f"no such setting{did_you_mean(name, settings_by_name())}")
     try:
-        return Given(name, row.check(value), origin)
+        return GivenValue(name, row.check(value), origin)
     except ValueError as error:
         raise ConfigError(origin, name, str(error)) from None

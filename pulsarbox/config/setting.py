@@ -127,7 +127,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenValue:
     """A configured value; ``origin`` names its source."""
 
     name: str

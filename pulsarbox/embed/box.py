@@ -18,7 +18,7 @@ from pulsarbox.embed.messages import Message, messages_of
 from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.embed.process_runner import ProcessRunner, said
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
-from pulsarbox.embed.testing import WITHIN_SECONDS, Seen, wait_until_as_expected
+from pulsarbox.embed.testing import WITHIN_SECONDS, SeenMessage, wait_until_as_expected
 from pulsarbox.embed.thread_runner import ThreadRunner
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
 from pulsarbox.server.process.runtime_file import Running
@@ -245,9 +245,9 @@ class PulsarBox:
         """
         __tracebackhide__ = True
 
-        def look() -> tuple[list[Seen], str]:
+        def look() -> tuple[list[SeenMessage], str]:
             try:
-                return [Seen(each.payload, each.key, each.properties) for each in self._messages(topic)], ""
+                return [SeenMessage(each.payload, each.key, each.properties) for each in self._messages(topic)], ""
             except TopicNotFound:
                 return [], " (the topic does not exist)"
 

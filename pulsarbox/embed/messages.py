@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pulsarbox.client.client import Client
 from pulsarbox.client.credentials import Credentials
-from pulsarbox.client.message_decoder import Message as Received
-from pulsarbox.client.multi_topic_consumer import Consumer, Subscribing
+from pulsarbox.client.message_decoder import ReceivedMessage as Received
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer, Subscribing
 from pulsarbox.client.partition_consumer import TopicConsumer
 from pulsarbox.server.process.runtime_file import Running
 
@@ -56,7 +56,7 @@ def messages_of(box: Running, topic: str) -> list[Message]:
     client = Client([(box.host, port)], READ_SECONDS_MAX, secure=secure, credentials=known)
     try:
         options = Subscribing(f"pulsarbox-{uuid.uuid4().hex}", durable=False, create=False)
-        consumer = Consumer(client, options)
+        consumer = MultiTopicConsumer(client, options)
         found = [each for part in consumer.add(topic) for each in _up_to_the_end(client, part)]
         return [_value(each) for each in found]
     finally:

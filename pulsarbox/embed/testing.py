@@ -30,7 +30,7 @@ def having(payload: Any = _ANY, *, key: str | None = None, properties: Mapping[s
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenMessage:
     """An actual message, from any client."""
 
     payload: bytes
@@ -38,7 +38,7 @@ class Seen:
     properties: Mapping[str, str]
 
 
-def matches(seen: Seen, expected: object) -> bool:
+def matches(seen: SeenMessage, expected: object) -> bool:
     """Compare a message with bytes, a string, any other value as JSON, ``having(...)``, or a function of the
     payload."""
     if isinstance(expected, Having):
@@ -59,7 +59,7 @@ def matches(seen: Seen, expected: object) -> bool:
         return False
 
 
-def difference(seen: Sequence[Seen], expected: Sequence[object], any_order: bool = False) -> list[str]:
+def difference(seen: Sequence[SeenMessage], expected: Sequence[object], any_order: bool = False) -> list[str]:
     """Return lines that describe the difference; empty if there is none."""
     pairs = _paired(seen, expected, any_order)
     if all(here is not None and there is not None and matches(seen[here], expected[there]) for here, there in pairs):
@@ -82,7 +82,9 @@ def difference(seen: Sequence[Seen], expected: Sequence[object], any_order: bool
     return [*wrong[:_ROWS_MAX], f"  ... and {more} more"] if more > 0 else wrong
 
 
-def _paired(seen: Sequence[Seen], expected: Sequence[object], any_order: bool) -> list[tuple[int | None, int | None]]:
+def _paired(
+    seen: Sequence[SeenMessage], expected: Sequence[object], any_order: bool
+) -> list[tuple[int | None, int | None]]:
     if not any_order:
         longest = max(len(seen), len(expected))
         return [(i if i < len(seen) else None, i if i < len(expected) else None) for i in range(longest)]
@@ -97,7 +99,7 @@ def _paired(seen: Sequence[Seen], expected: Sequence[object], any_order: bool) -
 
 
 def wait_until_as_expected(
-    look: Callable[[], tuple[Sequence[Seen], str]],
+    look: Callable[[], tuple[Sequence[SeenMessage], str]],
     expected: Sequence[object],
     *,
     what: str,
@@ -177,11 +179,11 @@ def expect(consumer: Any) -> Expecting:
     return Expecting(consumer)
 
 
-def _seen(message: Any) -> Seen:
-    return Seen(message.data(), message.partition_key() or None, message.properties())
+def _seen(message: Any) -> SeenMessage:
+    return SeenMessage(message.data(), message.partition_key() or None, message.properties())
 
 
-def _shown_message(seen: Seen) -> str:
+def _shown_message(seen: SeenMessage) -> str:
     shown = _shown(seen.payload)
     if seen.key is not None:
         shown += f" key={seen.key!r}"

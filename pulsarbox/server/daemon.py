@@ -22,7 +22,7 @@ from pulsarbox.server.process.disk_speed import slow, sync_times
 from pulsarbox.server.process.log_setup import log_file_of, set_up
 from pulsarbox.server.process.port_owner import described
 from pulsarbox.server.process.rlimit import FILES_MIN, raise_file_limit, too_few
-from pulsarbox.server.process.runtime_file import Report, Running, write
+from pulsarbox.server.process.runtime_file import Running, StartReport, write
 from pulsarbox.server.process.signals import heed
 from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
 from pulsarbox.storage.engine import Engine
@@ -42,7 +42,7 @@ EXIT_TAKEN = 4
 _SYNCS = 16
 
 
-def run(settings: Settings, report: Report, *, memory: bool = False, log_file: Path | None = None) -> int:
+def run(settings: Settings, report: StartReport, *, memory: bool = False, log_file: Path | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code of the process.
 
     With ``memory``, nothing is stored on disk. ``log_file`` is the file behind stdout and stderr, if any.
@@ -104,7 +104,7 @@ def settle_memory() -> None:
     gc.enable()
 
 
-def _failed(report: Report, reason: str, code: int = EXIT_FAILED) -> int:
+def _failed(report: StartReport, reason: str, code: int = EXIT_FAILED) -> int:
     log.error("cannot start: %s", reason)
     report.failed(reason)
     return code
@@ -119,7 +119,7 @@ def _engine(settings: Settings, memory: bool) -> Engine:
 
 
 async def _serve(
-    settings: Settings, engine: Engine, began: float, report: Report, memory: bool, log_file: Path | None
+    settings: Settings, engine: Engine, began: float, report: StartReport, memory: bool, log_file: Path | None
 ) -> int:
     """Run the server from startup to shutdown."""
     ending = heed(None if log_file is None else log_file_of(settings, log_file))

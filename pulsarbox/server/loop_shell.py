@@ -22,7 +22,7 @@ from pulsarbox.broker.plugins import Key
 from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
-from pulsarbox.server.network.connection import Connection
+from pulsarbox.server.network.connection import ServerConnection
 from pulsarbox.server.network.connection_limits import Gate
 from pulsarbox.server.network.protocol_mismatch import Doors
 from pulsarbox.server.one_shot_thread import in_thread
@@ -41,7 +41,7 @@ class LoopShell:
         settings = broker.core.settings
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
-        self.connections: dict[Outbox, Connection] = {}
+        self.connections: dict[Outbox, ServerConnection] = {}
         self._clock = broker.clock
         self._loop = loop
         self.gate = Gate(settings)
@@ -50,7 +50,7 @@ class LoopShell:
         self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
         """Results of the committer that the core has not processed yet."""
-        self._held: list[Connection] = []
+        self._held: list[ServerConnection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
@@ -155,7 +155,7 @@ class LoopShell:
             self.broker.core.commits.housekeeping.ask_reclaim()
             self.kick()
 
-    def hold(self, connection: Connection) -> None:
+    def hold(self, connection: ServerConnection) -> None:
         """Pause reading from a connection: the open batch is full, or the client has used its share of it."""
         connection.pause_reading()
         connection.cnx.reading_stops(self.now())

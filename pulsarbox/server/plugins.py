@@ -21,12 +21,12 @@ from pulsarbox.broker.plugins import Key, Load, Plugins
 from pulsarbox.config import Settings
 from pulsarbox.plugins import guard as guard_module
 from pulsarbox.plugins.guard import Guard, PluginEndless
-from pulsarbox.plugins.registry import Found, PluginError, choose, find, load
+from pulsarbox.plugins.registry import PluginEntry, PluginError, choose, find, load
 from pulsarbox.storage.format import KNOWN_PLUGINS
 from pulsarbox.storage.lmdb.private_files import opener
 
 if TYPE_CHECKING:
-    from pulsarbox.plugins.probe import Report
+    from pulsarbox.plugins.probe import ProbeReport
 
 log = logging.getLogger(__name__)
 
@@ -64,11 +64,11 @@ class _Loader:
         log.info("loaded the %s plugin %r from %s", kind, name, found.source)
         return plugin
 
-    def _looked_at(self, found: Found) -> Report:
+    def _looked_at(self, found: PluginEntry) -> ProbeReport:
         """Return the probe's report, cached while the plugin is unchanged. Unusable plugins are probed each time."""
         # Imported only if there is a plugin, and then in a thread or before the box serves.
         from pulsarbox.plugins.fingerprint import fingerprint
-        from pulsarbox.plugins.probe import Report, probe
+        from pulsarbox.plugins.probe import ProbeReport, probe
 
         made_of = None if self._known is None or found.problem else fingerprint(found)
         if made_of is None:
@@ -76,7 +76,7 @@ class _Loader:
         known = _read(self._known)
         problems = known.get(made_of)
         if problems is not None:
-            return Report(True, problems)
+            return ProbeReport(True, problems)
         report = probe(found, PROBE_SECONDS)
         if report.usable:
             known[made_of] = report.problems

@@ -22,7 +22,7 @@ from pulsarbox.config.cross_checks import uses_tls
 from pulsarbox.config.listeners import Address, bound
 from pulsarbox.config.setting import OFF
 from pulsarbox.server.loop_shell import LoopShell
-from pulsarbox.server.network.connection import Connection
+from pulsarbox.server.network.connection import ServerConnection
 from pulsarbox.server.network.listeners import listen
 from pulsarbox.server.one_shot_thread import beside
 from pulsarbox.server.plugins import plugins_of
@@ -212,7 +212,7 @@ class Serving:
     async def _serve(self, sockets: list[socket.socket], listener: str) -> None:
         loop = asyncio.get_running_loop()
         for each in sockets:
-            self._servers.append(await loop.create_server(lambda: Connection(self.shell, listener), sock=each))
+            self._servers.append(await loop.create_server(lambda: ServerConnection(self.shell, listener), sock=each))
 
     def _serve_tls(self, sockets: list[socket.socket], listener: str) -> None:
         if not sockets:
@@ -223,7 +223,7 @@ class Serving:
         shell, seconds = self.shell, self._settings.tlsHandshakeTimeoutSeconds
         port = TlsPort(
             sockets,
-            lambda: Connection(shell, listener),
+            lambda: ServerConnection(shell, listener),
             self._certificates,
             shell.gate,
             shell.doors,

@@ -8,14 +8,14 @@ from pulsarbox.config.setting import did_you_mean
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.decode import row_columns
 from pulsarbox.spark.source import offsets
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.topic_segments import ReadPosition
 from pulsarbox.times import duration, moment
 
-Asked = str | dict[str, Place | offsets.Mark | str]
+Asked = str | dict[str, ReadPosition | offsets.Mark | str]
 """Requested positions: a word, or one position per topic."""
 
 
-class Kind(NamedTuple):
+class OptionType(NamedTuple):
     """Type of an option."""
 
     words: str
@@ -78,7 +78,7 @@ def _columns(text: str) -> str:
     return text.strip()
 
 
-def one_of(*words: str) -> Kind:
+def one_of(*words: str) -> OptionType:
     """Return the type of an option that accepts one of ``words``, in any case."""
 
     def read(text: str) -> str:
@@ -86,10 +86,10 @@ def one_of(*words: str) -> Kind:
             raise ValueError(f"must be one of {', '.join(words)}{did_you_mean(text.strip(), words).rstrip('?')}")
         return text.strip().lower()
 
-    return Kind(" or ".join(f"`{word}`" for word in words), read)
+    return OptionType(" or ".join(f"`{word}`" for word in words), read)
 
 
-def places(*words: str) -> Kind:
+def places(*words: str) -> OptionType:
     """Return the type of an option that accepts one of ``words``, or positions by topic as JSON."""
 
     def read(text: str) -> Asked:
@@ -102,16 +102,16 @@ def places(*words: str) -> Kind:
         except (ValueError, TypeError) as error:
             raise ValueError(f"invalid JSON of positions by topic: {error}") from None
 
-    return Kind(", ".join(f"`{word}`" for word in words) + " or JSON", read)
+    return OptionType(", ".join(f"`{word}`" for word in words) + " or JSON", read)
 
 
-TEXT: Final = Kind("text", _text)
-SECRET: Final = Kind("secret", _text)
-YES_OR_NO: Final = Kind("`true` or `false`", _yes_or_no)
-SIZE: Final = Kind("bytes, such as `64m`", _size)
-COUNT: Final = Kind("number", _count)
-LENGTH: Final = Kind("milliseconds, or a duration such as `5s`", _length)
-TIME: Final = Kind("milliseconds since 1970, `-1h`, or a time such as `2026-11-21T10:00`", _time)
-TOPIC: Final = Kind("topic", _topic)
-TOPICS: Final = Kind("topics, separated by commas", _topics)
-COLUMNS: Final = Kind("`basic`, `all`, or names separated by commas", _columns)
+TEXT: Final = OptionType("text", _text)
+SECRET: Final = OptionType("secret", _text)
+YES_OR_NO: Final = OptionType("`true` or `false`", _yes_or_no)
+SIZE: Final = OptionType("bytes, such as `64m`", _size)
+COUNT: Final = OptionType("number", _count)
+LENGTH: Final = OptionType("milliseconds, or a duration such as `5s`", _length)
+TIME: Final = OptionType("milliseconds since 1970, `-1h`, or a time such as `2026-11-21T10:00`", _time)
+TOPIC: Final = OptionType("topic", _topic)
+TOPICS: Final = OptionType("topics, separated by commas", _topics)
+COLUMNS: Final = OptionType("`basic`, `all`, or names separated by commas", _columns)

@@ -1,7 +1,7 @@
 """Options of ``spark.read``, ``readStream``, ``write`` and ``writeStream``, as a table, and their parser. Pure.
 
-A row is a field of ``Options``: its name in Spark, aliases, type, default and meaning. The table in docs/spark.md is
-generated from these rows.
+A row is a field of ``SparkOptions``: its name in Spark, aliases, type, default and meaning. The table in
+docs/spark.md is generated from these rows.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from pulsarbox.spark.option_types import (
     TOPICS,
     YES_OR_NO,
     Asked,
-    Kind,
+    OptionType,
     one_of,
     places,
 )
@@ -50,11 +50,11 @@ class OptionError(ValueError):
     """Unknown or misused option; the message names it and the remedy."""
 
 
-class Row(NamedTuple):
+class OptionRow(NamedTuple):
     """Description of an option, apart from its default."""
 
     name: str
-    kind: Kind
+    kind: OptionType
     meaning: str
     used: tuple[str, ...] = ALL
     aliases: tuple[str, ...] = ()
@@ -65,13 +65,13 @@ class Row(NamedTuple):
 PLACES: Final = places(EARLIEST, LATEST, SUBSCRIPTION)
 
 
-def option(default: Any, name: str, kind: Kind, meaning: str, **more: Any) -> Any:
-    """Declare a field of ``Options``: a row of the table."""
-    return field(default=default, metadata={"row": Row(name, kind, meaning, **more)}, repr=kind is not SECRET)
+def option(default: Any, name: str, kind: OptionType, meaning: str, **more: Any) -> Any:
+    """Declare a field of ``SparkOptions``: a row of the table."""
+    return field(default=default, metadata={"row": OptionRow(name, kind, meaning, **more)}, repr=kind is not SECRET)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class SparkOptions:
     """Parsed options, with defaults for the rest. Picklable; its repr leaves secrets out."""
 
     service_url: str = option(
@@ -480,20 +480,20 @@ class Options:
         return (self.topic,) if self.topic else self.topics
 
 
-def row(option: "Field[Any]") -> Row:
-    """Return the row of a field of ``Options``."""
-    found: Row = option.metadata["row"]
+def row(option: "Field[Any]") -> OptionRow:
+    """Return the row of a field of ``SparkOptions``."""
+    found: OptionRow = option.metadata["row"]
     return found
 
 
-ROWS: Final = tuple(row(each) for each in fields(Options))
+ROWS: Final = tuple(row(each) for each in fields(SparkOptions))
 _BY_NAME: Final = {
-    name.lower(): (each, name) for each in fields(Options) for name in (row(each).name, *row(each).aliases)
+    name.lower(): (each, name) for each in fields(SparkOptions) for name in (row(each).name, *row(each).aliases)
 }
 """Field and canonical spelling, by lowercase name."""
 
 
-def parse(given: Mapping[str, str], use: str) -> Options:
+def parse(given: Mapping[str, str], use: str) -> SparkOptions:
     """Parse the options given for ``use``. Names and most words are case-insensitive.
 
     Raises OptionError that names the option and the closest known one.
@@ -517,12 +517,12 @@ def parse(given: Mapping[str, str], use: str) -> Options:
         values[found.name], named[found.name] = value, name
     from pulsarbox.spark.options_validation import check_together
 
-    options = Options(**values)
+    options = SparkOptions(**values)
     check_together(options, set(values), use)
     return options
 
 
-def _value(name: str, kind: Kind, text: str) -> Any:
+def _value(name: str, kind: OptionType, text: str) -> Any:
     try:
         return kind.read(text)
     except (ValueError, PulsarBoxError) as error:

@@ -11,7 +11,7 @@ from pulsarbox.spark.options import (
     SUBSCRIPTION,
     WRITE,
     OptionError,
-    Options,
+    SparkOptions,
     either,
     row,
 )
@@ -25,9 +25,9 @@ _APART: Final = (
 """Groups of mutually exclusive options, with the uses that they apply to."""
 
 
-def check_together(options: Options, given: set[str], use: str) -> None:
+def check_together(options: SparkOptions, given: set[str], use: str) -> None:
     """Reject contradicting options; ``given`` holds the names of the fields that were set. Raises OptionError."""
-    names = {each.name: row(each).name for each in fields(Options)}
+    names = {each.name: row(each).name for each in fields(SparkOptions)}
     for together, uses in _APART:
         both = [names[each] for each in together if each in given]
         if set(either(use)) & set(uses) and len(both) > 1:
@@ -44,7 +44,7 @@ def check_together(options: Options, given: set[str], use: str) -> None:
         raise OptionError("access=wire does not read in place: remove data.dir, or set service.url instead")
 
 
-def _check_read(options: Options) -> None:
+def _check_read(options: SparkOptions) -> None:
     if not (options.named or options.topics_pattern):
         raise OptionError("no topic to read: set one of the options topic, topics and topicsPattern")
     for topic in (*options.named, options.topics_pattern):
@@ -71,8 +71,8 @@ def _check_read(options: Options) -> None:
         )
 
 
-def _check_sink(options: Options, given: set[str]) -> None:
-    names = {each.name: row(each).name for each in fields(Options)}
+def _check_sink(options: SparkOptions, given: set[str]) -> None:
+    names = {each.name: row(each).name for each in fields(SparkOptions)}
     for only, delivery in _ONLY_WITH.items():
         if only in given and options.delivery != delivery:
             raise OptionError(f"option {names[only]} requires delivery={delivery}, not {options.delivery}: remove it")

@@ -9,7 +9,7 @@ from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.errors import PulsarBoxError
 
 
-class Place(NamedTuple):
+class ReadPosition(NamedTuple):
     """Position of the next message to read. Ranges are half-open. ``batch`` is an index within the entry; Pulsar's
     message IDs name the last message read instead."""
 
@@ -18,13 +18,13 @@ class Place(NamedTuple):
     batch: int = 0
 
 
-BEGINNING: Final = Place(-1, -1)
+BEGINNING: Final = ReadPosition(-1, -1)
 """Position before everything that a topic has or ever had."""
 _NO_END: Final = 2**63 - 1
 """Ledger of a position after everything that a topic can ever have."""
 
 
-class Segment(NamedTuple):
+class TopicSegment(NamedTuple):
     """Entries ``first`` to ``last`` of one ledger, both included, that a reader sees now. Picklable.
 
     ``messages`` and ``bytes`` are as reported by the broker, or an estimate after a split. ``hidden`` lists runs of
@@ -51,9 +51,9 @@ class Segment(NamedTuple):
     compacted: int = 0
     """Of a compacted view: the ledger that holds its entries and that ``ledger``, ``first`` and ``last`` refer to. -1
     for Apache Pulsar, which does not report it."""
-    start: Place = BEGINNING
+    start: ReadPosition = BEGINNING
     """Start of a range of message IDs, when the segment is not a run of entries of one ledger."""
-    end: Place | None = None
+    end: ReadPosition | None = None
     """End of that range, exclusive. None: the segment is a run of entries."""
 
     @property
@@ -68,7 +68,7 @@ class Segment(NamedTuple):
             runs.append((first, self.last))
         return runs
 
-    def parts(self, bytes_max: int) -> Iterator["Segment"]:
+    def parts(self, bytes_max: int) -> Iterator["TopicSegment"]:
         """Split into pieces of about ``bytes_max`` bytes, between entries. A compacted view stays whole."""
         entries = self.last - self.first + 1
         count = min(entries, -(-self.bytes // bytes_max)) if bytes_max > 0 and self.end is None else 1
@@ -94,8 +94,8 @@ class Lost(NamedTuple):
     """Entries in a requested range, ``start`` to ``end`` (exclusive), that are gone or unreadable."""
 
     topic: str
-    start: Place
-    end: Place
+    start: ReadPosition
+    end: ReadPosition
     reason: str
 
     def __str__(self) -> str:
@@ -117,9 +117,9 @@ class DataLost(PulsarBoxError):
         return type(self), (self.lost,)
 
 
-def part_of(text: str) -> Place:
+def part_of(text: str) -> ReadPosition:
     """Parse a position as a box reports it: ``ledger:entry``, or ``ledger:entry:index``."""
-    return Place(*(int(part) for part in text.split(":")))
+    return ReadPosition(*(int(part) for part in text.split(":")))
 
 
 def hosts_of(url: str, default_port: int) -> tuple[tuple[tuple[str, int], ...], bool]:

@@ -15,7 +15,7 @@ from pulsarbox.storage.backup.cut import Cut, SealedVolume, held_cut
 from pulsarbox.storage.backup.last import note_backup
 from pulsarbox.storage.backup.log_parts import store_log
 from pulsarbox.storage.backup.manifest import META_PATH, BackupConflict, BackupError, BackupFile, Manifest
-from pulsarbox.storage.backup.pace import CHUNK, Pace, Progress
+from pulsarbox.storage.backup.pace import CHUNK, CopyPace, Progress
 from pulsarbox.storage.backup.repository import Journal, Repository
 from pulsarbox.storage.backup.stored_files import Stored, chunks_of
 from pulsarbox.storage.inspection.box import Box
@@ -66,7 +66,7 @@ def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
     with repository.locked():
         rate = plan.rate if plan.rate is not None else RATE_DEFAULT if box.live else 0
         try:
-            made = _Creation(source, repository, plan, Pace(rate, progress)).run()
+            made = _Creation(source, repository, plan, CopyPace(rate, progress)).run()
         except OSError as error:
             raise _failed(repository, error) from error
     with suppress(OSError):  # the data directory may be mounted read-only
@@ -77,7 +77,7 @@ def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
 class _Creation:
     """One backup in progress."""
 
-    def __init__(self, source: Path, repository: Repository, plan: Plan, pace: Pace) -> None:
+    def __init__(self, source: Path, repository: Repository, plan: Plan, pace: CopyPace) -> None:
         self._source = source
         self._repository = repository
         self._plan = plan

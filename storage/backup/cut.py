@@ -24,7 +24,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup.manifest import BackupError, BoxIdentity
 from pulsarbox.storage.backup.pace import CHUNK
 from pulsarbox.storage.format import CONTENT, INSTANCE, LOG_KEY, NEED, PACKED
-from pulsarbox.storage.inspection.box import META, Box, Environment, name_of, open_readonly
+from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, name_of, open_readonly
 from pulsarbox.storage.lmdb.directory import DATA_FILE, verify_environment
 from pulsarbox.storage.record import check_batch
 
@@ -61,7 +61,7 @@ class GrowingVolume(NamedTuple):
     first: int
     last: int
     """Positions of its first and last batch, 0 if it has none."""
-    environment: Environment
+    environment: OpenEnvironment
 
     def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
         """Yield positions and values from ``first`` to ``last``. Raises BackupError if one is missing or damaged."""
@@ -180,7 +180,7 @@ class Cut:
         status = os.fstat(descriptor)
         return SealedVolume(path, status.st_size, status.st_mtime_ns, descriptor)
 
-    def _open(self, name: str) -> Environment:
+    def _open(self, name: str) -> OpenEnvironment:
         box, path = self._box, self._box.path / name
         lock = box.can_lock(name)
         if not lock and box.live:
@@ -188,7 +188,7 @@ class Cut:
         self._locked = self._locked and lock
         try:
             verify_environment(path)
-            return Environment(open_readonly(path, lock=lock))
+            return OpenEnvironment(open_readonly(path, lock=lock))
         except (lmdb.Error, OSError, PersistenceError) as error:
             if box.is_gone(name):
                 raise _Moved(name) from error
@@ -238,7 +238,7 @@ def _identity(path: Path) -> BoxIdentity:
     return BoxIdentity(str(fields["instance"]), int(fields["format"]), int(fields.get("created", 0)), lineage)
 
 
-def _codecs(meta: Environment) -> tuple[str, ...]:
+def _codecs(meta: OpenEnvironment) -> tuple[str, ...]:
     if b"needs" not in meta.tables():
         return ()
     tags = {NEED.unpack(key)[0]: value.decode() for key, value in meta.rows(b"needs")}

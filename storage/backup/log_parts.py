@@ -13,7 +13,7 @@ from typing import Final
 
 from pulsarbox.storage.backup.cut import GrowingVolume
 from pulsarbox.storage.backup.manifest import BackupDamaged, BackupFile
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.stored_files import StoredFiles
 
 MAGIC: Final = b"pbxlog\0\1"
@@ -28,7 +28,7 @@ def store_log(
     volume: GrowingVolume,
     known: Sequence[BackupFile],
     files: StoredFiles,
-    pace: Pace,
+    pace: CopyPace,
     stored: Callable[[BackupFile], None],
 ) -> list[BackupFile]:
     """Store the log of a volume; return its parts. ``known`` are parts of earlier backups of this box.

@@ -15,7 +15,7 @@ _BURST_SECONDS: Final = 0.1
 """After a pause, at most this many seconds' worth of bytes may be caught up."""
 
 
-class Pace:
+class CopyPace:
     """Counts bytes, reports progress, and sleeps while ahead of the rate."""
 
     def __init__(self, rate: int, progress: Progress, total: int = 0) -> None:

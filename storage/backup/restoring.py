@@ -19,7 +19,7 @@ import lmdb
 
 from pulsarbox.storage.backup.log_parts import read_part
 from pulsarbox.storage.backup.manifest import BackupConflict, BackupDamaged, BackupError, BackupFile, Manifest
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import INSTANCE, LOCK, NEW_SUFFIX, RESTORING
@@ -50,7 +50,13 @@ class Restored(NamedTuple):
 
 
 def restore(  # options of one command
-    repository: Repository, name: str | None, target: Path, pace: Pace, *, force: bool = False, keep_id: bool = False
+    repository: Repository,
+    name: str | None,
+    target: Path,
+    pace: CopyPace,
+    *,
+    force: bool = False,
+    keep_id: bool = False,
 ) -> Restored:
     """Restore a backup, by default the newest, into the directory ``target``.
 
@@ -74,7 +80,7 @@ def restore(  # options of one command
 class _Restore:
     """Writes one data directory, whose lock is held."""
 
-    def __init__(self, repository: Repository, manifest: Manifest, target: Path, pace: Pace) -> None:
+    def __init__(self, repository: Repository, manifest: Manifest, target: Path, pace: CopyPace) -> None:
         self._files = repository.files
         self._manifest = manifest
         self._target = target

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from pulsarbox.storage.backup.manifest import BackupDamaged
-from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, Pace
+from pulsarbox.storage.backup.pace import CHUNK, READ_WEIGHT, CopyPace
 from pulsarbox.storage.lmdb.directory import sync_directory
 from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
@@ -48,7 +48,7 @@ class StoredFiles:
         except OSError:
             return False
 
-    def add(self, chunks: Iterable[bytes], pace: Pace) -> Stored:
+    def add(self, chunks: Iterable[bytes], pace: CopyPace) -> Stored:
         """Store contents, durable once ``sync`` has returned. Raises OSError and the exceptions of ``chunks``."""
         digest, size, unsynced = sha256(), 0, 0
         with self._new_file() as new:
@@ -69,7 +69,7 @@ class StoredFiles:
             self._publish(new, digest.hexdigest())
         return Stored(size, digest.hexdigest())
 
-    def link(self, source: Path, descriptor: int, pace: Pace) -> Stored | None:
+    def link(self, source: Path, descriptor: int, pace: CopyPace) -> Stored | None:
         """Store the file open as ``descriptor`` as a hard link to ``source``; None if that is impossible.
 
         The file must be immutable. Raises OSError if it cannot be read.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulsarbox.storage.backup.manifest import BackupDamaged, BackupError, BackupFile, Manifest
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 
 
-class Finding(NamedTuple):
+class BackupDamage(NamedTuple):
     """Damage in a backup directory."""
 
     file: str
@@ -20,31 +20,31 @@ class Finding(NamedTuple):
     """The backups that need it."""
 
 
-class Report(NamedTuple):
+class BackupReport(NamedTuple):
     """The result of a verification."""
 
     backups: tuple[str, ...]
     """The backups verified."""
     files: int
     bytes: int
-    findings: tuple[Finding, ...]
+    findings: tuple[BackupDamage, ...]
     interrupted: tuple[str, ...]
     unreferenced: int
     """Files that no backup references: left by an interrupted removal."""
 
 
-def verify(repository: Repository, names: Sequence[str], pace: Pace) -> Report:
+def verify(repository: Repository, names: Sequence[str], pace: CopyPace) -> BackupReport:
     """Verify the named backups, by default all. Raises BackupNotFound, BackupConflict, BackupError."""
     with repository.reading():
         chosen = list(names) or repository.names()
-        findings: list[Finding] = []
+        findings: list[BackupDamage] = []
         manifests: list[Manifest] = []
         for name in chosen:
             try:
                 manifests.append(repository.manifest(name))
             except BackupDamaged as error:
                 where, _, reason = str(error).partition(" is damaged: ")
-                findings.append(Finding(where, f"is damaged: {reason}", (), (name,)))
+                findings.append(BackupDamage(where, f"is damaged: {reason}", (), (name,)))
         needed: dict[tuple[str, int], list[tuple[str, BackupFile]]] = {}
         for manifest in manifests:
             for file in manifest.files:
@@ -56,13 +56,13 @@ def verify(repository: Repository, names: Sequence[str], pace: Pace) -> Report:
             if reason:
                 paths = tuple(dict.fromkeys(file.path for _, file in users))
                 backups = tuple(dict.fromkeys(name for name, _ in users))
-                findings.append(Finding(str(repository.files.path(digest)), reason, paths, backups))
-        return Report(
+                findings.append(BackupDamage(str(repository.files.path(digest)), reason, paths, backups))
+        return BackupReport(
             tuple(chosen), len(needed), pace.total, tuple(findings), tuple(repository.interrupted()), _loose(repository)
         )
 
 
-def _damage(repository: Repository, digest: str, size: int, pace: Pace) -> str:
+def _damage(repository: Repository, digest: str, size: int, pace: CopyPace) -> str:
     try:
         for chunk in repository.files.read(digest, size):
             pace(len(chunk))

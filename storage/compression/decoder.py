@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pulsarbox.plugins.compression.wire import CodecMissing
 from pulsarbox.plugins.contracts import Codec, Compression
-from pulsarbox.storage.record import NotNow, NotUnpacked
+from pulsarbox.storage.record import DecompressionError, NotNow
 
 OPEN_MAX: Final = 32
 """Codecs open at once; with a dictionary each takes some 200 KiB."""
@@ -62,7 +62,7 @@ class RestUnpacker:
     def unpack(self, tag: bytes, dictionary: int, packed: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
         """See Unpacker."""
         if max(sizes) > BYTES_MAX:
-            raise NotUnpacked(f"its stored size of {max(sizes)} bytes exceeds the maximum of {BYTES_MAX}")
+            raise DecompressionError(f"its stored size of {max(sizes)} bytes exceeds the maximum of {BYTES_MAX}")
         return unpack_with(self._codec(tag, dictionary), packed, sizes)
 
     def _codec(self, tag: bytes, number: int) -> Codec:
@@ -86,7 +86,7 @@ class RestUnpacker:
         dictionary = self._stored.dictionary(number)
         codec = plugin.trained(dictionary.bytes) if dictionary is not None else None
         if codec is None:
-            raise NotUnpacked(f"dictionary {number}, with which it was compressed, is missing")
+            raise DecompressionError(f"dictionary {number}, with which it was compressed, is missing")
         return codec
 
 
@@ -99,9 +99,9 @@ def unpack_with(codec: Codec, packed: Sequence[bytes], sizes: Sequence[int]) -> 
         else:
             bodies = [codec.decompress(data, size) for data, size in zip(packed, sizes, strict=True)]
     except Exception as error:  # each library has its own exceptions
-        raise NotUnpacked(f"its bytes cannot be decompressed: {error}") from error
+        raise DecompressionError(f"its bytes cannot be decompressed: {error}") from error
     if [len(body) for body in bodies] != list(sizes):
-        raise NotUnpacked("its decompressed size is wrong")
+        raise DecompressionError("its decompressed size is wrong")
     return bodies
 
 

@@ -13,10 +13,10 @@ from pulsarbox.plugins.compression.wire import CodecMissing
 from pulsarbox.plugins.contracts import Codec, Compression
 from pulsarbox.storage.compression.decoder import BYTES_MAX, Codecs, Dictionary, pack_with, unpack_with
 from pulsarbox.storage.compression.volume_usage import Usage
-from pulsarbox.storage.engine import Choice
+from pulsarbox.storage.engine import CompressionChoice
 from pulsarbox.storage.format import COMPRESSED_AS, COMPRESSED_AT, ENTRY_HEADER, PLAIN, RECORD_PREFIX, EntryFlag
-from pulsarbox.storage.packing.live_records import Live
-from pulsarbox.storage.record import Compressed, NotNow, NotUnpacked, Unpacker, compressed_as
+from pulsarbox.storage.packing.live_records import LiveRecord
+from pulsarbox.storage.record import Compressed, DecompressionError, NotNow, Unpacker, compressed_as
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Press:
     def __init__(
         self,
         codecs: Codecs,
-        choose: Callable[[int], Choice | None],
+        choose: Callable[[int], CompressionChoice | None],
         dictionaries: NewDictionaries,
         unpacker: Unpacker,
         pace: Callable[[], None],
@@ -99,18 +99,18 @@ class Press:
         """By ledger, tag and dictionary."""
         self.names: dict[bytes, str] = {}
         """Names of the codecs of new entries, by tag."""
-        self._choices: dict[int, Choice | None] = {}
-        self._methods: dict[Choice, _Method | None] = {}
+        self._choices: dict[int, CompressionChoice | None] = {}
+        self._methods: dict[CompressionChoice, _Method | None] = {}
 
     # Choices
 
-    def choice(self, ledger_id: int) -> Choice | None:
+    def choice(self, ledger_id: int) -> CompressionChoice | None:
         """Return the cached choice for a ledger."""
         if ledger_id not in self._choices:
             self._choices[ledger_id] = self._choose(ledger_id)
         return self._choices[ledger_id]
 
-    def learn(self, choice: Choice, samples: Sequence[bytes], expected: int) -> None:
+    def learn(self, choice: CompressionChoice, samples: Sequence[bytes], expected: int) -> None:
         """Choose the compression method for the entries of a topic, of which about ``expected`` bytes follow."""
         try:
             plugin = self._codecs.named(choice.codec)
@@ -127,7 +127,7 @@ class Press:
         self.names[plugin.rest_tag] = choice.codec
 
     def _method(
-        self, choice: Choice, plugin: Compression, tag: bytes, samples: Sequence[bytes], expected: int
+        self, choice: CompressionChoice, plugin: Compression, tag: bytes, samples: Sequence[bytes], expected: int
     ) -> _Method:
         known = self.dictionaries.newest(choice.topic_id, tag)
         tried = samples[1::2]
@@ -154,7 +154,13 @@ class Press:
         return self._opened(plugin, tag, chosen)
 
     def _trained(
-        self, choice: Choice, plugin: Compression, tag: bytes, samples: Sequence[bytes], best: int, expected: int
+        self,
+        choice: CompressionChoice,
+        plugin: Compression,
+        tag: bytes,
+        samples: Sequence[bytes],
+        best: int,
+        expected: int,
     ) -> Dictionary | None:
         """Train a dictionary; return it if it beats ``best`` by more than its own size."""
         learnt, tried = samples[::2], samples[1::2]
@@ -181,11 +187,11 @@ class Press:
 
     # Compression
 
-    def sample(self, live: Live) -> bytes | None:
+    def sample(self, live: LiveRecord) -> bytes | None:
         """Return the body of an entry for training; None if it is encrypted or cannot be read."""
         return None if live.header[1] & EntryFlag.ENCRYPTED else self.body(live)
 
-    def body(self, live: Live) -> bytes | None:
+    def body(self, live: LiveRecord) -> bytes | None:
         """Return the uncompressed bytes of an entry; None if they cannot be decompressed."""
         compressed = compressed_as(live.header, 0)
         if compressed is None:
@@ -194,12 +200,12 @@ class Press:
             return self._unpacker.unpack(compressed.tag, compressed.dictionary, [bytes(live.body)], [compressed.size])[
                 0
             ]
-        except (NotUnpacked, NotNow):
+        except (DecompressionError, NotNow):
             return None
 
-    def press(self, entries: Iterable[Live]) -> None:
+    def press(self, entries: Iterable[LiveRecord]) -> None:
         """Compress the chosen entries in place; entries of another codec are recompressed."""
-        waiting: dict[Choice, list[tuple[Live, bytes]]] = {}
+        waiting: dict[CompressionChoice, list[tuple[LiveRecord, bytes]]] = {}
         size = 0
         for live in entries:
             choice = self.choice(live.ledger_id)
@@ -222,17 +228,17 @@ class Press:
                 waiting, size = {}, 0
         self._press_all(waiting)
 
-    def _method_of(self, choice: Choice | None) -> _Method | None:
+    def _method_of(self, choice: CompressionChoice | None) -> _Method | None:
         if choice is None:
             return None
         if choice not in self._methods:
             self.learn(choice, (), 0)
         return self._methods[choice]
 
-    def _is_worth_trying(self, live: Live, body: bytes) -> bool:
+    def _is_worth_trying(self, live: LiveRecord, body: bytes) -> bool:
         return SMALL <= len(body) <= BYTES_MAX and not live.header[1] & EntryFlag.ENCRYPTED
 
-    def _press_all(self, waiting: dict[Choice, list[tuple[Live, bytes]]]) -> None:
+    def _press_all(self, waiting: dict[CompressionChoice, list[tuple[LiveRecord, bytes]]]) -> None:
         for choice, group in waiting.items():
             method = self._methods[choice]
             assert method is not None
@@ -248,7 +254,9 @@ class Press:
                 self._count(live, compressed_as(live.header, 0), method.tag)
             self._pace()
 
-    def _packed(self, choice: Choice, writer: Codec, reader: Codec, bodies: list[bytes]) -> list[bytes] | None:
+    def _packed(
+        self, choice: CompressionChoice, writer: Codec, reader: Codec, bodies: list[bytes]
+    ) -> list[bytes] | None:
         """Return the compressed bodies; None if the codec fails verification, which disables it."""
         try:
             packed = pack_with(writer, bodies)
@@ -263,7 +271,7 @@ class Press:
             self._methods[choice] = method._replace(writer=None)
         return None
 
-    def _count(self, live: Live, compressed: Compressed | None, tried: bytes) -> None:
+    def _count(self, live: LiveRecord, compressed: Compressed | None, tried: bytes) -> None:
         tag, dictionary = (compressed.tag, compressed.dictionary) if compressed is not None else (PLAIN, 0)
         if tag == PLAIN and tried == PLAIN:
             return
@@ -273,7 +281,7 @@ class Press:
         self.usage[live.ledger_id, tag, dictionary] = Usage(tried, known.entries + 1, came, known.stands + stands)
 
 
-def _put(live: Live, body: bytes, compressed: Compressed) -> None:
+def _put(live: LiveRecord, body: bytes, compressed: Compressed) -> None:
     header = live.header
     kind, flags, _, _ = RECORD_PREFIX.unpack_from(header)
     end = COMPRESSED_AS.pack(compressed.tag, compressed.size, compressed.dictionary)
@@ -283,7 +291,7 @@ def _put(live: Live, body: bytes, compressed: Compressed) -> None:
     live.body = body
 
 
-def _put_back(live: Live, body: bytes) -> None:
+def _put_back(live: LiveRecord, body: bytes) -> None:
     """Store an entry uncompressed."""
     header = live.header
     if compressed_as(header, 0) is None:

@@ -13,7 +13,7 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.volume_usage import Usage
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import (
     COMPRESSED_KEY,
     COMPRESSED_ROW,
@@ -39,7 +39,7 @@ from pulsarbox.storage.lmdb.directory import (
     unfinished_restore,
     verify_environment,
 )
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 
 META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
@@ -131,7 +131,7 @@ class Box:
             return 0
 
     @contextmanager
-    def open(self, name: str, growing: bool) -> Iterator["Environment"]:
+    def open(self, name: str, growing: bool) -> Iterator["OpenEnvironment"]:
         """Open an environment; ``growing`` if a daemon may be writing it.
 
         Raises Vanished if it is deleted, PersistenceError if its file is damaged or cannot be read.
@@ -147,14 +147,14 @@ class Box:
                 raise Vanished(f"{name} no longer exists") from error
             raise PersistenceError(str(error)) from error
         try:
-            yield Environment(env)
+            yield OpenEnvironment(env)
         except lmdb.Error as error:
             raise PersistenceError(f"{path}: {error}") from error
         finally:
             env.close()
 
 
-class Environment:
+class OpenEnvironment:
     """An open environment. Each chunk of rows has a separate short transaction, so that no page is pinned."""
 
     def __init__(self, env: lmdb.Environment) -> None:
@@ -266,13 +266,13 @@ class Environment:
         return self._tables[name]
 
 
-class Tables(NamedTuple):
+class MetaTables(NamedTuple):
     """The tables of the meta environment except the rows, all as of one instant."""
 
     mark: int
     sealed: int
-    stretches: list[Stretch]
-    contents: dict[int, Content]
+    stretches: list[VolumeRun]
+    contents: dict[int, VolumeContent]
     dropped: set[int]
     compressed: dict[tuple[int, int, bytes, int], Usage] = MappingProxyType({})  # type: ignore[assignment]
     """By volume, ledger, tag and dictionary."""
@@ -282,17 +282,19 @@ class Tables(NamedTuple):
     """The size of each dictionary in bytes."""
 
 
-def read_tables(meta: Environment, version: int) -> Tables:
+def read_tables(meta: OpenEnvironment, version: int) -> MetaTables:
     """Read the tables of the meta environment. Raises PersistenceError if they cannot be decoded."""
     mark, sealed = meta.number(b"mark", b"position"), meta.number(b"mark", b"sealed")
-    stretches: list[Stretch] = []
+    stretches: list[VolumeRun] = []
     try:
         for key, value in meta.rows(b"volumes"):
             ledger_id, first = INDEX_KEY.unpack(key)
             # Version 1 stores only the volume.
             fields = (*LOG_KEY.unpack(value), 0, 0) if version == 1 else STRETCH.unpack(value)
-            stretches.append(Stretch(ledger_id, first, *fields))
-        contents = {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")}
+            stretches.append(VolumeRun(ledger_id, first, *fields))
+        contents = {
+            LOG_KEY.unpack(key)[0]: VolumeContent(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")
+        }
         dropped = {LOG_KEY.unpack(key)[0] for key, _ in meta.rows(b"dropped")}
         compressed = {
             COMPRESSED_KEY.unpack(key): Usage(*COMPRESSED_ROW.unpack(value)) for key, value in meta.rows(b"compressed")
@@ -304,7 +306,7 @@ def read_tables(meta: Environment, version: int) -> Tables:
         }
     except (ValueError, struct.error) as error:
         raise PersistenceError(f"a table of meta is damaged: {error}") from error
-    return Tables(mark, sealed, stretches, contents, dropped, compressed, needs, dictionaries)
+    return MetaTables(mark, sealed, stretches, contents, dropped, compressed, needs, dictionaries)
 
 
 def is_volume_name(name: str) -> bool:

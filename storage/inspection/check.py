@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import LOCK, PACKED
 from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
 from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
 from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
 from pulsarbox.storage.inspection.transaction_check import RESTORE
 from pulsarbox.storage.inspection.transaction_check import findings as transaction_findings
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 
 CHILDREN: Final = 2
 _ROUNDS_MAX = 5
@@ -22,7 +22,7 @@ _OFTEN = 20
 Progress = Callable[[str], None]
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """The result of a check."""
 
     box: Box
@@ -58,7 +58,7 @@ class Report(NamedTuple):
 
 def check(
     path: Path, *, quick: bool = False, progress: Progress = lambda _: None, plugins: Path | None = None
-) -> Report:
+) -> CheckReport:
     """Check a box. ``quick`` skips the bodies of entries; ``plugins`` is a directory with codecs.
 
     Raises PersistenceError if it cannot be opened.
@@ -89,7 +89,7 @@ def check(
     examined = [volumes[one] for one in wanted]
     findings = _Judgement(box, meta, examined).findings
     held = sum(volume.entries for volume in examined), sum(volume.batches for volume in examined)
-    return Report(box, findings, 1 + len(examined), held[1], held[0], len(meta.holdings.ledgers))
+    return CheckReport(box, findings, 1 + len(examined), held[1], held[0], len(meta.holdings.ledgers))
 
 
 def _wanted(box: Box, meta: ExaminedMeta) -> list[tuple[str, bool]]:
@@ -183,7 +183,7 @@ class _Judgement:
         known = number in self.tables.contents or (self.tables.sealed < number < PACKED)
         return self.meta.whole and self.box.format > 1 and not known
 
-    def _content(self, number: int, content: Content) -> None:
+    def _content(self, number: int, content: VolumeContent) -> None:
         volume = self.volumes.get(number)
         if volume is None:
             if content.entries:
@@ -221,7 +221,7 @@ class _Judgement:
                 )
                 self._one(volume.name, what, stretch)
 
-    def _one(self, where: str, what: str, stretch: Stretch) -> None:
+    def _one(self, where: str, what: str, stretch: VolumeRun) -> None:
         self.findings.append(damage(where, what, RESTORE, stretch.ledger_id, stretch.first))
 
     def _ledgers(self) -> None:
@@ -330,7 +330,7 @@ class _Judgement:
             self.findings.append(warning(LOCK, what, "if damage is reported, check again as the box's user"))
 
 
-def _holds(runs: list[tuple[int, int, int]], stretch: Stretch) -> bool:
+def _holds(runs: list[tuple[int, int, int]], stretch: VolumeRun) -> bool:
     for first, entries, size in runs:
         if first == stretch.first and entries == stretch.entries:
             return size == stretch.bytes

@@ -10,14 +10,14 @@ from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.format import DICTIONARY_KEY, NEED
-from pulsarbox.storage.inspection.box import META, Box, Environment
+from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment
 from pulsarbox.storage.lmdb.meta_environment import unpack_dictionary
 
 
 class _Stored:
     """StoredCodecs of an open meta environment."""
 
-    def __init__(self, meta: Environment) -> None:
+    def __init__(self, meta: OpenEnvironment) -> None:
         self._meta = meta
 
     def name_of(self, tag: bytes) -> str:

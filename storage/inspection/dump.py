@@ -31,7 +31,7 @@ from pulsarbox.storage.format import (
     EntryFlag,
     RecordKind,
 )
-from pulsarbox.storage.inspection.box import META, Box, Environment, Vanished, number_of, read_tables
+from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.holdings import Holdings
@@ -215,7 +215,7 @@ class _Dump:
             except PersistenceError:
                 continue  # reported when its records are read
 
-    def _volume(self, env: Environment, name: str) -> Iterator[Line]:
+    def _volume(self, env: OpenEnvironment, name: str) -> Iterator[Line]:
         first, last = env.extent()
         start = self.starts.get(name, 0)
         if not start:

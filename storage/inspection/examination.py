@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.entry_index import Segment, unpack_row
+from pulsarbox.storage.entry_index import IndexSegment, unpack_row
 from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, META_HEADER, PACKED, EntryFlag, RecordKind
-from pulsarbox.storage.inspection.box import META, Box, Environment, number_of, read_tables
+from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, number_of, read_tables
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
@@ -83,7 +83,7 @@ def examine_volume(path: Path, options: dict[str, Any]) -> Iterator[Line]:
 
 
 class _Examination:
-    def __init__(self, name: str, env: Environment, options: dict[str, Any], unpacker: Unpacker | None) -> None:
+    def __init__(self, name: str, env: OpenEnvironment, options: dict[str, Any], unpacker: Unpacker | None) -> None:
         self.unpacker = unpacker
         self.not_unpacked = False
         self.name = name
@@ -94,7 +94,7 @@ class _Examination:
         self.held = StoredEntries()
         self.entries = 0
         self.batches = 0
-        self.segments: dict[int, list[Segment]] = {}
+        self.segments: dict[int, list[IndexSegment]] = {}
         self.bad: dict[int, str] = {}
         self.lost: dict[int, list[tuple[int, int, int]]] = {}
         self.flagged: list[Flagged] = []
@@ -148,7 +148,7 @@ class _Examination:
         yield from self._bad_batches()
 
     def _batch(self, position: int, value: bytes) -> Iterator[Line]:
-        runs: dict[int, Segment] = {}
+        runs: dict[int, IndexSegment] = {}
         for record in records(value):
             if record.kind == RecordKind.ENTRY:
                 ledger_id, entry_id = entry_ids(value, record.offset)
@@ -156,7 +156,7 @@ class _Examination:
                 self.held.add(ledger_id, entry_id, record.size)
                 run = runs.get(ledger_id)
                 if run is None or run.first_entry + len(run.offsets) != entry_id:
-                    run = runs[ledger_id] = Segment(position, entry_id, array("I"))
+                    run = runs[ledger_id] = IndexSegment(position, entry_id, array("I"))
                     self.segments.setdefault(ledger_id, []).append(run)
                 run.offsets.append(record.offset)
                 if record.flags & EntryFlag.TRANSACTION:
@@ -208,7 +208,7 @@ class _Examination:
             where = f"{self.name}, batch {position}"
             yield damage(where, f"it holds the row {key!r}, which is damaged: {error}", RESTORE).line()
 
-    def _leads_astray(self, ledger_id: int, segment: Segment, last: int) -> str:
+    def _leads_astray(self, ledger_id: int, segment: IndexSegment, last: int) -> str:
         """Return why a row of the index is wrong; empty if it is correct."""
         position, first, offsets = segment
         if position > last:  # written since the log was read
@@ -248,6 +248,6 @@ def _extend(ranges: list[tuple[int, int]], first: int, count: int) -> None:
         ranges.append((first, first + count))
 
 
-def _within(ranges: list[tuple[int, int]], segment: Segment) -> bool:
+def _within(ranges: list[tuple[int, int]], segment: IndexSegment) -> bool:
     at = bisect_right(ranges, segment.first_entry, key=lambda one: one[0]) - 1
     return at >= 0 and segment.first_entry + len(segment.offsets) <= ranges[at][1]

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.entry_index import Stretch
-from pulsarbox.storage.inspection.box import META, Box, Tables
+from pulsarbox.storage.entry_index import VolumeRun
+from pulsarbox.storage.inspection.box import META, Box, MetaTables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.transaction_check import RESTORE, Flagged
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 from pulsarbox.storage.transactions import TxnId
 
 
@@ -19,7 +19,7 @@ class ExaminedMeta:
 
     def __init__(self, path: Path) -> None:
         self.holdings = Holdings()
-        self.tables = Tables(0, 0, [], {}, set())
+        self.tables = MetaTables(0, 0, [], {}, set())
         self.producers: dict[int, int] = {}
         """Number of producers with stored sequence ids, by topic id."""
         self.findings: list[Finding] = []
@@ -45,9 +45,9 @@ class ExaminedMeta:
         elif kind == "mark":
             self.tables = tables._replace(mark=fields[0], sealed=fields[1])
         elif kind == "stretch":
-            tables.stretches.append(Stretch(*fields))
+            tables.stretches.append(VolumeRun(*fields))
         elif kind == "content":
-            tables.contents[fields[0]] = Content(*fields[1:])
+            tables.contents[fields[0]] = VolumeContent(*fields[1:])
         elif kind == "dropped":
             tables.dropped.add(fields[0])
         elif kind == "finding":

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, LOG_KEY, RECORD_PREFIX, RecordKind
-from pulsarbox.storage.inspection.box import Environment
+from pulsarbox.storage.inspection.box import OpenEnvironment
 
 
 class RecordAt(NamedTuple):
@@ -24,7 +24,7 @@ class RecordAt(NamedTuple):
         return self.header_size + self.body_size
 
 
-class Stored:
+class StoredRun:
     """Consecutive entries of a ledger, and the bytes of their records."""
 
     __slots__ = ("bytes", "entries", "first")
@@ -44,20 +44,20 @@ class StoredEntries:
     """The entries of a volume, by ledger."""
 
     def __init__(self) -> None:
-        self.ledgers: dict[int, list[Stored]] = {}
+        self.ledgers: dict[int, list[StoredRun]] = {}
 
     def add(self, ledger_id: int, entry_id: int, size: int) -> None:
         """Add an entry."""
         known = self.ledgers.get(ledger_id)
         if known is None:
-            known = self.ledgers[ledger_id] = [Stored(entry_id)]
+            known = self.ledgers[ledger_id] = [StoredRun(entry_id)]
         elif known[-1].end != entry_id:
-            known.append(Stored(entry_id))
+            known.append(StoredRun(entry_id))
         known[-1].entries += 1
         known[-1].bytes += size
 
 
-def batches(env: Environment, first: int, last: int) -> Iterator[list[tuple[int, bytes]]]:
+def batches(env: OpenEnvironment, first: int, last: int) -> Iterator[list[tuple[int, bytes]]]:
     """Yield positions and values of the log, in chunks. Raises PersistenceError if a key is invalid."""
     for chunk in env.chunks(b"log", LOG_KEY.pack(first)):
         found: list[tuple[int, bytes]] = []

@@ -8,7 +8,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.topic_usage import topics_of
 from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.inspection.box import META, Box, Tables, Vanished, number_of, read_tables
+from pulsarbox.storage.inspection.box import META, Box, MetaTables, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.tail import Tail
@@ -53,7 +53,7 @@ class _Gathering:
         self.skip = skip
         self.holdings = Holdings()
         self.damaged_rows = 0
-        self.tables = Tables(0, 0, [], {}, set())
+        self.tables = MetaTables(0, 0, [], {}, set())
         self.names: list[str] = []
         self.tails: dict[str, Tail] = {}
         self.extents: dict[str, tuple[int, int]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.catalog import sequence_key
 from pulsarbox.storage.format import DELETED, META_HEADER, RecordKind
-from pulsarbox.storage.inspection.box import Environment
+from pulsarbox.storage.inspection.box import OpenEnvironment
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.scan import StoredEntries, batches, entry_ids, records
@@ -25,7 +25,7 @@ class Tail:
         self.lag_bytes = 0
         self._from = 0 if everything else mark + 1
 
-    def read(self, env: Environment, name: str) -> Iterator[Line]:
+    def read(self, env: OpenEnvironment, name: str) -> Iterator[Line]:
         """Read the log; damaged batches are skipped."""
         _, last = env.extent()
         for chunk in batches(env, self._from, last):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
 from pulsarbox.storage.inspection.holdings import Holdings
-from pulsarbox.storage.inspection.transactions import ABORTED, OPEN, Run
+from pulsarbox.storage.inspection.transactions import ABORTED, OPEN, TransactionRun
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP
 from pulsarbox.storage.transactions import TxnId
 
@@ -59,7 +59,7 @@ def _of_rows(holdings: Holdings, ends: Mapping[int, int]) -> Iterator[Finding]:
 
 
 def _overlaps(holdings: Holdings) -> Iterator[Finding]:
-    by_ledger: dict[int, list[Run]] = {}
+    by_ledger: dict[int, list[TransactionRun]] = {}
     for ledger_id, run in holdings.transactions.runs():
         by_ledger.setdefault(ledger_id, []).append(run)
     for ledger_id, runs in by_ledger.items():
@@ -74,7 +74,7 @@ def _overlaps(holdings: Holdings) -> Iterator[Finding]:
 def _of_entries(holdings: Holdings, flagged: Iterable[Flagged]) -> Iterator[Finding]:
     """Check that entries of open or aborted transactions are in one of their runs, or they would be delivered."""
     known = holdings.transactions
-    opened: dict[tuple[TxnId, int], list[Run]] = {}
+    opened: dict[tuple[TxnId, int], list[TransactionRun]] = {}
     for ledger_id, run in known.runs():
         if run.txn is not None:
             opened.setdefault((run.txn, ledger_id), []).append(run)

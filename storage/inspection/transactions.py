@@ -12,7 +12,7 @@ ABORTED: Final = "aborted"
 COMMITTED: Final = "committed"
 
 
-class Run(NamedTuple):
+class TransactionRun(NamedTuple):
     """Consecutive entries of one transaction in a ledger."""
 
     first: int
@@ -28,14 +28,14 @@ class Transactions:
     def __init__(self) -> None:
         self.states: dict[TxnId, str] = {}
         """States of the transactions that have rows: the open ones, and the most recently ended."""
-        self.open: dict[tuple[int, TxnId], list[tuple[int, Run]]] = {}
+        self.open: dict[tuple[int, TxnId], list[tuple[int, TransactionRun]]] = {}
         """By topic and transaction, each run with its ledger."""
-        self.aborted: dict[int, dict[int, Run]] = {}
+        self.aborted: dict[int, dict[int, TransactionRun]] = {}
         """By ledger and first entry."""
         self.pending: dict[TxnId, int] = {}
         """Number of acknowledgement rows."""
         self.epochs: dict[str, int] = {}
-        self._sorted: dict[int, list[Run]] = {}
+        self._sorted: dict[int, list[TransactionRun]] = {}
 
     def apply(self, kind: str, rest: str, row: Any) -> None:
         """Apply a row. Raises KeyError, ValueError, TypeError if it cannot be decoded."""
@@ -68,7 +68,7 @@ class Transactions:
     def _apply_open(self, topic_id: int, txn: TxnId, row: Any) -> None:
         self.open.pop((topic_id, txn), None)
         if row is not None:
-            runs = [(int(run[0]), Run(int(run[1]), int(run[2]), topic_id, txn)) for run in row["runs"]]
+            runs = [(int(run[0]), TransactionRun(int(run[1]), int(run[2]), topic_id, txn)) for run in row["runs"]]
             self.open[topic_id, txn] = runs
 
     def _apply_aborted(self, topic_id: int, ledger_id: int, first: int, row: Any) -> None:
@@ -76,7 +76,7 @@ class Transactions:
         runs.pop(first, None)
         self._sorted.pop(ledger_id, None)
         if row is not None:
-            runs[first] = Run(first, int(row["run"][0]), topic_id, None)
+            runs[first] = TransactionRun(first, int(row["run"][0]), topic_id, None)
 
     def ledger_gone(self, ledger_id: int) -> None:
         """Remove the aborted entries of a deleted ledger."""
@@ -109,7 +109,7 @@ class Transactions:
         at = bisect_right(runs, entry_id, key=lambda run: run.first) - 1
         return ABORTED if at >= 0 and entry_id <= runs[at].last else COMMITTED
 
-    def runs(self) -> Iterator[tuple[int, Run]]:
+    def runs(self) -> Iterator[tuple[int, TransactionRun]]:
         """Yield all runs, each with its ledger."""
         for ledger_id, runs in self.aborted.items():
             yield from ((ledger_id, run) for run in runs.values())

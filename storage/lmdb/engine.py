@@ -24,20 +24,20 @@ from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.compression.decoder import RestUnpacker
 from pulsarbox.storage.compression.decompressed_cache import KEPT_BYTES, Unpacked, UnpackedUse
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Whereabouts
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
 from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone
-from pulsarbox.storage.lmdb.meta_environment import Content, MetaRows
+from pulsarbox.storage.lmdb.meta_environment import MetaRows, VolumeContent
 from pulsarbox.storage.lmdb.needed_codecs import require_codecs
 from pulsarbox.storage.lmdb.page_cache import PageCacheWindow
 from pulsarbox.storage.lmdb.reserved_space import Reserve
 from pulsarbox.storage.lmdb.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.lmdb.volume_set import Sizes, Step, VolumeSet
-from pulsarbox.storage.packing.garbage_collector import Policy, Reclaimer
+from pulsarbox.storage.packing.garbage_collector import PackingPolicy, Reclaimer
 from pulsarbox.storage.packing.limits import LEARN_FROM
 from pulsarbox.storage.record import Entry
 
@@ -105,7 +105,7 @@ class LmdbEngine:
         map_size = 3 * volume_size + (32 << 20) + 2 * INDEX_ROOM if map_size is None else map_size
         self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
         self._open_max = open_volumes_max
-        self._policy = Policy(pack_live_percent, pack_bytes_per_second, learn_from_bytes)
+        self._policy = PackingPolicy(pack_live_percent, pack_bytes_per_second, learn_from_bytes)
         self._step = step
         self.codecs = RestCodecs() if codecs is None else codecs
         self._page_cache = PageCacheWindow(page_cache_bytes)
@@ -315,7 +315,7 @@ class LmdbEngine:
         return Recovery(self._rows, batches, self._next_position, lambda: reclaimer.compressed, lambda: self.unpacked)
 
     def _parts_after(
-        self, mark: int, sealed: int, contents: dict[int, Content]
+        self, mark: int, sealed: int, contents: dict[int, VolumeContent]
     ) -> tuple[list[tuple[int, int, int]], int]:
         """Return volume, first and last position of each part of the log after ``mark``, and its newest position.
 
@@ -344,7 +344,7 @@ class LmdbEngine:
             raise PersistenceError(f"{self._path}: the log begins at batch {first}, but its checkpoint ends at {mark}")
         return parts[::-1], newest
 
-    def _extent(self, number: int, contents: dict[int, Content]) -> tuple[int, int]:
+    def _extent(self, number: int, contents: dict[int, VolumeContent]) -> tuple[int, int]:
         content = contents.get(number)
         if content is not None:
             return content.first_position, content.last_position
@@ -380,7 +380,7 @@ class LmdbEngine:
 
     def _take(self, answer: Answer, ledger_id: int) -> bool:
         """Take the entries of one volume; False if no volume has the next entry."""
-        before: Stretch | None = None
+        before: VolumeRun | None = None
         while True:
             try:
                 found, damage = self._take_live(answer, ledger_id)

@@ -13,7 +13,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.decompressed_cache import UnpackedUse
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.lmdb.directory import DATA_FILE
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 from pulsarbox.storage.lmdb.volume import disk_bytes
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
@@ -117,7 +117,7 @@ def _live_row(volumes: VolumeSet, number: int) -> dict[str, Any]:
     return row
 
 
-def _row(volumes: VolumeSet, number: int, content: Content) -> dict[str, Any]:
+def _row(volumes: VolumeSet, number: int, content: VolumeContent) -> dict[str, Any]:
     row = _blank(volumes, number)
     return row | {
         "state": "packed" if number >= PACKED else "sealed",

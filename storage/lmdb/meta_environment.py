@@ -14,7 +14,7 @@ import lmdb
 from pulsarbox.storage.compression.decoder import Dictionary
 from pulsarbox.storage.compression.volume_usage import Usage
 from pulsarbox.storage.engine import Checkpoint
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import (
     COMPRESSED_KEY,
     COMPRESSED_ROW,
@@ -47,7 +47,7 @@ _SHARED = ROW_KEY_MAX - sha256().digest_size
 """Keys that share this many bytes are adjacent, but ordered by their hash if long."""
 
 
-class Content(NamedTuple):
+class VolumeContent(NamedTuple):
     """Size of a sealed volume, and its live content."""
 
     first_position: int
@@ -57,18 +57,18 @@ class Content(NamedTuple):
     bytes: int
 
 
-class Move(NamedTuple):
+class PackedMove(NamedTuple):
     """What packing has moved into a new volume."""
 
     number: int
-    content: Content
-    old: Sequence[Stretch]
+    content: VolumeContent
+    old: Sequence[VolumeRun]
     """The stretches as listed before."""
-    new: Sequence[Stretch]
+    new: Sequence[VolumeRun]
     """The stretches moved, with their new sizes in bytes."""
-    rest: Sequence[Stretch]
+    rest: Sequence[VolumeRun]
     """The stretches that remain in the sources."""
-    sources: Mapping[int, Content | None]
+    sources: Mapping[int, VolumeContent | None]
     """The source volumes: their remaining content, None if empty."""
     usage: Mapping[tuple[int, bytes, int], Usage]
     """By ledger, tag and dictionary."""
@@ -151,28 +151,28 @@ class MetaEnvironment:
             key, value = cursor.item()
             return (key, unpack_row(key, value)[1]) if key.startswith(prefix) else None
 
-    def contents(self) -> dict[int, Content]:
+    def contents(self) -> dict[int, VolumeContent]:
         """Return the sealed volumes by number."""
         with self._env.begin() as txn, txn.cursor(db=self._contents) as cursor:
-            return {LOG_KEY.unpack(key)[0]: Content(*CONTENT.unpack(value)) for key, value in cursor}
+            return {LOG_KEY.unpack(key)[0]: VolumeContent(*CONTENT.unpack(value)) for key, value in cursor}
 
     def dropped(self) -> list[int]:
         """Return the deleted ledgers that may have entries in an unsealed volume."""
         with self._env.begin() as txn, txn.cursor(db=self._dropped) as cursor:
             return [LOG_KEY.unpack(key)[0] for key in cursor.iternext(keys=True, values=False)]
 
-    def stretch_of(self, ledger_id: int, entry: int) -> Stretch | None:
+    def stretch_of(self, ledger_id: int, entry: int) -> VolumeRun | None:
         """Return the stretch that holds an entry, or None if no sealed volume does."""
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             if not seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, entry)):
                 return None
             found, first = INDEX_KEY.unpack(cursor.key())
-            stretch = Stretch(found, first, *STRETCH.unpack(cursor.value()))
+            stretch = VolumeRun(found, first, *STRETCH.unpack(cursor.value()))
         return stretch if found == ledger_id and entry < stretch.end else None
 
-    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[Stretch]:
+    def stretches_of(self, ledger_ids: Iterable[int], volumes: frozenset[int] | None = None) -> list[VolumeRun]:
         """Return the stretches of some ledgers, in some volumes or in any; sorted if the ledgers are."""
-        found: list[Stretch] = []
+        found: list[VolumeRun] = []
         with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
             for ledger_id in ledger_ids:
                 found += [one for one in _stretches(cursor, ledger_id) if volumes is None or one.volume in volumes]
@@ -209,7 +209,7 @@ class MetaEnvironment:
         """Clear the readers of killed processes, which would pin free pages."""
         self._env.reader_check()
 
-    def seal(self, number: int, content: Content, stretches: Iterable[Stretch], forget: Iterable[int]) -> None:
+    def seal(self, number: int, content: VolumeContent, stretches: Iterable[VolumeRun], forget: Iterable[int]) -> None:
         """List a sealed volume's content except dropped ledgers, then remove ``forget`` from the dropped ledgers."""
         entries = size = 0
         with self._env.begin(write=True) as txn:
@@ -224,7 +224,7 @@ class MetaEnvironment:
             for ledger_id in forget:
                 txn.delete(LOG_KEY.pack(ledger_id), db=self._dropped)
 
-    def remap(self, move: "Move") -> None:
+    def remap(self, move: "PackedMove") -> None:
         """Relocate packed entries from their source volumes to the new one."""
         with self._env.begin(write=True) as txn:
             for one in move.old:
@@ -323,7 +323,7 @@ class MetaEnvironment:
         """Close the environment."""
         self._env.close()
 
-    def _put(self, txn: "lmdb.Transaction[bytes]", one: Stretch) -> None:
+    def _put(self, txn: "lmdb.Transaction[bytes]", one: VolumeRun) -> None:
         txn.put(
             INDEX_KEY.pack(one.ledger_id, one.first), STRETCH.pack(one.volume, one.entries, one.bytes), db=self._volumes
         )
@@ -333,7 +333,7 @@ class MetaEnvironment:
             key = LOG_KEY.pack(number)
             value = txn.get(key, db=self._contents)
             if value is not None:
-                old = Content(*CONTENT.unpack(value))
+                old = VolumeContent(*CONTENT.unpack(value))
                 new = old._replace(entries=max(old.entries - entries, 0), bytes=max(old.bytes - size, 0))
                 txn.put(key, CONTENT.pack(*new), db=self._contents)
 
@@ -398,9 +398,9 @@ class MetaRows:
                 first, behind, limit = rows[-1][0], True, min(4 * limit, _ROWS_AT_ONCE)
 
 
-def joined(stretches: Iterable[Stretch], number: int) -> Iterator[Stretch]:
+def joined(stretches: Iterable[VolumeRun], number: int) -> Iterator[VolumeRun]:
     """Yield the stretches as moved to the volume ``number``; consecutive ones are merged."""
-    last: Stretch | None = None
+    last: VolumeRun | None = None
     for one in sorted(stretches):
         if last is not None and (one.ledger_id, one.first) == (last.ledger_id, last.end):
             last = last._replace(entries=last.entries + one.entries, bytes=last.bytes + one.bytes)
@@ -433,14 +433,14 @@ def _prefixed(cursor: "lmdb.Cursor[bytes]", prefix: bytes) -> Iterator[bytes]:
         found = cursor.next()
 
 
-def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[Stretch]:
+def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[VolumeRun]:
     if not cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
         return
     for key, value in cursor:
         found, first = INDEX_KEY.unpack(key)
         if found != ledger_id:
             return
-        yield Stretch(found, first, *STRETCH.unpack(value))
+        yield VolumeRun(found, first, *STRETCH.unpack(value))
 
 
 def _row_key(key: bytes) -> bytes:

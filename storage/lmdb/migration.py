@@ -11,7 +11,7 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, STRETCH
 from pulsarbox.storage.lmdb.directory import DataDirectory
 from pulsarbox.storage.lmdb.meta_environment import MAP_SIZE, POSITION, SEALED, TABLES, unpack_row
@@ -24,7 +24,7 @@ class _Old(NamedTuple):
     number: int
     positions: tuple[int, int]
     size: int
-    stretches: list[Stretch]
+    stretches: list[VolumeRun]
 
 
 def migrate(directory: DataDirectory, map_size: int, step: Callable[[str], None]) -> None:
@@ -90,12 +90,12 @@ def _look_at(
     return _Old(number, positions, disk_bytes(path), stretches)
 
 
-def _as_listed(number: int, listed: list[tuple[int, int, int]]) -> Iterator[Stretch]:
+def _as_listed(number: int, listed: list[tuple[int, int, int]]) -> Iterator[VolumeRun]:
     for at, (ledger_id, first, volume) in enumerate(listed):
         if volume == number:
             following = listed[at + 1] if at + 1 < len(listed) else (None, 0, 0)
             entries = following[1] - first if following[0] == ledger_id else 1
-            yield Stretch(ledger_id, first, number, entries, 0)
+            yield VolumeRun(ledger_id, first, number, entries, 0)
 
 
 def _ledgers_and_owners(rows: Iterable[tuple[bytes, bytes]]) -> tuple[set[int], list[tuple[bytes, bytes]]]:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.entry_index import IndexFlush, Segment, Stretch, UnindexedRuns, runs_of, unpack_row
+from pulsarbox.storage.entry_index import IndexFlush, IndexSegment, UnindexedRuns, VolumeRun, runs_of, unpack_row
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, RecordKind
-from pulsarbox.storage.journal import Run
+from pulsarbox.storage.journal import JournalRun
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
 from pulsarbox.storage.lmdb.private_files import PRIVATE_DIRECTORY
 from pulsarbox.storage.record import check_batch
@@ -195,7 +195,7 @@ class Volume:
         """Return whether a batch of ``size`` bytes fits into the map, with space for its index."""
         return self.size + size + min(INDEX_ROOM, self.map_size // 4) <= self.map_size
 
-    def append(self, position: int, value: bytes, runs: Mapping[int, Run]) -> None:
+    def append(self, position: int, value: bytes, runs: Mapping[int, JournalRun]) -> None:
         """Append a batch, and index rows that are due: one transaction, one sync.
 
         Raises lmdb.Error, and PersistenceError if the log already has the position; nothing has changed then.
@@ -230,7 +230,7 @@ class Volume:
         self._unindexed_bytes += len(value)
         self._runs.add(position, runs)
 
-    def append_packed(self, batches: Iterable[tuple[int, bytes, Mapping[int, Run]]]) -> None:
+    def append_packed(self, batches: Iterable[tuple[int, bytes, Mapping[int, JournalRun]]]) -> None:
         """Append batches in position order, with gaps allowed: one transaction, one sync.
 
         Raises lmdb.Error, and PersistenceError if they are out of order.
@@ -343,7 +343,7 @@ class Volume:
                 more = cursor.next()
         return found
 
-    def stretches(self, number: int) -> list[Stretch]:
+    def stretches(self, number: int) -> list[VolumeRun]:
         """Return the volume's entries as one stretch per ledger, sorted; ``number`` is the volume's number.
 
         Not for packed volumes, whose ledgers may have gaps. Raises PersistenceError if the index is damaged, and
@@ -371,7 +371,7 @@ class Volume:
                 more = cursor.next()
         sizes = self._record_bytes(ends)
         return [
-            Stretch(ledger_id, low.entry, number, high.entry - low.entry + 1, sizes[ledger_id])
+            VolumeRun(ledger_id, low.entry, number, high.entry - low.entry + 1, sizes[ledger_id])
             for ledger_id, (low, high) in sorted(ends.items())
         ]
 
@@ -392,7 +392,7 @@ class Volume:
 
     def _find(
         self, txn: "lmdb.Transaction[memoryview]", ledger_id: int, entry: int, last: int = 1 << 64
-    ) -> list[Segment]:
+    ) -> list[IndexSegment]:
         wanted = INDEX_KEY.pack(ledger_id, entry)
         with txn.cursor(db=self._index) as cursor:
             if not seek_at_or_before(cursor, wanted):
@@ -402,7 +402,7 @@ class Volume:
                 return []
             return self._row(first, cursor.value(), entry, last)
 
-    def _row(self, first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[Segment]:
+    def _row(self, first: int, row: bytes | memoryview, entry: int, last: int = 1 << 64) -> list[IndexSegment]:
         try:
             return unpack_row(first, row, entry, last)
         except PersistenceError as error:

@@ -15,9 +15,9 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.wire import CodecMissing
 from pulsarbox.storage.compression.decoder import Codecs
 from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
-from pulsarbox.storage.engine import Checkpoint, Choice, Choose, Compressing, Reclaimed, Rows
+from pulsarbox.storage.engine import Checkpoint, Choose, Compressing, CompressionChoice, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 from pulsarbox.storage.lmdb.volume import disk_bytes, is_damage
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing import limits
@@ -37,7 +37,7 @@ _SMALL_SHARE = 8
 _ROLL_BYTES = 16 << 20
 
 
-class Policy(NamedTuple):
+class PackingPolicy(NamedTuple):
     """What to pack, and how fast."""
 
     live_percent: int
@@ -50,7 +50,7 @@ class Policy(NamedTuple):
 class Reclaimer:
     """The housekeeper's part of the engine; only one thread may call it."""
 
-    def __init__(self, volumes: VolumeSet, policy: Policy, codecs: Codecs, rows: Rows) -> None:
+    def __init__(self, volumes: VolumeSet, policy: PackingPolicy, codecs: Codecs, rows: Rows) -> None:
         """``rows`` are those of the last checkpoint, used to choose what to compress."""
         self._volumes = volumes
         self._policy = policy
@@ -125,7 +125,7 @@ class Reclaimer:
             self._count_again = True
         return done
 
-    def _contents(self) -> dict[int, Content]:
+    def _contents(self) -> dict[int, VolumeContent]:
         with self._volumes.metas.using(0) as meta:
             return meta.contents()
 
@@ -153,7 +153,7 @@ class Reclaimer:
                 if is_damage(error):
                     self._bad.add(number)
                 raise
-            content = Content(*positions, disk_bytes(path), 0, 0)
+            content = VolumeContent(*positions, disk_bytes(path), 0, 0)
             forget = [ledger_id for newest, ledgers in self._dropped if newest <= number for ledger_id in ledgers]
             with volumes.metas.using(0) as meta:
                 meta.seal(number, content, stretches, forget)
@@ -163,7 +163,7 @@ class Reclaimer:
         volumes.step("listed")
         return Reclaimed("sealed", (volumes.directory.name(number),), before, disk_bytes(path))
 
-    def _remove_dead(self, contents: dict[int, Content]) -> Reclaimed | None:
+    def _remove_dead(self, contents: dict[int, VolumeContent]) -> Reclaimed | None:
         volumes = self._volumes
         dead = [
             number
@@ -195,7 +195,7 @@ class Reclaimer:
     def _disk_bytes(self, numbers: Iterable[int]) -> int:
         return sum(disk_bytes(self._volumes.directory.volume(number)) for number in numbers)
 
-    def _able(self, contents: dict[int, Content]) -> list[int]:
+    def _able(self, contents: dict[int, VolumeContent]) -> list[int]:
         """Return the volumes that may be packed, oldest first."""
         return [
             number
@@ -203,7 +203,7 @@ class Reclaimer:
             if content.entries and content.last_position <= self._mark and number not in self._bad
         ]
 
-    def _to_pack(self, contents: dict[int, Content]) -> list[int]:
+    def _to_pack(self, contents: dict[int, VolumeContent]) -> list[int]:
         """Return the volumes to pack into one, oldest first."""
         volume_size = self._volumes.sizes.volume
         share = self._policy.live_percent
@@ -237,7 +237,9 @@ class Reclaimer:
         written = self._written[number]
         return written is None or live * 4 <= written * 3
 
-    def _pack(self, sources: list[int], contents: dict[int, Content], compressing: Compressing | None) -> list[int]:
+    def _pack(
+        self, sources: list[int], contents: dict[int, VolumeContent], compressing: Compressing | None
+    ) -> list[int]:
         # Imported by the housekeeper's thread when it first packs, so that neither startup nor the loop waits.
         from pulsarbox.storage.packing.volume_packer import DamagedSource, Packer
 
@@ -261,7 +263,7 @@ class Reclaimer:
         return [number, *emptied]
 
     def _pack_and_remove(
-        self, what: str, sources: list[int], contents: dict[int, Content], compressing: Compressing | None
+        self, what: str, sources: list[int], contents: dict[int, VolumeContent], compressing: Compressing | None
     ) -> Reclaimed:
         volumes = self._volumes
         before = self._disk_bytes(sources)
@@ -286,7 +288,7 @@ class Reclaimer:
         """Return the function that chooses the compression of a ledger."""
         return _nothing if compressing is None else compressing.chooser(self._rows)
 
-    def _to_compress(self, contents: dict[int, Content], compressing: Compressing) -> list[int]:
+    def _to_compress(self, contents: dict[int, VolumeContent], compressing: Compressing) -> list[int]:
         """Return the volumes to pack only for compression, oldest first: once for each codec chosen."""
         if self._generation != compressing.generation:
             self._generation = compressing.generation
@@ -328,7 +330,7 @@ class Reclaimer:
                 untried += one.bytes
         return untried * _WORTH >= whole > 0
 
-    def _tag_of(self, choice: Choice | None) -> bytes | None:
+    def _tag_of(self, choice: CompressionChoice | None) -> bytes | None:
         """Return the tag of a codec; None if it is not available."""
         if choice is None or choice.codec in self._unusable:
             return None
@@ -360,5 +362,5 @@ class Reclaimer:
             volumes.roll_after = current
 
 
-def _nothing(_: int) -> Choice | None:
+def _nothing(_: int) -> CompressionChoice | None:
     return None

@@ -13,7 +13,7 @@ from pulsarbox.storage.format import (
     RECORD_PREFIX,
     RecordKind,
 )
-from pulsarbox.storage.journal import Run
+from pulsarbox.storage.journal import JournalRun
 from pulsarbox.storage.record import check_batch
 
 _ENTRY = RecordKind.ENTRY
@@ -22,7 +22,7 @@ Alive = Callable[[int, int], Any]
 """Decides whether to keep an entry of a ledger: a false value drops it, any other value is attached to it."""
 
 
-class Live:
+class LiveRecord:
     """The record of a kept entry: its header and its body as they are to be stored."""
 
     __slots__ = ("body", "entry_id", "header", "ledger_id", "of", "size")
@@ -38,7 +38,7 @@ class Live:
         """The value that ``Alive`` returned for it."""
 
 
-def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
+def take_apart(value: bytes | memoryview, alive: Alive) -> list[LiveRecord]:
     """Return the entries of a batch that are ``alive``, in order.
 
     Their bytes are kept even if damaged, since entries have separate checksums. Raises PersistenceError if the batch is
@@ -47,7 +47,7 @@ def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
     check_batch(value)
     view = memoryview(value)
     end = len(view)
-    found: list[Live] = []
+    found: list[LiveRecord] = []
     offset = BATCH_HEADER.size
     try:
         while offset < end:
@@ -58,23 +58,23 @@ def take_apart(value: bytes | memoryview, alive: Alive) -> list[Live]:
                 of = alive(ledger_id, entry_id)
                 if of:
                     record = bytes(view[offset:body]), view[body : body + body_size]
-                    found.append(Live(ledger_id, entry_id, *record, of))
+                    found.append(LiveRecord(ledger_id, entry_id, *record, of))
             offset = body + body_size
     except struct.error as error:
         raise PersistenceError(f"batch is damaged: {error}") from error
     return found
 
 
-def put_together(entries: Sequence[Live], wall: int) -> tuple[bytes, dict[int, Run]]:
+def put_together(entries: Sequence[LiveRecord], wall: int) -> tuple[bytes, dict[int, JournalRun]]:
     """Build a batch of these entries, committed at ``wall``; return it with its runs."""
     parts: list[bytes | memoryview] = []
     headers: list[bytes] = []
-    runs: dict[int, Run] = {}
+    runs: dict[int, JournalRun] = {}
     size = BATCH_HEADER.size
     for each in entries:
         run = runs.get(each.ledger_id)
         if run is None:
-            run = runs[each.ledger_id] = Run(each.entry_id)
+            run = runs[each.ledger_id] = JournalRun(each.entry_id)
         run.offsets.append(size)
         header = each.header
         parts += (header, each.body)

@@ -17,15 +17,15 @@ import lmdb
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.decoder import Codecs, Dictionary, RestUnpacker
 from pulsarbox.storage.compression.encoder import SAMPLE_BYTES_MAX, SAMPLES_MIN, NewDictionaries, Press
-from pulsarbox.storage.engine import Choice, Choose, Compressing
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.engine import Choose, Compressing, CompressionChoice
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import ENTRY_HEADER, FORMAT_COMPRESSED, PLAIN
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
-from pulsarbox.storage.lmdb.meta_environment import Content, Move
+from pulsarbox.storage.lmdb.meta_environment import PackedMove, VolumeContent
 from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing import limits
-from pulsarbox.storage.packing.live_records import Live, put_together, take_apart, wall_of
+from pulsarbox.storage.packing.live_records import LiveRecord, put_together, take_apart, wall_of
 
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
@@ -35,7 +35,7 @@ _SAMPLED_MAX: Final = 16 << 20
 """Bytes of batches read for samples."""
 _STRIDE: Final = 61
 
-Part = list[tuple[int, int, list[Live]]]
+Part = list[tuple[int, int, list[LiveRecord]]]
 """Batches: position, commit time, and live entries."""
 
 
@@ -52,7 +52,7 @@ class _Span:
 
     __slots__ = ("entries", "found", "stands", "stretch")
 
-    def __init__(self, stretch: Stretch) -> None:
+    def __init__(self, stretch: VolumeRun) -> None:
         self.stretch = stretch
         self.entries = self.found = self.stands = 0
         """Number of entries moved, the original bytes of their records, and the new bytes."""
@@ -80,7 +80,7 @@ class Packer:
         self,
         sources: list[int],
         number: int,
-        contents: dict[int, Content],
+        contents: dict[int, VolumeContent],
         choose: Choose,
         compressing: Compressing | None,
     ) -> list[int]:
@@ -134,7 +134,7 @@ class Packer:
         """Return the name of a tag's codec."""
         return self._stored.name_of(tag)
 
-    def _stretches(self, opened: dict[int, Volume]) -> list[Stretch]:
+    def _stretches(self, opened: dict[int, Volume]) -> list[VolumeRun]:
         ledgers: set[int] = set()
         for volume in opened.values():
             ledgers.update(volume.ledger_ids())
@@ -145,7 +145,7 @@ class Packer:
         if self._rate and self._closing.wait(max(size / self._rate - seconds, 0)):
             raise PersistenceError("the store is closed")
 
-    def _remap(self, move: Move) -> None:
+    def _remap(self, move: PackedMove) -> None:
         metas = self._volumes.metas
         try:
             with metas.using(0) as meta:
@@ -187,7 +187,7 @@ class _Work:
     """The state of one step: what is moved, and its results."""
 
     def __init__(
-        self, packer: Packer, opened: dict[int, Volume], stretches: list[Stretch], choose: Choose, pace: _Pace
+        self, packer: Packer, opened: dict[int, Volume], stretches: list[VolumeRun], choose: Choose, pace: _Pace
     ) -> None:
         self._packer = packer
         self._opened = opened
@@ -206,20 +206,22 @@ class _Work:
 
     def learn(self) -> None:
         """Sample the topics with the most bytes, to choose the best compression of each."""
-        expected: dict[Choice, int] = {}
+        expected: dict[CompressionChoice, int] = {}
         for span in self.spans:
             choice = self._press.choice(span.stretch.ledger_id)
             if choice is not None:
                 expected[choice] = expected.get(choice, 0) + span.stretch.bytes
         largest = sorted(expected, key=lambda choice: (-expected[choice], choice))[:_LEARNERS_MAX]
-        samples: dict[Choice, list[bytes]] = {one: [] for one in largest if expected[one] >= self._packer.learn_from}
+        samples: dict[CompressionChoice, list[bytes]] = {
+            one: [] for one in largest if expected[one] >= self._packer.learn_from
+        }
         if samples:
             self._gather(samples)
         for choice, found in samples.items():
             self._press.learn(choice, found, expected[choice])
             self._pace()
 
-    def _gather(self, samples: dict[Choice, list[bytes]]) -> None:
+    def _gather(self, samples: dict[CompressionChoice, list[bytes]]) -> None:
         """Collect sample bodies from all parts of the sources, some hundred KiB per topic."""
         sizes = dict.fromkeys(samples, 0)
         looked_at = 0
@@ -294,7 +296,7 @@ class _Work:
         except PersistenceError as error:
             raise DamagedSource(source, str(error)) from error
 
-    def _take_apart(self, value: bytes, source: int) -> list[Live]:
+    def _take_apart(self, value: bytes, source: int) -> list[LiveRecord]:
         """Return the live entries of a batch, each tagged with its span."""
         spans = self._by_source[source]
 
@@ -311,10 +313,12 @@ class _Work:
 
     # Table updates
 
-    def move(self, number: int, contents: dict[int, Content], positions: tuple[int, int], size: int) -> Move:
+    def move(
+        self, number: int, contents: dict[int, VolumeContent], positions: tuple[int, int], size: int
+    ) -> PackedMove:
         """Return what has moved, and what remains."""
-        new: list[Stretch] = []
-        rest: list[Stretch] = []
+        new: list[VolumeRun] = []
+        rest: list[VolumeRun] = []
         for span in self.spans:
             one = span.stretch
             if span.entries:
@@ -324,18 +328,18 @@ class _Work:
                 # A log volume's bytes per ledger are derived from totals, which may be wrong.
                 bytes_left = max(one.bytes - span.found, left * ENTRY_HEADER.size)
                 rest.append(one._replace(first=one.first + span.entries, entries=left, bytes=bytes_left))
-        sources: dict[int, Content | None] = dict.fromkeys(self._opened)
+        sources: dict[int, VolumeContent | None] = dict.fromkeys(self._opened)
         for one in rest:
             known = sources[one.volume] or contents[one.volume]._replace(entries=0, bytes=0)
             sources[one.volume] = known._replace(entries=known.entries + one.entries, bytes=known.bytes + one.bytes)
         press = self._press
-        content = Content(*positions, size, sum(one.entries for one in new), sum(one.bytes for one in new))
+        content = VolumeContent(*positions, size, sum(one.entries for one in new), sum(one.bytes for one in new))
         needs = {(tag, dictionary) for _, tag, dictionary in press.usage if tag != PLAIN}
         names = {need: press.names.get(need[0]) or self._packer.name_of(need[0]) for need in needs}
         used = {dictionary for _, dictionary in needs}
         changed = [one for one in press.dictionaries.changed.values() if one.number in used]
         last = press.dictionaries.last_number
-        return Move(
+        return PackedMove(
             number,
             content,
             [span.stretch for span in self.spans],

@@ -54,7 +54,7 @@ TIERS: Final = (Coarser(6 * 3_600_000, 60_000), Coarser(48 * 3_600_000, 600_000)
 """In milliseconds: after six hours one per minute, after two days one per ten minutes."""
 
 
-class Frame(NamedTuple):
+class HistoryFrame(NamedTuple):
     """The views at one time."""
 
     time: int
@@ -126,9 +126,9 @@ def _unpack(packed: bytes, key: bytes | None) -> bytes:
         raise ValueError(f"a frame cannot be decompressed: {error}") from None
 
 
-def _split(time: int, plain: bytes) -> Frame:
+def _split(time: int, plain: bytes) -> HistoryFrame:
     (size,) = _HEAD.unpack_from(plain)
-    return Frame(time, plain[_HEAD.size : _HEAD.size + size], plain[_HEAD.size + size :])
+    return HistoryFrame(time, plain[_HEAD.size : _HEAD.size + size], plain[_HEAD.size + size :])
 
 
 class FrameFile:
@@ -141,7 +141,7 @@ class FrameFile:
         self._key: tuple[int, bytes] | None = None
         self.times = [place.time for place in self._places]
 
-    def frame(self, number: int) -> Frame:
+    def frame(self, number: int) -> HistoryFrame:
         """Return a frame. Raises ValueError if it is damaged."""
         place = self._places[number]
         if place.key == number:
@@ -166,7 +166,7 @@ class FrameWriter:
         self._frames = 0
         self._key = b""
 
-    def append(self, frame: Frame, *, sync: bool = True) -> None:
+    def append(self, frame: HistoryFrame, *, sync: bool = True) -> None:
         """Append a frame, durably with ``sync``. Raises OSError; no other frame may be appended then."""
         plain = b"".join((_HEAD.pack(len(frame.head)), frame.head, frame.rows))
         is_key = self._frames % KEY_EVERY == 0
@@ -191,7 +191,7 @@ class FrameWriter:
         self._frames += 1
 
 
-def write_all(path: Path, frames: Iterable[Frame]) -> None:
+def write_all(path: Path, frames: Iterable[HistoryFrame]) -> None:
     """Write a file of these frames, atomically. Raises OSError."""
     new = path.with_name(path.name + _NEW)
     new.unlink(missing_ok=True)
@@ -235,7 +235,7 @@ def thin(folder: Path, now: int) -> bool:
     return False
 
 
-def _kept(group: list[FileName], step: int) -> Iterator[Frame]:
+def _kept(group: list[FileName], step: int) -> Iterator[HistoryFrame]:
     read = [FrameFile(each.path) for each in group]
     places = sorted((time, at, number) for at, file in enumerate(read) for number, time in enumerate(file.times))
     for kept in thinned([time for time, _, _ in places], step):
@@ -298,11 +298,11 @@ class History:
             return every
         return [every[number * (len(every) - 1) // max(most - 1, 1)] for number in range(most)]
 
-    def at(self, time: int) -> Frame | None:
+    def at(self, time: int) -> HistoryFrame | None:
         """Return the last frame at or before ``time``, or None."""
         return next(self.before(time), None)
 
-    def before(self, time: int) -> Iterator[Frame]:
+    def before(self, time: int) -> Iterator[HistoryFrame]:
         """Yield the frames at or before ``time``, newest first."""
         every = files(self.folder)
         for each in reversed(every[: bisect_right([one.first for one in every], time)]):
@@ -336,7 +336,7 @@ def packed_rows(views: dict[str, Any]) -> bytes:
     return json.dumps(told, separators=(",", ":")).encode()
 
 
-def rows_of(frame: Frame, view: str) -> tuple[int, list[dict[str, Any]]] | None:
+def rows_of(frame: HistoryFrame, view: str) -> tuple[int, list[dict[str, Any]]] | None:
     """Return the total and the recorded rows of a view; None if it was not recorded."""
     told = json.loads(frame.rows).get(view)
     if told is None:

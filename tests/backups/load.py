@@ -14,7 +14,7 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.client.client import Client
-from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
+from pulsarbox.client.multi_topic_consumer import TYPES, MultiTopicConsumer, Subscribing
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.protocol.message_encoder import Outgoing
 from tests.e2e.clients import PATIENCE_SECONDS, connect
@@ -103,7 +103,7 @@ class Load:
     def _work(self) -> None:
         host, _, port = self._box.service_url.removeprefix("pulsar://").rpartition(":")
         ours = Client([(host, int(port))], timeout=PATIENCE_SECONDS)
-        consumer = Consumer(ours, Subscribing(SUBSCRIPTION, TYPES["shared"]))
+        consumer = MultiTopicConsumer(ours, Subscribing(SUBSCRIPTION, TYPES["shared"]))
         consumer.add(INPUT)
         left, right = (Producer(ours, topic, Options(batching=False), _nothing) for topic in (LEFT, RIGHT))
         while not self._stopping.is_set():

@@ -10,9 +10,9 @@ from pulsarbox.spark.connect.broker_api import LATEST, Service
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.offload.layout import folder_of
-from pulsarbox.spark.offload.manifest import Manifest
-from pulsarbox.spark.offload.offloading import Asked, Offload
-from pulsarbox.spark.topic_segments import Reach, Segment
+from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.offload.offloading import Offload, OffloadRequest
+from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from tests.e2e.histories import Row
 
 
@@ -20,9 +20,9 @@ def box_options(box: PulsarBox) -> dict[str, Any]:
     return {"service.url": box.service_url, "admin.url": box.admin_url}
 
 
-def asked(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> Asked:
+def asked(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> OffloadRequest:
     known: dict[str, Any] = {"directory": directory, "box": box_options(box), "topics": topics, "grace_ms": 0}
-    return Asked(**(known | more))
+    return OffloadRequest(**(known | more))
 
 
 def offload(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> list[str]:
@@ -32,7 +32,7 @@ def offload(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> list[
 
 def files(directory: Path, topic: str) -> list[Path]:
     """Those of the manifest, in the order of the log."""
-    manifest = Manifest(folder_of(directory, topic))
+    manifest = OffloadManifest(folder_of(directory, topic))
     return [
         manifest.folder / ledger.file
         for history in manifest.histories.values()
@@ -64,9 +64,9 @@ def tail_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
     """What the box has behind what is offloaded."""
     reach = Reach(box.service_url, box.admin_url, access="wire")
     found: list[Row] = []
-    manifest = Manifest(folder_of(directory, topic))
+    manifest = OffloadManifest(folder_of(directory, topic))
     with Service(reach) as service:
-        segments: list[Segment] = []
+        segments: list[TopicSegment] = []
         for name, history in manifest.histories.items():
             segments += service.segments(name, history.next.place, LATEST, seen=history.next.seen)
     for some in (each for segment in segments for each in messages(segment, COLUMNS, reach)):

@@ -17,7 +17,7 @@ from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.source.data_source import PulsarboxSource
 from pulsarbox.spark.source.offsets import IN_FRONT
 from pulsarbox.spark.source.stream_reader import StreamReader
-from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Place, Reach
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Reach, ReadPosition
 from tests.e2e.clients import admin_path, numbered, send_all, until
 from tests.e2e.conftest import Running
 
@@ -31,7 +31,9 @@ def foreign(box: Running, *, web: bool) -> Service:
     return service
 
 
-def read(service: Service, topic: str, start: Place = BEGINNING, end: Place = LATEST) -> list[bytes | None]:
+def read(
+    service: Service, topic: str, start: ReadPosition = BEGINNING, end: ReadPosition = LATEST
+) -> list[bytes | None]:
     found = service.segments(topic, start, end)
     return [payload for each in found for some in messages(each, WANTED, service.reach) for payload in some.payload]
 
@@ -56,12 +58,12 @@ def test_all_of_it_and_any_range(box: Running, client: Any, topic: str, web: boo
         assert read(service, topic) == expected
         ends = service.bounds(topic)
         places = [
-            Place(ledger, entry, batch or 0)
+            ReadPosition(ledger, entry, batch or 0)
             for each in service.segments(topic, BEGINNING, LATEST)
             for some in messages(each, WANTED, service.reach)
             for ledger, entry, batch in zip(some.ledger, some.entry, some.batch, strict=True)
         ]
-        assert ends.end == Place(places[-1].ledger, places[-1].entry + 1)
+        assert ends.end == ReadPosition(places[-1].ledger, places[-1].entry + 1)
         assert service.segments(topic, ends.end, LATEST) == []
         # What ends before a message in chunks does not hold it, what begins behind its first chunk does.
         cuts = [0, 5, 24, 33, 49, *range(50, len(places))]
@@ -74,12 +76,12 @@ def test_a_subscription_goes_on_where_it_is_told_to(box: Running, client: Any, t
     send_all(client.create_producer(topic, batching_enabled=False), [b"%d" % at for at in range(9)])
     with foreign(box, web=True) as service:
         (only,) = service.segments(topic, BEGINNING, LATEST)
-        service.acknowledge(topic, "mine", Place(only.ledger, 4))
-        assert service.subscription_place(topic, "mine") == Place(only.ledger, 4)
+        service.acknowledge(topic, "mine", ReadPosition(only.ledger, 4))
+        assert service.subscription_place(topic, "mine") == ReadPosition(only.ledger, 4)
         assert read(service, topic, service.subscription_place(topic, "mine")) == [b"%d" % at for at in range(4, 9)]
         service.acknowledge(topic, "mine", service.latest(topic))
         assert service.subscription_place(topic, "mine") == service.latest(topic)
-        assert service.at_time(topic, 10**12) <= Place(only.ledger, 0)
+        assert service.at_time(topic, 10**12) <= ReadPosition(only.ledger, 0)
         assert service.partitions(topic) == [topic]
     consumer = client.subscribe(topic, "mine", initial_position=pulsar.InitialPosition.Earliest)
     send_all(client.create_producer(topic, batching_enabled=False), [b"next"])
@@ -200,6 +202,6 @@ def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, to
         (after,) = service.segments(topic, BEGINNING, LATEST)
         said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* no longer exist"
         with pytest.raises(DataLost, match=said):
-            service.segments(topic, Place(only.ledger, 3), LATEST, seen=IN_FRONT)
+            service.segments(topic, ReadPosition(only.ledger, 3), LATEST, seen=IN_FRONT)
         # Behind what was the end there may have been nothing: Apache Pulsar does not say.
-        assert read(service, topic, Place(only.ledger, 5)) == numbered(2, 5)
+        assert read(service, topic, ReadPosition(only.ledger, 5)) == numbered(2, 5)

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pulsarbox.spark.sink.data_sink import sinking_of
 from pulsarbox.spark.sink.epoch_client import Sink, SinkError
-from pulsarbox.spark.sink.write_job import Attempt, Part, Sinking
+from pulsarbox.spark.sink.write_job import Attempt, Sinking, WriteAttempt
 from pulsarbox.spark.source.data_source import PulsarboxSource
 from tests.e2e.clients import admin_path, receive
 from tests.e2e.conftest import Running
@@ -45,7 +45,7 @@ def sinking(box: Running, rows: pa.RecordBatch, **options: Any) -> Sinking:
     return sinking_of({**urls, **given}, from_arrow_schema(rows.schema), overwrite=False, is_stream=True)
 
 
-def write(found: Sinking, *tasks: pa.RecordBatch, epoch: int = 0, query: str = "q") -> list[Part]:
+def write(found: Sinking, *tasks: pa.RecordBatch, epoch: int = 0, query: str = "q") -> list[WriteAttempt]:
     """Run an epoch: a task for each batch of rows; and commit it."""
     sink = Sink(f"public/default/{query}", query, "run")
     parts = [found.write(Attempt(sink, epoch, number), iter([rows])) for number, rows in enumerate(tasks)]
@@ -147,7 +147,7 @@ def test_deduplication_is_refused_where_it_would_not_hold(box: Running, deduplic
         sinking(box, rows(range(1)), topic=off, **DEDUP)
     found = sinking(box, rows(range(1)), topic=deduplicated, **DEDUP)
     with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
-        found.commit([Part(Sink("public/default/q", "q", "r"), 0, number) for number in range(3)])
+        found.commit([WriteAttempt(Sink("public/default/q", "q", "r"), 0, number) for number in range(3)])
     with pytest.raises(SinkError, match="more than dedupPartitions=2"):
         write(found, *[rows(range(1))] * 3, query="three")
     keyless = rows(range(5), keys=False)

@@ -16,7 +16,7 @@ from pulsarbox.spark import access
 from pulsarbox.spark.access import extractor, mapped_reader
 from pulsarbox.spark.connect.broker_api import LATEST, Service
 from pulsarbox.spark.decode.entry_decoder import messages
-from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, Reach, ReadPosition, TopicSegment
 from tests.e2e.clients import EARLIEST, connect, send_all, until
 from tests.e2e.process.test_compression_at_rest import DEFLATE
 
@@ -69,12 +69,12 @@ def publish(box: PulsarBox, topic: str, count: int, size: int = 100, first: int 
     return bodies
 
 
-def segments(box: PulsarBox, topic: str = T) -> list[Segment]:
+def segments(box: PulsarBox, topic: str = T) -> list[TopicSegment]:
     with Service(reach_of(box, "wire")) as service:
         return service.segments(topic, BEGINNING, LATEST)
 
 
-def read(found: list[Segment], reach: Reach) -> list[bytes | None]:
+def read(found: list[TopicSegment], reach: Reach) -> list[bytes | None]:
     return [payload for one in found for some in messages(one, PAYLOAD, reach) for payload in some.payload]
 
 
@@ -189,8 +189,8 @@ def test_what_was_trimmed_since_it_was_planned_is_told_exactly(box: PulsarBox, d
     assert read(found, reach_of(box, way, where, fail_on_data_loss=False)) == expected[300:]
     with Service(reach_of(box, way)) as service:
         with pytest.raises(DataLost, match=rf"from {gone}:50 up to {stays}:0 .*250 messages"):
-            service.segments(T, Place(gone, 50), LATEST, seen=50)
-        assert service.segments(T, Place(gone, 100), LATEST, seen=300)[0].first == 0
+            service.segments(T, ReadPosition(gone, 50), LATEST, seen=50)
+        assert service.segments(T, ReadPosition(gone, 100), LATEST, seen=300)[0].first == 0
 
 
 def test_another_box_is_read_over_the_network(box: PulsarBox, tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_ranges_begin_and_end_within_batches(box: PulsarBox, data: Path) -> None
     (whole,) = segments(box)
     wanted = frozenset({"payload", "ledger", "entry", "batch", "message_id"})
     (some,) = messages(whole, wanted, reach_of(box, "mmap", data))
-    places = [Place(ledger, entry, batch or 0) for ledger, entry, batch in zip(some.ledger, some.entry, some.batch,
-              strict=True)]  # fmt: skip
+    rows = zip(some.ledger, some.entry, some.batch, strict=True)
+    places = [ReadPosition(ledger, entry, batch or 0) for ledger, entry, batch in rows]
     assert [place.batch for place in places] == [0, 1, 2, 3, 4] * 6
     reader = client.create_reader(
         "t", pulsar.MessageId.deserialize(some.message_id[7]), start_message_id_inclusive=True
@@ -264,7 +264,7 @@ def test_a_compacted_view_is_what_the_official_reader_gets(box: PulsarBox, data:
         assert found[0].compacted and len(found) == 2
         assert read(found, reach_of(box, way, data)) == expected
         (some,) = messages(found[0], frozenset({"payload", "ledger", "entry", "batch"}), reach_of(box, way, data))
-        middle = Place(some.ledger[9], some.entry[9], some.batch[9] or 0)
+        middle = ReadPosition(some.ledger[9], some.entry[9], some.batch[9] or 0)
         later = service.segments(T, middle, LATEST, compacted=True)
         assert read(later, reach_of(box, way, data)) == expected[9:]
         sooner = service.segments(T, BEGINNING, middle, compacted=True)

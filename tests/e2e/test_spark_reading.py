@@ -12,7 +12,7 @@ from pulsarbox.spark.access import mapped_reader
 from pulsarbox.spark.connect.broker_api import LATEST, Range, Service
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
-from pulsarbox.spark.topic_segments import BEGINNING, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import BEGINNING, Reach, ReadPosition, TopicSegment
 from tests.e2e.histories import SMALL, History, Row, truth, wait_for_packing
 
 
@@ -32,16 +32,16 @@ def rows_of(some: Messages) -> list[Row]:
     ]
 
 
-def read(segments: list[Segment], reach: Reach) -> list[Row]:
+def read(segments: list[TopicSegment], reach: Reach) -> list[Row]:
     return [row for segment in segments for some in messages(segment, COLUMNS, reach) for row in rows_of(some)]
 
 
-def anywhere(segments: list[Segment]) -> list[Segment]:
+def anywhere(segments: list[TopicSegment]) -> list[TopicSegment]:
     """Without the volumes, which are packed all the time."""
     return [each._replace(volumes=()) for each in segments]
 
 
-def service_segments(box: PulsarBox, topic: str) -> list[Segment]:
+def service_segments(box: PulsarBox, topic: str) -> list[TopicSegment]:
     with Service(reach_of(box, "wire")) as service:
         return service.segments(topic, BEGINNING, LATEST)
 
@@ -61,7 +61,7 @@ def test_all_ways_to_read_give_the_same(tmp_path: Path, seed: int) -> None:
         assert read(parts, reach_of(box, "mmap", data)) == expected, told
         beside = service_segments(box, "persistent://public/default/t-beside")
         with Service(reach_of(box, "wire")) as service:
-            middle = Place(segments[-1].ledger, segments[-1].last, 1)
+            middle = ReadPosition(segments[-1].ledger, segments[-1].last, 1)
             ranges = [
                 Range(topic, BEGINNING, LATEST), Range(topic, BEGINNING, middle), Range(topic, middle, middle),
                 Range(f"{topic}-beside", BEGINNING, LATEST),

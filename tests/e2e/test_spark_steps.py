@@ -16,7 +16,7 @@ from pulsarbox.spark.connect.broker_api import LATEST, Service
 from pulsarbox.spark.source import stream_reader
 from pulsarbox.spark.source.data_source import PulsarboxSource
 from pulsarbox.spark.source.stream_reader import StreamReader
-from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Place, Reach
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Reach, ReadPosition
 from tests.e2e.clients import admin_path, connect, until
 
 TOPIC = "persistent://public/default/t"
@@ -184,10 +184,10 @@ def test_what_a_batch_names_and_is_not_there_is_told(box: PulsarBox, fails: bool
         reader.partitions()
 
 
-def places(box: PulsarBox) -> list[Place]:
+def places(box: PulsarBox) -> list[ReadPosition]:
     """Where its parts begin."""
     with Service(Reach(box.service_url, box.admin_url)) as service:
-        return [Place(each.ledger, each.first) for each in service.segments(TOPIC, BEGINNING, LATEST)]
+        return [ReadPosition(each.ledger, each.first) for each in service.segments(TOPIC, BEGINNING, LATEST)]
 
 
 def values(reader: DataSourceReader) -> list[str]:

@@ -19,7 +19,7 @@ import pulsar
 from pulsarbox import PulsarBox
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.server.http.admin_endpoints import endpoints
-from pulsarbox.server.http.framework.request import Call, Later
+from pulsarbox.server.http.framework.request import HttpRequest, Later
 from tests.fuzz.requests import Request, made
 
 FLEETING: Final = (
@@ -319,7 +319,7 @@ def _lasting(key: str, row: bytes | None) -> Any:
 def _objects() -> Counter[str]:
     """What requests are made of, by type."""
     gc.collect()
-    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, Call | Later))
+    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, HttpRequest | Later))
 
 
 def _reason(request: Request, status: int, body: bytes) -> None:

@@ -12,7 +12,7 @@ from pulsarbox.server.http import route_table
 from pulsarbox.server.http.admin_endpoints import endpoints
 from pulsarbox.server.http.framework import cross_site
 from pulsarbox.server.http.framework import server as http_server
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.routes import Routes
 from tests.fuzz import admin
 from tests.fuzz.admin import Broken, Campaign
@@ -55,27 +55,27 @@ def test_every_row_that_is_served_can_be_carried_out(played: Callable[[int], Cam
 _kept: list[Any] = []
 
 
-def _fails(call: Call) -> Answer:
+def _fails(call: HttpRequest) -> HttpResponse:
     raise KeyError("a mistake of ours")
 
 
-def _changes_and_refuses(call: Call) -> Answer:
+def _changes_and_refuses(call: HttpRequest) -> HttpResponse:
     call.broker.core.commits.put_row("tenant/half", {"adminRoles": []})
     raise BadRequest("after all not")
 
 
-def _changes_memory_only(call: Call) -> Answer:
+def _changes_memory_only(call: HttpRequest) -> HttpResponse:
     call.broker.core.catalog._fresh["tenant/dream"] = b'{"adminRoles": [], "allowedClusters": []}'
     return DONE
 
 
-def _keeps(call: Call) -> Answer:
+def _keeps(call: HttpRequest) -> HttpResponse:
     _kept.append(call)
     return DONE
 
 
-def _refuses_without_a_reason(call: Call) -> Answer:
-    return Answer(412, b"no")
+def _refuses_without_a_reason(call: HttpRequest) -> HttpResponse:
+    return HttpResponse(412, b"no")
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def _refuses_without_a_reason(call: Call) -> Answer:
     ],
 )
 def test_mistakes_are_noticed(
-    mistake: Callable[[Call], Answer], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mistake: Callable[[HttpRequest], HttpResponse], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [
         row._replace(handler=mistake) if "/permissions" in row.path and row.method != "GET" else row

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.compaction.latest_by_key import Winners
-from pulsarbox.storage.compacted_ledger import View
+from pulsarbox.storage.compacted_ledger import CompactedView
 from tests.powercut.check import DATA, Violation
 from tests.powercut.core_check import CoreChecked, CoreStory
 from tests.powercut.core_workload import CoreWorkload
@@ -99,9 +99,9 @@ def test_a_view_in_which_the_latest_is_missing_is_noticed(tmp_path: Path, monkey
 
 
 def test_a_view_that_is_half_written_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def half(ledger_id: int, entries: int, *rest: Any) -> View:
-        return View(ledger_id, entries // 2, *rest)
+    def half(ledger_id: int, entries: int, *rest: Any) -> CompactedView:
+        return CompactedView(ledger_id, entries // 2, *rest)
 
-    monkeypatch.setattr("pulsarbox.broker.compaction.compaction_run.View", half)
+    monkeypatch.setattr("pulsarbox.broker.compaction.compaction_run.CompactedView", half)
     with pytest.raises(Violation, match="does not know the latest"):
         after_steps(tmp_path)

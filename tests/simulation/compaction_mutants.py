@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.compaction.compaction_run import CompactionRun
 from pulsarbox.broker.compaction.latest_by_key import Winners
 from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
@@ -25,14 +25,14 @@ def the_first_message_of_a_key_stays(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("given-back", "compacted", seeds=(14,))
 def what_is_written_of_a_cancelled_view_stays(patch: pytest.MonkeyPatch) -> None:
-    original = Run._fail
+    original = CompactionRun._fail
 
-    def fail(self: Run, error: Exception, now: Any) -> None:
+    def fail(self: CompactionRun, error: Exception, now: Any) -> None:
         ledger_id, self.ledger_id = self.ledger_id, 0
         original(self, error, now)
         self.ledger_id = ledger_id
 
-    patch.setattr(Run, "_fail", fail)
+    patch.setattr(CompactionRun, "_fail", fail)
     patch.setattr("pulsarbox.broker.broker.drop_leftovers", lambda core, now: None)
 
 

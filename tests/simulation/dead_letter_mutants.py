@@ -8,7 +8,7 @@ import pytest
 
 from pulsarbox.broker import group_commit
 from pulsarbox.broker.dead_letter import redelivery_limit
-from pulsarbox.broker.dead_letter.redelivery_limit import DeadLetters
+from pulsarbox.broker.dead_letter.redelivery_limit import RedeliveryLimit
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import MOVED, RecordKind
@@ -42,7 +42,7 @@ def a_failed_commit_keeps_the_acknowledgement_of_a_move(patch: pytest.MonkeyPatc
 
 @mutant("liveness", seeds=(67,))
 def what_could_not_be_moved_is_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(DeadLetters, "not_moved", lambda self, moves, now: [self._arrived(move) for move in moves])
+    patch.setattr(RedeliveryLimit, "not_moved", lambda self, moves, now: [self._arrived(move) for move in moves])
 
 
 @mutant("buried", seeds=SEEDS)
@@ -52,23 +52,23 @@ def one_more_delivery_than_allowed(patch: pytest.MonkeyPatch) -> None:
     def count(self: ManagedCursor, position: Any) -> int:
         return max(original(self, position) - 1, 0)
 
-    def take_out(self: DeadLetters, *arguments: Any) -> Any:
+    def take_out(self: RedeliveryLimit, *arguments: Any) -> Any:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(ManagedCursor, "redelivery_count", count)
             return found(self, *arguments)
 
-    found = DeadLetters.take_out
-    patch.setattr(DeadLetters, "take_out", take_out)
+    found = RedeliveryLimit.take_out
+    patch.setattr(RedeliveryLimit, "take_out", take_out)
 
 
 @mutant("why", "liveness", seeds=SEEDS)
 def nobody_goes_on_when_the_disk_has_caught_up(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(redelivery_limit, "MOVING_MAX", 1)
-    original = DeadLetters.moved
+    original = RedeliveryLimit.moved
 
-    def moved(self: DeadLetters, moves: Any, now: Any) -> None:
+    def moved(self: RedeliveryLimit, moves: Any, now: Any) -> None:
         with pytest.MonkeyPatch.context() as inner:
             inner.setattr(type(self._subscription), "dispatch", lambda *_: None)
             original(self, moves, now)
 
-    patch.setattr(DeadLetters, "moved", moved)
+    patch.setattr(RedeliveryLimit, "moved", moved)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.replay.runner import Run, Step
+from pulsarbox.broker.replay.runner import EntryStep, JobRun
 from tests.simulation.mutants import mutant
 
 
@@ -15,30 +15,30 @@ from tests.simulation.mutants import mutant
 def a_job_says_how_far_it_is_after_its_commit(patch: pytest.MonkeyPatch) -> None:
     """A crash between the two does it twice."""
 
-    def send(self: Run, steps: list[Step], before: Any, now: Any) -> None:
+    def send(self: JobRun, steps: list[EntryStep], before: Any, now: Any) -> None:
         self._before = before
         for step in steps:
             step.subscription.job_moves += 1
             self._core.commits.move(step.subscription.cursor, self, step)
 
-    original = Run.moved
+    original = JobRun.moved
 
-    def moved(self: Run, moves: list[Step], now: Any) -> None:
+    def moved(self: JobRun, moves: list[EntryStep], now: Any) -> None:
         original(self, moves, now)
         self._keep()
 
-    patch.setattr(Run, "_send", send)
-    patch.setattr(Run, "moved", moved)
+    patch.setattr(JobRun, "_send", send)
+    patch.setattr(JobRun, "moved", moved)
 
 
 @mutant("risen", "no-exception", seeds=(200, 1901))
 def what_a_job_could_not_store_counts_as_done(patch: pytest.MonkeyPatch) -> None:
-    def not_moved(self: Run, moves: list[Step], now: Any) -> None:
+    def not_moved(self: JobRun, moves: list[EntryStep], now: Any) -> None:
         self._before = None
         self._arrived(moves)
         self._again(now.monotonic)
 
-    patch.setattr(Run, "not_moved", not_moved)
+    patch.setattr(JobRun, "not_moved", not_moved)
 
 
 @mutant("risen", "backlog", "recovered", "acked-stays", seeds=(200, 326))
@@ -46,7 +46,7 @@ def a_job_acknowledges_after_its_commit_alone(patch: pytest.MonkeyPatch) -> None
     original = GroupCommit.move
 
     def move(self: GroupCommit, cursor: Any, mover: Any, each: Any) -> None:
-        if not isinstance(each, Step):
+        if not isinstance(each, EntryStep):
             original(self, cursor, mover, each)
             return
         self.open.moves.setdefault(mover, []).append(each)

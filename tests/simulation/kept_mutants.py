@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.backlog import message_expiry
-from pulsarbox.broker.backlog.message_expiry import Expiry, Limits
+from pulsarbox.broker.backlog.message_expiry import Expiry, ExpiryLimits
 from pulsarbox.broker.backlog.quota_enforcement import Backlog
 from pulsarbox.broker.policies.kinds.backlog_quota import Quota
 from pulsarbox.broker.policies.unloaded_topics import Walks
@@ -55,7 +55,7 @@ def the_last_ledger_stays(patch: pytest.MonkeyPatch) -> None:
 def messages_expire_in_half_their_time(patch: pytest.MonkeyPatch) -> None:
     original = message_expiry.limits_of
 
-    def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
+    def limits_of(ttl: int, age: Quota, *, enforced: bool) -> ExpiryLimits:
         return original(ttl // 2, age, enforced=enforced)
 
     patch.setattr(message_expiry, "limits_of", limits_of)

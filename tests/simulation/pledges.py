@@ -17,7 +17,7 @@ from pulsarbox.storage.transactions import TxnId
 from tests.simulation.views import ConnView, EntryView, Request, SubView, TopicView, position_of
 
 if TYPE_CHECKING:
-    from pulsarbox.storage.transaction_acks import Claims
+    from pulsarbox.storage.transaction_acks import TransactionAcks
     from tests.simulation.model import Model
 
 OPEN: Final = "OPEN"
@@ -54,7 +54,7 @@ class TxnView:
 
 def claimed_bits(sub: SubView, position: Position) -> int:
     """The messages of an entry that open transactions have acknowledged, by what the core says: a bit for each."""
-    claims: Claims | None = sub.cursor.claims
+    claims: TransactionAcks | None = sub.cursor.claims
     if claims is None:
         return 0
     entry, claim = sub.topic.entries[position], claims.entries.get(position)

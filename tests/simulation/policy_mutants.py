@@ -11,9 +11,9 @@ from pulsarbox.broker.backlog.quota_enforcement import Backlog
 from pulsarbox.broker.dispatch.unacked_limits import Unacked
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.handlers import subscribe
-from pulsarbox.broker.limits.box_limits import BoxLimits, Group
+from pulsarbox.broker.limits.box_limits import BoxLimits, ResourceGroupLimits
 from pulsarbox.broker.limits.subscribe_throttle import SubscribeLimiter
-from pulsarbox.broker.limits.token_bucket import Step
+from pulsarbox.broker.limits.token_bucket import TokenBucket
 from pulsarbox.broker.policies import policies, precedence
 from pulsarbox.broker.policies.kinds.retention import DISABLED, Retention
 from pulsarbox.broker.policies.policy import Policy
@@ -193,11 +193,11 @@ def a_topic_in_memory_is_not_told_that_it_deduplicates(patch: pytest.MonkeyPatch
 
 @mutant("rates", seeds=(255,))
 def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None:
-    def group(self: BoxLimits, name: str, now: Any) -> Group | None:
+    def group(self: BoxLimits, name: str, now: Any) -> ResourceGroupLimits | None:
         row = self._catalog.get(f"resourcegroup/{name}")
         if row is None:
             return None
-        made = Group(name, self.limiter)
+        made = ResourceGroupLimits(name, self.limiter)
         self._set(made, row, now)
         return made
 
@@ -206,13 +206,13 @@ def each_topic_has_the_groups_rate_for_itself(patch: pytest.MonkeyPatch) -> None
 
 @mutant("rates", seeds=(390,))
 def a_limit_that_is_set_anew_gives_everything(patch: pytest.MonkeyPatch) -> None:
-    original = Step.change
+    original = TokenBucket.change
 
-    def change(self: Step, limit: Any, at: int, more: Any = None) -> None:
+    def change(self: TokenBucket, limit: Any, at: int, more: Any = None) -> None:
         original(self, limit, at, more)
         self.left_messages, self.left_bytes = limit.messages, limit.bytes
 
-    patch.setattr(Step, "change", change)
+    patch.setattr(TokenBucket, "change", change)
 
 
 @mutant("admitted", first=90_000)

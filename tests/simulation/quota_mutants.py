@@ -16,7 +16,7 @@ from tests.simulation.mutants import mutant
 def what_is_delayed_is_as_old_as_the_rest(patch: pytest.MonkeyPatch) -> None:
     original = message_expiry.limits_of
 
-    def limits_of(*arguments: Any, **more: Any) -> message_expiry.Limits:
+    def limits_of(*arguments: Any, **more: Any) -> message_expiry.ExpiryLimits:
         return original(*arguments, **more)._replace(spares=False)
 
     patch.setattr(message_expiry, "limits_of", limits_of)

@@ -12,7 +12,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle
 from pulsarbox.broker.limits.limiter import Limiter
 from pulsarbox.broker.limits.publish_throttle import ReceiptHold
-from pulsarbox.broker.limits.token_bucket import Step
+from pulsarbox.broker.limits.token_bucket import TokenBucket
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.clock import Now
 from tests.simulation.mutants import mutant
@@ -25,26 +25,26 @@ def nobody_is_ever_refused(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("rates")
 def debt_is_forgiven(patch: pytest.MonkeyPatch) -> None:
-    original = Step.refill
+    original = TokenBucket.refill
 
-    def refill(self: Step, at: int) -> None:
+    def refill(self: TokenBucket, at: int) -> None:
         before = self.begun
         original(self, at)
         if self.begun != before:
             self.left_messages, self.left_bytes = self.capacity
 
-    patch.setattr(Step, "refill", refill)
+    patch.setattr(TokenBucket, "refill", refill)
 
 
 @mutant("rates")
 def what_periods_leave_over_is_kept(patch: pytest.MonkeyPatch) -> None:
-    def refill(self: Step, at: int) -> None:
+    def refill(self: TokenBucket, at: int) -> None:
         periods = max(at - self._start, 0) // self.limit.period_ms
         self._start += periods * self.limit.period_ms
         self.left_messages += periods * self.limit.messages
         self.left_bytes += periods * self.limit.bytes
 
-    patch.setattr(Step, "refill", refill)
+    patch.setattr(TokenBucket, "refill", refill)
 
 
 @mutant("rates")
@@ -110,26 +110,26 @@ def held_back_passes_for_the_end_of_the_log(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("rates", seeds=(38,))
 def what_is_published_comes_on_top_twice(patch: pytest.MonkeyPatch) -> None:
-    original = Step.count
+    original = TokenBucket.count
 
-    def count(self: Step, at: int) -> None:
+    def count(self: TokenBucket, at: int) -> None:
         before = self._arrived
         original(self, at)
         self._arrived = 2 * self._arrived[0] - before[0], 2 * self._arrived[1] - before[1]
 
-    patch.setattr(Step, "count", count)
+    patch.setattr(TokenBucket, "count", count)
 
 
 @mutant("rates", seeds=(88,))
 def all_that_was_ever_published_comes_on_top(patch: pytest.MonkeyPatch) -> None:
-    original = Step.count
+    original = TokenBucket.count
 
-    def count(self: Step, at: int) -> None:
+    def count(self: TokenBucket, at: int) -> None:
         original(self, at)
         if self._more is not None:
             self._arrived = self._more()
 
-    patch.setattr(Step, "count", count)
+    patch.setattr(TokenBucket, "count", count)
 
 
 @mutant("rates", seeds=(35,))

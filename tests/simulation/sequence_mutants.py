@@ -8,7 +8,7 @@ import pytest
 
 from pulsarbox.broker.group_commit import GroupCommit
 from pulsarbox.broker.topic.deduplication import Deduplication
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.storage import sequence_ids
 from pulsarbox.storage.record import Begun, pack_sequence
 from pulsarbox.storage.recovery import Store
@@ -81,15 +81,15 @@ def a_failed_commit_keeps_its_sequence_ids(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("order")
 def receipts_of_duplicates_overtake(patch: pytest.MonkeyPatch) -> None:
-    original = Producer.published
+    original = AttachedProducer.published
 
-    def published(self: Producer, messages: int, size: int) -> None:
+    def published(self: AttachedProducer, messages: int, size: int) -> None:
         original(self, messages, size)
         if not size:  # a duplicate
             commits = self.cnx.broker.core.commits
             commits.open.receipts.reverse()
 
-    patch.setattr(Producer, "published", published)
+    patch.setattr(AttachedProducer, "published", published)
 
 
 @mutant("once", seeds=(1062,))
@@ -130,12 +130,12 @@ def the_first_chunk_stands_for_all(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("order")
 def producers_are_sent_away_before_the_answers(patch: pytest.MonkeyPatch) -> None:
-    original = Producer.refuse
+    original = AttachedProducer.refuse
 
-    def refuse(self: Producer, sequence_id: int, error: Any, now: Any) -> None:
+    def refuse(self: AttachedProducer, sequence_id: int, error: Any, now: Any) -> None:
         pending, self.pending = self.pending, 0
         self.disconnect(now)
         self.pending = pending
         original(self, sequence_id, error, now)
 
-    patch.setattr(Producer, "refuse", refuse)
+    patch.setattr(AttachedProducer, "refuse", refuse)

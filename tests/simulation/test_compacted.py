@@ -11,7 +11,7 @@ import pytest
 
 from pulsarbox.broker.compaction import compaction_run as of_run
 from pulsarbox.broker.compaction.compacted_reader import CompactedReading
-from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.compaction.compaction_run import CompactionRun
 from pulsarbox.broker.compaction.latest_by_key import Winners
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
 from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
@@ -100,7 +100,7 @@ def keys_of_later_passes_are_lost(patch: pytest.MonkeyPatch) -> None:
 
 @bug("latest", "compacted", "nothing-lost")
 def what_a_failed_commit_had_is_missing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Run, "_lost", lambda self, error, now: self._rest(now))
+    patch.setattr(CompactionRun, "_lost", lambda self, error, now: self._rest(now))
 
 
 @bug("leftovers")
@@ -110,16 +110,16 @@ def a_restart_leaves_what_was_being_made(patch: pytest.MonkeyPatch) -> None:
 
 @bug("leftovers")
 def a_cancelled_one_leaves_its_ledger(patch: pytest.MonkeyPatch) -> None:
-    original = Run._fail
+    original = CompactionRun._fail
 
-    def fail(self: Run, error: Exception, now: Any) -> None:
+    def fail(self: CompactionRun, error: Exception, now: Any) -> None:
         ledger_id, self.ledger_id = self.ledger_id, 0
         original(self, error, now)
         self.ledger_id = ledger_id
         if ledger_id:
             self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, ledger_id), None)
 
-    patch.setattr(Run, "_fail", fail)
+    patch.setattr(CompactionRun, "_fail", fail)
     patch.setattr("pulsarbox.storage.recovery.is_kept", lambda catalog, kind, rest: True)
 
 

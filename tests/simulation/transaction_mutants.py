@@ -14,7 +14,7 @@ from pulsarbox.broker.transactions.pending_acks import PendingAcks
 from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED
 from pulsarbox.storage.catalog import PENDING, Catalog
 from pulsarbox.storage.recovery import Store, StoredTopic
-from pulsarbox.storage.transaction_acks import ClaimedSets, Claims
+from pulsarbox.storage.transaction_acks import ClaimedSets, TransactionAcks
 from pulsarbox.storage.transactions import OpenEntries
 from tests.simulation import mutants
 from tests.simulation.workload import TRANSACTING
@@ -95,7 +95,7 @@ def a_restart_forgets_acknowledgements(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("pledged", "acked-stays")
 def what_is_acknowledged_is_sent_until_the_commit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Claims, "has", lambda self, at: False)
+    patch.setattr(TransactionAcks, "has", lambda self, at: False)
     patch.setattr(ClaimedSets, "get", lambda self, at: self._partly(at))
 
 

@@ -14,8 +14,8 @@ from pulsarbox.spark.pipelines import runner, session
 from pulsarbox.spark.pipelines.query_progress import FAILED
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.shipped import one_off_session, publishing
-from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
-from pulsarbox.spark.pipelines.shipped.publish_job import Job
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields
+from pulsarbox.spark.pipelines.shipped.publish_job import PublishJob
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing
 from pulsarbox.spark.pipelines.shipped.replay import replay
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
@@ -56,10 +56,10 @@ def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     """Put dead letters back, as the command does, at once."""
     select = {"topics": plan["topic"] + "-DLQ"}
-    looking = Triage(running.box, select, Asked(FILTER, job="again"), "triage")
+    looking = Triage(running.box, select, LetterFields(FILTER, job="again"), "triage")
     how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
     with (
-        Job(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
+        PublishJob(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
         one_off_session.spark_of(running, "triage", print) as spark,
     ):
         if not job.progress.ended:

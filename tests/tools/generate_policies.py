@@ -6,8 +6,8 @@ Run `python -m tests.tools.generate_policies`; a test verifies that the document
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.protocol.policies.row import Place, PolicyRow
-from pulsarbox.protocol.policies.shapes import Record, Shape
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "policies.md"
@@ -35,13 +35,13 @@ def _line(row: PolicyRow) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _value(shape: Shape) -> str:
-    if isinstance(shape, Record):
+def _value(shape: ValueShape) -> str:
+    if isinstance(shape, ObjectShape):
         return ", ".join(f"`{name}`" for name in shape.members)
     return shape.expected
 
 
-def _place(place: Place | None) -> str:
+def _place(place: PolicyEndpoint | None) -> str:
     return "-" if place is None else f"`{place.path}`"
 
 

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.spark.decode.row_columns import BASIC, MORE, Column
-from pulsarbox.spark.options import BATCH, STREAM, WRITE, Options, row
+from pulsarbox.spark.decode.row_columns import BASIC, MORE, MetadataColumn
+from pulsarbox.spark.options import BATCH, STREAM, WRITE, SparkOptions, row
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "spark.md"
 OPTIONS: Final = "<!-- options, from pulsarbox/spark/options.py by tests/tools/generate_spark.py -->\n"
@@ -20,7 +20,7 @@ _USES: Final = {BATCH: "read", STREAM: "readStream", WRITE: "write"}
 def options() -> str:
     """Return the table of options."""
     lines = ["| option | values | default | for | meaning |", "|---|---|---|---|---|"]
-    for each in fields(Options):
+    for each in fields(SparkOptions):
         about = row(each)
         names = " ".join(f"`{name}`" for name in (about.name, *about.aliases))
         uses = "all" if len(about.used) == len(_USES) else ", ".join(_USES[use] for use in about.used)
@@ -43,7 +43,7 @@ def columns() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _line(column: Column, words: str) -> str:
+def _line(column: MetadataColumn, words: str) -> str:
     return f"| `{column.name}` | {column.type} | {words} | {column.meaning} |"
 
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from pulsarbox.config.settings import settings_by_name
-from pulsarbox.protocol.policies.shapes import Record
+from pulsarbox.protocol.policies.shapes import ObjectShape
 from pulsarbox.protocol.policies.table import NAMES, row_of
 from tests.e2e.admin.test_policy_levels import CASES
 from tests.simulation.checkers import CHECKERS
@@ -264,7 +264,7 @@ def test_operators_of_the_simulation_set_what_its_rules_judge() -> None:
 @pytest.mark.parametrize("name", GOES_BY)
 def test_each_part_of_a_value_is_shown(name: str) -> None:
     shape = row_of(name).shape
-    parts = shape.members if isinstance(shape, Record) else {}
+    parts = shape.members if isinstance(shape, ObjectShape) else {}
     assert [part for part in parts if not is_there(FLAGS.get(part, "::"))] == []
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,6 +65,20 @@ def test_what_is_untidy_is_seen() -> None:
     tried = f"    try:\n        pass\n    except OSError:\n{inner}"
     assert untidy(f"class A:\n{tried}#\t\n") == ["no docstring", "a tab", "long: 71 lines"]
     assert untidy('"""It is."""\n' + "\n" * FILE_LINES_MAX) == ["more than 600 lines"]
+
+
+SHARED_NAMES = {"Message"}
+"""Public names: of ``pulsarbox`` and of ``pulsarbox.pipelines``."""
+
+
+def test_the_name_of_a_class_has_one_meaning() -> None:
+    found = defaultdict(set)
+    for folder in ("pulsarbox", "storage", "tui", "plugins"):
+        for path in python_files(folder):
+            for node in ast.parse(path.read_text(encoding="utf-8")).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    found[node.name].add(path.relative_to(ROOT).as_posix())
+    assert {name: sorted(paths) for name, paths in found.items() if len(paths) > 1 and name not in SHARED_NAMES} == {}
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])

@@ -30,7 +30,7 @@ from pulsarbox.protocol.batch import encode_batch, iterate_batch, last_sequence_
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import BATCH_MAX, batch_fits, parse_entry
-from pulsarbox.protocol.policies.shapes import Fraction, Several, Text, Whole
+from pulsarbox.protocol.policies.shapes import Fraction, Several, Text, WholeNumber
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
     CommandAck,
@@ -320,9 +320,9 @@ def test_policies_with_numbers_that_no_number_is() -> None:
         with pytest.raises(BadRequest):
             Fraction().read(value, "x")
         with pytest.raises(BadRequest):
-            Whole().read(value, "x")
+            WholeNumber().read(value, "x")
     with pytest.raises(BadRequest):
-        Whole().read("9" * 5000, "x")
+        WholeNumber().read("9" * 5000, "x")
 
 
 @pytest.mark.parametrize(

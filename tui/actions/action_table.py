@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pulsarbox.tui.actions.operation import Deed
 from pulsarbox.tui.actions.operations import DEEDS
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.preferences import Preferences
 
 
 class Action(NamedTuple):
@@ -133,7 +133,7 @@ def named(text: str) -> Action | None:
     return fitting[0] if len(fitting) == 1 and words else None
 
 
-def chosen_keys(kept: Kept) -> dict[str, str]:
+def chosen_keys(kept: Preferences) -> dict[str, str]:
     """Return the user's keys by binding ID. Unusable ones add a note."""
     chosen = kept.checked("keys", "an object: names of actions and their keys", lambda value: isinstance(value, dict))
     known = {action.name.replace(" ", "-") for action in REGISTRY}

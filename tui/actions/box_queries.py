@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.tui import views
-from pulsarbox.tui.feed import Query
-from pulsarbox.tui.preferences import Kept
-from pulsarbox.tui.views import View
+from pulsarbox.tui.feed import RowQuery
+from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets.columns import Column, laid_out
 
 AROUND: Final = 10
@@ -26,7 +26,7 @@ class Panel(NamedTuple):
     """One of the short tables of the overview."""
 
     title: str
-    view: View
+    view: TableView
     columns: Sequence[Column]
     sort: str
     limit: int
@@ -35,7 +35,7 @@ class Panel(NamedTuple):
     """Text shown if no row passes the filter."""
 
 
-def _only(view: View, **widths: int) -> list[Column]:
+def _only(view: TableView, **widths: int) -> list[Column]:
     """Return columns of a view with these widths, ranked by their order for narrow screens."""
     known = {column.key: column for column in view.columns}
     return [
@@ -79,24 +79,24 @@ PANELS: Final = (
 )
 
 
-def of_numbers(at: int | None = None) -> Query:
+def of_numbers(at: int | None = None) -> RowQuery:
     """Return the query for the numbers and graphs of the overview."""
-    return Query("overview", limit=1, at=at, columns=_OVERVIEW)
+    return RowQuery("overview", limit=1, at=at, columns=_OVERVIEW)
 
 
-def of_vitals() -> Query:
+def of_vitals() -> RowQuery:
     """Return the query for the numbers of the top line."""
-    return Query("overview", limit=1, columns=VITALS)
+    return RowQuery("overview", limit=1, columns=VITALS)
 
 
-def of_panel(panel: Panel, at: int | None = None) -> Query:
+def of_panel(panel: Panel, at: int | None = None) -> RowQuery:
     """Return the query for a panel of the overview. Omits how to change a limit, which the panel does not show."""
     is_left_out = "change" if panel.view is views.QUOTAS else ""
     columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
-    return Query(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
+    return RowQuery(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
 
 
-def chosen_columns(view: View, kept: Kept) -> list[Column]:
+def chosen_columns(view: TableView, kept: Preferences) -> list[Column]:
     """Return the user's columns of a view, all by default."""
     known = {column.key: column for column in view.columns}
 
@@ -107,7 +107,7 @@ def chosen_columns(view: View, kept: Kept) -> list[Column]:
     return listed(chosen) or list(view.columns)
 
 
-def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
+def chosen_order(view: TableView, kept: Preferences) -> tuple[str | None, bool]:
     """Return the user's sort column of a view and whether descending, or the defaults of the view."""
     known = {None, *(column.sorted_by for column in view.columns)}
 
@@ -123,20 +123,22 @@ def chosen_order(view: View, kept: Kept) -> tuple[str | None, bool]:
 
 
 def of_view(
-    view: View,
+    view: TableView,
     shown: Sequence[Column],
     order: tuple[str | None, bool],
     lines: int,
     top: int = 0,
     passing: str = "",
     at: int | None = None,
-) -> Query:
+) -> RowQuery:
     """Return the query for the rows visible from row ``top`` on a screen of ``lines`` lines, plus some around them."""
     offset = max(top - AROUND, 0)
-    return Query(view.name, *order, offset, max(lines - _EDGES, 1) + 2 * AROUND, passing, at, view.asked(shown))
+    return RowQuery(view.name, *order, offset, max(lines - _EDGES, 1) + 2 * AROUND, passing, at, view.asked(shown))
 
 
-def first(place: str, kept: Kept, size: tuple[int, int], passing: str = "", at: int | None = None) -> list[Query]:
+def first(
+    place: str, kept: Preferences, size: tuple[int, int], passing: str = "", at: int | None = None
+) -> list[RowQuery]:
     """Return the queries of the first screen for a terminal size in columns and lines; empty if unknown."""
     if place == "overview":
         return [of_numbers(at), *(of_panel(panel, at) for panel in PANELS)]

@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong, default_of
+from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 
 _CSS: Final = """
@@ -45,7 +45,7 @@ _LINE_SHOWN: Final = 120
 """Characters shown of a command line longer than ``_LINE_MAX``, such as one with a payload."""
 
 
-class Choice(ModalScreen[str | None]):
+class ChoiceDialog(ModalScreen[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
     DEFAULT_CSS = _CSS % {"name": "Choice", "width": 76}
@@ -143,7 +143,7 @@ class Question(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class Asked(ModalScreen[list[Request] | None]):
+class OperationDialog(ModalScreen[list[Request] | None]):
     """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
     DEFAULT_CSS = _CSS % {"name": "Asked", "width": 84} + "Asked #box.-danger { border: heavy $error; }"
@@ -265,7 +265,7 @@ class Asked(ModalScreen[list[Request] | None]):
             event.stop()
 
 
-class Reading(ModalScreen[None]):
+class TextDialog(ModalScreen[None]):
     """Dialog with text: help, details, or a full error."""
 
     DEFAULT_CSS = _CSS % {"name": "Reading", "width": 96} + "Reading VerticalScroll { height: auto; max-height: 100%; }"
@@ -345,6 +345,6 @@ def whole(row: Row, deed: Deed) -> str:
     return name
 
 
-def hint_of(field: Field) -> str:
+def hint_of(field: OperationField) -> str:
     """Return the hint of a field."""
     return " | ".join(field.choices) or field.hint

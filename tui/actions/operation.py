@@ -24,7 +24,7 @@ class Request(NamedTuple):
     body: object = None
 
 
-def default_of(field: "Field", row: Row) -> str:
+def default_of(field: "OperationField", row: Row) -> str:
     """Return the initial value of a field."""
     if callable(field.default):
         return field.default(row)
@@ -38,7 +38,7 @@ class Wrong(ValueError):
     """Invalid input. The text has the reason."""
 
 
-class Field(NamedTuple):
+class OperationField(NamedTuple):
     """An input field."""
 
     name: str
@@ -64,7 +64,7 @@ class Deed(NamedTuple):
     target: Callable[[Row], str]
     """Name of the target, which must be typed for a dangerous deed."""
     explained: str = ""
-    fields: tuple[Field, ...] = ()
+    fields: tuple[OperationField, ...] = ()
     danger: bool = False
     """Whether it cannot be undone, so that the name must be typed."""
     keys: str = ""

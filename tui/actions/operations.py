@@ -5,7 +5,7 @@ from typing import Final
 from pulsarbox.client.admin import quoted, subscription_segment
 from pulsarbox.tui.actions.operation import (
     Deed,
-    Field,
+    OperationField,
     Request,
     Row,
     Values,
@@ -30,7 +30,7 @@ def _topic(row: Row) -> str:
     return short(row)
 
 
-_FORCE: Final = Field("force", "Even with connected clients", "no", choices=("no", "yes"))
+_FORCE: Final = OperationField("force", "Even with connected clients", "no", choices=("no", "yes"))
 
 
 def _forced(row: Row, values: Values) -> str:
@@ -61,7 +61,7 @@ _SUBSCRIPTIONS: Final = (
         _seek,
         _subscription,
         "Consumers are disconnected and resume at the new position. Messages in between are skipped or redelivered.",
-        (Field("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
+        (OperationField("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
         danger=True,
     ),
     Deed(
@@ -72,7 +72,7 @@ _SUBSCRIPTIONS: Final = (
         lambda row, values: [Request("POST", of_subscription(row, "skip", str(whole_number(values, "count", 1))))],
         _subscription,
         "They are acknowledged without delivery. A batch counts as one.",
-        (Field("count", "How many", "1"),),
+        (OperationField("count", "How many", "1"),),
         danger=True,
     ),
     Deed(
@@ -83,7 +83,7 @@ _SUBSCRIPTIONS: Final = (
         _expire,
         _subscription,
         "Older messages are acknowledged without delivery.",
-        (Field("older", "Older than", "1d", "30m, 2h, 7d"),),
+        (OperationField("older", "Older than", "1d", "30m, 2h, 7d"),),
         danger=True,
     ),
     Deed(
@@ -148,7 +148,10 @@ _TOPICS: Final = (
         ],
         _topic,
         "A dead letter topic without a subscription retains nothing.",
-        (Field("name", "Name", "keep"), Field("at", "From", "earliest", choices=("earliest", "latest"))),
+        (
+            OperationField("name", "Name", "keep"),
+            OperationField("at", "From", "earliest", choices=("earliest", "latest")),
+        ),
     ),
     Deed(
         "topic terminate",

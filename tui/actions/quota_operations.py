@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from pulsarbox.protocol.policies.policy_values import problem
-from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong
+from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong
 
 
 def _change(row: Row) -> Mapping[str, Any]:
@@ -90,7 +90,7 @@ LIMITS: Final = (
         _requests,
         _subject,
         "Takes effect immediately. The field shows the current value; -1 means no limit, where supported.",
-        (Field("limit", "Limit", stands),),
+        (OperationField("limit", "Limit", stands),),
         fits=lambda row: isinstance(row.get("change"), Mapping),
     ),
 )

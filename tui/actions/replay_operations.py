@@ -7,7 +7,7 @@ so nothing is lost or duplicated.
 import json
 from typing import Any, Final
 
-from pulsarbox.tui.actions.operation import Deed, Field, Request, Row, Values, Wrong, short
+from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong, short
 from pulsarbox.tui.feed import real
 
 JOBS: Final = "/pulsarbox/v1/jobs"
@@ -100,9 +100,13 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
     return words
 
 
-_FILTER: Final = Field("filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all')
-_KEEPER: Final = Field("subscription", "Subscription", "=keptBy", "subscription to acknowledge on; empty: the only one")
-_DRY: Final = Field(
+_FILTER: Final = OperationField(
+    "filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all'
+)
+_KEEPER: Final = OperationField(
+    "subscription", "Subscription", "=keptBy", "subscription to acknowledge on; empty: the only one"
+)
+_DRY: Final = OperationField(
     "dry_run", "Dry run: change nothing", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no")
 )
 
@@ -131,9 +135,11 @@ REPLAYS: Final = (
         "A job republishes and acknowledges each message atomically. It stops if replayed messages fail again.",
         (
             _FILTER,
-            Field("rate", "Messages per second", "100", "0: no limit"),
-            Field("to", "To", "", "another topic; empty: the original topics"),
-            Field("edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'),
+            OperationField("rate", "Messages per second", "100", "0: no limit"),
+            OperationField("to", "To", "", "another topic; empty: the original topics"),
+            OperationField(
+                "edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'
+            ),
             _KEEPER,
             _DRY,
         ),

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from pulsarbox.tui.actions.action_table import REGISTRY, for_row, named
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
-from pulsarbox.tui.feed import Snapshot, Trouble, aside, real
+from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
@@ -102,7 +102,7 @@ class TopScreen(Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.latest: Any = None
-        self.trouble: Trouble | None = None
+        self.trouble: FeedError | None = None
         self.answered = 0.0
         self._asking = False
         self._again = False
@@ -192,7 +192,7 @@ class TopScreen(Screen[None]):
                 number = self._asked
                 try:
                     answer = await aside(self.load())
-                except Trouble as trouble:
+                except FeedError as trouble:
                     if number == self._asked:
                         self.failed(trouble)
                 else:
@@ -222,12 +222,12 @@ class TopScreen(Screen[None]):
         if was is not None and was.is_gone:
             self.top.notify("The box is reachable again.", timeout=4)
         self.latest = answer
-        if isinstance(answer, Snapshot):
+        if isinstance(answer, ViewSnapshot):
             self.top.learn(answer)
         self.show(answer)
         self.retell()
 
-    def failed(self, trouble: Trouble) -> None:
+    def failed(self, trouble: FeedError) -> None:
         """Process an error, and keep showing the last data."""
         self.trouble = trouble
         if not self.is_whole:
@@ -251,7 +251,7 @@ class TopScreen(Screen[None]):
     def show(self, answer: Any) -> None:
         """Draw a response."""
 
-    def unanswered(self, trouble: Trouble) -> None:
+    def unanswered(self, trouble: FeedError) -> None:
         """React to an error."""
 
     # Lines
@@ -356,7 +356,7 @@ class TopScreen(Screen[None]):
         self.run_worker(self._menu(), group="dialog")
 
     async def _menu(self) -> None:
-        from pulsarbox.tui.actions.dialogs import Choice
+        from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
         rows = list(self.rows_chosen())
         if not rows:
@@ -377,7 +377,7 @@ class TopScreen(Screen[None]):
             mark = "! " if deed is not None and deed.danger else "  "
             options.append((action.name, f"{mark}{action.title}", told))
         title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
-        found = await self.app.push_screen_wait(Choice(title, options))
+        found = await self.app.push_screen_wait(ChoiceDialog(title, options))
         if found is not None:
             self.act_on(found, rows)
 
@@ -427,9 +427,9 @@ class TopScreen(Screen[None]):
             self.top.open(f"maps:{name}", row)
 
     async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
-        from pulsarbox.tui.actions.dialogs import Asked
+        from pulsarbox.tui.actions.dialogs import OperationDialog
 
-        asked = await self.app.push_screen_wait(Asked(deed, rows, self.top.target))
+        asked = await self.app.push_screen_wait(OperationDialog(deed, rows, self.top.target))
         if asked:
             await self.carry_out(deed.title, asked)
 
@@ -440,7 +440,7 @@ class TopScreen(Screen[None]):
         for request in asked:
             try:
                 told = await aside(partial(self.top.feed.ask, *request))
-            except Trouble as trouble:
+            except FeedError as trouble:
                 before = f" ({done} of {len(asked)} were done)" if len(asked) > 1 else ""
                 self.top.notify(
                     f"{trouble}{before}", title=f"Not done: {title}", severity="error", timeout=10, markup=False

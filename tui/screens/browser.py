@@ -17,9 +17,9 @@ from textual.widgets import Static
 
 from pulsarbox.client.admin import path_of
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Question, Reading
+from pulsarbox.tui.actions.dialogs import Question, TextDialog
 from pulsarbox.tui.actions.operation import Wrong, short, topic_of
-from pulsarbox.tui.feed import Row, Trouble, aside
+from pulsarbox.tui.feed import FeedError, ShownRow, aside
 from pulsarbox.tui.position_input import instant
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
@@ -55,7 +55,7 @@ class Browser(ViewScreen):
     Browser #content { height: 45%; border-top: solid $panel-lighten-1; border-title-color: $text-muted; padding: 0 1; }
     Browser #content Static { width: auto; }
     """
-    view: ClassVar[views.View] = views.MESSAGES
+    view: ClassVar[views.TableView] = views.MESSAGES
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "message"
     hinted: ClassVar[Sequence[str]] = (
@@ -74,7 +74,7 @@ class Browser(ViewScreen):
         super().__init__(passing)
         self.topic = topic
         self.subscription = subscription
-        self.messages: list[Row] = []
+        self.messages: list[ShownRow] = []
         self.following = False
         self.form = "auto"
         self.around: tuple[str | None, str | None] = (None, None)
@@ -118,7 +118,7 @@ class Browser(ViewScreen):
         def ask() -> tuple[Wish, Mapping[str, Any]]:
             told = feed.ask("GET", target)
             if not isinstance(told, dict):
-                raise Trouble("the answer has no messages: is this the Admin API of a box?", 502)
+                raise FeedError("the answer has no messages: is this the Admin API of a box?", 502)
             return wish, told
 
         return ask
@@ -217,7 +217,7 @@ class Browser(ViewScreen):
     def opened(self, row: TableRow) -> None:
         """Show the full message."""
         text = Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)]))
-        self.app.push_screen(Reading(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
+        self.app.push_screen(TextDialog(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
 
     def command_line(self) -> str:
         """Return the command that shows the message."""
@@ -253,7 +253,7 @@ class Browser(ViewScreen):
 
         try:
             whole = await self._whole(row)
-        except Trouble as trouble:
+        except FeedError as trouble:
             self.top.notify(str(trouble), title="Not here as a whole", severity="error", markup=False)
             return
         edit = await self.app.push_screen_wait(Editing(whole))
@@ -275,7 +275,7 @@ class Browser(ViewScreen):
         told = await aside(lambda: feed.ask("GET", target))
         found = told.get("messages") if isinstance(told, dict) else None
         if not found or found[0].get("id") != row["id"]:
-            raise Trouble(f"message {row['id']} no longer exists", 404)
+            raise FeedError(f"message {row['id']} no longer exists", 404)
         return {**row, "payload": found[0].get("payload"), "truncated": found[0].get("truncated")}
 
     # Navigation
@@ -319,7 +319,7 @@ class Browser(ViewScreen):
         text = Text()
         for line in difflib.unified_diff(first, second, str(rows[0]["id"]), str(rows[1]["id"]), lineterm="", n=50):
             text.append(line + "\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
-        self.app.push_screen(Reading("Difference", text))
+        self.app.push_screen(TextDialog("Difference", text))
 
 
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
@@ -343,7 +343,7 @@ def start_of(text: str, now: int | None = None) -> Wish:
     return Wish(since if since[:1] == "-" else str(where), True, True)  # the box resolves relative times
 
 
-def surplus(rows: Sequence[Row]) -> int:
+def surplus(rows: Sequence[ShownRow]) -> int:
     """Return how many messages at the end exceed the limits. The first one is always kept."""
     held = 0
     for at, row in enumerate(rows):
@@ -392,8 +392,8 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
 )
 
 
-def _row(told: Mapping[str, Any], topic: str) -> Row:
-    row = Row({name: value for name, value in told.items() if name not in ("payload", "decoded")})
+def _row(told: Mapping[str, Any], topic: str) -> ShownRow:
+    row = ShownRow({name: value for name, value in told.items() if name not in ("payload", "decoded")})
     row["payload"], row["decoded"] = (
         told.get("payload"),
         payload_view.as_text(told.get("decoded")),

@@ -12,7 +12,7 @@ from pulsarbox.tui.widgets.table import Row
 class Clients(ViewScreen):
     """Producers, consumers, and connections without either."""
 
-    view: ClassVar[views.View] = views.CLIENTS
+    view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "clients"
     kind: ClassVar[str] = "client"
 

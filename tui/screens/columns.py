@@ -13,7 +13,7 @@ from textual.widgets.option_list import Option
 from pulsarbox.tui.widgets.columns import Column
 
 
-class Columns(ModalScreen[list[Column] | None]):
+class ColumnsDialog(ModalScreen[list[Column] | None]):
     """List of all columns with their visibility and order."""
 
     DEFAULT_CSS = """

@@ -15,10 +15,10 @@ from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.table import Row
 
 
-class DeadLetters(ViewScreen):
+class DeadLettersScreen(ViewScreen):
     """Dead letter topics; enter shows the groups of one."""
 
-    view: ClassVar[views.View] = views.DEAD_LETTERS
+    view: ClassVar[views.TableView] = views.DEAD_LETTERS
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "deadletters"
     hinted: ClassVar[Sequence[str]] = ("groups", "messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
@@ -55,7 +55,7 @@ class DeadLetters(ViewScreen):
 class Groups(ListScreen):
     """Remaining dead letters of one topic, grouped by cause; enter shows the messages of a group."""
 
-    view: ClassVar[views.View] = views.GROUPS
+    view: ClassVar[views.TableView] = views.GROUPS
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "group"
     hinted: ClassVar[Sequence[str]] = ("dlq replay", "messages", "filter", "menu", "copy", "back", "help", "quit")

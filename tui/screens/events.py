@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 from rich.text import Text
 
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Reading
-from pulsarbox.tui.feed import EVENTS, Snapshot
+from pulsarbox.tui.actions.dialogs import TextDialog
+from pulsarbox.tui.feed import EVENTS, ViewSnapshot
 from pulsarbox.tui.screens.listed import ListScreen, told_by
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
@@ -20,10 +20,10 @@ _KEPT: Final = 5000
 _LOOKS: Final = {"warning": "warn", "error": "bad"}
 
 
-class Events(ListScreen):
+class EventsScreen(ListScreen):
     """Events, newest first. Requests only new ones."""
 
-    view: ClassVar[views.View] = views.EVENTS
+    view: ClassVar[views.TableView] = views.EVENTS
     place: ClassVar[str] = "events"
 
     def __init__(self, passing: str = "") -> None:
@@ -48,7 +48,7 @@ class Events(ListScreen):
             asked["after"] = str(self._next)
         known = self._known
 
-        def ask() -> Snapshot:
+        def ask() -> ViewSnapshot:
             told = told_by(feed, f"{EVENTS}?{urlencode(asked)}")
             for event in told.get("events") or ():
                 if at is None or (event.get("time") or 0) <= at:
@@ -68,7 +68,7 @@ class Events(ListScreen):
             text.append(f"\n{name:<16} {value}")
         if (row.get("count") or 1) > 1:
             text.append(f"\n{'times':<16} {row['count']}")
-        self.app.push_screen(Reading(f"Event {row.get('sequence')}", text, self.command_line()))
+        self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
 
     def told(self) -> list[Part]:
         """Return the full text of the event, which the table may truncate."""

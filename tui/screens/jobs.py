@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from rich.text import Text
 
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Reading
+from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import VIEWS
 from pulsarbox.tui.screens.listed import ListScreen
@@ -15,10 +15,10 @@ from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.table import Row
 
 
-class Jobs(ListScreen):
+class JobsScreen(ListScreen):
     """Jobs of the box, one per row."""
 
-    view: ClassVar[views.View] = views.JOBS
+    view: ClassVar[views.TableView] = views.JOBS
     place: ClassVar[str] = "jobs"
     kind: ClassVar[str] = "job"
 
@@ -44,7 +44,7 @@ class Jobs(ListScreen):
                 text.append(f"{title:<16} {count:,}  {what}\n")
         if row.get("error"):
             text.append(f"\n{row['error']}\n", style="bold")
-        self.app.push_screen(Reading(f"Job {row.get('id')}", text, self.command_line()))
+        self.app.push_screen(TextDialog(f"Job {row.get('id')}", text, self.command_line()))
 
     def told(self) -> list[Part]:
         """Return why the job stopped."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pulsarbox.tui.feed import Feed, Snapshot, Trouble
+from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.local_rows import chosen
 
@@ -18,14 +18,14 @@ class ListScreen(ViewScreen):
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """Return the rows of the response. Raises Trouble."""
         if not isinstance(told, list):
-            raise Trouble("the answer is no list: is this the Admin API of a box?", 502)
+            raise FeedError("the answer is no list: is this the Admin API of a box?", 502)
         return told
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries all rows and applies filter and order."""
         query, path, passes = self.query_now(), self.path(), self.passes()
 
-        def ask() -> Snapshot:
+        def ask() -> ViewSnapshot:
             return chosen(query, self.rows_in(told_by(self.top.feed, path)), passes)
 
         return ask

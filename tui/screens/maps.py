@@ -13,7 +13,7 @@ from pulsarbox.cleaning import clean
 from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
-from pulsarbox.tui.feed import Query, Trouble, real
+from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
@@ -60,7 +60,7 @@ def state_of(bucket: Mapping[str, Any]) -> str:
     return "mixed" if acknowledged else "waiting"
 
 
-class CursorMap(TopScreen):
+class CursorMapScreen(TopScreen):
     """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
@@ -89,7 +89,7 @@ class CursorMap(TopScreen):
     def show(self, answer: Any) -> None:
         """Draw the map."""
         if not isinstance(answer, Mapping):
-            raise Trouble("the answer is no map", 502)
+            raise FeedError("the answer is no map", 502)
         self.query_one("#map", Static).update(self._drawn(answer, max(self.size.width - 6, 20)))
 
     def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
@@ -145,7 +145,7 @@ def _ink(value: str) -> Style:
     return Style(color=None if color.auto else color.rich_color, bold=False)
 
 
-_STUCK: Final = views.View(
+_STUCK: Final = views.TableView(
     "stuck",
     (
         Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; of some only the slot is known"),
@@ -164,7 +164,7 @@ _STUCK: Final = views.View(
 )
 
 
-class KeyMap(ViewScreen):
+class KeyMapScreen(ViewScreen):
     """Hash ranges of consumers, and the keys that are stuck, draining or busiest.
 
     A consumer that holds a stuck key can be disconnected here, so that its messages go to another consumer.
@@ -173,7 +173,7 @@ class KeyMap(ViewScreen):
     DEFAULT_CSS = """
     KeyMap #consumers { height: auto; max-height: 50%; padding: 1 2; }
     """
-    view: ClassVar[views.View] = _STUCK
+    view: ClassVar[views.TableView] = _STUCK
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "client"
     hinted: ClassVar[Sequence[str]] = ("menu", "filter", "sort", "copy", "back", "help", "quit")
@@ -197,8 +197,8 @@ class KeyMap(ViewScreen):
         def ask() -> Any:
             told = feed.ask("GET", target)
             if not isinstance(told, Mapping):
-                raise Trouble("the answer is no map", 502)
-            who = {str(row.get("name")): row for row in feed.view(Query("clients", limit=1000, filter=mine)).rows}
+                raise FeedError("the answer is no map", 502)
+            who = {str(row.get("name")): row for row in feed.view(RowQuery("clients", limit=1000, filter=mine)).rows}
             return told, chosen(query, keys_of(told, who), passes)
 
         return ask

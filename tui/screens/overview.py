@@ -9,12 +9,12 @@ from textual.containers import Horizontal
 
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.box_queries import PANELS, Panel, of_numbers, of_panel
-from pulsarbox.tui.feed import Snapshot, Trouble
+from pulsarbox.tui.feed import FeedError, ViewSnapshot
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.graph import Graph, Graphs
-from pulsarbox.tui.widgets.styles import Look
+from pulsarbox.tui.widgets.styles import ColorNames
 from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
@@ -79,12 +79,12 @@ class Overview(TopScreen):
         turn = _ALL if not self._count or at is not None else _TURNS[self._count % len(_TURNS)]
         self._count += 1
 
-        def ask() -> list[Snapshot | Trouble | None]:
-            found: list[Snapshot | Trouble | None] = [feed.view(of_numbers(at)) if _NUMBERS in turn else None]
+        def ask() -> list[ViewSnapshot | FeedError | None]:
+            found: list[ViewSnapshot | FeedError | None] = [feed.view(of_numbers(at)) if _NUMBERS in turn else None]
             for number, panel in enumerate(PANELS, 1):
                 try:
                     found.append(feed.view(of_panel(panel, at)) if number in turn else None)
-                except Trouble as trouble:
+                except FeedError as trouble:
                     if trouble.is_gone:
                         raise
                     found.append(trouble)
@@ -107,7 +107,7 @@ class Overview(TopScreen):
             table = self.query_one(f"#{view.name}", Table)
             if found is None:
                 continue
-            if isinstance(found, Snapshot):
+            if isinstance(found, ViewSnapshot):
                 table.empty = panel.empty if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty
                 table.show(found.rows, 0, len(found.rows))
             else:
@@ -153,7 +153,7 @@ class Overview(TopScreen):
 
 def _table(panel: Panel, empty: str) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
-    table.looks = {**table.looks, "blurred": Look(ground="background")}
+    table.looks = {**table.looks, "blurred": ColorNames(ground="background")}
     table.border_title = panel.title
     table.empty = empty
     return table

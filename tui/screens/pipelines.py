@@ -6,7 +6,7 @@ from rich.text import Text
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Reading
+from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.view import ViewScreen
@@ -15,10 +15,10 @@ from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.table import Row
 
 
-class Pipelines(ViewScreen):
+class PipelinesScreen(ViewScreen):
     """Queries reported by runners, one per row; enter shows the full last error."""
 
-    view: ClassVar[views.View] = views.PIPELINES
+    view: ClassVar[views.TableView] = views.PIPELINES
     place: ClassVar[str] = "pipelines"
     kind: ClassVar[str] = "pipeline"
 
@@ -32,7 +32,7 @@ class Pipelines(ViewScreen):
         lines = _error(row) or ["No errors."]
         text.append("\n" + "\n".join(lines) + "\n", style="bold")
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
-        self.app.push_screen(Reading(title, text, self.command_line()))
+        self.app.push_screen(TextDialog(title, text, self.command_line()))
 
     def told(self) -> list[Part]:
         """Return the last error, if any."""

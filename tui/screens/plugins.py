@@ -5,16 +5,16 @@ from typing import ClassVar
 from rich.text import Text
 
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Reading
+from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.table import Row
 
 
-class Plugins(ViewScreen):
+class PluginsScreen(ViewScreen):
     """Plugins, one per row; enter shows the full last error."""
 
-    view: ClassVar[views.View] = views.PLUGINS
+    view: ClassVar[views.TableView] = views.PLUGINS
     place: ClassVar[str] = "plugins"
     kind: ClassVar[str] = "plugin"
 
@@ -31,7 +31,7 @@ class Plugins(ViewScreen):
         text.append(f"{'used by':<14} {numbers.count(row.get('subscriptions'))} subscriptions\n")
         if row.get("lastError"):
             text.append(f"\n{row['lastError']}\n")
-        self.app.push_screen(Reading(f"Plugin {row.get('name')}", text, self.command_line()))
+        self.app.push_screen(TextDialog(f"Plugin {row.get('name')}", text, self.command_line()))
 
     def command_line(self) -> str:
         """Return the command that shows the plugin."""

@@ -13,7 +13,7 @@ from pulsarbox.tui.widgets.table import Row
 class Quotas(ViewScreen):
     """Effective limits; enter changes one."""
 
-    view: ClassVar[views.View] = views.QUOTAS
+    view: ClassVar[views.TableView] = views.QUOTAS
     place: ClassVar[str] = "quotas"
     kind: ClassVar[str] = "quota"
 

@@ -16,7 +16,7 @@ class Storage(ViewScreen):
     DEFAULT_CSS = """
     Storage #facts { height: auto; max-height: 50%; padding: 0 1 1 1; }
     """
-    view: ClassVar[views.View] = views.STORAGE
+    view: ClassVar[views.TableView] = views.STORAGE
     place: ClassVar[str] = "storage"
 
     def body(self) -> ComposeResult:

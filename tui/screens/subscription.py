@@ -13,7 +13,7 @@ from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.advice import advice
 from pulsarbox.tui.actions.operation import short
-from pulsarbox.tui.feed import Query, Snapshot, Trouble, real
+from pulsarbox.tui.feed import FeedError, RowQuery, ViewSnapshot, real
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.widgets import numbers
@@ -33,7 +33,7 @@ class SubscriptionDetails(ViewScreen):
     SubscriptionDetails #facts { height: auto; padding: 0 1; }
     SubscriptionDetails #table { border-top: solid $panel-lighten-1; border-title-color: $text-muted; }
     """
-    view: ClassVar[views.View] = views.CLIENTS
+    view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
     hinted: ClassVar[Sequence[str]] = ("menu", "messages", "cursor map", "key map", "copy", "back", "help", "quit")
@@ -65,22 +65,22 @@ class SubscriptionDetails(ViewScreen):
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the subscription and its consumers."""
         feed, at, query = self.top.feed, self.top.at, self.query_now()
-        mine = Query("subscriptions", None, True, 0, 1, self._about, at)
+        mine = RowQuery("subscriptions", None, True, 0, 1, self._about, at)
         is_pattern = self.filter.startswith(("/", "!"))  # cannot be combined with an expression, so applied locally
         both = f"{self._about} and ({self.filter})" if self.filter and not is_pattern else self._about
         theirs = query._replace(filter=both)
         passes = self.passes()
 
-        def consumers() -> Snapshot:
+        def consumers() -> ViewSnapshot:
             if not is_pattern:
                 return feed.view(theirs)
             return chosen(query, feed.view(theirs._replace(columns=(), offset=0, limit=_SEARCHED_MAX)).rows, passes)
 
-        def ask() -> tuple[Snapshot, Snapshot | Trouble]:
+        def ask() -> tuple[ViewSnapshot, ViewSnapshot | FeedError]:
             first = feed.view(mine)
             try:
                 return first, consumers()
-            except Trouble as trouble:
+            except FeedError as trouble:
                 if trouble.is_gone:
                     raise
                 return first, trouble
@@ -106,7 +106,7 @@ class SubscriptionDetails(ViewScreen):
             del past[:-600]
             self.query_one(Graphs).show(name, past, self.row.get(name))
         table = self.table
-        if isinstance(consumers, Trouble):
+        if isinstance(consumers, FeedError):
             table.empty = str(consumers)
             return
         table.empty = "No consumer is connected."

@@ -14,7 +14,7 @@ from pulsarbox.tui.widgets.table import Row
 class Subscriptions(ViewScreen):
     """All subscriptions, or those of one topic; enter shows one with its consumers."""
 
-    view: ClassVar[views.View] = views.SUBSCRIPTIONS
+    view: ClassVar[views.TableView] = views.SUBSCRIPTIONS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
 

@@ -10,10 +10,10 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.table import Row
 
 
-class Topics(ViewScreen):
+class TopicsScreen(ViewScreen):
     """Rates, backlogs, sizes and quotas; enter shows the subscriptions of one."""
 
-    view: ClassVar[views.View] = views.TOPICS
+    view: ClassVar[views.TableView] = views.TOPICS
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "topic"
 

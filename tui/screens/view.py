@@ -12,10 +12,10 @@ from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.box_queries import chosen_columns, chosen_order, of_view
-from pulsarbox.tui.feed import Query, Row, Snapshot, Trouble, aside, real
+from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.views import View
+from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
@@ -35,14 +35,14 @@ class ViewScreen(TopScreen):
     ViewScreen #filtered.-shown { display: block; }
     """
     AUTO_FOCUS: ClassVar[str | None] = ""
-    view: ClassVar[View]
+    view: ClassVar[TableView]
 
     def __init__(self, passing: str = "") -> None:
         super().__init__()
         self.filter = passing
         self._given = passing
         """Filter with which the screen was opened; ``esc`` then goes back instead of removing it."""
-        self._question: Query | None = None
+        self._question: RowQuery | None = None
         """The last query."""
 
     def body(self) -> ComposeResult:
@@ -68,7 +68,7 @@ class ViewScreen(TopScreen):
 
     # Queries
 
-    def query_now(self) -> Query:
+    def query_now(self) -> RowQuery:
         """Return the query for the visible rows."""
         table = self.table
         shown = [column for column, _ in table.laid_out]
@@ -83,7 +83,7 @@ class ViewScreen(TopScreen):
 
     def show(self, answer: Any) -> None:
         """Draw the rows."""
-        assert isinstance(answer, Snapshot)
+        assert isinstance(answer, ViewSnapshot)
         table = self.table
         nothing = (
             f"No row passes the filter: {clean(self.filter)}  (esc: without it)" if self.filter else self.view.empty
@@ -102,7 +102,7 @@ class ViewScreen(TopScreen):
                 parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
         return [*parts, *super().told()]
 
-    def unanswered(self, trouble: Trouble) -> None:
+    def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
             self.table.empty = "there is nothing to show yet"
@@ -197,11 +197,11 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_sort(), group="dialog")
 
     async def _choose_sort(self) -> None:
-        from pulsarbox.tui.actions.dialogs import Choice
+        from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
         known = {column.key: column for column in self.table.columns if column.sorted_by is not None}
         options = [(key, f"{column.title:<14} {column.meaning}", "") for key, column in known.items()]
-        found = await self.app.push_screen_wait(Choice("Sort by", options, self.table.sorted_by[0] or ""))
+        found = await self.app.push_screen_wait(ChoiceDialog("Sort by", options, self.table.sorted_by[0] or ""))
         if found is not None:
             self.sort_by(known[found])
 
@@ -218,9 +218,9 @@ class ViewScreen(TopScreen):
         self.run_worker(self._choose_columns(), group="dialog")
 
     async def _choose_columns(self) -> None:
-        from pulsarbox.tui.screens.columns import Columns
+        from pulsarbox.tui.screens.columns import ColumnsDialog
 
-        found = await self.app.push_screen_wait(Columns(self.view.columns, self.table.columns))
+        found = await self.app.push_screen_wait(ColumnsDialog(self.view.columns, self.table.columns))
         if found is not None:
             keys = [column.key for column in found]
             is_usual = keys == [column.key for column in self.view.columns]
@@ -283,7 +283,7 @@ class ViewScreen(TopScreen):
             return
         try:
             count = await aside(lambda: self._written(Path(path).expanduser(), form))
-        except (OSError, Trouble) as error:
+        except (OSError, FeedError) as error:
             self.top.notify(str(error), title="Not written", severity="error", markup=False)
         else:
             self.top.notify(f"{count:,} rows in {path}", markup=False)
@@ -293,7 +293,7 @@ class ViewScreen(TopScreen):
         query = self.query_now()
         while len(rows) < EXPORTED_MAX:
             found = self.top.feed.view(
-                Query(query.view, query.sort, query.descending, len(rows), _PORTION, query.filter, query.at)
+                RowQuery(query.view, query.sort, query.descending, len(rows), _PORTION, query.filter, query.at)
             )
             rows += [_real_row(row) for row in found.rows]
             if len(found.rows) == 0 or len(rows) >= found.matching:
@@ -316,5 +316,5 @@ def how_many(matching: int, total: int) -> str:
     return f"{numbers.count(matching)} of {numbers.count(total)}"
 
 
-def _real_row(row: Row | Mapping[str, Any]) -> dict[str, Any]:
+def _real_row(row: ShownRow | Mapping[str, Any]) -> dict[str, Any]:
     return {key: real(row, key) if isinstance(value, str) else value for key, value in row.items()}

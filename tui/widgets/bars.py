@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.styles import Look, Looks
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Part = tuple[str, str, str]
 """Text, look (a key of ``Line.looks``), and action of a click, empty for none."""
@@ -25,16 +25,16 @@ class Line(Looks, Widget):
     DEFAULT_CSS = """
     Line { height: 1; width: 1fr; background: $panel; }
     """
-    looks: Mapping[str, Look] = {
-        "plain": Look(),
-        "dim": Look("text-muted"),
-        "key": Look("accent", bold=True),
-        "name": Look("primary", bold=True),
-        "here": Look("block-cursor-foreground", "block-cursor-background", bold=True),
-        "good": Look("text-success"),
-        "warn": Look("text-warning", bold=True),
-        "bad": Look("text-error", bold=True),
-        "badge": Look("background", "warning", bold=True),
+    looks: Mapping[str, ColorNames] = {
+        "plain": ColorNames(),
+        "dim": ColorNames("text-muted"),
+        "key": ColorNames("accent", bold=True),
+        "name": ColorNames("primary", bold=True),
+        "here": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+        "good": ColorNames("text-success"),
+        "warn": ColorNames("text-warning", bold=True),
+        "bad": ColorNames("text-error", bold=True),
+        "badge": ColorNames("background", "warning", bold=True),
     }
 
     class Clicked(Message):

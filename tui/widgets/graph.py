@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.styles import Look, Looks
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 _LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
@@ -109,8 +109,8 @@ class Graphs(Looks, Widget):
 
     def __init__(self, *graphs: Graph, across: int) -> None:
         super().__init__(id="graphs")
-        colors = {graph.color: Look(graph.color) for graph in graphs}
-        self.looks = {"name": Look("text-muted"), "now": Look("text", bold=True), **colors}
+        colors = {graph.color: ColorNames(graph.color) for graph in graphs}
+        self.looks = {"name": ColorNames("text-muted"), "now": ColorNames("text", bold=True), **colors}
         self.across = across
         self._graphs = graphs
 

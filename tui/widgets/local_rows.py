@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pulsarbox.expressions import Language
-from pulsarbox.tui.feed import Query, Row, Snapshot
+from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.views import View
+from pulsarbox.tui.views import TableView
 
 
-def language_of(view: View) -> Language:
+def language_of(view: TableView) -> Language:
     """Return the filter language of a view. Accepts any name, because the box may know more than the columns."""
     keys = {column.key for column in view.columns} | set(view.identity)
     return Language(
@@ -20,7 +20,7 @@ def language_of(view: View) -> Language:
     )
 
 
-def passing_of(view: View, text: str) -> Callable[[Any], bool]:
+def passing_of(view: TableView, text: str) -> Callable[[Any], bool]:
     """Return the predicate of a filter. An invalid one, which is reported on input, accepts all rows."""
     if not text:
         return lambda row: True
@@ -30,15 +30,15 @@ def passing_of(view: View, text: str) -> Callable[[Any], bool]:
         return lambda row: True
 
 
-def chosen(query: Query, told: Sequence[Mapping[str, Any]], passes: Callable[[Any], bool]) -> Snapshot:
+def chosen(query: RowQuery, told: Sequence[Mapping[str, Any]], passes: Callable[[Any], bool]) -> ViewSnapshot:
     """Apply a query to rows as a view of the box would."""
-    rows = [Row(each) for each in told]
+    rows = [ShownRow(each) for each in told]
     passing = [row for row in rows if passes(row)]
     key = query.sort
     if key is not None:
         passing.sort(key=lambda row: _order(row.get(key)), reverse=query.descending)
     part = passing[query.offset : query.offset + query.limit]
-    return Snapshot(query, total=len(rows), matching=len(passing), offset=query.offset, rows=part)
+    return ViewSnapshot(query, total=len(rows), matching=len(passing), offset=query.offset, rows=part)
 
 
 def _order(value: Any) -> tuple[int, float, str]:

@@ -31,7 +31,7 @@ def theme_color(value: str) -> Color:
     return Color.parse(name)._replace(a=opacity / 100) if percentage else Color.parse(name)
 
 
-class Look(NamedTuple):
+class ColorNames(NamedTuple):
     """Colours by their names of CSS variables."""
 
     ink: str = "foreground"
@@ -44,7 +44,7 @@ class Look(NamedTuple):
 class Looks(_Base):
     """Mixin for a widget; list it before other bases."""
 
-    looks: Mapping[str, Look] = {}
+    looks: Mapping[str, ColorNames] = {}
     """Looks of parts by name."""
     _found: dict[str, Style] | None = None
     _own_ground: Color | None = None
@@ -57,7 +57,7 @@ class Looks(_Base):
             self._found[name] = self._made(self.looks[name])
         return self._found[name]
 
-    def _made(self, look: Look) -> Style:
+    def _made(self, look: ColorNames) -> Style:
         variables = self.app.theme_variables
         if self._own_ground is None:
             self._own_ground = self.background_colors[1]

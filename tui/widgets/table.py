@@ -20,7 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, laid_out
-from pulsarbox.tui.widgets.styles import Look, Looks
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
 Identity = tuple[str, ...]
@@ -32,19 +32,19 @@ class Table(Looks, ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
     """
-    looks: Mapping[str, Look] = {
-        "heading": Look("text-muted", "panel", bold=True),
-        "sorted": Look("text", "panel", bold=True, underline=True),
-        "cursor": Look("block-cursor-foreground", "block-cursor-background", bold=True),
-        "blurred": Look(ground="surface-lighten-1"),
-        "marked": Look("accent", bold=True),
-        "plain": Look(),
-        "dim": Look("text-disabled"),
-        "good": Look("text-success"),
-        "warn": Look("text-warning"),
-        "bad": Look("text-error", bold=True),
-        "cool": Look("text-secondary"),
-        "trend": Look("primary"),
+    looks: Mapping[str, ColorNames] = {
+        "heading": ColorNames("text-muted", "panel", bold=True),
+        "sorted": ColorNames("text", "panel", bold=True, underline=True),
+        "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+        "blurred": ColorNames(ground="surface-lighten-1"),
+        "marked": ColorNames("accent", bold=True),
+        "plain": ColorNames(),
+        "dim": ColorNames("text-disabled"),
+        "good": ColorNames("text-success"),
+        "warn": ColorNames("text-warning"),
+        "bad": ColorNames("text-error", bold=True),
+        "cool": ColorNames("text-secondary"),
+        "trend": ColorNames("primary"),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, priority=True),

@@ -21,7 +21,7 @@ READ_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
-class Counts:
+class BacklogCounts:
     """Result of a backlog analysis."""
 
     entries: int = 0
@@ -42,7 +42,7 @@ class BacklogScan:
         subscription: "Subscription",
         max_entries: int,
         max_ms: int,
-        done: Callable[[Counts], None],
+        done: Callable[[BacklogCounts], None],
         failed: Callable[[Exception], None],
     ) -> None:
         self._topic = subscription.topic
@@ -55,7 +55,7 @@ class BacklogScan:
         self._end = self._ledger.read_end
         self._deadline = 0.0
         self._from_start = False
-        self._counts = Counts()
+        self._counts = BacklogCounts()
 
     def begin(self, start: Position | None, now: Now) -> None:
         """Scan from ``start``, or from the first unacknowledged entry.

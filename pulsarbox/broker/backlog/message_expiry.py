@@ -39,7 +39,7 @@ class Oldest(NamedTuple):
     subscription: str
 
 
-class Limits(NamedTuple):
+class ExpiryLimits(NamedTuple):
     """Age limits of messages in ms; 0: none."""
 
     ttl: int
@@ -53,15 +53,17 @@ class Limits(NamedTuple):
     """Whether, for the quota, the age of a delayed message begins when it is due."""
 
 
-def limits_of(ttl: int, age: Quota, *, enforced: bool) -> Limits:
+def limits_of(ttl: int, age: Quota, *, enforced: bool) -> ExpiryLimits:
     """Return the limits set by the policies. Pure."""
     limit = age.limit if enforced and age.limit > 0 else 0
     evicts = age.follows is Follows.EVICTION
     target = age.target if limit and evicts else 0
-    return Limits(ttl, limit if evicts else 0, target, 0 if evicts else limit, bool(limit) and age.exclude_delayed)
+    return ExpiryLimits(
+        ttl, limit if evicts else 0, target, 0 if evicts else limit, bool(limit) and age.exclude_delayed
+    )
 
 
-def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
+def cutoff(limits: ExpiryLimits, begins: int, now_ms: int) -> int | None:
     """Return the time (ms since 1970) up to which messages are to expire, given when the age of the oldest begins."""
     cutoffs = []
     if limits.ttl and begins + limits.ttl <= now_ms:
@@ -71,7 +73,7 @@ def cutoff(limits: Limits, begins: int, now_ms: int) -> int | None:
     return max(cutoffs, default=None)
 
 
-def due_at(limits: Limits, begins: int, now_ms: int, ripe: int | None = None) -> int:
+def due_at(limits: ExpiryLimits, begins: int, now_ms: int, ripe: int | None = None) -> int:
     """Return when the next limit is reached (ms since 1970); 0: never. Pure.
 
     ``begins``: when the age of the oldest message begins; ``ripe``: the same for the quota, if different.
@@ -116,7 +118,7 @@ class Expiry:
         self._again_at = 0
         """When the next run is due (ms since 1970); 0: once an entry is published."""
 
-    def _find_limits(self) -> Limits:
+    def _find_limits(self) -> ExpiryLimits:
         policies = self._topic.policies
         enforced = self._topic.core.settings.backlogQuotaCheckEnabled
         limits = limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)

@@ -19,8 +19,8 @@ from pulsarbox.broker.policies.kinds.backlog_quota import (
 )
 from pulsarbox.broker.security.revocation import check_producer
 from pulsarbox.broker.subscription.position_search import find_first
-from pulsarbox.broker.topic.producer import Producer
-from pulsarbox.broker.topic.producer_access import Claim
+from pulsarbox.broker.topic.producer import AttachedProducer
+from pulsarbox.broker.topic.producer_access import ProducerClaim
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -61,9 +61,9 @@ class Backlog:
         """Evictions by the size quota since the topic was loaded."""
         self._evicting = False
         self._was_old = False
-        self._held: dict[Producer, Claim] = {}
+        self._held: dict[AttachedProducer, ProducerClaim] = {}
         """Producers that wait until the backlog is smaller, in order of arrival."""
-        self._asking: dict[Producer, tuple[Claim, bool]] = {}
+        self._asking: dict[AttachedProducer, tuple[ProducerClaim, bool]] = {}
         """Producers that wait until the age of the backlog is known."""
         self.excludes = False
         """Whether delayed messages do not count until they are due."""
@@ -188,7 +188,7 @@ class Backlog:
             return f"has messages older than its backlog quota of {quota.limit // 1000} s"
         return f"has used {self.used} of {quota.limit} bytes of its backlog quota"
 
-    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+    def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
         """Admit a producer, or make it wait. Raises as ``check`` and ``Producers.add``."""
         topic = self._topic
         if self.age.limit > 0 and self.age.follows is not Follows.EVICTION and not self._age_is_known():
@@ -202,7 +202,7 @@ class Backlog:
             self._held[claim.producer] = claim
             claim.queued(now)
 
-    def _let_in(self, claim: Claim, now: Now) -> None:
+    def _let_in(self, claim: ProducerClaim, now: Now) -> None:
         """Admit a producer after checking its authorization and the policies again. Raises as ``Producers.add``."""
         check_producer(claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
@@ -212,7 +212,7 @@ class Backlog:
         topic = self._topic
         return topic.expiry.is_known and not topic.expiry.under_way
 
-    def forget(self, producer: Producer, now: Now) -> None:
+    def forget(self, producer: AttachedProducer, now: Now) -> None:
         """Refuse the claim of a producer that is closed while it waits."""
         claim = self._held.pop(producer, None) or self._asking.pop(producer, (None, False))[0]
         if claim is not None:

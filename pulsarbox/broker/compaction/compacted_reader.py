@@ -17,12 +17,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.subscription.consumer import Held
+from pulsarbox.broker.subscription.consumer import HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.storage.catalog import cursor_key
-from pulsarbox.storage.compacted_ledger import Behind, View, unpack_compacted
+from pulsarbox.storage.compacted_ledger import Behind, CompactedView, unpack_compacted
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
@@ -56,7 +56,7 @@ class CompactedReading:
         self._behind_changed = False
         self._moved = False
         """Whether the cursor has changes that were not passed to the commit."""
-        self._view: View | None = None
+        self._view: CompactedView | None = None
         """The view being read."""
         self._index = -1
         """The next entry of the view to read; -1 while searching for it."""
@@ -391,7 +391,7 @@ class CompactedReading:
         through = self._cursor.mark_delete if self.behind is None else self.behind.through
         self._set_behind(Behind(through, mark))
 
-    def corrected(self, held: dict[At, Held]) -> None:
+    def corrected(self, held: dict[At, HeldEntry]) -> None:
         """Correct the sizes of sent entries to their published sizes."""
         for position, size in self.resized.items():
             if position in held:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.clock import Now
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.compaction.compaction_run import Run
+    from pulsarbox.broker.compaction.compaction_run import CompactionRun
 
 LATENCY_MILLIS: Final = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 """Upper bounds of the write latency histogram in milliseconds, as in Pulsar; the last bucket is unbounded."""
 
 
-class Record:
+class CompactionRecord:
     """Statistics of one topic, loaded or not. Times are milliseconds since 1970; 0 means never."""
 
     def __init__(self) -> None:
@@ -51,22 +51,22 @@ class Compactions:
     """Runs one compaction at a time, which bounds its memory and its load on the box."""
 
     def __init__(self) -> None:
-        self.records: dict[str, Record] = {}
+        self.records: dict[str, CompactionRecord] = {}
         """Statistics by topic, of topics compacted since the start."""
-        self._running: Run | None = None
-        self._waiting: deque[Run] = deque()
+        self._running: CompactionRun | None = None
+        self._waiting: deque[CompactionRun] = deque()
 
-    def record(self, topic: str) -> Record:
+    def record(self, topic: str) -> CompactionRecord:
         """Return the statistics of a topic, created on first use."""
-        return self.records.setdefault(topic, Record())
+        return self.records.setdefault(topic, CompactionRecord())
 
-    def enqueue(self, run: "Run", now: Now) -> None:
+    def enqueue(self, run: "CompactionRun", now: Now) -> None:
         """Start a compaction when its turn comes."""
         self._waiting.append(run)
         if self._running is None:
             self._next(now)
 
-    def ended(self, run: "Run", now: Now) -> None:
+    def ended(self, run: "CompactionRun", now: Now) -> None:
         """Handle a compaction that has ended or was withdrawn."""
         if run is self._running:
             self._running = None

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.compaction.copy_pass import Copied, copy
 from pulsarbox.broker.compaction.latest_by_key import Winners
-from pulsarbox.broker.compaction.scan_pass import Examined, Rules, Seen, examine
+from pulsarbox.broker.compaction.scan_pass import EntryRules, Examined, Seen, examine
 from pulsarbox.broker.transactions.visibility import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged, PersistenceError, PulsarBoxError
 from pulsarbox.storage.catalog import compacted_key, compacting_key
-from pulsarbox.storage.compacted_ledger import Original, View, pack_compacted
+from pulsarbox.storage.compacted_ledger import CompactedView, Original, pack_compacted
 from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ TURN_ENTRIES: Final = 250
 """Maximum entries examined or written per turn of the core: about 0.3 ms of the shared event loop."""
 
 
-class Segment(NamedTuple):
+class CompactionSegment(NamedTuple):
     """A range of entries in a ledger, compacted or of the log."""
 
     ledger_id: int
@@ -38,7 +38,7 @@ class Segment(NamedTuple):
     compacted: bool
 
 
-class Progress(NamedTuple):
+class CompactionProgress(NamedTuple):
     """Progress of a compaction."""
 
     phase: str
@@ -58,18 +58,18 @@ class CompactionFailed(PulsarBoxError):
     """A compaction cannot continue; the previous view stays in use."""
 
 
-def segments_of(topic: "PersistentTopic", view: View | None) -> list[Segment]:
+def segments_of(topic: "PersistentTopic", view: CompactedView | None) -> list[CompactionSegment]:
     """Return the segments to compact: the view, then the confirmed log after its horizon."""
-    found = [Segment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
+    found = [CompactionSegment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
     behind = view.horizon if view is not None else Position(-1, -1)
     for info in topic.ledger.ledgers.values():
         first = behind.entry_id + 1 if info.ledger_id == behind.ledger_id else 0
         if info.ledger_id >= behind.ledger_id and first < info.confirmed:
-            found.append(Segment(info.ledger_id, first, info.confirmed, False))
+            found.append(CompactionSegment(info.ledger_id, first, info.confirmed, False))
     return _visible(topic, found) if topic.stored.open or topic.stored.has_aborted else found
 
 
-def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]:
+def _visible(topic: "PersistentTopic", segments: list[CompactionSegment]) -> list[CompactionSegment]:
     """Exclude entries of aborted transactions and those after the start of the first open transaction."""
     found = []
     for segment in segments:
@@ -81,15 +81,15 @@ def _visible(topic: "PersistentTopic", segments: list[Segment]) -> list[Segment]
     return found
 
 
-class Run:
+class CompactionRun:
     """A running compaction. ``ended`` is called once: with the new view when that is durable, or with an error."""
 
     def __init__(
         self,
         topic: "PersistentTopic",
-        view: View | None,
-        switch: Callable[[View, Now], None],
-        ended: Callable[[View | None, Exception | None, Now], None],
+        view: CompactedView | None,
+        switch: Callable[[CompactedView, Now], None],
+        ended: Callable[[CompactedView | None, Exception | None, Now], None],
     ) -> None:
         """``switch`` writes the rows that replace the old view with the new one."""
         self._topic = topic
@@ -97,10 +97,10 @@ class Run:
         self._before = view
         self._switch = switch
         self._ended = ended
-        self._rules = Rules()
+        self._rules = EntryRules()
         self._winners = Winners(0)
-        self._segments: list[Segment] = []
-        self._left: list[Segment] = []
+        self._segments: list[CompactionSegment] = []
+        self._left: list[CompactionSegment] = []
         self._damaged: dict[Position, int] = {}
         """First positions of unreadable ranges, with the entry ID to continue at."""
         self._copying = False
@@ -126,11 +126,11 @@ class Run:
         self._waiting = True
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> CompactionProgress:
         """Current progress."""
         phase = "waiting" if self._waiting else "writing" if self._copying else "reading"
         to_read = sum(each.end - each.first for each in self._segments)
-        return Progress(phase, self._read, to_read, self._passes, self._winners.keys, self._entries)
+        return CompactionProgress(phase, self._read, to_read, self._passes, self._winners.keys, self._entries)
 
     @property
     def written_bytes(self) -> int:
@@ -141,7 +141,7 @@ class Run:
         """Start, because the run's turn has come."""
         self._waiting = False
         ledger, topic = self._topic.ledger, self._topic
-        self._rules = Rules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
+        self._rules = EntryRules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
         self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
         readable, durable = topic.stored.open.readable, ledger.last_confirmed
         if readable is None or readable[0] > durable:  # open entries are not durable yet, nor some before them
@@ -176,7 +176,7 @@ class Run:
         last = min(end, first + self.step_entries) - 1
         self._core.reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
 
-    def _next_segment(self) -> Segment | None:
+    def _next_segment(self) -> CompactionSegment | None:
         """Return the segment to continue in; None if everything is read."""
         while self._left:
             segment = self._left[0]
@@ -279,7 +279,7 @@ class Run:
     def _finish(self, now: Now) -> None:
         """Make the durable copy the topic's view."""
         messages, size = self._totals
-        view = View(self.ledger_id, self._entries, self._size, self._end, messages, size, self._last, now.wall)
+        view = CompactedView(self.ledger_id, self._entries, self._size, self._end, messages, size, self._last, now.wall)
         topic_id = self._topic.ledger.topic_id
         commits = self._core.commits
         commits.put_row(compacted_key(topic_id, view.ledger_id), view.row)

@@ -6,7 +6,7 @@ batch indexes are unchanged. Its metadata lists the indexes kept (Pulsar 4.2).
 
 from typing import NamedTuple
 
-from pulsarbox.broker.compaction.scan_pass import Rules, open_batch
+from pulsarbox.broker.compaction.scan_pass import EntryRules, open_batch
 from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
@@ -28,7 +28,7 @@ class Copied(NamedTuple):
     """The last message kept: ledger ID, entry ID, batch index or -1."""
 
 
-def copy(rules: Rules, bits: bytearray, at: int, entries: list[Entry], *, compacted: bool) -> Copied:
+def copy(rules: EntryRules, bits: bytearray, at: int, entries: list[Entry], *, compacted: bool) -> Copied:
     """Return what to keep of entries whose first message is number ``at`` in ``bits``. Raises CodecMissing."""
     kept: list[Original] = []
     last: tuple[int, int, int] | None = None
@@ -48,7 +48,7 @@ def copy(rules: Rules, bits: bytearray, at: int, entries: list[Entry], *, compac
     return Copied(entries[-1].entry_id + 1, size, number - at, kept, last)
 
 
-def _without(original: Original, wanted: list[int], rules: Rules) -> Original:
+def _without(original: Original, wanted: list[int], rules: EntryRules) -> Original:
     """Return a batch reduced to the given messages."""
     entry = original.entry
     parsed = parse_entry(entry.body, verify=False)

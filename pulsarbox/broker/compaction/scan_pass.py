@@ -42,7 +42,7 @@ _PLAIN_KEY: Final = 15
 """Longest key stored as it is. A longer one is stored as a digest with one byte more, so the two never collide."""
 
 
-class Rules(NamedTuple):
+class EntryRules(NamedTuple):
     """How compaction treats entries."""
 
     retain_null_key: bool = False
@@ -59,14 +59,14 @@ class Examined(NamedTuple):
     seen: list[Seen]
 
 
-def examine(rules: Rules, entries: list[Entry], *, compacted: bool) -> Examined:
+def examine(rules: EntryRules, entries: list[Entry], *, compacted: bool) -> Examined:
     """Return the keys of entries; ``compacted`` if they are from a compacted ledger. Raises CodecMissing."""
     size = sum([len(entry.body) for entry in entries])
     seen = [_look(unpack_compacted(entry).entry if compacted else entry, rules) for entry in entries]
     return Examined(entries[-1].entry_id + 1, size, seen)
 
 
-def _look(entry: Entry, rules: Rules) -> Seen:
+def _look(entry: Entry, rules: EntryRules) -> Seen:
     flags = entry.flags
     if flags & _MARKER:
         return DROPPED, entry.num_messages
@@ -85,7 +85,7 @@ def _look(entry: Entry, rules: Rules) -> Seen:
     return WHOLE if rules.retain_null_key else DROPPED, entry.num_messages
 
 
-def _look_into_batch(entry: Entry, rules: Rules) -> Seen:
+def _look_into_batch(entry: Entry, rules: EntryRules) -> Seen:
     if entry.flags & _ENCRYPTED:
         return WHOLE, entry.num_messages
     try:
@@ -104,7 +104,7 @@ def _look_into_batch(entry: Entry, rules: Rules) -> Seen:
     return BATCH, found
 
 
-def open_batch(entry: Entry, parsed: ParsedEntry, rules: Rules) -> list[tuple[SingleMessageMetadata, bytes]]:
+def open_batch(entry: Entry, parsed: ParsedEntry, rules: EntryRules) -> list[tuple[SingleMessageMetadata, bytes]]:
     """Return the messages of a batch. Raises NotUnpacked, MalformedMetadata, CodecMissing."""
     metadata = parsed.metadata
     body = entry.body[parsed.body_offset :]

@@ -7,14 +7,14 @@ compaction or by a threshold. Deleting it deletes the view.
 import logging
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.compaction.compaction_run import Run
+from pulsarbox.broker.compaction.compaction_run import CompactionRun
 from pulsarbox.broker.policies.kinds.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.catalog import COMPACTING, compacted_key, compacting_key
-from pulsarbox.storage.compacted_ledger import View
+from pulsarbox.storage.compacted_ledger import CompactedView
 
 if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
@@ -41,8 +41,8 @@ class TopicCompaction:
         self._topic = topic
         self._core = topic.core
         self._topic_id = topic.ledger.topic_id
-        self.view: View | None = None
-        self.run: Run | None = None
+        self.view: CompactedView | None = None
+        self.run: CompactionRun | None = None
         """The running or queued compaction."""
         self._began = 0.0
         self._looked_at = 0
@@ -56,7 +56,7 @@ class TopicCompaction:
             for key in self._core.catalog.keys(compacted_key(self._topic_id)):
                 row = self._core.catalog.get(key)
                 assert row is not None
-                self.view = View.of(int(key.rpartition("/")[2], 16), row)
+                self.view = CompactedView.of(int(key.rpartition("/")[2], 16), row)
 
     @property
     def subscription(self) -> "Subscription | None":
@@ -73,7 +73,7 @@ class TopicCompaction:
         ledger, view = self._topic.ledger, self.view
         if ledger.read_end > (view.horizon if view is not None else ledger.first_position()):
             self._began = now.monotonic
-            self.run = Run(self._topic, view, self._switch, self._ended)
+            self.run = CompactionRun(self._topic, view, self._switch, self._ended)
             self._core.compactions.enqueue(self.run, now)
         else:
             self._core.compactions.record(str(self._topic.name)).error = ""  # there is nothing to compact
@@ -100,7 +100,7 @@ class TopicCompaction:
         if self.subscription is None:
             self._topic.subscribe(COMPACTION_SUBSCRIPTION, earliest=True, properties={}, now=now)
 
-    def _switch(self, view: View, now: Now) -> None:
+    def _switch(self, view: CompactedView, now: Now) -> None:
         """Retire the old view and acknowledge the compacted messages, in the batch that installs the new view."""
         before, commits = self.view, self._core.commits
         if before is not None:
@@ -111,7 +111,7 @@ class TopicCompaction:
         subscription.cursor.acknowledge_through(view.horizon, view.messages, view.bytes)
         commits.cursor_changed(subscription.cursor, now)
 
-    def _ended(self, view: View | None, error: Exception | None, now: Now) -> None:
+    def _ended(self, view: CompactedView | None, error: Exception | None, now: Now) -> None:
         run, self.run = self.run, None
         assert run is not None
         name = str(self._topic.name)
@@ -163,11 +163,11 @@ class TopicCompaction:
 
     # Read
 
-    def pin(self, view: View, reader: object) -> None:
+    def pin(self, view: CompactedView, reader: object) -> None:
         """Retain a view for a new reader."""
         self._readers.setdefault(view.ledger_id, set()).add(reader)
 
-    def unpin(self, view: View, reader: object) -> None:
+    def unpin(self, view: CompactedView, reader: object) -> None:
         """Release a view that a reader has finished."""
         readers = self._readers.get(view.ledger_id, set())
         readers.discard(reader)

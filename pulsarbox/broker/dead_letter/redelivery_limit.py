@@ -31,7 +31,7 @@ MOVING_MAX: Final = 200
 MOVING_BYTES: Final = 8 << 20
 
 
-class Move:
+class DeadLetterMove:
     """One entry that is being moved."""
 
     __slots__ = ("entry", "life", "messages")
@@ -48,7 +48,7 @@ class Move:
         return pack_moved(cursor_id, self.entry)
 
 
-class DeadLetters:
+class RedeliveryLimit:
     """The dead letter policy and moving entries of one subscription."""
 
     __slots__ = (
@@ -67,7 +67,7 @@ class DeadLetters:
         self.refused_since = 0
         """Milliseconds since 1970."""
         self._subscription = subscription
-        self._moving: dict[tuple[int, int], Move] = {}
+        self._moving: dict[tuple[int, int], DeadLetterMove] = {}
         self._moving_bytes = 0
 
     def set_policy(self, policy: DeadLetterPolicy | None, now: Now) -> None:
@@ -137,7 +137,7 @@ class DeadLetters:
             self._refuse(str(error), now)
             return False
         self.refused, self.refused_since = "", 0
-        move = Move(entry, entry.num_messages if unacked is None else unacked.bit_count(), life)
+        move = DeadLetterMove(entry, entry.num_messages if unacked is None else unacked.bit_count(), life)
         self._moving[at] = move
         self._moving_bytes += len(entry.body)
         topic.core.commits.move(cursor, self, move)
@@ -163,7 +163,7 @@ class DeadLetters:
 
     # Outcome of the commit
 
-    def moved(self, moves: list[Move], now: Now) -> None:
+    def moved(self, moves: list[DeadLetterMove], now: Now) -> None:
         """Acknowledge durable moves, unless the cursor was reset or the subscription deleted meanwhile."""
         arrived = [move for move in moves if self._arrived(move)]
         if not arrived or not self._is_there:
@@ -193,13 +193,13 @@ class DeadLetters:
         text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
         self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
 
-    def not_moved(self, moves: list[Move], now: Now) -> None:
+    def not_moved(self, moves: list[DeadLetterMove], now: Now) -> None:
         """Redeliver entries whose move could not be stored, unless the dispatcher has rewound since."""
         lost = [move for move in moves if self._arrived(move)]
         if lost and self._is_there:
             self._subscription.send_again([move.entry for move in lost if move.life is self._subscription.life], now)
 
-    def _arrived(self, move: Move) -> bool:
+    def _arrived(self, move: DeadLetterMove) -> bool:
         at = move.entry[0], move.entry[1]
         if self._moving.get(at) is not move:
             return False

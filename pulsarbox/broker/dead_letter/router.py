@@ -12,7 +12,7 @@ from pulsarbox.broker.dead_letter import retention_warning
 from pulsarbox.broker.dead_letter.message import Letter, Origin, make_letter
 from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.broker.topic.internal_publisher import checked, put
-from pulsarbox.broker.topic.partition_routing import Routing
+from pulsarbox.broker.topic.partition_routing import PartitionRouting
 from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import Schemas
@@ -33,7 +33,7 @@ Check = Callable[[TopicName, Letter], None]
 class DeadLetterOffice:
     """Publishes dead letters to their topics, and messages from there to others."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: Routing) -> None:
+    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: PartitionRouting) -> None:
         self._core = core
         self._topics = topics
         self._schemas = schemas

@@ -25,13 +25,13 @@ from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
 from pulsarbox.broker.dispatch.sticky_hash import KEY, sticky_hash
 from pulsarbox.broker.limits.dispatch_throttle import ALL, ANY, Grant, Throttle
-from pulsarbox.broker.subscription.consumer import Consumer, Held
+from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
 
 
-class Waiting(NamedTuple):
+class WaitingEntry(NamedTuple):
     """An entry that cannot be sent now, or is to be redelivered."""
 
     at: At
@@ -46,7 +46,7 @@ new_waiting: Final = tuple.__new__
 position_of = attrgetter("at")
 
 
-class Holder:
+class SlotHolder:
     """The consumer with unacknowledged entries of a slot, their number, and how often other entries waited for them."""
 
     __slots__ = ("blocked", "consumer", "entries")
@@ -107,16 +107,16 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._per_subscription = settings.keySharedLookAheadMsgInReplayThresholdPerSubscription
         self._owners: dict[int, Consumer | None] = {}
         """Cached answers of the selector, until the consumers change."""
-        self._holders: dict[int, Holder] = {}
+        self._holders: dict[int, SlotHolder] = {}
         self._drained: dict[Consumer, int] = {}
         """Number of slots that moved away from each consumer and were then fully drained."""
         self._ready: dict[Consumer, None] = {}
         """Consumers believed ready to receive."""
         self._stirred: dict[Consumer, None] = {}
         """Ready consumers that may be able to receive waiting entries."""
-        self._queues: dict[Consumer, deque[Waiting]] = {}
+        self._queues: dict[Consumer, deque[WaitingEntry]] = {}
         """Entries that wait for their consumer, in order."""
-        self._parked: dict[int, list[Waiting]] = {}
+        self._parked: dict[int, list[WaitingEntry]] = {}
         """Entries whose slot is draining or has no owner."""
         self._counts: dict[int, int] = {}
         """Waiting entries of both kinds by slot."""
@@ -135,7 +135,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             consumer.released = self._released
         self._place_again(*losers)
 
-    def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
+    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         consumer.released = None
         self._drained.pop(consumer, None)
         losers = self.selector.remove(consumer) or ()
@@ -204,7 +204,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         holder.blocked += 1
         return True
 
-    def _released(self, consumer: Consumer, held: Held) -> None:
+    def _released(self, consumer: Consumer, held: HeldEntry) -> None:
         """Update the slot's holder after a consumer released an entry."""
         holder = self._holders.get(held.slot)
         if holder is not None and holder.consumer is consumer:
@@ -231,10 +231,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     # Waiting entries
 
-    def _wait_again(self, given_back: Mapping[At, Held]) -> None:
+    def _wait_again(self, given_back: Mapping[At, HeldEntry]) -> None:
         for held in given_back.values():
             self._waits(held.slot)
-        self._place([Waiting(at, held.slot, None) for at, held in given_back.items()])
+        self._place([WaitingEntry(at, held.slot, None) for at, held in given_back.items()])
 
     def _wait(self, entry: Entry, slot: int, owner: Consumer | None) -> None:
         """Queue an entry that was just read and cannot be sent now; it is newer than all waiting ones."""
@@ -242,7 +242,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             kept = entry
             self._kept_bytes += len(entry[11])
-        waiting = new_waiting(Waiting, ((entry[0], entry[1]), slot, kept))
+        waiting = new_waiting(WaitingEntry, ((entry[0], entry[1]), slot, kept))
         self._waits(slot)
         if owner is None or self._drains(slot, owner):
             self._parked.setdefault(slot, []).append(waiting)
@@ -254,9 +254,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if owner in self._ready:
             self._stirred[owner] = None
 
-    def _place(self, entries: Iterable[Waiting]) -> None:
+    def _place(self, entries: Iterable[WaitingEntry]) -> None:
         """Queue entries behind their owner, or park them by slot."""
-        by_owner: dict[Consumer, list[Waiting]] = {}
+        by_owner: dict[Consumer, list[WaitingEntry]] = {}
         for each in entries:
             owner = self._owner(each.slot)
             if owner is None or self._drains(each.slot, owner):
@@ -282,7 +282,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             return False
         self._unheld = False
         is_acked, is_claimed = self._cursor.is_acked, self._cursor.is_claimed
-        left: list[Waiting] = []
+        left: list[WaitingEntry] = []
         for each in chain(*self._queues.values(), *self._parked.values()):
             if is_acked(*each.at) or is_claimed(*each.at):
                 self._waits_no_longer(each)
@@ -293,7 +293,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._place(left)
         return True
 
-    def _waits_no_longer(self, waiting: Waiting) -> None:
+    def _waits_no_longer(self, waiting: WaitingEntry) -> None:
         """Stop counting a waiting entry that is sent or obsolete."""
         slot = waiting.slot
         self._waiting -= 1
@@ -405,7 +405,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 for slot in parcel.slots:
                     self._waits(slot)
                 at_hand = zip(parcel.entries, parcel.slots, strict=True)
-                self._place(Waiting((entry[0], entry[1]), slot, None) for entry, slot in at_hand)
+                self._place(WaitingEntry((entry[0], entry[1]), slot, None) for entry, slot in at_hand)
             else:
                 self._send(owner, parcel)
 
@@ -452,7 +452,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             for slot in parcel.slots:
                 holder = holders.get(slot)
                 if holder is None:
-                    holders[slot] = Holder(consumer)
+                    holders[slot] = SlotHolder(consumer)
                 else:
                     holder.entries += 1
         if not consumer.ready:

@@ -14,13 +14,13 @@ from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.dispatch.replay import At, Replay
 from pulsarbox.broker.dispatch.unacked_limits import Unacked
 from pulsarbox.broker.limits.dispatch_throttle import ANY, Grant, Throttle
-from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, Held
+from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.dead_letter.redelivery_limit import DeadLetters
+    from pulsarbox.broker.dead_letter.redelivery_limit import RedeliveryLimit
 
 
 class MultipleConsumersDispatcher:
@@ -41,7 +41,7 @@ class MultipleConsumersDispatcher:
         self._now = Now(0.0, 0)
         """Time of the dispatch in progress."""
         self.standstill = Standstill()
-        self.dead_letters: DeadLetters | None = None
+        self.dead_letters: RedeliveryLimit | None = None
         """Removes messages that were redelivered too often; None without a dead letter policy."""
         self.life = object()
         """Replaced whenever dispatching starts over at mark-delete."""
@@ -56,11 +56,11 @@ class MultipleConsumersDispatcher:
         """Handle a new consumer. Raises, without a change, if it cannot be accepted."""
         raise NotImplementedError
 
-    def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
+    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         """Handle a removed consumer; other consumers get its entries."""
         raise NotImplementedError
 
-    def _wait_again(self, given_back: Mapping[At, Held]) -> None:
+    def _wait_again(self, given_back: Mapping[At, HeldEntry]) -> None:
         """Queue entries for redelivery."""
         raise NotImplementedError
 
@@ -115,7 +115,7 @@ class MultipleConsumersDispatcher:
 
     def redeliver(self, consumer: Consumer, positions: Iterable[At] | None, now: Now) -> None:
         """Redeliver entries that the consumer holds, incrementing their redelivery counts."""
-        given_back: dict[At, Held] = {}
+        given_back: dict[At, HeldEntry] = {}
         for position in list(consumer.held) if positions is None else positions:
             held = consumer.release(position)
             if held is not None:
@@ -234,5 +234,5 @@ class MultipleConsumersDispatcher:
         return reason
 
 
-def _held(entry: Entry, slot: int) -> Held:
-    return Held(entry[3], len(entry[11]), entry[4], entry[5], entry[3], slot)
+def _held(entry: Entry, slot: int) -> HeldEntry:
+    return HeldEntry(entry[3], len(entry[11]), entry[4], entry[5], entry[3], slot)

@@ -3,7 +3,7 @@
 from pulsarbox.config import Settings
 
 
-class Bounds:
+class ReadLimits:
     """Limits that all dispatchers of a broker share."""
 
     __slots__ = ("read_bytes", "read_entries", "turn_entries")

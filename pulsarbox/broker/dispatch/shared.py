@@ -17,7 +17,7 @@ from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import At, Positions
 from pulsarbox.broker.limits.dispatch_throttle import ALL, Grant, Throttle
-from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, Held
+from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
@@ -70,14 +70,14 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._arrivals += 1
         self._last_turn[consumer] = self._arrivals
 
-    def _went(self, consumer: Consumer, held: Mapping[At, Held]) -> None:
+    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         self._levels[consumer.priority_level].pop(consumer, None)
         del self._last_turn[consumer]
         self._waiting.add_all(held)
         self._waiting.add_all(self._pinned.pop(consumer, ()))
         self._chunks.forget(consumer)
 
-    def _wait_again(self, given_back: Mapping[At, Held]) -> None:
+    def _wait_again(self, given_back: Mapping[At, HeldEntry]) -> None:
         if len(given_back) == 1:
             self._waiting.add(*given_back)
         else:

@@ -10,7 +10,7 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.cnx import ServerCnx, State
+from pulsarbox.broker.cnx import ConnectionState, ServerCnx
 from pulsarbox.broker.faults.rule import ANSWER, Occasion, Rule
 from pulsarbox.broker.outbox import Outbox
 from pulsarbox.clock import Now
@@ -128,7 +128,7 @@ class FaultyCnx(ServerCnx):
         def release(when: Now) -> None:
             if lane is not None:
                 del self._held_in[lane]
-            if self.state is State.CLOSED:
+            if self.state is ConnectionState.CLOSED:
                 return
             super(FaultyCnx, self).receive(frame, when)
             while held:
@@ -204,7 +204,7 @@ class FaultyCnx(ServerCnx):
         def release(when: Now) -> None:
             if lane is not None:
                 del self._held_out[lane]
-            if self.state is State.CLOSED:
+            if self.state is ConnectionState.CLOSED:
                 return
             self._out.pass_on(data)
             while held:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from pulsarbox.broker.cnx import ServerCnx, State
+from pulsarbox.broker.cnx import ConnectionState, ServerCnx
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
 from pulsarbox.broker.security.authorization import WEBSOCKET
 from pulsarbox.broker.security.credential_expiry import Proof
@@ -25,12 +25,12 @@ def authenticate(
 
     A failure is answered and closes the connection. No other command is accepted meanwhile.
     """
-    cnx.state = State.AUTHENTICATING
+    cnx.state = ConnectionState.AUTHENTICATING
     original = command.original_principal
     is_handed_on = cnx.broker.core.settings.authenticateOriginalAuthData and original not in ("", WEBSOCKET)
 
     def own_proved(own: Principal | Refused, when: Now) -> None:
-        if cnx.state is not State.AUTHENTICATING:
+        if cnx.state is not ConnectionState.AUTHENTICATING:
             return  # the connection was lost
         if isinstance(own, Refused):
             _fail(cnx, own)
@@ -42,7 +42,7 @@ def authenticate(
             all_proved(own, own, when)
 
     def all_proved(own: Principal, proved: Principal | Refused, when: Now) -> None:
-        if cnx.state is not State.AUTHENTICATING:
+        if cnx.state is not ConnectionState.AUTHENTICATING:
             return
         if isinstance(proved, Refused):
             _fail(cnx, proved)
@@ -94,7 +94,7 @@ def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> Non
         return
 
     def proved(found: Principal | Refused, when: Now) -> None:
-        if cnx.state is not State.CONNECTED:
+        if cnx.state is not ConnectionState.CONNECTED:
             return  # the connection was lost
         if isinstance(found, Refused):
             _fail(cnx, found)

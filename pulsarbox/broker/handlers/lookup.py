@@ -4,7 +4,7 @@ from contextlib import suppress
 from typing import Final
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.endpoints import Place
+from pulsarbox.broker.endpoints import BrokerAddress
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, NotAllowed, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import parse_namespace, parse_topic
@@ -43,7 +43,7 @@ def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
     )
 
 
-def _reached(cnx: ServerCnx, place: Place) -> tuple[str, str]:
+def _reached(cnx: ServerCnx, place: BrokerAddress) -> tuple[str, str]:
     """The URLs by which the client has come, without and with TLS: its own, and the other port of the same host."""
     if not cnx.reached:
         return place.url, place.url_tls

@@ -7,7 +7,7 @@ from pulsarbox.broker.dead_letter.retention_warning import warn
 from pulsarbox.broker.opening import Opening, closed_early
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.security.revocation import check_producer
-from pulsarbox.broker.topic.producer import Access, Producer
+from pulsarbox.broker.topic.producer import Access, AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import StoredSchema, is_schema
 from pulsarbox.broker.transactions.coordinator import COORDINATOR
@@ -84,8 +84,8 @@ def _admit(opening: Opening, command: CommandProducer, name: TopicName, schema_v
     topic.admit(claim, now, again=command.epoch > 0)
 
 
-def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Producer:
-    made = Producer(
+def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> AttachedProducer:
+    made = AttachedProducer(
         cnx,
         command.producer_id,
         command.producer_name if command.HasField("producer_name") else cnx.broker.core.producer_name(),
@@ -98,7 +98,7 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
     return made
 
 
-def _prepare(cnx: ServerCnx, command: CommandProducer, opened: Producer, now: Now) -> None:
+def _prepare(cnx: ServerCnx, command: CommandProducer, opened: AttachedProducer, now: Now) -> None:
     """Create the subscription that a producer may ask for, so that it misses nothing of what is published."""
     topic = opened.topic
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
@@ -114,7 +114,7 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, opened: Producer, now: No
 class _Claim:
     """The claim of a pending PRODUCER on its topic; see ``producers.Claim``."""
 
-    def __init__(self, opening: Opening, claimed: Producer) -> None:
+    def __init__(self, opening: Opening, claimed: AttachedProducer) -> None:
         self._opening = opening
         self.producer = claimed
         self._admitted = False

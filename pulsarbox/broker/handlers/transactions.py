@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, Transaction
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OpenTransaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
@@ -51,7 +51,7 @@ def new_txn(cnx: ServerCnx, command: CommandNewTxn, now: Now) -> None:
 def add_partition_to_txn(cnx: ServerCnx, command: CommandAddPartitionToTxn, now: Now) -> None:
     """The transaction publishes to these topics."""
 
-    def add(txn: Transaction) -> None:
+    def add(txn: OpenTransaction) -> None:
         cnx.broker.core.transactions.add_topics(txn, command.partitions)
 
     _add(cnx, command, add, replies.add_partition_to_txn_response, now)
@@ -60,14 +60,14 @@ def add_partition_to_txn(cnx: ServerCnx, command: CommandAddPartitionToTxn, now:
 def add_subscription_to_txn(cnx: ServerCnx, command: CommandAddSubscriptionToTxn, now: Now) -> None:
     """The transaction acknowledges on these subscriptions."""
 
-    def add(txn: Transaction) -> None:
+    def add(txn: OpenTransaction) -> None:
         names = [(each.topic, each.subscription) for each in command.subscription]
         cnx.broker.core.transactions.add_subscriptions(txn, names)
 
     _add(cnx, command, add, replies.add_subscription_to_txn_response, now)
 
 
-def _add(cnx: ServerCnx, command: Any, add: Callable[[Transaction], None], reply: Reply, now: Now) -> None:
+def _add(cnx: ServerCnx, command: Any, add: Callable[[OpenTransaction], None], reply: Reply, now: Now) -> None:
     request_id, least, most = command.request_id, command.txnid_least_bits, command.txnid_most_bits
     try:
         add(cnx.broker.core.transactions.find(TxnId(most, least), cnx))

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from pulsarbox.broker.limits.dispatch_throttle import Rules
-from pulsarbox.broker.limits.limiter import Limiter, Scope
+from pulsarbox.broker.limits.dispatch_throttle import DispatchRateRules
+from pulsarbox.broker.limits.limiter import Limiter, LimitScope
 from pulsarbox.broker.limits.token_bucket import Limit
 from pulsarbox.broker.policies.kinds import dispatch_rate, publish_rate
 from pulsarbox.broker.policies.kinds.dispatch_rate import DispatchRate
@@ -22,15 +22,15 @@ def limit_of(rate: DispatchRate | PublishRate) -> Limit | None:
     return Limit(rate.messages, rate.bytes, period_s * 1000) if rate.limits else None
 
 
-class Group:
+class ResourceGroupLimits:
     """The limiters of one resource group."""
 
     __slots__ = ("dispatch", "publish")
 
-    def __init__(self, name: str, limiter: Callable[[Scope, str], Limiter]) -> None:
+    def __init__(self, name: str, limiter: Callable[[LimitScope, str], Limiter]) -> None:
         """``limiter`` creates a limiter."""
-        self.dispatch = limiter(Scope.GROUP, name)
-        self.publish = limiter(Scope.GROUP, name)
+        self.dispatch = limiter(LimitScope.GROUP, name)
+        self.publish = limiter(LimitScope.GROUP, name)
 
 
 class BoxLimits:
@@ -45,15 +45,15 @@ class BoxLimits:
         """All limiters of the box that something is waiting for."""
         self._catalog = catalog
         self._put = put
-        self.rules = Rules(settings)
+        self.rules = DispatchRateRules(settings)
         self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
-        self.dispatch = self.limiter(Scope.BROKER, "")
-        self.publish = self.limiter(Scope.BROKER, "")
-        self._groups: dict[str, Group] = {}
+        self.dispatch = self.limiter(LimitScope.BROKER, "")
+        self.publish = self.limiter(LimitScope.BROKER, "")
+        self._groups: dict[str, ResourceGroupLimits] = {}
         """Groups used by loaded topics."""
         self.take(settings, BEGINNING)
 
-    def limiter(self, scope: Scope, name: str) -> Limiter:
+    def limiter(self, scope: LimitScope, name: str) -> Limiter:
         """Return a new limiter of this box, without a limit yet."""
         return Limiter(scope, name, self._timers, self.holding)
 
@@ -66,19 +66,19 @@ class BoxLimits:
 
     # Resource groups
 
-    def group(self, name: str, now: Now) -> Group | None:
+    def group(self, name: str, now: Now) -> ResourceGroupLimits | None:
         """Return the limiters of a group; None if the group does not exist."""
         row = self._catalog.get(group_key(name))
         if row is None:
             return None
         group = self._groups.get(name)
         if group is None:
-            group = self._groups[name] = Group(name, self.limiter)
+            group = self._groups[name] = ResourceGroupLimits(name, self.limiter)
             self._set(group, row, now)
         return group
 
     @property
-    def groups(self) -> dict[str, Group]:
+    def groups(self) -> dict[str, ResourceGroupLimits]:
         """Resource groups used by loaded topics."""
         return self._groups
 
@@ -91,7 +91,7 @@ class BoxLimits:
             if row is None:
                 del self._groups[name]
 
-    def _set(self, group: Group, row: dict[str, Any], now: Now) -> None:
+    def _set(self, group: ResourceGroupLimits, row: dict[str, Any], now: Now) -> None:
         rates = group_rates(row)
         group.publish.set(limit_of(rates.publish), "resource group", now)
         group.dispatch.set(limit_of(rates.dispatch), "resource group", now)

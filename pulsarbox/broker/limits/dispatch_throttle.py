@@ -7,7 +7,7 @@ throttling" of Pulsar, AbstractBaseDispatcher of Pulsar 4.2.
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
+from pulsarbox.broker.limits.limiter import Limiter, LimitScope, time_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 
@@ -29,7 +29,7 @@ class Grant(NamedTuple):
 ALL: Final = Grant(ANY, ANY, ANY)
 
 
-class Rules:
+class DispatchRateRules:
     """How the box counts dispatch rates."""
 
     __slots__ = ("backlog", "by_entry", "on_caught_up", "precise")
@@ -46,14 +46,14 @@ class Rules:
         self.backlog = threshold if threshold >= 0 else ANY
 
 
-class Throttled:
+class ThrottleCounts:
     """How often each limit has reduced a subscription's dispatch, as in Pulsar's statistics."""
 
     __slots__ = ("bytes", "messages")
 
     def __init__(self) -> None:
-        self.messages = dict.fromkeys(Scope, 0)
-        self.bytes = dict.fromkeys(Scope, 0)
+        self.messages = dict.fromkeys(LimitScope, 0)
+        self.bytes = dict.fromkeys(LimitScope, 0)
 
 
 class Throttle(Protocol):
@@ -92,7 +92,7 @@ class DispatchThrottle:
         "own",
     )
 
-    def __init__(self, rules: Rules, source: "EntrySource", dispatch: Callable[[Now], None]) -> None:
+    def __init__(self, rules: DispatchRateRules, source: "EntrySource", dispatch: Callable[[Now], None]) -> None:
         """``dispatch`` is called when something may be sent again."""
         self._rules = rules
         self._source = source
@@ -100,8 +100,10 @@ class DispatchThrottle:
         self.limiters: tuple[Limiter, ...] = ()
         self.own: Limiter | None = None
         """The subscription's own limiter, once it has had one."""
-        self._counts: Throttled | None = None  # allocated on demand: of a million subscriptions, few are ever throttled
-        self._cuts: list[tuple[dict[Scope, int], Scope]] | None = None
+        self._counts: ThrottleCounts | None = (
+            None  # allocated on demand: of a million subscriptions, few are ever throttled
+        )
+        self._cuts: list[tuple[dict[LimitScope, int], LimitScope]] | None = None
         """Reductions of the last grant, counted if something is then sent."""
         self._counting = True
         """Whether the limits apply to the current dispatch; subscriptions without a backlog can be exempt."""
@@ -110,10 +112,10 @@ class DispatchThrottle:
         self.has_turn = False
 
     @property
-    def counts(self) -> Throttled:
+    def counts(self) -> ThrottleCounts:
         """Statistics, created on first use."""
         if self._counts is None:
-            self._counts = Throttled()
+            self._counts = ThrottleCounts()
         return self._counts
 
     @property
@@ -157,7 +159,7 @@ class DispatchThrottle:
                 size = step.left_bytes
         return Grant(entries, messages, size)
 
-    def _cut(self, counts: dict[Scope, int], limiter: Limiter) -> None:
+    def _cut(self, counts: dict[LimitScope, int], limiter: Limiter) -> None:
         if self._cuts is None:
             self._cuts = []
         self._cuts.append((counts, limiter.scope))

@@ -10,8 +10,8 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from pulsarbox.broker.limits.hold_times import HoldTimes
-from pulsarbox.broker.limits.token_bucket import Limit, More, Step
-from pulsarbox.broker.stats.current_rate import Pace
+from pulsarbox.broker.limits.token_bucket import Limit, More, TokenBucket
+from pulsarbox.broker.stats.current_rate import CurrentRate
 from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.clock import Now
 
@@ -21,7 +21,7 @@ EARLY_SECONDS: Final = 0.0005
 """Added to monotonic deadlines, which floating-point rounding could otherwise make fire early."""
 
 
-class Scope(StrEnum):
+class LimitScope(StrEnum):
     """The scope that shares a limit."""
 
     BROKER = "broker"
@@ -53,7 +53,7 @@ class Limiter:
         "step",
     )  # fmt: skip
 
-    def __init__(self, scope: Scope, name: str, timers: Timers, holding: "set[Limiter] | None" = None) -> None:
+    def __init__(self, scope: LimitScope, name: str, timers: Timers, holding: "set[Limiter] | None" = None) -> None:
         """``holding``: a set that contains the limiter while anything waits for it."""
         self._holding: set[Limiter] = set() if holding is None else holding
         self.scope = scope
@@ -61,13 +61,13 @@ class Limiter:
         """Name of the scope's resource group, topic or subscription."""
         self.level = ""
         """Policy level that set the limit."""
-        self.step: Step | None = None
+        self.step: TokenBucket | None = None
         self.holds = HoldTimes()
         self._timers = timers
         self._waiting: OrderedDict[Waiter, None] = OrderedDict()
         self._on_wall: Timer | None = None
         self._on_monotonic: Timer | None = None
-        self._pace: Pace | None = None
+        self._pace: CurrentRate | None = None
 
     def set(self, limit: Limit | None, level: str, now: Now, more: More | None = None) -> None:
         """Set or remove (None) the limit, and record the level that set it. An unchanged limit has no effect.
@@ -81,7 +81,7 @@ class Limiter:
                 return
             self.step = None
         elif self.step is None:
-            self.step = Step(limit, at, more)
+            self.step = TokenBucket(limit, at, more)
         else:
             self.step.change(limit, at, more)
         self._ring(now)
@@ -95,7 +95,7 @@ class Limiter:
         parts = [f"{count} {unit}" for count, unit in zip(limit, ("messages", "bytes"), strict=False) if count]
         period = f"{limit.period_ms // 1000} s" if limit.period_ms != 1000 else "second"
         on_top = " plus the publish rate" if self.step.is_relative else ""
-        whose = f"{self.scope} {self.name}" if self.scope is Scope.GROUP else f"{self.scope}"
+        whose = f"{self.scope} {self.name}" if self.scope is LimitScope.GROUP else f"{self.scope}"
         return f"{' and '.join(parts)} per {period}{on_top} for the {whose}, set at {self.level} level"
 
     def refuses(self, waiter: Waiter, at: int) -> bool:
@@ -112,7 +112,7 @@ class Limiter:
             self.step.take(messages, size)
 
     def count(self, at: int) -> None:
-        """Count recent arrivals; see ``Step.count``."""
+        """Count recent arrivals; see ``TokenBucket.count``."""
         if self.step is not None:
             self.step.count(at)
 
@@ -127,7 +127,7 @@ class Limiter:
             if pace.speaks:
                 return pace.first, pace.second
         else:
-            self._pace = Pace(now.monotonic, step.taken_messages, step.taken_bytes)
+            self._pace = CurrentRate(now.monotonic, step.taken_messages, step.taken_bytes)
         step.refill(time_of(now))
         seconds = step.limit.period_ms / 1000
         messages, size = step.capacity

@@ -37,7 +37,7 @@ class HeldCount(Protocol):
     held_bytes: int
 
 
-class Limits(Protocol):
+class PublishLimits(Protocol):
     """The publish rates of a topic."""
 
     publish: tuple[Limiter, ...]
@@ -51,7 +51,9 @@ class ReceiptHold:
 
     __slots__ = ("_cnx", "_held", "_limits", "_owed", "_owed_bytes", "_send", "has_turn", "held_bytes", "since")
 
-    def __init__(self, limits: Limits, cnx: HeldCount, send: Callable[[Receipt, Now], None], pending: int) -> None:
+    def __init__(
+        self, limits: PublishLimits, cnx: HeldCount, send: Callable[[Receipt, Now], None], pending: int
+    ) -> None:
         """``send`` sends a receipt; ``pending`` messages are already being stored."""
         self._limits = limits
         self._cnx = cnx

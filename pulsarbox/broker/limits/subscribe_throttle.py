@@ -3,7 +3,7 @@
 Source: SubscribeRateLimiter of Pulsar 4.2. A consumer is identified by host, name and ID.
 """
 
-from pulsarbox.broker.limits.token_bucket import Limit, Step
+from pulsarbox.broker.limits.token_bucket import Limit, TokenBucket
 from pulsarbox.broker.policies.kinds.subscribe_rate import UNLIMITED, SubscribeRate
 from pulsarbox.errors import NotAllowed
 
@@ -17,7 +17,7 @@ class SubscribeLimiter:
 
     def __init__(self) -> None:
         self.rate: SubscribeRate = UNLIMITED
-        self._steps: dict[Who, Step] = {}
+        self._steps: dict[Who, TokenBucket] = {}
         self._looked = 0
         self.refused = 0
         """Number of rejected attempts."""
@@ -42,7 +42,7 @@ class SubscribeLimiter:
         self._forget_idle(at)
         step = self._steps.get(who)
         if step is None:
-            step = self._steps[who] = Step(_limit(self.rate), at)
+            step = self._steps[who] = TokenBucket(_limit(self.rate), at)
         step.refill(at)
         if step.used_up:
             self.refused += 1

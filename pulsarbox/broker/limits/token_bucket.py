@@ -22,7 +22,7 @@ class Limit(NamedTuple):
     period_ms: int = 1000
 
 
-class Step:
+class TokenBucket:
     """The remaining allowance of a limit.
 
     Times are milliseconds of a monotonic clock; if it goes back, a new period starts.

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from pulsarbox.broker.limits.box_limits import BoxLimits, Group, limit_of
+from pulsarbox.broker.limits.box_limits import BoxLimits, ResourceGroupLimits, limit_of
 from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle
-from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
+from pulsarbox.broker.limits.limiter import Limiter, LimitScope, time_of
 from pulsarbox.broker.limits.subscribe_throttle import SubscribeLimiter, Who
 from pulsarbox.broker.limits.token_bucket import More
 from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, DispatchRate
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarbox.broker.dispatch.entry_source import EntrySource
 
 
-class Throttled(Protocol):
+class ThrottledSubscription(Protocol):
     """A subscription whose dispatch is limited."""
 
     name: str
@@ -31,7 +31,7 @@ class Throttled(Protocol):
         """Dispatch as much as possible."""
 
 
-class Held(Protocol):
+class HeldProducer(Protocol):
     """A producer whose receipts may be held."""
 
     def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
@@ -41,10 +41,10 @@ class Held(Protocol):
 class Members(Protocol):
     """The producers and subscriptions subject to a topic's limits."""
 
-    def producers_now(self) -> Iterable[Held]:
+    def producers_now(self) -> Iterable[HeldProducer]:
         """Return the connected producers."""
 
-    def throttled_subscriptions(self) -> Iterable[Throttled]:
+    def throttled_subscriptions(self) -> Iterable[ThrottledSubscription]:
         """Return the subscriptions whose dispatch may be limited."""
 
 
@@ -65,7 +65,7 @@ class TopicLimits:
         self.dispatch: Limiter | None = None
         """The topic's own limiter, once it has had one; likewise ``publish_limiter``."""
         self.publish_limiter: Limiter | None = None
-        self.group: Group | None = None
+        self.group: ResourceGroupLimits | None = None
         self.topic = str(policies.name)
         self.relative = False
         """Whether a dispatch rate of the topic or a subscription is relative to the publish rate."""
@@ -106,7 +106,7 @@ class TopicLimits:
         if self._more is not None:
             rate_out, level = get(DISPATCH_RATE)
             self.relative = False
-            self.dispatch = self._set(self.dispatch, Scope.TOPIC, rate_out, level, now)
+            self.dispatch = self._set(self.dispatch, LimitScope.TOPIC, rate_out, level, now)
             group = (self.group.dispatch,) if self.group is not None else ()
             own = (self.dispatch,) if self.dispatch is not None else ()
             self.shared = (self._box.dispatch, *group, *own)
@@ -116,7 +116,7 @@ class TopicLimits:
         limit = limit_of(rate)
         before = self.publish
         if self.publish_limiter is None and limit is not None:
-            self.publish_limiter = self._box.limiter(Scope.TOPIC, self.topic)
+            self.publish_limiter = self._box.limiter(LimitScope.TOPIC, self.topic)
         chain = [self._box.publish]
         if self.group is not None:
             chain.append(self.group.publish)
@@ -129,7 +129,7 @@ class TopicLimits:
                 producer.limits_changed(before, now)
 
     def _set(
-        self, limiter: Limiter | None, scope: Scope, rate: DispatchRate, level: Level, now: Now, name: str = ""
+        self, limiter: Limiter | None, scope: LimitScope, rate: DispatchRate, level: Level, now: Now, name: str = ""
     ) -> Limiter | None:
         limit = limit_of(rate)
         if limit is not None and rate.relative:
@@ -161,7 +161,7 @@ class TopicLimits:
     def prepare(self, name: str, throttle: DispatchThrottle, now: Now) -> None:
         """Set the limiters of a subscription from its policies."""
         rate, level = self._policies.subscription_rate(name)
-        throttle.own = self._set(throttle.own, Scope.SUBSCRIPTION, rate, level, now, name)
+        throttle.own = self._set(throttle.own, LimitScope.SUBSCRIPTION, rate, level, now, name)
         throttle.use(self.shared, now)
 
     def end(self) -> None:

@@ -8,7 +8,7 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS, row_of
 
 
-class Held(NamedTuple):
+class EffectivePolicy(NamedTuple):
     """The value of a policy at each level that sets it, the strongest first; the last is the broker's."""
 
     levels: tuple[ValueAt, ...]
@@ -24,7 +24,7 @@ class Held(NamedTuple):
         return self.levels[0].level
 
 
-def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> dict[str, Held]:
+def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> dict[str, EffectivePolicy]:
     """Return the policies by name; of a topic, or of topics of a namespace that set none themselves.
 
     Backlog quotas are one policy for each type: ``backlog-quota:message_age``.
@@ -33,6 +33,6 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
     return {name: held_of(policies, name, namespace, topic) for name in sorted(names)}
 
 
-def held_of(policies: Policies, name: str, namespace: str, topic: TopicName | None = None) -> Held:
+def held_of(policies: Policies, name: str, namespace: str, topic: TopicName | None = None) -> EffectivePolicy:
     """Return one policy, named as ``held`` names it."""
-    return Held(tuple(precedence(row_of(name), policies.levels(namespace, topic), policies.settings)))
+    return EffectivePolicy(tuple(precedence(row_of(name), policies.levels(namespace, topic), policies.settings)))

@@ -35,7 +35,7 @@ class Fingerprint(NamedTuple):
     shape: str
 
 
-class Failed(Protocol):
+class FailedMessage(Protocol):
     """A failed message; see ``entry_messages.Looked``."""
 
     @property
@@ -67,7 +67,7 @@ class Failed(Protocol):
         """The payload decoded by its schema, else as JSON; None if neither is possible."""
 
 
-def fingerprint(message: Failed) -> Fingerprint:
+def fingerprint(message: FailedMessage) -> Fingerprint:
     """Return the fingerprint of a message."""
     reason, shape = reason_of(message.properties), shape_of(message)
     origin, subscription = message.origin or "", message.subscription or ""
@@ -88,7 +88,7 @@ def _alike(text: str) -> str:
     return _OFTEN.sub("#", line).strip()[:_TEXT_MAX]
 
 
-def shape_of(message: Failed) -> str:
+def shape_of(message: FailedMessage) -> str:
     """Return the shape of a payload: the field names and types of its value, or the kind of its bytes."""
     if message.encrypted:
         return "encrypted"

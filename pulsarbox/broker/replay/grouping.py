@@ -32,7 +32,7 @@ READ_BYTES: Final = 1 << 20
 
 
 @dataclass
-class Group:
+class FailureGroup:
     """Messages with the same fingerprint."""
 
     of: Fingerprint
@@ -45,7 +45,7 @@ class Group:
     topic: str
     """Topic or partition of the newest one."""
 
-    def take(self, other: "Group") -> None:
+    def take(self, other: "FailureGroup") -> None:
         """Add the messages of another group."""
         self.count += other.count
         self.first = min(self.first, other.first)
@@ -60,7 +60,7 @@ class Group:
         return told | when | {"sample": self.sample, "sampleTopic": self.topic}
 
 
-Groups = dict[str, Group]
+Groups = dict[str, FailureGroup]
 
 
 def grouped(
@@ -82,7 +82,7 @@ def grouped(
             count = 1 if message.index >= 0 or bits < 0 else bits.bit_count()
             if message.index < 0 and bits < 0:
                 count = entry.num_messages
-            one = Group(mark, count, entry.publish_time, entry.publish_time, message.message_id, source)
+            one = FailureGroup(mark, count, entry.publish_time, entry.publish_time, message.message_id, source)
             merge(found, {mark.digest: one})
     return found
 

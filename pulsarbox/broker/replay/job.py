@@ -41,7 +41,7 @@ _FIELDS: Final = (
 )  # fmt: skip
 
 
-class Part(NamedTuple):
+class JobPart(NamedTuple):
     """One topic or partition that a job processes."""
 
     topic: str
@@ -197,7 +197,7 @@ def _topic(text: str | None, what: str) -> TopicName:
 
 
 @dataclass
-class Counts:
+class JobCounts:
     """Message counts of a job."""
 
     seen: int = 0
@@ -221,31 +221,31 @@ class Counts:
         name = name if name in into or len(into) < TOLD_MAX else OTHERS
         into[name] = into.get(name, 0) + count
 
-    def copy(self) -> "Counts":
+    def copy(self) -> "JobCounts":
         """Return a copy."""
         numbers = self.seen, self.done, self.skipped, self.failed, self.returned
-        return Counts(*numbers, dict(self.reasons), dict(self.targets), dict(self.returned_in))
+        return JobCounts(*numbers, dict(self.reasons), dict(self.targets), dict(self.returned_in))
 
 
 @dataclass
-class Progress:
+class JobProgress:
     """Progress of a job: its current part, the last entry processed there, and the counts."""
 
     part: int = 0
     at: Position = NOWHERE
-    counts: Counts = field(default_factory=Counts)
+    counts: JobCounts = field(default_factory=JobCounts)
     chunks: frozenset[str] = frozenset()
     """UUIDs of chunked messages that are partly done; their other chunks follow, even after the end of the part."""
 
-    def copy(self) -> "Progress":
+    def copy(self) -> "JobProgress":
         """Return a copy."""
-        return Progress(self.part, self.at, self.counts.copy(), self.chunks)
+        return JobProgress(self.part, self.at, self.counts.copy(), self.chunks)
 
 
 class Job:
     """One job."""
 
-    def __init__(self, number: int, spec: Spec, parts: list[Part], total: int) -> None:
+    def __init__(self, number: int, spec: Spec, parts: list[JobPart], total: int) -> None:
         self.number = number
         self.spec = spec
         self.parts = parts
@@ -254,7 +254,7 @@ class Job:
         self.state = RUNNING
         self.error = ""
         """Why it stopped, or what it waits for."""
-        self.progress = Progress()
+        self.progress = JobProgress()
         self.watched: dict[str, Position] = {}
         """Last position checked for returned messages, by topic; for parts only once past their end."""
         self.forgiven = (0, 0)
@@ -342,14 +342,14 @@ class Job:
 
 def job_of(number: int, asked: Row, row: Row) -> Job:
     """Return a job from its rows."""
-    parts = [Part(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
+    parts = [JobPart(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
     job = Job(number, spec_of(asked["spec"]), parts, asked["total"])
     job.state, job.error, job.ended = row["state"], row["error"], row["ended"]
     watched = {parts[int(name)].topic if name.isdecimal() else name: at for name, at in row["watched"].items()}
     job.watched = {name: Position(*at) for name, at in watched.items()}  # older rows have the part's number as the key
     job.forgiven = row["forgiven"][0], row["forgiven"][1]
     names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets")
-    counts = Counts(*[row[name] for name in names])
+    counts = JobCounts(*[row[name] for name in names])
     counts.returned_in = row.get("returnedIn", {})
-    job.progress = Progress(row["part"], Position(*row["at"]), counts, frozenset(row["chunks"]))
+    job.progress = JobProgress(row["part"], Position(*row["at"]), counts, frozenset(row["chunks"]))
     return job

@@ -29,8 +29,8 @@ from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
 from pulsarbox.storage.catalog import JOBS, job_key, job_state_key
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.replay.job import Job, Part, Spec
-    from pulsarbox.broker.replay.runner import Run
+    from pulsarbox.broker.replay.job import Job, JobPart, Spec
+    from pulsarbox.broker.replay.runner import JobRun
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class Jobs:
         self.topics = topics
         self.schemas = schemas
         self._jobs: dict[int, Job] = {}
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, JobRun] = {}
         """Runs of jobs that have not ended."""
         self._claims: dict[tuple[str, str], int] = {}
         """Running jobs by the topic and subscription they claim."""
@@ -79,7 +79,7 @@ class Jobs:
 
     def create(self, spec: Spec, now: Now) -> Job:
         """Create a job and run it. Raises NotFound, Unprocessable, Conflict, NotAllowed."""
-        from pulsarbox.broker.replay.job import Job, Part
+        from pulsarbox.broker.replay.job import Job, JobPart
 
         if sum(job.state not in ENDED for job in self._jobs.values()) >= OPEN_MAX:
             raise Conflict(f"{OPEN_MAX} jobs have not ended, which is the maximum: cancel some")
@@ -92,7 +92,7 @@ class Jobs:
         parts, total = [], 0
         for topic in topics:
             subscription = self._subscription(spec, topic, now)
-            parts.append(Part(str(topic.name), topic.ledger.last_confirmed))
+            parts.append(JobPart(str(topic.name), topic.ledger.last_confirmed))
             total += _stored(topic) if subscription is None else subscription.cursor.backlog_messages
         job = Job(self.core.commits.new_id(), spec, parts, total)
         self._jobs[job.number] = job
@@ -144,11 +144,11 @@ class Jobs:
 
     # Callbacks of runs
 
-    def stopped(self, run: Run, state: str, why: str, now: Now) -> None:
+    def stopped(self, run: JobRun, state: str, why: str, now: Now) -> None:
         """Handle a job that has finished or cannot continue."""
         self._stop(run.job, state, why, now)
 
-    def tripped(self, run: Run, why: str, now: Now) -> None:
+    def tripped(self, run: JobRun, why: str, now: Now) -> None:
         """Stop a job whose circuit breaker has tripped."""
         self._stop(run.job, TRIPPED, why, now)
 
@@ -194,9 +194,9 @@ class Jobs:
                 self._claims[part.topic, job.spec.subscription] = job.number
         run = self._runs.get(job.number)
         if run is None:
-            from pulsarbox.broker.replay.runner import Run
+            from pulsarbox.broker.replay.runner import JobRun
 
-            run = self._runs[job.number] = Run(self, job)
+            run = self._runs[job.number] = JobRun(self, job)
         run.begin(now)
 
     # Claims on subscriptions
@@ -252,10 +252,10 @@ class Jobs:
         assert isinstance(topic, PersistentTopic)
         return topic
 
-    def _name(self, part: Part) -> TopicName:
+    def _name(self, part: JobPart) -> TopicName:
         return parse_topic(part.topic)
 
-    def _is_there(self, part: Part) -> bool:
+    def _is_there(self, part: JobPart) -> bool:
         return self.topics.exists(self._name(part))
 
     def _subscription(self, spec: Spec, topic: PersistentTopic, now: Now) -> Subscription | None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.replay.circuit_breaker import Returns
-from pulsarbox.broker.replay.job import NOWHERE, REPLAY, Job, Progress
+from pulsarbox.broker.replay.job import NOWHERE, REPLAY, Job, JobProgress
 from pulsarbox.broker.replay.job_states import DONE, FAILED, PAUSED
 from pulsarbox.broker.replay.schema_check import Fitting
 from pulsarbox.broker.replay.transform import Outcome, Worked, work_on
@@ -51,7 +51,7 @@ KEEP_ENTRIES: Final = 2000
 """Entries processed after which the progress is stored even if none was moved."""
 
 
-class Step:
+class EntryStep:
     """One entry that is being moved."""
 
     __slots__ = ("cursor_resets", "entry", "left", "subscription")
@@ -71,7 +71,7 @@ class Step:
         return pack_batch_acked(partly, MOVED)
 
 
-class Stopped(Exception):
+class JobStopped(Exception):
     """The job cannot continue and enters ``state``."""
 
     def __init__(self, state: str, why: str) -> None:
@@ -79,11 +79,11 @@ class Stopped(Exception):
         self.state = state
 
 
-class NotNow(Exception):
+class JobMustWait(Exception):
     """The operation is not possible now and is retried; the text says why."""
 
 
-class Run:
+class JobRun:
     """The execution of one job."""
 
     def __init__(self, jobs: "Jobs", job: Job) -> None:
@@ -97,7 +97,7 @@ class Run:
         self._reading = False
         self._queue: list[Outcome] = []
         """Outcomes still to be applied."""
-        self._before: Progress | None = None
+        self._before: JobProgress | None = None
         """Progress before the uncommitted step; None without one."""
         self._not_before = 0.0
         self._kept = 0
@@ -139,9 +139,9 @@ class Run:
             return
         try:
             self._go_on(now)
-        except Stopped as stopped:
+        except JobStopped as stopped:
             self._stop(stopped.state, str(stopped), now)
-        except NotNow as reason:
+        except JobMustWait as reason:
             self._wait(str(reason), now)
 
     def _wait(self, why: str, now: Now) -> None:
@@ -153,7 +153,7 @@ class Run:
     def _go_on(self, now: Now) -> None:
         refusal = self._core.commits.housekeeping.refusal
         if refusal is not None and self.job.moves:
-            raise NotNow(refusal)
+            raise JobMustWait(refusal)
         if self._returns is not None and self._returns.due(now):
             self._reading = True
             self._returns.look(self._returned, now)
@@ -195,11 +195,11 @@ class Run:
         try:
             topic = self._jobs.topics.open(parse_topic(name), now, create=False)
         except ServiceNotReady as error:
-            raise NotNow(str(error)) from None
+            raise JobMustWait(str(error)) from None
         except TopicNotFound:
-            raise Stopped(FAILED, f"{name} was deleted") from None
+            raise JobStopped(FAILED, f"{name} was deleted") from None
         except PulsarBoxError as error:
-            raise Stopped(FAILED, str(error)) from None
+            raise JobStopped(FAILED, str(error)) from None
         assert isinstance(topic, PersistentTopic)
         return topic
 
@@ -207,7 +207,7 @@ class Run:
         """Return the topic of a part, None if it is not available; the job itself will report why."""
         try:
             return self._look_at(name, now)
-        except (Stopped, NotNow):
+        except (JobStopped, JobMustWait):
             return None
 
     def _place(self, now: Now) -> tuple[PersistentTopic, Subscription | None]:
@@ -217,20 +217,20 @@ class Run:
         subscription = topic.subscriptions.get(spec.subscription) if spec.subscription else None
         if subscription is None:
             if self.job.moves or spec.subscription:
-                raise Stopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
+                raise JobStopped(FAILED, f"the subscription {spec.subscription} of {topic.name} was deleted")
         elif subscription.fenced:
-            raise NotNow(f"the subscription {spec.subscription} is being reset")
+            raise JobMustWait(f"the subscription {spec.subscription} is being reset")
         elif subscription.moving:  # by a job cancelled just now, or to a dead letter topic
-            raise NotNow(f"messages moved from {spec.subscription} are still being committed")
+            raise JobMustWait(f"messages moved from {spec.subscription} are still being committed")
         elif subscription.consumers and self.job.moves:
-            raise Stopped(
+            raise JobStopped(
                 PAUSED, f"the subscription {spec.subscription} has consumers, which would receive the same messages"
             )
         authorization = self._core.authorization
         try:
             authorization.require_on_topic(spec.principal, topic.name, (CONSUME,), spec.subscription)
         except PulsarBoxError as error:
-            raise Stopped(PAUSED, str(error)) from None
+            raise JobStopped(PAUSED, str(error)) from None
         return topic, subscription
 
     # Reading
@@ -247,7 +247,7 @@ class Run:
             limit = min(part.end, limit)
         info = ledger.ledgers.get(at.ledger_id)
         if at > limit or info is None:
-            self.job.progress = Progress(progress.part + 1, NOWHERE, progress.counts)
+            self.job.progress = JobProgress(progress.part + 1, NOWHERE, progress.counts)
             self._again(now.monotonic)
             return
         last = min(at.entry_id + self.read_entries, info.confirmed) - 1
@@ -296,9 +296,9 @@ class Run:
         topic, subscription = self._place(now)
         job, before = self.job, self.job.progress.copy()
         most = max(1, job.spec.rate * STEP_SECONDS) if job.spec.rate and job.moves else float("inf")
-        steps: list[Step] = []
+        steps: list[EntryStep] = []
         size, looked = 0, 0
-        stopped: Stopped | NotNow | None = None
+        stopped: JobStopped | JobMustWait | None = None
         done_before = before.counts.done
         self._known.clear()
         while self._queue and looked < self.turn_entries and size < TURN_BYTES:
@@ -310,7 +310,7 @@ class Run:
                 break
             try:
                 step = self._do(outcome, topic, subscription, now)
-            except (NotNow, Stopped) as reason:
+            except (JobMustWait, JobStopped) as reason:
                 stopped = reason
                 break
             self._queue.pop(0)
@@ -337,7 +337,9 @@ class Run:
         partly = subscription.cursor.batch_acks.get(outcome.entry.position)
         return outcome.unacked == (None if partly is None else partly[1])
 
-    def _do(self, outcome: Outcome, topic: PersistentTopic, subscription: Subscription | None, now: Now) -> Step | None:
+    def _do(
+        self, outcome: Outcome, topic: PersistentTopic, subscription: Subscription | None, now: Now
+    ) -> EntryStep | None:
         """Apply the outcome of one entry. Raises Stopped, NotNow without having changed anything."""
         job, entry = self.job, outcome.entry
         progress, counts = job.progress, job.progress.counts
@@ -361,7 +363,7 @@ class Run:
         if outcome.chunk is not None and done:
             uuid = {outcome.chunk.uuid}
             progress.chunks = progress.chunks - uuid if outcome.chunk.last else progress.chunks | uuid
-        return Step(subscription, entry, outcome.left) if done and job.moves and subscription is not None else None
+        return EntryStep(subscription, entry, outcome.left) if done and job.moves and subscription is not None else None
 
     def _post(self, outcome: Outcome, topic: PersistentTopic, now: Now) -> str:
         """Publish the messages of an outcome; return why they were rejected if the job continues. Raises as ``_do``."""
@@ -376,18 +378,18 @@ class Run:
         except PulsarBoxError as error:
             later = isinstance(error, ServiceNotReady | PersistenceError) and not isinstance(error, QuotaReached)
             if later and (self.job.moves or isinstance(error, StillComparing)):
-                raise NotNow(str(error)) from None
+                raise JobMustWait(str(error)) from None
             if not self.job.moves or spec.skip_refused:
                 return str(error)
             at = outcome.entry.position
-            raise Stopped(
+            raise JobStopped(
                 PAUSED, f"message {at.ledger_id}:{at.entry_id} was rejected and stays in place: {error}"
             ) from None
         return ""
 
     # Outcome of the commit
 
-    def _send(self, steps: list[Step], before: Progress, now: Now) -> None:
+    def _send(self, steps: list[EntryStep], before: JobProgress, now: Now) -> None:
         self._before = before
         for step in steps:
             step.subscription.job_moves += 1
@@ -400,7 +402,7 @@ class Run:
         self._kept = self._passed
         self._jobs.keep(self.job)
 
-    def moved(self, moves: list[Step], now: Now) -> None:
+    def moved(self, moves: list[EntryStep], now: Now) -> None:
         """See group_commit.Mover."""
         self._before = None
         subscription = self._arrived(moves)
@@ -411,7 +413,7 @@ class Run:
             self.job.error = ""
             self._again(now.monotonic)
 
-    def _acknowledge(self, step: Step) -> bool:
+    def _acknowledge(self, step: EntryStep) -> bool:
         """Acknowledge a moved entry; return whether all its messages are acknowledged now."""
         cursor, entry = step.subscription.cursor, step.entry
         if step.cursor_resets != step.subscription.resets:
@@ -422,7 +424,7 @@ class Run:
         cursor.acknowledge(entry.ledger_id, entry.entry_id, entry.num_messages, size, *total)
         return True
 
-    def not_moved(self, moves: list[Step], now: Now) -> None:
+    def not_moved(self, moves: list[EntryStep], now: Now) -> None:
         """See group_commit.Mover."""
         assert self._before is not None
         self.job.progress, self._before = self._before, None
@@ -432,7 +434,7 @@ class Run:
         if not self._over:
             self._wait("its last step could not be stored and is retried", now)
 
-    def _arrived(self, moves: list[Step]) -> Subscription | None:
+    def _arrived(self, moves: list[EntryStep]) -> Subscription | None:
         """End these moves; return their subscription, None if it was deleted."""
         subscription = moves[0].subscription
         subscription.job_moves -= len(moves)

@@ -71,7 +71,7 @@ class Back(NamedTuple):
     messages: int
 
 
-class Chunk(NamedTuple):
+class ChunkPart(NamedTuple):
     """Identity of a chunk."""
 
     uuid: str
@@ -93,7 +93,7 @@ class Outcome(NamedTuple):
     skipped: int
     refused: Mapping[str, int]
     """Messages that cannot be replayed, by reason."""
-    chunk: Chunk | None = None
+    chunk: ChunkPart | None = None
 
 
 class Worked(NamedTuple):
@@ -183,10 +183,10 @@ def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, beg
     return Outcome(entry, unacked, (Back(target, Letter(metadata, body), count),), 0, count, 0, {}, chunk)
 
 
-def _chunk_of(metadata: MessageMetadata) -> Chunk:
+def _chunk_of(metadata: MessageMetadata) -> ChunkPart:
     uuid: str | bytes = metadata.uuid
     text = uuid.decode(errors="replace") if isinstance(uuid, bytes) else uuid
-    return Chunk(text, metadata.chunk_id == 0, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
+    return ChunkPart(text, metadata.chunk_id == 0, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
 
 
 def _uneditable(edit: Edit, entry: Entry, why: str) -> str:

@@ -14,7 +14,7 @@ from pulsarbox.errors import PulsarBoxError
 if TYPE_CHECKING:
     from pulsarbox.broker.subscription.consumer import Consumer
     from pulsarbox.broker.subscription.interface import AnySubscription
-    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.producer import AttachedProducer
     from pulsarbox.broker.topic.topic import Topic
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def close_forbidden(topic: "Topic", now: Now) -> None:
             _close_consumers(subscription, now)
 
 
-def check_producer(producer: "Producer") -> None:
+def check_producer(producer: "AttachedProducer") -> None:
     """Raise PulsarBoxError if a producer is not authorized on its topic."""
     authorization = producer.topic.core.authorization
     authorization.require_on_topic(producer.cnx.principal, producer.topic.name, (PRODUCE,))

@@ -35,7 +35,7 @@ class Key(NamedTuple):
     """Accepted issuers, empty for any; tokens for a key with issuers must expire."""
 
 
-class Claims(NamedTuple):
+class ClaimRules(NamedTuple):
     """The claims that a token must have."""
 
     role: str = "sub"
@@ -54,7 +54,7 @@ class TokenProvider:
     name: ClassVar[str] = "AuthenticationProviderToken"
     challenge: ClassVar[str] = 'Bearer realm="pulsarbox"'
 
-    def __init__(self, keys: tuple[Key, ...], claims: Claims) -> None:
+    def __init__(self, keys: tuple[Key, ...], claims: ClaimRules) -> None:
         self._keys = keys
         self._claims = claims
         self._key_set: tuple[Key, ...] = ()
@@ -134,7 +134,7 @@ def _check_issuer(claims: dict[str, Any], key: Key) -> None:
         raise Refused(_failed("it does not expire, as those of an identity provider have to"), "INVALID_TOKEN")
 
 
-def _check_audience(claims: dict[str, Any], wanted: Claims, role: str) -> None:
+def _check_audience(claims: dict[str, Any], wanted: ClaimRules, role: str) -> None:
     found = claims.get(wanted.audience_claim)
     if found is None:
         raise Refused(

@@ -8,7 +8,7 @@ from pulsarbox.clock import WALL_MAX
 
 if TYPE_CHECKING:
     from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.producer import AttachedProducer
 
 UNREAD: Final = "unread"
 SUSPENDED: Final = "suspended"
@@ -62,7 +62,7 @@ def why_unread(cnx: "ServerCnx") -> Why | None:
     return None if unread is None else Why(UNREAD, unread.since, f"the connection is not read: {unread.text}")
 
 
-def why_held(producer: "Producer") -> Why | None:
+def why_held(producer: "AttachedProducer") -> Why | None:
     """Return why a producer waits for its receipts or its connection is not read; None if neither."""
     hold = producer.held
     limiter = hold.limiter if hold is not None else None

@@ -15,7 +15,7 @@ TREND_SECONDS: Final = 3.0
 """Minimum interval between the values of a trend."""
 
 
-class Pace:
+class CurrentRate:
     """Rates of two counters: ``first`` and ``second``, per second as of the last sample."""
 
     __slots__ = ("_a", "_at", "_b", "_before_a", "_before_at", "_before_b", "first", "second")

@@ -52,7 +52,7 @@ REGEX: Final = "regex:"
 
 
 @dataclass(slots=True)
-class Query:
+class QueryStatus:
     """One query of a pipeline, as last reported."""
 
     row: dict[str, Any]
@@ -88,11 +88,11 @@ def _namespace(text: str) -> str:
         return ""
 
 
-class Pipelines:
+class PipelineStatuses:
     """All reported pipelines, by the reporting role and the pipeline's name."""
 
     def __init__(self) -> None:
-        self._told: dict[tuple[str, str], list[Query]] = {}
+        self._told: dict[tuple[str, str], list[QueryStatus]] = {}
         """Least recently reported first."""
         self._sizes: dict[tuple[str, str], int] = {}
         """Approximate characters per report."""
@@ -112,7 +112,9 @@ class Pipelines:
             row = _query(each)
             state = row.pop("state")
             told.append(
-                Query({"pipeline": name, **row, **runner, "reportedAt": now.wall, "by": role}, state, now.monotonic)
+                QueryStatus(
+                    {"pipeline": name, **row, **runner, "reportedAt": now.wall, "by": role}, state, now.monotonic
+                )
             )
         self._drop((role, name))
         self._told[role, name] = told
@@ -127,7 +129,7 @@ class Pipelines:
         self._told.pop(key, None)
         self._sizes.pop(key, None)
 
-    def all(self, now: Now) -> Iterator[Query]:
+    def all(self, now: Now) -> Iterator[QueryStatus]:
         """Yield all queries that are listed."""
         self._forget(now)
         for queries in list(self._told.values()):

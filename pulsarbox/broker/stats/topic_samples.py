@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from pulsarbox.broker.stats.current_rate import Pace, Trend
+from pulsarbox.broker.stats.current_rate import CurrentRate, Trend
 from pulsarbox.broker.subscription.first_unacked import expiring
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SubscriptionSample:
         cannot be read). See ``oldest_message_age``."""
         self.looking = False
         """Whether the oldest entry is being read."""
-        self._pace = Pace(at, out, self.backlog)
+        self._pace = CurrentRate(at, out, self.backlog)
         self._rests = False
         """Whether nothing has changed for a while."""
         self._trend = Trend(at, self.backlog)
@@ -164,7 +164,7 @@ class TopicSample:
         self.out_rate = 0.0
         """Messages sent to all its subscriptions per second."""
         self._published = (0, 0) if topic is None else self._counters(topic)
-        self._pace = Pace(at, *self._published)
+        self._pace = CurrentRate(at, *self._published)
         self._trend = Trend(at, 0.0)
         self._rests = False
         self.unclaimed: int | None = None

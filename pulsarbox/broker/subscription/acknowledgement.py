@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.dead_letter.message import IndexAcks
-from pulsarbox.broker.subscription.consumer import Consumer, Held
+from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
-Apply = Callable[[Consumer, MessageIdData, Held], None]
-NOTHING: Final = Held(0, 0, 0, 0, 0)
+Apply = Callable[[Consumer, MessageIdData, HeldEntry], None]
+NOTHING: Final = HeldEntry(0, 0, 0, 0, 0)
 """Of an entry that the log does not have any more: nothing need be known of it."""
 
 
@@ -107,7 +107,7 @@ class Acknowledging:
         done, failed = answers
         errors: list[Exception] = []
 
-        def found(message_id: MessageIdData, held: Held | None, when: Now) -> None:
+        def found(message_id: MessageIdData, held: HeldEntry | None, when: Now) -> None:
             nonlocal left
             left -= 1
             if held is not None and epoch == self._epoch:  # a reset in between has made a new start
@@ -187,7 +187,7 @@ class Acknowledging:
         if self._cursor.durable and any(self._topic.ledgers.may_go(self._cursor, each) for each in closed):
             self._topic.trim(now)
 
-    def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+    def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: HeldEntry) -> None:
         position = (message_id.ledgerId, message_id.entryId)
         compacted, ack_set = self._source.compacted, message_id.ack_set
         unacked = bits_of(ack_set) if ack_set else 0
@@ -210,7 +210,7 @@ class Acknowledging:
         if compacted is not None:
             compacted.acknowledged(position)
 
-    def _is_whole(self, consumer: Consumer, position: tuple[int, int], held: Held, unacked: int) -> bool:
+    def _is_whole(self, consumer: Consumer, position: tuple[int, int], held: HeldEntry, unacked: int) -> bool:
         """Whether all messages of a batch are acknowledged now; what is left of it is known where it is not."""
         if unacked and not self._batch_indexes:
             return False  # only whole entries are acknowledged
@@ -224,12 +224,12 @@ class Acknowledging:
             consumer.held[position] = now_held._replace(messages=count)
         return False
 
-    def _release(self, consumer: Consumer, position: tuple[int, int], held: Held) -> None:
+    def _release(self, consumer: Consumer, position: tuple[int, int], held: HeldEntry) -> None:
         if consumer.release(position) is None:
             consumer.forgotten -= held.messages
             self._subscription.dispatcher.acknowledged_unheld(position)
 
-    def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: Held) -> None:
+    def _apply_cumulative(self, consumer: Consumer, message_id: MessageIdData, held: HeldEntry) -> None:
         position = Position(message_id.ledgerId, message_id.entryId)
         unacked = bits_of(message_id.ack_set)
         compacted = self._source.compacted

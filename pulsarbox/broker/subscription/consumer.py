@@ -27,7 +27,7 @@ NO_SLOT: Final = 0
 """Slot of an entry outside Key_Shared subscriptions; slots of keys start at 1."""
 
 
-class Held(NamedTuple):
+class HeldEntry(NamedTuple):
     """Metadata of an entry that its acknowledgement needs."""
 
     messages: int
@@ -45,10 +45,10 @@ new_held: Final = tuple.__new__
 """Used for each dispatched entry: a NamedTuple's own constructor takes three times as long."""
 
 
-def held_of(entry: Entry) -> Held:
+def held_of(entry: Entry) -> HeldEntry:
     """Return the metadata that the acknowledgement of an entry needs."""
     messages = entry.num_messages
-    return Held(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)
+    return HeldEntry(messages, len(entry.body), entry.total_messages, entry.total_bytes, messages)
 
 
 class Rates(NamedTuple):
@@ -103,13 +103,13 @@ class Consumer:
         """Its Key_Shared mode and options; set before it is added to a Key_Shared subscription."""
         self.permits = 0
         """Messages that may be sent; negative after a batch larger than the permits."""
-        self.held: dict[tuple[int, int], Held] = {}
+        self.held: dict[tuple[int, int], HeldEntry] = {}
         """Sent and unacknowledged entries by position, in the order of sending."""
         self.unacked = 0
         """Messages in ``held``."""
         self.counted = 0
         """The part of ``unacked`` counted against the subscription's limits."""
-        self.released: Callable[[Consumer, Held], None] | None = None
+        self.released: Callable[[Consumer, HeldEntry], None] | None = None
         """Called for every entry removed by ``release``."""
         self.blocked = False
         """Whether dispatch is blocked by too many unacknowledged messages."""
@@ -180,7 +180,7 @@ class Consumer:
                     unacked = partly[1].bit_count()
                     words = words_of(partly[1])
                 head = header(ledger_id, entry_id, len(body), redelivered.get(position, 0), words, epoch)
-            held[position] = new_held(Held, (unacked, stored, total_messages, total_bytes, messages, slot))
+            held[position] = new_held(HeldEntry, (unacked, stored, total_messages, total_bytes, messages, slot))
             parts.append(head)
             parts.append(body)
             size += len(body)
@@ -193,7 +193,7 @@ class Consumer:
         self.bytes_out += size
         self.outbox.send_parts(parts, size + heads)
 
-    def release(self, position: tuple[int, int]) -> Held | None:
+    def release(self, position: tuple[int, int]) -> HeldEntry | None:
         """Remove an entry from ``held``; return its metadata, None if it was not held."""
         held = self.held.pop(position, None)
         if held is not None:
@@ -202,7 +202,7 @@ class Consumer:
                 self.released(self, held)
         return held
 
-    def release_all(self) -> dict[tuple[int, int], Held]:
+    def release_all(self) -> dict[tuple[int, int], HeldEntry]:
         """Empty ``held`` for redelivery; return its entries."""
         held, self.held = self.held, {}
         self.given_back += self.unacked

@@ -23,7 +23,7 @@ SHOWN: Final = 1000
 """Ledgers and ranges listed individually."""
 
 
-class Step(NamedTuple):
+class CursorRun(NamedTuple):
     """A run of entries of one ledger, and their state."""
 
     what: str
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     last: int
 
 
-class Span(NamedTuple):
+class LogSpan(NamedTuple):
     """A stretch of the log, with entries numbered across ledgers."""
 
     ledgers: list[int]
@@ -56,7 +56,7 @@ class Span(NamedTuple):
         return Position(self.ledgers[at], self.firsts[at] + number - self.starts[at])
 
 
-def span_of(subscription: "Subscription", *, backlog: bool) -> Span:
+def span_of(subscription: "Subscription", *, backlog: bool) -> LogSpan:
     """Return the whole log, or only the part after mark-delete, up to the first open transaction."""
     ledger = subscription.topic.ledger
     ledgers, starts, firsts, entries = [], [], [], 0
@@ -71,7 +71,7 @@ def span_of(subscription: "Subscription", *, backlog: bool) -> Span:
             starts.append(entries)
             firsts.append(first)
             entries += end - first
-    return Span(ledgers, starts, firsts, entries)
+    return LogSpan(ledgers, starts, firsts, entries)
 
 
 class CursorMap:
@@ -86,36 +86,36 @@ class CursorMap:
         self._counts: dict[str, list[int]] = {what: [0] * count for what in ("acknowledged", "inFlight", "delayed")}
         self.truncated = False
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[CursorRun]:
         """Yield the steps to ``add``, up to ``STEPS_MAX``."""
         every = self._every()
         yield from islice(every, STEPS_MAX)
         self.truncated = next(every, None) is not None
 
-    def _every(self) -> Iterator[Step]:
+    def _every(self) -> Iterator[CursorRun]:
         yield from self._acknowledged()
         for consumer in list(self._subscription.consumers):
             for ledger_id, entry_id in list(consumer.held):
-                yield Step("inFlight", ledger_id, entry_id, entry_id)
+                yield CursorRun("inFlight", ledger_id, entry_id, entry_id)
         yield from self._delayed()
 
-    def _acknowledged(self) -> Iterator[Step]:
+    def _acknowledged(self) -> Iterator[CursorRun]:
         cursor = self._subscription.cursor
         mark = cursor.mark_delete
         for ledger_id, info in sorted(self._subscription.topic.ledger.ledgers.items()):
             last = mark.entry_id if ledger_id == mark.ledger_id else info.confirmed - 1
             if ledger_id <= mark.ledger_id and last >= 0:
-                yield Step("acknowledged", ledger_id, 0, last)
+                yield CursorRun("acknowledged", ledger_id, 0, last)
         at = (mark.ledger_id, mark.entry_id + 1)
         while some := list(islice(cursor.ranges.runs_from(*at), SOME)):
             for begin, end in some:
                 if begin >= at:
-                    yield Step("acknowledged", begin[0], begin[1], end[1])
+                    yield CursorRun("acknowledged", begin[0], begin[1], end[1])
             at = (some[-1][1][0], some[-1][1][1] + 1)
             if len(some) < SOME:
                 return
 
-    def _delayed(self) -> Iterator[Step]:
+    def _delayed(self) -> Iterator[CursorRun]:
         delays, now, cursor = self._subscription.topic.stored.delays, self._now.wall, self._subscription.cursor
         for (ledger_id, number), extent in list(delays.extents()):
             if extent.last <= now:
@@ -124,9 +124,9 @@ class CursorMap:
             for time, place, _ in list(chunk.rows()):
                 entry_id = number * DELAY_CHUNK + place
                 if time > now and not cursor.is_acked(ledger_id, entry_id):
-                    yield Step("delayed", ledger_id, entry_id, entry_id)
+                    yield CursorRun("delayed", ledger_id, entry_id, entry_id)
 
-    def add(self, step: Step, now: Now) -> None:
+    def add(self, step: CursorRun, now: Now) -> None:
         """Count the entries of a step in their buckets."""
         last = self.span.number(step.ledger_id, step.last)
         if last is None:

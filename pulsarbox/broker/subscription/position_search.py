@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pulsarbox.clock import Now
-from pulsarbox.storage.compacted_ledger import View, unpack_compacted
+from pulsarbox.storage.compacted_ledger import CompactedView, unpack_compacted
 from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def find_first_since(
 class _InView:
     """Search of the compacted view's entries that the log no longer has; the view is pinned meanwhile."""
 
-    def __init__(self, topic: "PersistentTopic", view: View, is_it: Callable[[Entry], bool]) -> None:
+    def __init__(self, topic: "PersistentTopic", view: CompactedView, is_it: Callable[[Entry], bool]) -> None:
         self._topic = topic
         self._view = view
         self._is_it = is_it

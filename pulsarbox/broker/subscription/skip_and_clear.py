@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.stats.rate_window import Meter
-from pulsarbox.broker.subscription.consumer import Held, held_of
+from pulsarbox.broker.subscription.consumer import HeldEntry, held_of
 from pulsarbox.broker.subscription.position_search import find_first_since
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
@@ -33,7 +33,7 @@ CHUNKS_AT_ONCE: Final = 25
 _NO_RANGE: Final = ((1 << 64, 0), (1 << 64, 0))
 
 
-class Walk:
+class UnackedWalk:
     """Search for the ``count``-th unacknowledged entry, in steps; the cursor may move in between."""
 
     def __init__(self, cursor: ManagedCursor, count: int) -> None:
@@ -130,7 +130,7 @@ class Clearing:
 
     def find(self, count: int, found: Found, now: Now) -> None:
         """Pass the ``count``-th unacknowledged entry to ``found``; None if there are fewer."""
-        walk = Walk(self._cursor, count)
+        walk = UnackedWalk(self._cursor, count)
         timers = self._subscription.topic.core.timers
 
         def step(when: Now) -> None:
@@ -210,7 +210,7 @@ class Clearing:
     def _acknowledge_to(self, position: Position, unacked: int, done: Done, failed: Failed, now: Now) -> None:
         """Acknowledge everything up to an entry, except the entry's messages with a bit in ``unacked``."""
 
-        def known(held: Held | None, when: Now) -> None:
+        def known(held: HeldEntry | None, when: Now) -> None:
             through = topic.ledger.behind_dropped(position) if held is None else None
             if through is not None:  # the entry was trimmed; earlier ones may be unacknowledged
                 located(*through, when)
@@ -231,7 +231,7 @@ class Clearing:
         else:
             topic.look_up(position, known, unread, now)
 
-    def _known(self, position: Position, unacked: int, held: Held, done: Done, now: Now) -> None:
+    def _known(self, position: Position, unacked: int, held: HeldEntry, done: Done, now: Now) -> None:
         self.check()
         if unacked and not self._cursor.acknowledge_batch(position, held.batch_size, unacked):
             position = Position(position.ledger_id, position.entry_id - 1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.compaction.compacted_reader import CompactedReading
 from pulsarbox.broker.dead_letter.message import IndexAcks
-from pulsarbox.broker.dead_letter.redelivery_limit import DeadLetters
+from pulsarbox.broker.dead_letter.redelivery_limit import RedeliveryLimit
 from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.delayed import Delayed, count_early, cutoff_of
@@ -21,7 +21,7 @@ from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
 from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.stats.blocked_reason_text import Why, why_of
 from pulsarbox.broker.subscription.acknowledgement import Acknowledging, Done, Failed
-from pulsarbox.broker.subscription.consumer import Consumer, Held
+from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
 from pulsarbox.broker.subscription.position_search import find_first_since
 from pulsarbox.broker.subscription.skip_and_clear import Clearing
 from pulsarbox.broker.transactions.pending_acks import PendingAcks
@@ -87,7 +87,7 @@ class Subscription:
         self.resets = 0
         """How often its cursor was reset since it was loaded."""
         self.clearing = Clearing(self)
-        self.dead_letters = DeadLetters(self, row or {})
+        self.dead_letters = RedeliveryLimit(self, row or {})
         self.source = EntrySource(cursor, topic.core, self.dispatch, self._set_aside)
         self._acks = Acknowledging(self)
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
@@ -471,7 +471,7 @@ class Subscription:
         return self.source.compactable
 
     def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
-        def found(held: Held | None, when: Now) -> None:
+        def found(held: HeldEntry | None, when: Now) -> None:
             if held is not None and not self.cursor.is_acked(*position):
                 self.cursor.acknowledge_batch(position, held.batch_size, bits_of(ack_set))
                 self.topic.core.commits.cursor_changed(self.cursor, when)

@@ -13,7 +13,7 @@ from itertools import islice, takewhile
 from typing import Final
 
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
@@ -56,7 +56,7 @@ class Deduplication:
 
     def takes(
         self,
-        producer: Producer,
+        producer: AttachedProducer,
         ids: tuple[int, int],
         flags: int,
         parsed: ParsedEntry,
@@ -100,7 +100,7 @@ class Deduplication:
             raise PersistenceError("Cannot determine whether the message is a duplicate at this time")
         return False
 
-    def _answer(self, producer: Producer, ids: tuple[int, int], now: Now) -> None:
+    def _answer(self, producer: AttachedProducer, ids: tuple[int, int], now: Now) -> None:
         """Send the receipt of a duplicate, in its turn: clients expect receipts in the order of their messages."""
         waits = producer.pending > 0
         producer.published(0, 0)
@@ -165,7 +165,7 @@ class Deduplication:
         if going:
             self._commits.forget_producers(self.stored, going)
 
-    def left(self, producer: Producer, now: Now) -> None:
+    def left(self, producer: AttachedProducer, now: Now) -> None:
         """Start the inactivity of a producer that disconnected."""
         self._touch(producer.name, now)
 

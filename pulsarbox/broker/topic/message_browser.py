@@ -27,7 +27,7 @@ WHOLE: Final = -1
 """Batch index of a place that means its entire entry."""
 
 
-class Place(NamedTuple):
+class PagePosition(NamedTuple):
     """A message at which a page starts, in the direction of its walk."""
 
     ledger_id: int
@@ -36,7 +36,7 @@ class Place(NamedTuple):
 
 
 @dataclass(slots=True)
-class Bounds:
+class WalkLimits:
     """Limits of a walk."""
 
     rows: int
@@ -52,7 +52,7 @@ class Bounds:
     milliseconds: int = 2000
 
 
-class Found(NamedTuple):
+class BrowsedMessage(NamedTuple):
     """One message of a page, or one run of damaged entries."""
 
     ledger_id: int
@@ -71,14 +71,14 @@ Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], Non
 
 
 @dataclass(slots=True)
-class Page:
+class MessagePage:
     """The result of a walk."""
 
-    found: list[Found] = field(default_factory=list)
+    found: list[BrowsedMessage] = field(default_factory=list)
     """Messages in the order of the walk."""
-    on: Place | None = None
+    on: PagePosition | None = None
     """Where the next page in the same direction begins; None if there is none and never will be."""
-    back: Place | None = None
+    back: PagePosition | None = None
     """Where the page in the opposite direction from this walk's start begins."""
     ended: bool = False
     """The walk reached the current end of the topic; otherwise the page is full or a bound was reached."""
@@ -86,7 +86,7 @@ class Page:
     """Entries examined."""
 
 
-class Walk:
+class TopicWalk:
     """One walk through the visible entries of a topic."""
 
     def __init__(
@@ -95,7 +95,7 @@ class Walk:
         schemas: Schemas,
         wanted: Wanted | None,
         make: Make,
-        bounds: Bounds,
+        bounds: WalkLimits,
         beside: Beside,
         *,
         forward: bool,
@@ -110,7 +110,7 @@ class Walk:
         self._beside = beside
         self._forward = forward
         self._end = topic.ledger.read_end
-        self._page = Page()
+        self._page = MessagePage()
         self._left = bounds.rows
         self._deadline = 0.0
         self._read_bytes = 0
@@ -118,7 +118,11 @@ class Walk:
         self._shown = 0
 
     def begin(
-        self, place: Place, done: Callable[[Page, Now], None], failed: Callable[[Exception], None], now: Now
+        self,
+        place: PagePosition,
+        done: Callable[[MessagePage, Now], None],
+        failed: Callable[[Exception], None],
+        now: Now,
     ) -> None:
         """Start the walk at ``place``, which need not exist."""
         self._done, self._failed, self._now = done, failed, now
@@ -129,32 +133,32 @@ class Walk:
 
     # Places
 
-    def _clamped(self, place: Place) -> Place | None:
+    def _clamped(self, place: PagePosition) -> PagePosition | None:
         at = Position(place.ledger_id, place.entry_id)
         if self._forward:
             found = self._ledger.clamp(*at)
-            return place if found == at else Place(*found)
+            return place if found == at else PagePosition(*found)
         if at > self._end:
             there = self._end.entry_id >= 0 and self._end.ledger_id in self._ledger.ledgers
-            return Place(*self._end) if there else self._before(self._end)
+            return PagePosition(*self._end) if there else self._before(self._end)
         info = self._ledger.ledgers.get(at.ledger_id)
         if info is not None and 0 <= at.entry_id < info.confirmed:
             return place
         return self._before(at)
 
-    def _before(self, at: Position) -> Place | None:
+    def _before(self, at: Position) -> PagePosition | None:
         """Return the place of the entry before a position; None if there is none."""
         ledgers = self._ledger.ledgers
         info = ledgers.get(at.ledger_id)
         if info is not None and info.confirmed and at.entry_id > 0:
-            return Place(at.ledger_id, min(at.entry_id, info.confirmed) - 1)
+            return PagePosition(at.ledger_id, min(at.entry_id, info.confirmed) - 1)
         order = sorted(ledgers)
         for ledger_id in reversed(order[: bisect_left(order, at.ledger_id)]):
             if confirmed := ledgers[ledger_id].confirmed:
-                return Place(ledger_id, confirmed - 1)
+                return PagePosition(ledger_id, confirmed - 1)
         return None
 
-    def _other_way(self, place: Place) -> Place | None:
+    def _other_way(self, place: PagePosition) -> PagePosition | None:
         """Return where a walk in the opposite direction begins to adjoin this one."""
         if self._forward:
             if place.batch_index > 0:
@@ -162,11 +166,11 @@ class Walk:
             return self._before(Position(place.ledger_id, place.entry_id))
         if place.batch_index >= 0:
             return place._replace(batch_index=place.batch_index + 1)
-        return Place(place.ledger_id, place.entry_id + 1)
+        return PagePosition(place.ledger_id, place.entry_id + 1)
 
     # Walking
 
-    def _go_on(self, place: Place | None) -> None:
+    def _go_on(self, place: PagePosition | None) -> None:
         page, bounds = self._page, self._bounds
         page.on = place
         if place is None or (self._forward and Position(*place[:2]) > self._end):
@@ -186,7 +190,7 @@ class Walk:
         else:
             self._read(place, max(place.entry_id - count + 1, 0), place.entry_id)
 
-    def _read(self, place: Place, first: int, last: int) -> None:
+    def _read(self, place: PagePosition, first: int, last: int) -> None:
         def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
             self._now = when
             if error is not None:
@@ -202,7 +206,7 @@ class Walk:
         room = max(min(READ_BYTES, self._bounds.read - self._read_bytes), 1)
         self._topic.read_run(Position(place.ledger_id, first), last, room, answer)
 
-    def _lost(self, place: Place, first: int, last: int, error: Exception) -> None:
+    def _lost(self, place: PagePosition, first: int, last: int, error: Exception) -> None:
         """Handle a failed read: skip trimmed entries and report damaged ones."""
         if place.ledger_id not in self._ledger.ledgers:  # trimmed meanwhile
             self._go_on(self._clamped(place))
@@ -215,15 +219,15 @@ class Walk:
             at = first if self._forward else max(first, error.first)
             end = min(error.last, last)
             row = {"damaged": error.reason, "entries": end - at + 1}
-            self._page.found.append(Found(place.ledger_id, at, WHOLE, row))
+            self._page.found.append(BrowsedMessage(place.ledger_id, at, WHOLE, row))
             self._left -= 1
             self._go_on(self._next(Position(place.ledger_id, end if self._forward else at)))
 
-    def _next(self, at: Position) -> Place | None:
+    def _next(self, at: Position) -> PagePosition | None:
         """Return the place of the next entry in the direction of the walk."""
-        return Place(*self._ledger.next(*at)) if self._forward else self._before(at)
+        return PagePosition(*self._ledger.next(*at)) if self._forward else self._before(at)
 
-    def _open(self, place: Place, entries: list[Entry]) -> None:
+    def _open(self, place: PagePosition, entries: list[Entry]) -> None:
         behind = self._next(entries[-1].position)
         if self._topic.stored.has_aborted:
             ids = [entry.entry_id for entry in entries]
@@ -255,7 +259,7 @@ class Walk:
 class _Opening:
     """Decodes the entries of one read in a thread; accesses no mutable broker state."""
 
-    def __init__(self, walk: Walk, place: Place, entries: list[Entry]) -> None:
+    def __init__(self, walk: TopicWalk, place: PagePosition, entries: list[Entry]) -> None:
         self._place = place
         self._entries = entries
         self._forward = walk._forward
@@ -267,11 +271,11 @@ class _Opening:
         self._make = walk._make
         self._most = walk._bounds.opened_of_one
         self._shown_room = walk._bounds.shown - walk._shown
-        self.found: list[Found] = []
+        self.found: list[BrowsedMessage] = []
         self.looked_at = 0
         self.opened = 0
         self.shown = 0
-        self.stopped_at: Place | None = None
+        self.stopped_at: PagePosition | None = None
         """Where to resume within these entries; None if all were examined."""
 
     def run(self) -> None:
@@ -279,7 +283,7 @@ class _Opening:
         for entry in self._entries:
             start = self._place.batch_index if entry.position == self._place[:2] else WHOLE
             if self.opened >= self._room or self.shown >= self._shown_room or len(self.found) >= self._rows:
-                self.stopped_at = Place(entry.ledger_id, entry.entry_id, start)
+                self.stopped_at = PagePosition(entry.ledger_id, entry.entry_id, start)
                 return
             opened = opened_or_not(entry, self._source, self._schemas, self._most)
             self.looked_at += 1
@@ -294,11 +298,11 @@ class _Opening:
             messages = [each for each in messages if (each.index >= start if self._forward else each.index <= start)]
         for each in messages if self._forward else messages[::-1]:
             if len(self.found) >= self._rows:
-                self.stopped_at = Place(entry.ledger_id, entry.entry_id, each.index)
+                self.stopped_at = PagePosition(entry.ledger_id, entry.entry_id, each.index)
                 return True
             if self._wanted is None or self._wanted(each):
                 row = self._make(each, opened.whole)
-                self.found.append(Found(entry.ledger_id, entry.entry_id, each.index, row))
+                self.found.append(BrowsedMessage(entry.ledger_id, entry.entry_id, each.index, row))
                 self.shown += len(row.get("payload") or "")
         return False
 

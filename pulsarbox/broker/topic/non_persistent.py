@@ -6,7 +6,7 @@ from pulsarbox.broker.core import Core
 from pulsarbox.broker.policies.kinds.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.topic.internal_publisher import Posted
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError
@@ -28,7 +28,7 @@ class NonPersistentTopic(Topic):
 
     # Inactivity
 
-    def remove_producer(self, producer: Producer, now: Now) -> None:
+    def remove_producer(self, producer: AttachedProducer, now: Now) -> None:
         """See Topic.remove_producer."""
         super().remove_producer(producer, now)
         self.maybe_unused(now)
@@ -58,7 +58,7 @@ class NonPersistentTopic(Topic):
         """See Topic."""
         return iter(self.subscriptions.values())
 
-    def publish(self, producer: Producer | Posted, send: CommandSend, payload: bytes, now: Now) -> None:
+    def publish(self, producer: AttachedProducer | Posted, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt is sent at once."""
         metadata = parse_entry(payload).metadata
         if self.admission.measures:
@@ -71,7 +71,7 @@ class NonPersistentTopic(Topic):
         entry = Entry(0, 0, EntryFlag.CHUNK if is_chunk else 0, messages, 0, 0, 0, published, now.wall, 0, 0, payload)
         taken = [subscription.send(entry, metadata, now) for subscription in list(self.subscriptions.values())]
         producer.published(messages, len(payload), is_chunk=is_chunk)
-        if not all(taken) and isinstance(producer, Producer):
+        if not all(taken) and isinstance(producer, AttachedProducer):
             producer.dropped += messages
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
 

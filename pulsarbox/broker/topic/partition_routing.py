@@ -41,7 +41,7 @@ class _Routed:
         self.sequence = 0
 
 
-class Routing:
+class PartitionRouting:
     """Chooses the partition of each message."""
 
     def __init__(self, core: Core, topics: Topics) -> None:

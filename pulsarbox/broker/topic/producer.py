@@ -42,7 +42,7 @@ class ProducerRates(NamedTuple):
 SHARED: Final = Access(ProducerAccessMode.Shared)
 
 
-class Producer:
+class AttachedProducer:
     """A producer: its identity, counters and pending messages."""
 
     # As in ManagedLedger.

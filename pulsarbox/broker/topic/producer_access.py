@@ -12,7 +12,7 @@ from typing import Protocol
 from pulsarbox.broker.core import Core
 from pulsarbox.broker.opening import closed_early
 from pulsarbox.broker.topic.deduplication import Deduplication
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, ProducerBusy, ProducerFenced, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName
@@ -20,10 +20,10 @@ from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
 from pulsarbox.storage.catalog import topic_key
 
 
-class Claim(Protocol):
+class ProducerClaim(Protocol):
     """A producer's request for access, and the callbacks for its outcome."""
 
-    producer: Producer
+    producer: AttachedProducer
 
     def admitted(self, now: Now) -> None:
         """The producer may publish once all rows written so far, such as the topic epoch, are durable."""
@@ -44,15 +44,15 @@ class Producers:
         """Incremented for each exclusive producer; None if the topic never had one."""
         self.has_chunks = False
         """Whether producers have sent chunks of larger messages since the topic was loaded."""
-        self._present: dict[str, Producer] = {}
-        self._holder: Producer | None = None
+        self._present: dict[str, AttachedProducer] = {}
+        self._holder: AttachedProducer | None = None
         """The exclusive producer."""
-        self._waiting: dict[Producer, Claim] = {}
+        self._waiting: dict[AttachedProducer, ProducerClaim] = {}
         """Claims that wait for the topic to become free, in order of arrival."""
-        self._checking: dict[Producer, Claim] = {}
+        self._checking: dict[AttachedProducer, ProducerClaim] = {}
         """Claims to a name in use, while the broker checks whether its owner's connection is alive."""
 
-    def __iter__(self) -> Iterator[Producer]:
+    def __iter__(self) -> Iterator[AttachedProducer]:
         """Iterate over the admitted producers."""
         return iter(list(self._present.values()))
 
@@ -62,7 +62,7 @@ class Producers:
 
     def __contains__(self, who: object) -> bool:
         """Return whether a producer, given itself or by name, is admitted."""
-        return who in self._present or (isinstance(who, Producer) and self._present.get(who.name) is who)
+        return who in self._present or (isinstance(who, AttachedProducer) and self._present.get(who.name) is who)
 
     @property
     def waiting(self) -> int:
@@ -70,7 +70,7 @@ class Producers:
         return len(self._waiting)
 
     @property
-    def claims(self) -> list[Claim]:
+    def claims(self) -> list[ProducerClaim]:
         """The claims that wait for the topic or for their name to become free."""
         return [*self._waiting.values(), *self._checking.values()]
 
@@ -79,7 +79,7 @@ class Producers:
         """Whether the topic has neither producers nor waiting claims."""
         return not (self._present or self._waiting or self._checking)
 
-    def add(self, claim: Claim, now: Now) -> None:
+    def add(self, claim: ProducerClaim, now: Now) -> None:
         """Admit a producer or queue it; the claim's callback runs before this returns or later.
 
         Raises ProducerFenced, ProducerBusy; NamingError if its connection already has a producer of that name.
@@ -108,7 +108,7 @@ class Producers:
             self._check_epoch(producer)
             self._give(claim, now)
 
-    def remove(self, producer: Producer, now: Now, why: PulsarBoxError | None = None) -> None:
+    def remove(self, producer: AttachedProducer, now: Now, why: PulsarBoxError | None = None) -> None:
         """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic.
 
         ``why``: the error for a waiting claim, by default that its client has closed the producer.
@@ -141,7 +141,7 @@ class Producers:
         for producer in self:
             producer.disconnect(now)
 
-    def _add_shared(self, claim: Claim, now: Now) -> None:
+    def _add_shared(self, claim: ProducerClaim, now: Now) -> None:
         if self._holder is not None or self._waiting:
             raise ProducerBusy(self._exclusive_text())
         producer = claim.producer
@@ -155,7 +155,7 @@ class Producers:
             self._checking[producer] = claim
             other.cnx.check_alive(now, lambda alive, when: self._checked(claim, error if alive else None, when))
 
-    def _checked(self, claim: Claim, error: PulsarBoxError | None, now: Now) -> None:
+    def _checked(self, claim: ProducerClaim, error: PulsarBoxError | None, now: Now) -> None:
         """Continue a claim to a name in use. ``error`` is set if the owner is alive; a dead owner has been removed."""
         if self._checking.pop(claim.producer, None) is None:
             return  # the claim was withdrawn meanwhile
@@ -167,12 +167,12 @@ class Producers:
         if error is not None:
             claim.refused(error, now)
 
-    def _admit(self, claim: Claim, now: Now) -> None:
+    def _admit(self, claim: ProducerClaim, now: Now) -> None:
         self._comes(now)
         self._present[claim.producer.name] = claim.producer
         claim.admitted(now)
 
-    def _give(self, claim: Claim, now: Now) -> None:
+    def _give(self, claim: ProducerClaim, now: Now) -> None:
         """Admit an exclusive producer. A reconnecting one keeps its epoch."""
         producer = claim.producer
         epoch = producer.access.topic_epoch
@@ -190,7 +190,7 @@ class Producers:
     def _comes(self, now: Now) -> None:
         """Hook: a producer is about to be admitted."""
 
-    def _went(self, producer: Producer, now: Now) -> None:
+    def _went(self, producer: AttachedProducer, now: Now) -> None:
         """Hook: an admitted producer was removed."""
 
     def _fence_all(self, now: Now) -> None:
@@ -205,7 +205,7 @@ class Producers:
             self._went(producer, now)
             producer.fence(ProducerFenced("Fenced out"), now)
 
-    def _check_epoch(self, producer: Producer) -> None:
+    def _check_epoch(self, producer: AttachedProducer) -> None:
         had = producer.access.topic_epoch
         if had is not None and self.epoch is not None and had < self.epoch:
             raise ProducerFenced(f"Topic epoch has already moved. Current epoch: {self.epoch}, Producer epoch: {had}")
@@ -234,6 +234,6 @@ class StoredProducers(Producers):
         if self.deduplication is not None:
             self.deduplication.joining(now)
 
-    def _went(self, producer: Producer, now: Now) -> None:
+    def _went(self, producer: AttachedProducer, now: Now) -> None:
         if self.deduplication is not None:
             self.deduplication.left(producer, now)

@@ -15,7 +15,7 @@ from pulsarbox.broker.policies.kinds.delayed_delivery import check_delay
 from pulsarbox.broker.read_queue import Answer
 from pulsarbox.broker.security.revocation import close_forbidden
 from pulsarbox.broker.stats.commit_stats import Traffic
-from pulsarbox.broker.subscription.consumer import Held, held_of
+from pulsarbox.broker.subscription.consumer import HeldEntry, held_of
 from pulsarbox.broker.subscription.interface import AnySubscription
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.admission_policies import Admission
@@ -23,8 +23,8 @@ from pulsarbox.broker.topic.deduplication import Deduplication
 from pulsarbox.broker.topic.entry_factory import make_entry
 from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.broker.topic.maintenance_schedule import Upkeep
-from pulsarbox.broker.topic.producer import Producer
-from pulsarbox.broker.topic.producer_access import Claim, Producers, StoredProducers
+from pulsarbox.broker.topic.producer import AttachedProducer
+from pulsarbox.broker.topic.producer_access import ProducerClaim, Producers, StoredProducers
 from pulsarbox.broker.topic.termination import Termination
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
@@ -66,7 +66,7 @@ class Topic:
         """Return a counter of published messages and bytes; None if dispatch has no rate limit."""
         return None
 
-    def producers_now(self) -> Iterator[Producer]:
+    def producers_now(self) -> Iterator[AttachedProducer]:
         """See Members of limits."""
         return iter(self.producers)
 
@@ -87,11 +87,11 @@ class Topic:
         """Return whether messages that are not durable yet may still change ``last_sequence_id``."""
         return False
 
-    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+    def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
         """Open a producer or queue it; raises as Producers.add. ``again``: its client had opened it before."""
         self.producers.add(claim, now)
 
-    def remove_producer(self, producer: Producer, now: Now) -> None:
+    def remove_producer(self, producer: AttachedProducer, now: Now) -> None:
         """Remove a producer that was closed or lost its connection."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
@@ -101,7 +101,7 @@ class Topic:
     def check_takes(self) -> None:
         """Raise TopicTerminated if the topic was terminated."""
 
-    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+    def publish(self, producer: AttachedProducer, send: CommandSend, payload: bytes, now: Now) -> None:
         """Accept a message, batch or chunk. Raise PulsarBoxError, and store nothing, if it is rejected."""
         raise NotImplementedError
 
@@ -218,11 +218,11 @@ class PersistentTopic(Topic):
             self.deduplication = Deduplication(self.core, self.stored, self.producers)
             self.producers.deduplication = self.deduplication
 
-    def admit(self, claim: Claim, now: Now, *, again: bool) -> None:
+    def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
         """See Topic.admit. Also raises ProducerHeld or ProducerQuotaExceeded above the backlog quota."""
         self.backlog.admit(claim, now, again=again)
 
-    def remove_producer(self, producer: Producer, now: Now) -> None:
+    def remove_producer(self, producer: AttachedProducer, now: Now) -> None:
         """See Topic.remove_producer."""
         super().remove_producer(producer, now)
         self.backlog.forget(producer, now)
@@ -244,7 +244,7 @@ class PersistentTopic(Topic):
         """See Topic.check_takes."""
         self.termination.check()
 
-    def publish(self, producer: Producer, send: CommandSend, payload: bytes, now: Now) -> None:
+    def publish(self, producer: AttachedProducer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt is sent once the entry is durable."""
         parsed = parse_entry(payload)
         txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
@@ -264,7 +264,7 @@ class PersistentTopic(Topic):
         self._append(entry, payload, now)
         return entry
 
-    def _transaction(self, producer: Producer, send: CommandSend) -> TxnId:
+    def _transaction(self, producer: AttachedProducer, send: CommandSend) -> TxnId:
         """Return the transaction of a message. Raise NotAllowed if the message may not be part of it."""
         return self.core.transactions.of_send(send.txnid_most_bits, send.txnid_least_bits, producer).id
 
@@ -301,7 +301,9 @@ class PersistentTopic(Topic):
         else:
             appended.append(entry)
 
-    def _takes(self, producer: Producer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now) -> bool:
+    def _takes(
+        self, producer: AttachedProducer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now
+    ) -> bool:
         """Return whether a message may be stored. Raise if the message itself is invalid or the topic is terminated."""
         if self.termination.begun:
             self.termination.check()
@@ -317,7 +319,7 @@ class PersistentTopic(Topic):
             check_delay(metadata, self.policies)
         return True
 
-    def _refuse(self, producer: Producer, send: CommandSend, reason: str, now: Now) -> None:
+    def _refuse(self, producer: AttachedProducer, send: CommandSend, reason: str, now: Now) -> None:
         """Reject a message because the store accepts no writes; close the producer, to keep later ones in order."""
         error = PersistenceError(f"The message could not be stored: {reason}")
         producer.disconnect(now, (send.sequence_id, error))
@@ -499,7 +501,9 @@ class PersistentTopic(Topic):
 
         self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
 
-    def look_up(self, position: Position, found: Callable[[Held | None, Now], None], failed: Unread, now: Now) -> None:
+    def look_up(
+        self, position: Position, found: Callable[[HeldEntry | None, Now], None], failed: Unread, now: Now
+    ) -> None:
         """Pass to ``found`` what an acknowledgement needs to know of an entry; None if there is no such entry."""
         info = self.ledger.ledgers.get(position.ledger_id)
         if info is None or not 0 <= position.entry_id < info.confirmed:
@@ -526,7 +530,7 @@ class PersistentTopic(Topic):
             located(Position(at.ledger_id, -1), info.messages_before, info.bytes_before, now)
             return
 
-        def found(held: Held | None, when: Now) -> None:
+        def found(held: HeldEntry | None, when: Now) -> None:
             if held is None:
                 lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"), when)
             elif at.ledger_id not in ledger.ledgers:  # trimmed while it was read

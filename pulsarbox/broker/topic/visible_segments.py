@@ -20,7 +20,7 @@ RUNS_MAX: Final = 10_000
 """Hidden runs in one answer; there may be one more for each segment."""
 
 
-class Whole(NamedTuple):
+class WholeLedger(NamedTuple):
     """Totals of a whole ledger, regardless of the requested range and visibility."""
 
     entries: int
@@ -33,7 +33,7 @@ class Whole(NamedTuple):
 
 
 @dataclass(slots=True)
-class Seen:
+class VisibleSegment:
     """Visible entries ``first`` to ``end`` (exclusive) of one ledger."""
 
     ledger_id: int
@@ -42,7 +42,7 @@ class Seen:
     messages: int
     """Messages in entries that are not hidden; estimated by proportion for part of a ledger."""
     bytes: int
-    whole: "Whole"
+    whole: "WholeLedger"
     hidden: list[tuple[int, int]] = field(default_factory=list)
     """Runs of aborted transactions, as first and last entry id."""
 
@@ -67,7 +67,7 @@ class Segments:
         self._topic = topic
         self._start = start
         self._end = min(end, end_of(topic)[0])
-        self.found: list[Seen] = []
+        self.found: list[VisibleSegment] = []
         self.next: Position | None = None
         """Where the next answer begins; None if this one is complete."""
 
@@ -88,7 +88,7 @@ class Segments:
             if len(self.found) >= SEGMENTS_MAX or runs >= RUNS_MAX:
                 self.next = Position(ledger_id, first)
                 return
-            seen = Seen(ledger_id, first, end, *self._weight(info, first, end), self._whole(info))
+            seen = VisibleSegment(ledger_id, first, end, *self._weight(info, first, end), self._whole(info))
             self.found.append(seen)
             yield
             for run in self._aborted(ledger_id, first, end):
@@ -114,7 +114,7 @@ class Segments:
             if run.last >= first:
                 yield run
 
-    def _cut(self, seen: Seen, at: int) -> None:
+    def _cut(self, seen: VisibleSegment, at: int) -> None:
         """Cut a segment with too many runs at an entry; the next answer continues there."""
         share = (at - seen.first) / (seen.end - seen.first)
         seen.messages, seen.bytes = round(seen.messages * share), round(seen.bytes * share)
@@ -125,14 +125,14 @@ class Segments:
         ledgers = self._topic.ledger.ledgers.values()
         return next((each for each in ledgers if each.ledger_id > info.ledger_id), None)
 
-    def _whole(self, info: "LedgerInfo") -> Whole:
+    def _whole(self, info: "LedgerInfo") -> WholeLedger:
         ledger, behind = self._topic.ledger, self._behind(info)
         if behind is not None:
             after, closed = behind.messages_before - behind.hole[0], info.closed
         else:
             ended = self._topic.termination.ended and info.confirmed == info.entries
             after, closed = ledger.confirmed_messages, max(ledger.last_append_time, 1) if ended else 0
-        return Whole(info.entries, info.messages_before, after, closed)
+        return WholeLedger(info.entries, info.messages_before, after, closed)
 
     def _weight(self, info: "LedgerInfo", first: int, end: int) -> tuple[int, int]:
         """Estimate the messages and bytes of entries ``first`` to ``end`` (exclusive) by proportion."""
@@ -150,7 +150,7 @@ class Segments:
         return max(round(messages * share), 0), max(round(size * share), 0)
 
 
-def _hide(seen: Seen, run: AckedRange) -> None:
+def _hide(seen: VisibleSegment, run: AckedRange) -> None:
     first, last = max(run.first, seen.first), min(run.last, seen.end - 1)
     share = (last - first + 1) / (run.last - run.first + 1)
     seen.messages = max(seen.messages - round((run.messages_after - run.messages_before) * share), 0)

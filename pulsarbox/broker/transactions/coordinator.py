@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from weakref import ref
 
 from pulsarbox.broker.transactions import topic_outcome
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, Stage, Transaction
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, OpenTransaction, Stage
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     AuthorizationError,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
     from pulsarbox.broker.security.principal import Principal
     from pulsarbox.broker.subscription.subscription import Subscription
-    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.producer import AttachedProducer
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Coordinator:
         self._core = core
         self.topic_of: Callable[[str, Now], PersistentTopic | None] = _none
         """Loads a topic; set by the topic registry."""
-        self.open: dict[TxnId, Transaction] = {}
+        self.open: dict[TxnId, OpenTransaction] = {}
         self.ended: OrderedDict[TxnId, Ended] = OrderedDict()
         """The most recently ended transactions."""
         self.created = self.committed = self.aborted = self.timed_out = 0
@@ -96,7 +96,7 @@ class Coordinator:
         """Whether transactions are enabled."""
         return self._core.settings.transactionCoordinatorEnabled
 
-    def __iter__(self) -> Iterator[Transaction]:
+    def __iter__(self) -> Iterator[OpenTransaction]:
         return iter(list(self.open.values()))
 
     def _restore(self) -> None:
@@ -105,7 +105,7 @@ class Coordinator:
             row, txn_id = json.loads(value), _id_of(key)
             self.last_id = max(self.last_id, txn_id.least)
             if row["state"] == OPEN:
-                self.open[txn_id] = txn = Transaction.of_row(txn_id, row)
+                self.open[txn_id] = txn = OpenTransaction.of_row(txn_id, row)
                 self._watch(txn)
             else:
                 ended.append((row["ended"], txn_id, row["state"]))
@@ -116,12 +116,12 @@ class Coordinator:
             if owner is not None:
                 owner.acks.setdefault((int(topic_id, 16), int(cursor_id, 16)), []).append(json.loads(value))
 
-    def recent(self, txn_id: TxnId) -> Transaction | None:
+    def recent(self, txn_id: TxnId) -> OpenTransaction | None:
         """Return a recently ended transaction; None if it is no longer remembered."""
         row = self._core.catalog.get(txn_key(*txn_id)) if txn_id in self.ended else None
-        return None if row is None else Transaction.of_row(txn_id, row)
+        return None if row is None else OpenTransaction.of_row(txn_id, row)
 
-    def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[Transaction, list[Row]]]:
+    def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[OpenTransaction, list[Row]]]:
         """Return the pending acknowledgements of open transactions with a cursor."""
         key = (topic_id, cursor_id)
         return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks and not txn.settled]
@@ -137,7 +137,9 @@ class Coordinator:
                 f"Transaction coordinator {number} not found: the only coordinator is 0"
             )
 
-    def begin(self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None) -> Transaction:
+    def begin(
+        self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None
+    ) -> OpenTransaction:
         """Begin a transaction, durable with the next commit; ``timeout`` in milliseconds, 0 for the maximum.
 
         Raises TooManyRequests, NotAllowed.
@@ -153,7 +155,7 @@ class Coordinator:
                 f"The transaction timeout of {timeout} ms exceeds {longest} ms (transactionMaxTimeoutSeconds)"
             )
         txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
-        txn = Transaction(txn_id, now.wall, timeout or longest, owner_of(principal))
+        txn = OpenTransaction(txn_id, now.wall, timeout or longest, owner_of(principal))
         txn.stage = stage
         self.open[txn_id] = txn
         self.created += 1
@@ -162,7 +164,7 @@ class Coordinator:
         self._watch(txn)
         return txn
 
-    def find(self, txn_id: TxnId, who: Who) -> Transaction:
+    def find(self, txn_id: TxnId, who: Who) -> OpenTransaction:
         """Return a transaction that can be added to.
 
         Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
@@ -179,7 +181,7 @@ class Coordinator:
             raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: nothing can be added to it")
         return txn
 
-    def check_owner(self, txn: Transaction, principal: "Principal | None") -> None:
+    def check_owner(self, txn: OpenTransaction, principal: "Principal | None") -> None:
         """Raise AuthorizationError unless the principal began the transaction or is a superuser."""
         if principal is None or owner_of(principal) == txn.owner:
             return
@@ -190,22 +192,22 @@ class Coordinator:
                 f"Transaction {txn.id} does not belong to {principal}: only its creator can add to it or end it"
             ) from None
 
-    def add_topics(self, txn: Transaction, names: Iterable[str]) -> None:
+    def add_topics(self, txn: OpenTransaction, names: Iterable[str]) -> None:
         """Register topics that the transaction publishes to. Raises InvalidTopicName."""
         self._add(txn, {str(parse_topic(name)): name for name in names}, {})
 
-    def add_subscriptions(self, txn: Transaction, names: Iterable[tuple[str, str]]) -> None:
+    def add_subscriptions(self, txn: OpenTransaction, names: Iterable[tuple[str, str]]) -> None:
         """Register (topic, subscription) pairs that the transaction acknowledges on. Raises InvalidTopicName."""
         self._add(txn, {}, {(str(parse_topic(topic)), name): topic for topic, name in names})
 
-    def _add(self, txn: Transaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
+    def _add(self, txn: OpenTransaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
         if topics.keys() <= txn.topics.keys() and subscriptions.keys() <= txn.subscriptions.keys():
             return
         txn.topics = topics | txn.topics
         txn.subscriptions = subscriptions | txn.subscriptions
         self._write(txn)
 
-    def of_send(self, most: int, least: int, producer: "Producer") -> Transaction:
+    def of_send(self, most: int, least: int, producer: "AttachedProducer") -> OpenTransaction:
         """Return the transaction of a message. Raises NotAllowed, the only error on which clients drop a message."""
         txn_id = new_id(TxnId, (most, least))
         known = self.open.get(txn_id)
@@ -224,7 +226,7 @@ class Coordinator:
             txn.producers.add(producer)
         return txn
 
-    def acknowledged(self, txn: Transaction, subscription: "Subscription", row: Row) -> None:
+    def acknowledged(self, txn: OpenTransaction, subscription: "Subscription", row: Row) -> None:
         """Record a pending acknowledgement (``row``) of the transaction; durable with the next commit."""
         self.add_subscriptions(txn, [(str(subscription.topic.name), subscription.name)])
         key = (subscription.topic.stored.topic_id, subscription.cursor.cursor_id)
@@ -232,16 +234,16 @@ class Coordinator:
         rows.append(row)
         self._core.commits.put_row(pending_key(*txn.id, *key, len(rows)), row)
 
-    def _write(self, txn: Transaction, state: str = OPEN, ended: int = 0) -> None:
+    def _write(self, txn: OpenTransaction, state: str = OPEN, ended: int = 0) -> None:
         self.appended += 1
         self._core.commits.put_row(txn_key(*txn.id), txn.row(state, ended))
 
     # End
 
-    def _watch(self, txn: Transaction) -> None:
+    def _watch(self, txn: OpenTransaction) -> None:
         txn.timer = self._core.timers.at_wall(txn.ends_at, partial(self._time_out, txn))
 
-    def _time_out(self, txn: Transaction, now: Now) -> None:
+    def _time_out(self, txn: OpenTransaction, now: Now) -> None:
         if txn.ending is None:
             log.info("transaction %s is aborted: its timeout of %d ms has expired", txn.id, txn.timeout)
             txn.timed_out = True
@@ -267,7 +269,7 @@ class Coordinator:
         if txn.ending is None:
             self._begin_end(txn, outcome, now)
 
-    def end_together(self, txns: list[Transaction], outcome: str, settled: Callable[[Now], None], now: Now) -> None:
+    def end_together(self, txns: list[OpenTransaction], outcome: str, settled: Callable[[Now], None], now: Now) -> None:
         """End transactions with one batch; ``settled`` adds further changes to it."""
         on_its_way = False
         for txn in txns:
@@ -286,17 +288,17 @@ class Coordinator:
         else:
             end(now)
 
-    def _begin_end(self, txn: Transaction, outcome: str, now: Now) -> None:
+    def _begin_end(self, txn: OpenTransaction, outcome: str, now: Now) -> None:
         self.end_together([txn], outcome, _nothing, now)
 
-    def _touched(self, txn: Transaction, now: Now) -> "Iterator[PersistentTopic]":
+    def _touched(self, txn: OpenTransaction, now: Now) -> "Iterator[PersistentTopic]":
         """Yield the existing topics that the transaction has published to or acknowledged on."""
         for name in dict.fromkeys((*txn.topics, *(topic for topic, _ in txn.subscriptions))):
             topic = self.topic_of(name, now)
             if topic is not None:
                 yield topic
 
-    def _settled(self, txn: Transaction, now: Now) -> None:
+    def _settled(self, txn: OpenTransaction, now: Now) -> None:
         """End the transaction on all topics; its entries are stored or dropped by now."""
         assert txn.ending is not None
         txn.settled = True
@@ -310,7 +312,7 @@ class Coordinator:
             commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
         commits.after_commit(partial(self._has_ended, txn, topics))
 
-    def _has_ended(self, txn: Transaction, topics: "list[PersistentTopic]", now: Now) -> None:
+    def _has_ended(self, txn: OpenTransaction, topics: "list[PersistentTopic]", now: Now) -> None:
         del self.open[txn.id]
         self.latencies[bisect_left(OPEN_MS, now.wall - txn.opened)] += 1
         self.committed += txn.ending == COMMITTED

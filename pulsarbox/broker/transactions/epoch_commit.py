@@ -14,8 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.transactions.coordinator import Who, owner_of
-from pulsarbox.broker.transactions.sink_writers import Writer, admitted
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, Stage, Transaction
+from pulsarbox.broker.transactions.sink_writers import SinkWriter, admitted
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OpenTransaction, Stage
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError, Conflict, PulsarBoxError
 from pulsarbox.storage.catalog import Row, epoch_key
@@ -24,7 +24,7 @@ from pulsarbox.storage.transactions import TxnId
 if TYPE_CHECKING:
     from pulsarbox.broker.core import Core
 
-NOBODY: Final = Writer()
+NOBODY: Final = SinkWriter()
 """An anonymous writer."""
 Told = Callable[[bool, Now], None]
 """Receives whether this request published the epoch; false if it was already published."""
@@ -60,7 +60,9 @@ class Epochs:
         behind = epoch_key(f"{namespace}/{after}") if after else ""
         return (key[cut:] for key, _ in self._core.catalog.items(begin, behind))
 
-    def stage(self, sink: str, epoch: int, writer: Writer, timeout: int, who: Who, now: Now) -> Transaction | None:
+    def stage(
+        self, sink: str, epoch: int, writer: SinkWriter, timeout: int, who: Who, now: Now
+    ) -> OpenTransaction | None:
         """Begin a transaction for an epoch, durable with the next commit; None if the epoch is already published.
 
         ``timeout`` in milliseconds, 0 for the maximum. Raises Conflict if the epoch is older than the sink's last or
@@ -75,7 +77,7 @@ class Epochs:
         return self._core.transactions.begin(timeout, who.principal, now, stage)
 
     def commit(
-        self, sink: str, epoch: int, txn_ids: list[TxnId], who: Who, told: Told, now: Now, writer: Writer = NOBODY
+        self, sink: str, epoch: int, txn_ids: list[TxnId], who: Who, told: Told, now: Now, writer: SinkWriter = NOBODY
     ) -> None:
         """Publish an epoch; ``told`` is called once that is durable.
 
@@ -101,7 +103,7 @@ class Epochs:
         self._under_way[sink] = _UnderWay(epoch, writer.name, frozenset(txn_ids), [told])
         coordinator.end_together(found, COMMITTED, partial(self._settled, sink, owner_of(who.principal)), now)
 
-    def _let_in(self, sink: str, epoch: int, writer: Writer, who: Who, now: Now) -> Row | None:
+    def _let_in(self, sink: str, epoch: int, writer: SinkWriter, who: Who, now: Now) -> Row | None:
         """Register the writer as the sink's and return the row. Raises AuthorizationError, Conflict."""
         row = self.last(sink)
         self._check_owner(sink, row, who)
@@ -169,7 +171,7 @@ class Epochs:
             ) from None
 
 
-def _check_stages(sink: str, epoch: int, txns: list[Transaction]) -> None:
+def _check_stages(sink: str, epoch: int, txns: list[OpenTransaction]) -> None:
     """Raise Conflict if a transaction belongs to another epoch or sink."""
     for txn in txns:
         if txn.stage is not None and txn.stage[:2] != (sink, epoch):

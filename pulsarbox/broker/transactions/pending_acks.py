@@ -11,8 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulsarbox.broker.dispatch.entry_source import RETRY_SECONDS
-from pulsarbox.broker.subscription.consumer import Consumer, Held
-from pulsarbox.broker.transactions.transaction import Transaction
+from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
+from pulsarbox.broker.transactions.transaction import OpenTransaction
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     EntryDamaged,
@@ -26,7 +26,7 @@ from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.record import Entry, Position
-from pulsarbox.storage.transaction_acks import Claim, Claimed, Claims
+from pulsarbox.storage.transaction_acks import Claimed, EntryClaim, TransactionAcks
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Refused = Callable[[PulsarBoxError], None]
 SIDE_BY_SIDE = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
 
 
-class Wanted(NamedTuple):
+class RequestedAck(NamedTuple):
     """One entry that an ACK names, with a bit for each message that it acknowledges."""
 
     at: Position
@@ -55,12 +55,12 @@ class PendingAcks:
         self._subscription = subscription
         self._topic = subscription.topic
         self._cursor = subscription.cursor
-        self.claims = Claims(self._cursor.batch_acks.get)
+        self.claims = TransactionAcks(self._cursor.batch_acks.get)
 
     # Acknowledge
 
     def acknowledge(
-        self, consumer: Consumer, ack: CommandAck, txn: Transaction, done: Done, refused: Refused, now: Now
+        self, consumer: Consumer, ack: CommandAck, txn: OpenTransaction, done: Done, refused: Refused, now: Now
     ) -> None:
         """Acknowledge all messages that the command names, or none.
 
@@ -89,15 +89,15 @@ class PendingAcks:
         self,
         consumer: Consumer,
         wanted: dict[Position, int],
-        found_all: Callable[[list[Wanted], Now], None],
+        found_all: Callable[[list[RequestedAck], Now], None],
         refused: Refused,
         now: Now,
     ) -> None:
         """Look up the wanted entries, reading those that no consumer holds."""
-        known: list[Wanted] = []
+        known: list[RequestedAck] = []
         left, is_refused = len(wanted), False
 
-        def found(at: Position, held: Held | None, when: Now) -> None:
+        def found(at: Position, held: HeldEntry | None, when: Now) -> None:
             nonlocal left, is_refused
             left -= 1
             if is_refused:
@@ -111,7 +111,7 @@ class PendingAcks:
                 )
                 return
             entry = Claimed(held.size, held.total_messages, held.total_bytes, held.batch_size)
-            known.append(Wanted(at, entry, ((1 << held.batch_size) - 1) & ~wanted[at]))
+            known.append(RequestedAck(at, entry, ((1 << held.batch_size) - 1) & ~wanted[at]))
             if not left:
                 found_all(sorted(known), when)
 
@@ -136,11 +136,11 @@ class PendingAcks:
     def _claim(
         self,
         consumer: Consumer,
-        txn: Transaction,
+        txn: OpenTransaction,
         cumulative: bool,
         done: Done,
         refused: Refused,
-        wanted: list[Wanted],
+        wanted: list[RequestedAck],
         now: Now,
     ) -> None:
         subscription = self._subscription
@@ -164,7 +164,7 @@ class PendingAcks:
         for holder in dict.fromkeys((consumer, *holders)):
             subscription.dispatcher.acknowledged(holder, now)
 
-    def _check(self, txn: TxnId, wanted: Wanted) -> None:
+    def _check(self, txn: TxnId, wanted: RequestedAck) -> None:
         at, claims = wanted.at, self.claims
         partly = self._cursor.batch_acks.get(at)
         unacked = (1 << wanted.entry.batch_size) - 1 if partly is None else partly[1]
@@ -195,7 +195,7 @@ class PendingAcks:
             )
 
     @staticmethod
-    def _row(wanted: list[Wanted], cumulative: bool) -> Row:
+    def _row(wanted: list[RequestedAck], cumulative: bool) -> Row:
         """Return the row to store; for a cumulative one with "through", the last whole entry and its totals."""
         if not cumulative:
             return {"acks": [[*each.at, *each.entry, f"{each.bits:x}"] for each in wanted]}
@@ -218,7 +218,7 @@ class PendingAcks:
             at = (ledger_id, entry_id)
             claim = claims.entries.get(at)
             if claim is None:
-                claim = claims.entries[at] = Claim(Claimed(size, messages, total, batch_size))
+                claim = claims.entries[at] = EntryClaim(Claimed(size, messages, total, batch_size))
             claim.add(txn, int(bits, 16))
             holder = self._hold_less(at, claim)
             if holder is not None:
@@ -228,7 +228,7 @@ class PendingAcks:
             claims.through = (txn, max(at, claims.through[1]) if claims.through is not None else at)
         return holders
 
-    def _hold_less(self, at: tuple[int, int], claim: Claim) -> Consumer | None:
+    def _hold_less(self, at: tuple[int, int], claim: EntryClaim) -> Consumer | None:
         """Release a claimed entry from its holder, or reduce it to the unclaimed messages of its batch."""
         left = self.claims.left(at, claim.entry.batch_size)
         holder = next((each for each in self._subscription.consumers if at in each.held), None)
@@ -244,14 +244,14 @@ class PendingAcks:
             holder.held[at] = held._replace(messages=left.bit_count())
         return holder
 
-    def restore(self, txn: Transaction, rows: list[Row]) -> None:
+    def restore(self, txn: OpenTransaction, rows: list[Row]) -> None:
         """Claim what an open transaction acknowledged before the topic was loaded."""
         for row in rows:
             self._put(txn.id, row)
 
     # End
 
-    def commit(self, txn: Transaction, now: Now) -> None:
+    def commit(self, txn: OpenTransaction, now: Now) -> None:
         """Acknowledge the transaction's claims with the open batch."""
         rows = txn.acks.get((self._topic.stored.topic_id, self._cursor.cursor_id))
         if not rows:
@@ -271,7 +271,7 @@ class PendingAcks:
         self._forget(txn.id)
         self._subscription.acknowledged_in_transaction(done, now)
 
-    def _acknowledge(self, at: tuple[int, int], claim: Claim, bits: int) -> None:
+    def _acknowledge(self, at: tuple[int, int], claim: EntryClaim, bits: int) -> None:
         cursor, entry = self._cursor, claim.entry
         if cursor.is_acked(*at):
             return
@@ -289,7 +289,7 @@ class PendingAcks:
         if not claims:
             self._cursor.claims = None
 
-    def abort(self, txn: Transaction, now: Now) -> None:
+    def abort(self, txn: OpenTransaction, now: Now) -> None:
         """Release the transaction's claims and redeliver those that the dispatcher has already passed."""
         again: list[Position] = []
         claims, subscription = self.claims, self._subscription

@@ -17,7 +17,7 @@ FORMER_MAX: Final = 100
 """Replaced writers and runs to remember."""
 
 
-class Writer(NamedTuple):
+class SinkWriter(NamedTuple):
     """A writer, as a request identifies it."""
 
     name: str = ""
@@ -27,7 +27,7 @@ class Writer(NamedTuple):
     """Whether it may replace another writer, or resume at an older epoch."""
 
 
-def admitted(sink: str, row: Row | None, writer: Writer, epoch: int, owner: str | None) -> Row:
+def admitted(sink: str, row: Row | None, writer: SinkWriter, epoch: int, owner: str | None) -> Row:
     """Return the sink's row with this writer as its own; ``row`` itself if unchanged. Raises Conflict."""
     if row is None:
         row = {"epoch": NOTHING, "committed": 0, "owner": owner}
@@ -46,6 +46,6 @@ def admitted(sink: str, row: Row | None, writer: Writer, epoch: int, owner: str 
     return _with(row, writer, NOTHING, [known, row["run"]])
 
 
-def _with(row: Row, writer: Writer, epoch: int, replaced: list[str | None]) -> Row:
+def _with(row: Row, writer: SinkWriter, epoch: int, replaced: list[str | None]) -> Row:
     former = [*row.get("former", []), *filter(None, replaced)][-FORMER_MAX:]
     return row | {"epoch": epoch, "writer": writer.name, "run": writer.run, "former": former}

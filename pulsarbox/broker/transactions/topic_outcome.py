@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pulsarbox.broker.transactions.transaction import COMMITTED, Transaction
+from pulsarbox.broker.transactions.transaction import COMMITTED, OpenTransaction
 from pulsarbox.clock import Now
 from pulsarbox.storage.catalog import open_key
 from pulsarbox.storage.transactions import aborted_rows
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 
-def is_on_its_way(topic: "PersistentTopic", txn: Transaction) -> bool:
+def is_on_its_way(topic: "PersistentTopic", txn: OpenTransaction) -> bool:
     """Return whether an entry of the transaction is not durable yet."""
     runs = topic.stored.open.runs(txn.id)
     return bool(runs) and (runs[-1].ledger_id, runs[-1].last) > topic.ledger.last_confirmed
 
 
-def end(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
+def end(topic: "PersistentTopic", txn: OpenTransaction, now: Now) -> None:
     """End the transaction with the open batch, invisibly to consumers until that is durable."""
     stored, commits = topic.stored, topic.core.commits
     runs = stored.open.runs(txn.id)
@@ -38,7 +38,7 @@ def end(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
                 subscription.pending.commit(txn, now)
 
 
-def has_ended(topic: "PersistentTopic", txn: Transaction, now: Now) -> None:
+def has_ended(topic: "PersistentTopic", txn: OpenTransaction, now: Now) -> None:
     """Make the durable outcome visible to consumers."""
     stored = topic.stored
     if not stored.in_use:

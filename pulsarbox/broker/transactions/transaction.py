@@ -11,7 +11,7 @@ from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.topic.producer import Producer
+    from pulsarbox.broker.topic.producer import AttachedProducer
     from pulsarbox.broker.transactions.coordinator import Who
 
 OPEN: Final = "OPEN"
@@ -32,7 +32,7 @@ class Stage(NamedTuple):
     """Run of the writer that began the transaction; empty if unnamed."""
 
 
-class Transaction:
+class OpenTransaction:
     """A transaction, usually open.
 
     Its row has ``state``, ``opened`` and (once ended) ``ended`` in milliseconds since 1970, ``timeout`` in
@@ -54,7 +54,7 @@ class Transaction:
         """The epoch that it belongs to, if any."""
         self.topics: dict[str, str] = {}
         """Full topic names, with the names that the client used, which are shown."""
-        self.producers: set[Producer] = set()
+        self.producers: set[AttachedProducer] = set()
         """Producers that have sent in it, whose topics are registered."""
         self.subscriptions: dict[tuple[str, str], str] = {}
         """Full topic name and subscription name, with the topic name that the client used."""
@@ -98,7 +98,7 @@ class Transaction:
         return row | {"ended": ended} if ended else row
 
     @classmethod
-    def of_row(cls, txn_id: TxnId, row: Row) -> "Transaction":
+    def of_row(cls, txn_id: TxnId, row: Row) -> "OpenTransaction":
         """Return the transaction of a row."""
         txn = cls(txn_id, row["opened"], row["timeout"], row["owner"])
         txn.topics = {str(parse_topic(topic)): topic for topic in row["topics"]}

@@ -7,8 +7,8 @@ import click
 
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import Misused, NotThere, ending
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.connect.admin_client import with_admin
 
@@ -30,7 +30,7 @@ _COLUMNS: Final = (
 )
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def client() -> None:
     """List the connections, producers and consumers of a box, and disconnect them.
 
@@ -45,7 +45,7 @@ def client() -> None:
 @output_options
 @scope_options
 @with_admin
-def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
+def list_clients(output: OutputOptions, scope: dict[str, str], admin: "Admin") -> None:
     """List connections and their producers and consumers.
 
     Requires a superuser or one of the viewerRoles. Tenant admins pass --tenant and see the clients of its topics. Not
@@ -68,8 +68,8 @@ def list_clients(output: Output, scope: dict[str, str], admin: "Admin") -> None:
     show(output, partial(_listed, admin, scope))
 
 
-def _listed(admin: "Admin", scope: dict[str, str]) -> Found:
-    return Found(_rows(admin, scope), _COLUMNS, name="id")
+def _listed(admin: "Admin", scope: dict[str, str]) -> TableOutput:
+    return TableOutput(_rows(admin, scope), _COLUMNS, name="id")
 
 
 def _rows(admin: "Admin", query: dict[str, str]) -> list[dict[str, Any]]:
@@ -117,11 +117,11 @@ def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool
 
 
 def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:
-    from pulsarbox.client.admin import Refused
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         rows = _rows(admin, {"filter": filter_text})
-    except Refused as error:
+    except AdminRefused as error:
         if error.status == 400:
             raise click.BadParameter(str(error).removeprefix("filter: "), param_hint="--filter") from None
         raise ending(error) from None

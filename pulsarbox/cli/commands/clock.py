@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
@@ -16,7 +16,7 @@ from pulsarbox.times import duration
 _PATH: Final = "/pulsarbox/v1/clock"
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def clock() -> None:
     """Show the clock of a box, and advance it if it is virtual (`pulsarbox start --clock virtual`).
 

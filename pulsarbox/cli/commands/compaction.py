@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, say
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
@@ -27,7 +27,9 @@ _WORDS: Final = {"NOT_RUN": "not compacted", "SUCCESS": "compacted", "RUNNING": 
 @dry_run_option
 @output_options
 @with_admin
-def compact(name: str, wait: bool, status: bool, cancel: bool, dry_run: bool, output: Output, admin: "Admin") -> None:
+def compact(
+    name: str, wait: bool, status: bool, cancel: bool, dry_run: bool, output: OutputOptions, admin: "Admin"
+) -> None:
     """Compact TOPIC.
 
     Readers of the compacted view get the latest message of each key, followed by the messages published since. The
@@ -90,7 +92,7 @@ def _asked(admin: "Admin", name: TopicName) -> dict[str, Any]:
     return found
 
 
-def _status(admin: "Admin", name: TopicName) -> Found:
+def _status(admin: "Admin", name: TopicName) -> TableOutput:
     rows = []
     for each in _parts(admin, name):
         found = _asked(admin, each)
@@ -104,7 +106,7 @@ def _status(admin: "Admin", name: TopicName) -> Found:
                 "error": clean(found["lastError"]),
             }
         )
-    return Found(rows, ["name", "status", "phase", "read", "to_read", "keys", "written", "error"], name="topic")
+    return TableOutput(rows, ["name", "status", "phase", "read", "to_read", "keys", "written", "error"], name="topic")
 
 
 def _wait(admin: "Admin", parts: list[TopicName]) -> None:

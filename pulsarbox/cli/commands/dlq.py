@@ -7,7 +7,7 @@ import click
 
 from pulsarbox.cli.common.exits import Denied, Misused
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
-from pulsarbox.cli.common.output import Found, Output, form_option, output_options, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.admin_client import namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
@@ -44,7 +44,7 @@ def dlq() -> None:
 @click.argument("namespace", metavar="[NAMESPACE]", required=False)
 @output_options
 @with_admin
-def list_topics(namespace: str | None, output: Output, admin: "Admin") -> None:
+def list_topics(namespace: str | None, output: OutputOptions, admin: "Admin") -> None:
     """List the dead letter and retry topics of NAMESPACE, by default of all namespaces.
 
     Includes topics that end with -DLQ or -RETRY, as clients name them, and topics to which the box has moved dead
@@ -60,21 +60,21 @@ def list_topics(namespace: str | None, output: Output, admin: "Admin") -> None:
     show(output, partial(_listed, admin, None if namespace is None else namespace_named(namespace)))
 
 
-def _listed(admin: "Admin", namespace: str | None) -> Found:
+def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
     rows: list[dict[str, Any]] = []
     found = [namespace] if namespace else _all_namespaces(admin)
     for each in found:
         with suggesting(admin, topic_named(f"{each}/-")):
             rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
-    return Found(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
+    return TableOutput(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
 
 
 def _all_namespaces(admin: "Admin") -> list[str]:
-    from pulsarbox.client.admin import Refused
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         return [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 403:
             raise
         raise Denied(f"{error}; name one of your namespaces: `pulsarbox dlq list TENANT/NAMESPACE`") from error
@@ -112,7 +112,7 @@ def groups(
     stored: bool,
     which: str | None,
     limit: int | None,
-    output: Output,
+    output: OutputOptions,
     admin: "Admin",
 ) -> None:
     """Group the dead letters of TOPIC by cause.
@@ -143,7 +143,7 @@ def groups(
     show(output, partial(_grouped, admin, name, {field: text for field, text in query.items() if text is not None}))
 
 
-def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> Found:
+def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> TableOutput:
     topic = topic_named(name)
     with suggesting(admin, topic, query.get("subscription")):
         found = admin.dead_letter_groups(topic, **query)
@@ -153,4 +153,4 @@ def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> Found:
         each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
         for each in found["groups"]
     ]
-    return Found(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")
+    return TableOutput(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")

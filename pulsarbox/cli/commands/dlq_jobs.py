@@ -8,7 +8,7 @@ import click
 from pulsarbox.cli.commands.job import COLUMNS, check_ended, lines_of, row_of, wait_for
 from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.admin_client import suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
@@ -60,7 +60,7 @@ _SUBSCRIPTION = click.option(
 @dry_run_option
 @form_option
 @with_admin
-def replay(name: str, output: Output, admin: "Admin", wait: bool, dry_run: bool, **given: Any) -> None:
+def replay(name: str, output: OutputOptions, admin: "Admin", wait: bool, dry_run: bool, **given: Any) -> None:
     """Republish the dead letters of TOPIC, as a job of the box.
 
     The job publishes and acknowledges each message in one commit. It starts slowly, and stops if replayed messages
@@ -107,7 +107,7 @@ def replay(name: str, output: Output, admin: "Admin", wait: bool, dry_run: bool,
 @with_admin
 def drop(
     name: str,
-    output: Output,
+    output: OutputOptions,
     admin: "Admin",
     everything: bool,
     wait: bool,
@@ -182,14 +182,14 @@ def _edit(given: dict[str, Any]) -> dict[str, Any] | None:
     return edit or None
 
 
-def _begin(admin: "Admin", name: str, asked: dict[str, Any], output: Output, *, wait: bool) -> None:
+def _begin(admin: "Admin", name: str, asked: dict[str, Any], output: OutputOptions, *, wait: bool) -> None:
     topic = topic_named(name)
     wanted = {field: value for field, value in asked.items() if value is not None}
     with suggesting(admin, topic, asked["subscription"]):
         row = row_of(admin.begin_job({"topic": str(topic)} | wanted))
     if wait:
         row = wait_for(admin, row["id"])
-    show(output, lambda: Found([row], COLUMNS, name="id", lines=lines_of(row)))
+    show(output, lambda: TableOutput([row], COLUMNS, name="id", lines=lines_of(row)))
     if wait:
         check_ended(row)
     else:

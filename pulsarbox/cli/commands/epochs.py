@@ -9,8 +9,8 @@ import click
 from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import Misused, NotThere
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.process import completions
@@ -29,7 +29,7 @@ def sink_named(text: str) -> str:
     return name
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def epochs() -> None:
     """Show and forget sinks that commit by epoch, as Spark's exactly-once writes do.
 
@@ -48,7 +48,7 @@ def epochs() -> None:
 @click.argument("namespace", metavar="[NAMESPACE]", required=False, shell_complete=completions.namespaces)
 @output_options
 @with_admin
-def list_sinks(namespace: str | None, output: Output, admin: "Admin") -> None:
+def list_sinks(namespace: str | None, output: OutputOptions, admin: "Admin") -> None:
     """List the sinks of NAMESPACE that have committed an epoch, by default of all namespaces.
 
     Fields: sink (tenant/namespace/name), epoch (last published), seconds (since then), committed (ms since 1970),
@@ -63,9 +63,9 @@ def list_sinks(namespace: str | None, output: Output, admin: "Admin") -> None:
     show(output, partial(_listed, admin, namespace))
 
 
-def _listed(admin: "Admin", namespace: str | None) -> Found:
+def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
     rows = [_row(each) for name in _namespaces(admin, namespace) for each in admin.sinks(name)]
-    return Found(rows, ["sink", "epoch", "seconds", "writer"], name="sink")
+    return TableOutput(rows, ["sink", "epoch", "seconds", "writer"], name="sink")
 
 
 def _namespaces(admin: "Admin", namespace: str | None) -> Iterator[str]:
@@ -91,7 +91,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 @click.argument("sink", metavar="SINK", shell_complete=completions.sinks)
 @output_options
 @with_admin
-def show_sink(sink: str, output: Output, admin: "Admin") -> None:
+def show_sink(sink: str, output: OutputOptions, admin: "Admin") -> None:
     """Show one sink. Fields as in `epochs list`.
 
     \b
@@ -106,12 +106,12 @@ def show_sink(sink: str, output: Output, admin: "Admin") -> None:
     show(output, partial(_one, admin, sink_named(sink)))
 
 
-def _one(admin: "Admin", sink: str) -> Found:
+def _one(admin: "Admin", sink: str) -> TableOutput:
     told = admin.last_epoch(sink)
     if told is None:
         raise NotThere(f"sink {sink} has committed nothing: `pulsarbox epochs list` has those that did")
     row = _row(told)
-    return Found([row], name="sink", lines=document_lines(row))
+    return TableOutput([row], name="sink", lines=document_lines(row))
 
 
 @epochs.command()

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
@@ -14,7 +14,7 @@ _PATH: Final = "/pulsarbox/v1/faults"
 _ACTIONS: Final = ("error", "delay", "drop", "disconnect", "duplicate")
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def fault() -> None:
     """Inject faults by rule, to test applications. The box must run with `--faults`.
 

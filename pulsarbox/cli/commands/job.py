@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, Interrupted, Partly
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, say
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
@@ -20,7 +20,7 @@ COLUMNS: Final = ["id", "kind", "state", "dryRun", "topic", "total", "done", "sk
 _EVERY_SECONDS: Final = 0.3
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def job() -> None:
     """List, pause, resume and cancel dead letter jobs.
 
@@ -49,7 +49,7 @@ def row_of(told: dict[str, Any]) -> dict[str, Any]:
 @job.command("list")
 @output_options
 @with_admin
-def list_jobs(output: Output, admin: "Admin") -> None:
+def list_jobs(output: OutputOptions, admin: "Admin") -> None:
     """List the jobs of the box, newest first: unfinished ones and the last 100 finished.
 
     Fields: id, kind (dlq-replay, dlq-drop), state (running, paused, done, cancelled, failed, tripped), topic,
@@ -65,14 +65,14 @@ def list_jobs(output: Output, admin: "Admin") -> None:
       pulsarbox job list --filter 'state == "running"' --watch
       pulsarbox job list -o ndjson
     """
-    show(output, lambda: Found([row_of(each) for each in admin.jobs()], COLUMNS, name="id"))
+    show(output, lambda: TableOutput([row_of(each) for each in admin.jobs()], COLUMNS, name="id"))
 
 
 @job.command("show")
 @click.argument("number", metavar="ID", type=click.IntRange(1))
 @output_options
 @with_admin
-def show_job(number: int, output: Output, admin: "Admin") -> None:
+def show_job(number: int, output: OutputOptions, admin: "Admin") -> None:
     """Show one job: its parameters, progress, targets and rejections.
 
     \b
@@ -88,10 +88,10 @@ def show_job(number: int, output: Output, admin: "Admin") -> None:
     show(output, partial(found_of, admin, number))
 
 
-def found_of(admin: "Admin", number: int) -> Found:
+def found_of(admin: "Admin", number: int) -> TableOutput:
     """Return one job for output."""
     row = row_of(admin.job(number))
-    return Found([row], COLUMNS, name="id", lines=lines_of(row))
+    return TableOutput([row], COLUMNS, name="id", lines=lines_of(row))
 
 
 def lines_of(row: dict[str, Any]) -> list[str]:

@@ -8,8 +8,8 @@ import click
 from pulsarbox.cli.commands.policies import Subject, called, complete
 from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.connect.admin_client import advising_force, namespace_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def ns() -> None:
     """Create, delete, list and inspect namespaces. `prod` alone means public/prod.
 
@@ -47,13 +47,13 @@ def create(names: tuple[str, ...], bundles: int | None, dry_run: bool, admin: "A
 
 
 def _create(admin: "Admin", namespace: str, bundles: int | None) -> None:
-    from pulsarbox.client.admin import Refused, quoted
+    from pulsarbox.client.admin import AdminRefused, quoted
 
     try:
         admin.ask(
             "PUT", f"/namespaces/{quoted(*namespace.split('/'))}", bundles and {"bundles": {"numBundles": bundles}}
         )
-    except Refused as error:
+    except AdminRefused as error:
         if error.status == 404:
             from pulsarbox.cli.connect.admin_client import tenant_missing
 
@@ -98,7 +98,7 @@ def _delete(admin: "Admin", namespace: str, force: bool) -> None:
 @click.argument("tenant", required=False, shell_complete=completions.tenants)
 @output_options
 @with_admin
-def list_namespaces(tenant: str | None, output: Output, admin: "Admin") -> None:
+def list_namespaces(tenant: str | None, output: OutputOptions, admin: "Admin") -> None:
     """List the namespaces of TENANT, by default of all tenants. Fields: name, tenant.
 
     \b
@@ -109,21 +109,21 @@ def list_namespaces(tenant: str | None, output: Output, admin: "Admin") -> None:
     show(output, partial(_listed, admin, tenant))
 
 
-def _listed(admin: "Admin", tenant: str | None) -> Found:
-    from pulsarbox.client.admin import Refused
+def _listed(admin: "Admin", tenant: str | None) -> TableOutput:
+    from pulsarbox.client.admin import AdminRefused
 
     rows = []
     for each in [tenant] if tenant else admin.tenants():
         try:
             rows += [{"name": name, "tenant": each} for name in admin.namespaces(each)]
-        except Refused as error:
+        except AdminRefused as error:
             if error.status != 404:
                 raise
             if tenant:
                 from pulsarbox.cli.connect.admin_client import tenant_missing
 
                 raise tenant_missing(admin, tenant) from error
-    return Found(rows, ["name"])
+    return TableOutput(rows, ["name"])
 
 
 @ns.command()
@@ -142,7 +142,7 @@ def policy(
     unset: bool,
     levels: bool,
     dry_run: bool,
-    output: Output,
+    output: OutputOptions,
     admin: "Admin",
 ) -> None:
     """Show the policies of a namespace; show, set or unset one POLICY.
@@ -166,10 +166,10 @@ def policy(
         show(output, partial(_policy, admin, namespace))
 
 
-def _policy(admin: "Admin", namespace: str) -> Found:
+def _policy(admin: "Admin", namespace: str) -> TableOutput:
     from pulsarbox.client.admin import quoted
 
     with suggesting(admin, topic_named(f"{namespace}/-")):
         policies = admin.ask("GET", f"/namespaces/{quoted(*namespace.split('/'))}")
     row = {"name": namespace, **policies}
-    return Found([row], lines=document_lines(row))
+    return TableOutput([row], lines=document_lines(row))

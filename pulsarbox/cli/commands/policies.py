@@ -9,14 +9,14 @@ import click
 from pulsarbox.cli.commands.unsubscribed_text import rule_words
 from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.output import Found, Output, Row, show
+from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
 from pulsarbox.names import TopicName
 
 if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to do
     from pulsarbox.client.admin import Admin
-    from pulsarbox.protocol.policies.row import Place, PolicyRow
+    from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
 _QUOTAS: Final = "`pulsarbox quota set` and `pulsarbox quota unset` change backlog quotas"
@@ -33,26 +33,26 @@ class Subject:
 
     # Reading
 
-    def show(self, output: Output, policy: str) -> None:
+    def show(self, output: OutputOptions, policy: str) -> None:
         """Print all policies, or one, with value and level."""
         show(output, partial(self._one, policy) if policy else self._all)
 
-    def _all(self) -> Found:
+    def _all(self) -> TableOutput:
         rows = [_row(name, found) for name, found in self._ask().items()]
-        return Found(rows, _COLUMNS, name="policy")
+        return TableOutput(rows, _COLUMNS, name="policy")
 
-    def _one(self, policy: str) -> Found:
+    def _one(self, policy: str) -> TableOutput:
         self._row(policy)
         found = {name: each for name, each in self._ask().items() if name.partition(":")[0] == policy}
         rows = [_row(name, each) for name, each in found.items()]
         if len(rows) > 1:
-            return Found(rows, _COLUMNS, name="policy")
+            return TableOutput(rows, _COLUMNS, name="policy")
         lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
         if rows[0]["stored_only"]:
             lines.append(f"Nothing follows from it: {rows[0]['stored_only']}.")
         if "unsubscribed" in rows[0]:  # pulsarbox only, with retention
             lines.append(rule_words(rows[0]["unsubscribed"]))
-        return Found(rows, name="policy", lines=lines)
+        return TableOutput(rows, name="policy", lines=lines)
 
     def _ask(self) -> dict[str, dict[str, Any]]:
         with self.suggesting():
@@ -73,7 +73,7 @@ class Subject:
         row, place = self._place(policy)
         carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
 
-    def _set(self, row: "PolicyRow", place: "Place", value: Any) -> None:
+    def _set(self, row: "PolicyRow", place: "PolicyEndpoint", value: Any) -> None:
         from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
 
         with self.suggesting():
@@ -86,7 +86,7 @@ class Subject:
             else:
                 self._tell(row, place.verb, place, value)
 
-    def _unset(self, row: "PolicyRow", place: "Place") -> None:
+    def _unset(self, row: "PolicyRow", place: "PolicyEndpoint") -> None:
         from pulsarbox.protocol.policies.row import Blank, Silent
 
         with self.suggesting():
@@ -98,7 +98,7 @@ class Subject:
                 assert not isinstance(place.unset, Silent), row.name
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", place.unset)
 
-    def _tell(self, row: "PolicyRow", method: str, place: "Place", value: Any = None) -> None:
+    def _tell(self, row: "PolicyRow", method: str, place: "PolicyEndpoint", value: Any = None) -> None:
         if row.own:
             self._admin.own_policy(method, self._of, place.path, value)
         else:
@@ -120,7 +120,7 @@ class Subject:
         topic = self._of if isinstance(self._of, TopicName) else topic_named(f"{self._of}/-")
         return suggesting(self._admin, topic)
 
-    def _place(self, policy: str) -> "tuple[PolicyRow, Place]":
+    def _place(self, policy: str) -> "tuple[PolicyRow, PolicyEndpoint]":
         from pulsarbox.protocol.policies.table import BACKLOG_QUOTA
 
         row = self._row(policy)
@@ -188,7 +188,9 @@ def complete(context: click.Context, parameter: click.Parameter, incomplete: str
     return [name for name in NAMES if name.startswith(incomplete)]
 
 
-def called(subject: Subject, policy: str, value: str | None, *, unset: bool, dry_run: bool, output: Output) -> None:
+def called(
+    subject: Subject, policy: str, value: str | None, *, unset: bool, dry_run: bool, output: OutputOptions
+) -> None:
     """Show, set or unset a policy, depending on the arguments. Raises Misused."""
     if unset and (value is not None or not policy):
         raise Misused("--unset takes a policy away: name the policy, and give no value")

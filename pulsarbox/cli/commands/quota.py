@@ -8,8 +8,8 @@ import click
 from pulsarbox.cli.commands.policies import Subject
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
@@ -29,7 +29,7 @@ _SUBSCRIPTION: Final = click.argument("subscription", required=False, shell_comp
 _NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completions.topics)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def quota() -> None:
     """Show and explain the limits of a topic; set backlog quotas.
 
@@ -157,7 +157,7 @@ def _unset(admin: "Admin", subject: Subject, kind: str) -> None:
 @_SUBSCRIPTION
 @output_options
 @with_admin
-def show_quota(topic_name: str, subscription: str | None, output: Output, admin: "Admin") -> None:
+def show_quota(topic_name: str, subscription: str | None, output: OutputOptions, admin: "Admin") -> None:
     """Show the effective rates and backlog quotas of TOPIC, or of one SUBSCRIPTION.
 
     Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (its scope), topic, subscription,
@@ -175,12 +175,12 @@ def show_quota(topic_name: str, subscription: str | None, output: Output, admin:
     show(output, partial(_shown, admin, topic_named(topic_name), subscription))
 
 
-def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> Found:
+def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:
     from pulsarbox.cli.commands.limits_text import COLUMNS, parts_of, rows_of
 
     stats, policies = _asked(admin, topic, subscription)
     found = [row for each, part in parts_of(topic, stats) for row in rows_of(each, part, policies, subscription)]
-    return Found(found, COLUMNS, name="limit")
+    return TableOutput(found, COLUMNS, name="limit")
 
 
 @quota.command()
@@ -200,15 +200,15 @@ def explain(topic_name: str, subscription: str | None, watch: float | None, admi
       pulsarbox quota explain orders billing
     """
     topic = topic_named(topic_name)
-    show(Output("table", watch, None), partial(_explained, admin, topic, subscription))
+    show(OutputOptions("table", watch, None), partial(_explained, admin, topic, subscription))
 
 
-def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> Found:
+def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:
     from pulsarbox.cli.commands.limits_text import explanation
 
     stats, policies = _asked(admin, topic, subscription)
     lines = explanation(topic, stats, policies, subscription)
-    return Found([{"name": str(topic), "lines": lines}], lines=lines)
+    return TableOutput([{"name": str(topic), "lines": lines}], lines=lines)
 
 
 def _asked(admin: "Admin", topic: TopicName, subscription: str | None) -> tuple[dict[str, Any], dict[str, Any]]:

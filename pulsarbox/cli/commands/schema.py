@@ -11,8 +11,8 @@ import click
 
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.admin_client import short, topic_named, with_admin
 from pulsarbox.names import TopicName
@@ -35,7 +35,7 @@ class _Incompatible(Failed):
     """The schema is incompatible with the existing versions."""
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def schema() -> None:
     """Show, upload, check and delete topic schemas.
 
@@ -55,7 +55,7 @@ def schema() -> None:
 @click.option("--version", "number", metavar="N", type=click.IntRange(0), help="Schema version. [default: latest]")
 @output_options
 @with_admin
-def show_schema(topic: str, number: int | None, output: Output, admin: "Admin") -> None:
+def show_schema(topic: str, number: int | None, output: OutputOptions, admin: "Admin") -> None:
     """Show a schema version of TOPIC: type, properties and definition.
 
     \b
@@ -71,7 +71,7 @@ def show_schema(topic: str, number: int | None, output: Output, admin: "Admin") 
 @click.argument("topic")
 @output_options
 @with_admin
-def list_versions(topic: str, output: Output, admin: "Admin") -> None:
+def list_versions(topic: str, output: OutputOptions, admin: "Admin") -> None:
     """List the schema versions of TOPIC. Fields: version, type, created, size (bytes), properties, definition.
 
     \b
@@ -81,7 +81,7 @@ def list_versions(topic: str, output: Output, admin: "Admin") -> None:
     """
     name = topic_named(topic)
     columns = ["version", "type", "created", "size"]
-    show(output, lambda: Found(_rows(admin, name), columns, "version"))
+    show(output, lambda: TableOutput(_rows(admin, name), columns, "version"))
 
 
 def _definition(command: _F) -> _F:
@@ -289,12 +289,12 @@ def _read(text: str) -> Any:
         return text
 
 
-def _shown(admin: "Admin", topic: TopicName, number: int | None) -> Found:
-    from pulsarbox.client.admin import Refused
+def _shown(admin: "Admin", topic: TopicName, number: int | None) -> TableOutput:
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         told = admin.ask("GET", _path(topic, "schema") + ("" if number is None else f"/{number}"))
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         which = "no schema" if number is None else f"no version {number} of a schema: `pulsarbox schema list` has those"
@@ -306,4 +306,4 @@ def _shown(admin: "Admin", topic: TopicName, number: int | None) -> Found:
         text = row["definition"]
         shown = text if isinstance(text, str) else json.dumps(text, indent=2, ensure_ascii=False)
         lines += ["", *map(clean, shown.splitlines())]
-    return Found([row], name="version", lines=lines)
+    return TableOutput([row], name="version", lines=lines)

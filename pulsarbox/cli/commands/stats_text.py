@@ -4,7 +4,7 @@ import time
 from typing import Any
 
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
-from pulsarbox.cli.common.backlog_units import Columns, backlog_columns, backlog_fields
+from pulsarbox.cli.common.backlog_units import BacklogColumns, backlog_columns, backlog_fields
 from pulsarbox.cli.common.output import Row, cell, table
 from pulsarbox.cli.common.terminal_text import clean, megabytes
 from pulsarbox.cli.connect.admin_client import short
@@ -55,7 +55,7 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
     return lines
 
 
-def columns_with(backlogs: Columns) -> list[str]:
+def columns_with(backlogs: BacklogColumns) -> list[str]:
     """Return the columns of a subscription table after the name column."""
     return ["type", "consumers", *backlogs.names, "unacked", "rate_out", "rate_acked", "why"]
 

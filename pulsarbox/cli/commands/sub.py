@@ -10,9 +10,9 @@ from pulsarbox.cli.commands.sub_dead_letter import dead_letter
 from pulsarbox.cli.commands.topic import pairs
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.cli.common.exits import InTheWay, Misused
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
-from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, Place
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
@@ -31,7 +31,7 @@ END_OF_TIME: Final = 9_999_999_999_999
 """A publish time (ms since 1970) after that of any message: resets a cursor to the end of a topic."""
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def sub() -> None:
     """Create, delete, list, seek and clear subscriptions.
 
@@ -58,7 +58,12 @@ sub.add_command(dead_letter)
 @dry_run_option
 @with_admin
 def create(
-    topic_name: str, names: tuple[str, ...], place: Place, properties: tuple[str, ...], dry_run: bool, admin: "Admin"
+    topic_name: str,
+    names: tuple[str, ...],
+    place: PositionParam,
+    properties: tuple[str, ...],
+    dry_run: bool,
+    admin: "Admin",
 ) -> None:
     """Create durable subscriptions. Creates a missing TOPIC if the broker allows it.
 
@@ -74,11 +79,11 @@ def create(
     carry_out(things, dry_run=dry_run)
 
 
-def _create(admin: "Admin", topic: TopicName, place: Place, properties: dict[str, str], name: str) -> None:
+def _create(admin: "Admin", topic: TopicName, place: PositionParam, properties: dict[str, str], name: str) -> None:
     from pulsarbox.client.admin import path_of_subscription
 
     path = path_of_subscription(place.of(topic), name)
-    body = (place.body if place.time is None else Place(word="latest").body) | (
+    body = (place.body if place.time is None else PositionParam(word="latest").body) | (
         {"properties": properties} if properties else {}
     )
     with suggesting(admin, topic):
@@ -143,7 +148,7 @@ def _each(
 @_TOPIC
 @output_options
 @with_admin
-def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
+def list_subscriptions(topic_name: str, output: OutputOptions, admin: "Admin") -> None:
     """List the subscriptions of TOPIC.
 
     Fields: name, topic, type, durable, consumers, backlog (messages), backlog_entries (a batch is one entry),
@@ -162,7 +167,7 @@ def list_subscriptions(topic_name: str, output: Output, admin: "Admin") -> None:
     show(output, partial(_listed, admin, topic_named(topic_name)))
 
 
-def _listed(admin: "Admin", topic: TopicName) -> Found:
+def _listed(admin: "Admin", topic: TopicName) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import columns_with, named, subscription_row
     from pulsarbox.cli.common.backlog_units import backlog_columns
 
@@ -170,7 +175,7 @@ def _listed(admin: "Admin", topic: TopicName) -> Found:
         stats = admin.stats(topic, admin.partitions(topic))
     rows = [subscription_row(*each) for each in named(topic, stats)]
     backlogs = backlog_columns(rows)
-    return Found(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
+    return TableOutput(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
 
 
 @sub.command()
@@ -178,7 +183,7 @@ def _listed(admin: "Admin", topic: TopicName) -> Found:
 @_ONE
 @output_options
 @with_admin
-def stats(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
+def stats(topic_name: str, subscription: str, output: OutputOptions, admin: "Admin") -> None:
     """Show one subscription: its backlog, its consumers, and the cause if nothing is delivered.
 
     Other output formats print the Admin API response.
@@ -191,7 +196,7 @@ def stats(topic_name: str, subscription: str, output: Output, admin: "Admin") ->
     show(output, partial(_stats, admin, topic_named(topic_name), subscription))
 
 
-def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
+def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import subscription_lines
 
     with suggesting(admin, topic, name):
@@ -199,7 +204,7 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
         if found is None:
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     row = {"name": name, "topic": str(topic), **found}
-    return Found([row], lines=subscription_lines(topic, name, found))
+    return TableOutput([row], lines=subscription_lines(topic, name, found))
 
 
 @sub.command()
@@ -208,7 +213,7 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> Found:
 @click.argument("place", metavar="POSITION", type=AT)
 @dry_run_option
 @with_admin
-def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin: "Admin") -> None:
+def seek(topic_name: str, subscription: str, place: PositionParam, dry_run: bool, admin: "Admin") -> None:
     """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
     POSITION is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or
@@ -225,7 +230,7 @@ def seek(topic_name: str, subscription: str, place: Place, dry_run: bool, admin:
     _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
 
 
-def _seek(admin: "Admin", topic: TopicName, place: Place, name: str) -> None:
+def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> None:
     from pulsarbox.client.admin import path_of_subscription
 
     target = place.of(topic)
@@ -263,11 +268,11 @@ def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "
 
 
 def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
-    from pulsarbox.client.admin import Refused, path_of_subscription
+    from pulsarbox.client.admin import AdminRefused, path_of_subscription
 
     try:
         admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 405 or not admin.partitions(topic):
             raise
         one = short(topic.partition(0))
@@ -320,7 +325,7 @@ def expire(
     topic_name: str,
     names: tuple[str, ...],
     age: int | None,
-    place: Place | None,
+    place: PositionParam | None,
     yes: bool,
     dry_run: bool,
     admin: "Admin",
@@ -346,8 +351,8 @@ def expire(
     _each(admin, topic, found, "expired messages of subscription", partial(_expire, admin, topic, age, place), dry_run)
 
 
-def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | None, name: str) -> None:
-    from pulsarbox.client.admin import Refused, path_of_subscription
+def _expire(admin: "Admin", topic: TopicName, age: int | None, place: PositionParam | None, name: str) -> None:
+    from pulsarbox.client.admin import AdminRefused, path_of_subscription
 
     target = topic if place is None else place.of(topic)
     path = path_of_subscription(target, name, "expireMessages")
@@ -357,7 +362,7 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | No
         else:
             assert age is not None
             admin.ask("POST", f"{path}/{age // 1000}")
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 409:
             raise
         if place is not None:
@@ -370,7 +375,7 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: Place | No
 @_ONE
 @output_options
 @with_admin
-def holes(topic_name: str, subscription: str, output: Output, admin: "Admin") -> None:
+def holes(topic_name: str, subscription: str, output: OutputOptions, admin: "Admin") -> None:
     """Show unacknowledged entries that precede acknowledged ones.
 
     A hole is a range of messages that a consumer holds, rejected, or never acknowledged. Fields: name, topic, first
@@ -384,7 +389,7 @@ def holes(topic_name: str, subscription: str, output: Output, admin: "Admin") ->
     show(output, partial(_holes, admin, topic_named(topic_name), subscription))
 
 
-def _holes(admin: "Admin", topic: TopicName, name: str) -> Found:
+def _holes(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
     from pulsarbox.cli.commands.holes import holes_of
 
     rows = []
@@ -398,4 +403,4 @@ def _holes(admin: "Admin", topic: TopicName, name: str) -> Found:
                 raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
         if count and name not in admin.subscriptions(topic):
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
-    return Found(rows, [*(["topic"] if count else []), "first", "last", "entries"], name="first")
+    return TableOutput(rows, [*(["topic"] if count else []), "first", "last", "entries"], name="first")

@@ -9,7 +9,7 @@ import click
 
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, say
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
@@ -57,7 +57,7 @@ def dead_letter(
     given: dict[str, Any],
     unset: bool,
     dry_run: bool,
-    output: Output,
+    output: OutputOptions,
     admin: "Admin",
 ) -> None:
     """Show, set or unset the server-side dead letter policy of a subscription.
@@ -104,11 +104,11 @@ def _ask(
         return admin.dead_letter_policy(topic, subscription, method, value)
 
 
-def _shown(admin: "Admin", topic: TopicName, subscription: str) -> Found:
+def _shown(admin: "Admin", topic: TopicName, subscription: str) -> TableOutput:
     policy = _ask(admin, topic, subscription, "GET")
     row = {"topic": str(topic), "subscription": subscription, **(policy or {})}
     if policy is None:
-        return Found([row], name="subscription", lines=[_NONE])
+        return TableOutput([row], name="subscription", lines=[_NONE])
     kept = policy["initialSubscriptionName"]
     lines = [
         f"sent again   {policy['maxRedeliverCount']} times",
@@ -117,4 +117,4 @@ def _shown(admin: "Admin", topic: TopicName, subscription: str) -> Found:
         if kept
         else "kept for     nobody, if it has no subscription",
     ]
-    return Found([row], name="subscription", lines=lines)
+    return TableOutput([row], name="subscription", lines=lines)

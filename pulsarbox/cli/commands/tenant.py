@@ -7,8 +7,8 @@ import click
 
 from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.connect.admin_client import advising_force, tenant_missing, with_admin
 from pulsarbox.cli.process import completions
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def tenant() -> None:
     """Create, delete, list and inspect tenants.
 
@@ -88,11 +88,11 @@ def _delete(admin: "Admin", name: str, force: bool) -> None:
 
 
 def _ask(admin: "Admin", method: str, name: str, **query: str) -> Any:
-    from pulsarbox.client.admin import Refused, quoted
+    from pulsarbox.client.admin import AdminRefused, quoted
 
     try:
         return admin.ask(method, f"/tenants/{quoted(name)}", **query)
-    except Refused as error:
+    except AdminRefused as error:
         if error.status == 404:
             raise tenant_missing(admin, name) from error
         raise
@@ -101,7 +101,7 @@ def _ask(admin: "Admin", method: str, name: str, **query: str) -> Any:
 @tenant.command("list")
 @output_options
 @with_admin
-def list_tenants(output: Output, admin: "Admin") -> None:
+def list_tenants(output: OutputOptions, admin: "Admin") -> None:
     """List the tenants. Field: name.
 
     \b
@@ -109,14 +109,14 @@ def list_tenants(output: Output, admin: "Admin") -> None:
       pulsarbox tenant list
       pulsarbox tenant list -o json
     """
-    show(output, lambda: Found([{"name": name} for name in admin.tenants()], ["name"]))
+    show(output, lambda: TableOutput([{"name": name} for name in admin.tenants()], ["name"]))
 
 
 @tenant.command("show")
 @click.argument("name", metavar="TENANT", shell_complete=completions.tenants)
 @output_options
 @with_admin
-def show_tenant(name: str, output: Output, admin: "Admin") -> None:
+def show_tenant(name: str, output: OutputOptions, admin: "Admin") -> None:
     """Show the admins, clusters and namespaces of a tenant.
 
     \b
@@ -126,7 +126,7 @@ def show_tenant(name: str, output: Output, admin: "Admin") -> None:
     show(output, partial(_shown, admin, name))
 
 
-def _shown(admin: "Admin", name: str) -> Found:
+def _shown(admin: "Admin", name: str) -> TableOutput:
     info = _ask(admin, "GET", name)
     row = {"name": name, **info, "namespaces": admin.namespaces(name)}
-    return Found([row], lines=document_lines(row))
+    return TableOutput([row], lines=document_lines(row))

@@ -9,8 +9,8 @@ from pulsarbox.cli.commands.compaction import compact
 from pulsarbox.cli.commands.policies import Subject, called, complete
 from pulsarbox.cli.common.backlog_units import backlog_columns, backlog_fields
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, Row, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, output_options, show
 from pulsarbox.cli.connect.admin_client import (
     every_topic,
     missing,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=Group, context_settings=_SETTINGS)
+@click.group(cls=SuggestingGroup, context_settings=_SETTINGS)
 def topic() -> None:
     """Create, delete, list and inspect topics.
 
@@ -169,7 +169,7 @@ def _delete(admin: "Admin", name: TopicName, force: bool) -> None:
 @output_options
 @with_admin
 def list_topics(
-    namespace: str, everywhere: bool, expand: bool, system: bool, stats: bool, output: Output, admin: "Admin"
+    namespace: str, everywhere: bool, expand: bool, system: bool, stats: bool, output: OutputOptions, admin: "Admin"
 ) -> None:
     """List the topics of NAMESPACE, by default public/default.
 
@@ -200,7 +200,7 @@ def _system(admin: "Admin", namespace: str, domain: str) -> dict[str, int]:
 
 def _listed(
     admin: "Admin", namespace: str | None, names_of: "Callable[[Admin, str, str], dict[str, int]]", stats: bool
-) -> Found:
+) -> TableOutput:
     namespaces = [namespace] if namespace else [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
     rows: list[Row] = []
     for each in namespaces:
@@ -213,8 +213,8 @@ def _listed(
         rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
         backlogs = backlog_columns(rows)
         columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", *backlogs.names]
-        return Found(rows, columns, name="topic", titles=backlogs.titles)
-    return Found(rows, columns, name="topic")
+        return TableOutput(rows, columns, name="topic", titles=backlogs.titles)
+    return TableOutput(rows, columns, name="topic")
 
 
 def _row(name: str, partitions: int) -> Row:
@@ -230,11 +230,11 @@ def _row(name: str, partitions: int) -> Row:
 
 def _with_numbers(admin: "Admin", row: Row) -> Row | None:
     """Add statistics to a row. Return None if the topic has been deleted meanwhile."""
-    from pulsarbox.client.admin import Refused
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         stats = admin.stats(topic_named(row["topic"]), row["partitions"])
-    except Refused as error:
+    except AdminRefused as error:
         if error.status == 404:
             return None
         raise
@@ -253,7 +253,7 @@ def _with_numbers(admin: "Admin", row: Row) -> Row | None:
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
 @output_options
 @with_admin
-def stats(name: str, output: Output, admin: "Admin") -> None:
+def stats(name: str, output: OutputOptions, admin: "Admin") -> None:
     """Show the statistics of TOPIC: rates, storage, producers, subscriptions, and causes of no delivery.
 
     Other output formats print the Admin API response, summed over partitions. Rates are averages over the last
@@ -269,13 +269,13 @@ def stats(name: str, output: Output, admin: "Admin") -> None:
     show(output, partial(_stats, admin, topic_named(name)))
 
 
-def _stats(admin: "Admin", name: TopicName) -> Found:
+def _stats(admin: "Admin", name: TopicName) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import topic_lines
 
     with suggesting(admin, name):
         partitions = admin.partitions(name)
         found = admin.stats(name, partitions)
-    return Found([{"topic": str(name), **found}], lines=topic_lines(name, partitions, found), name="topic")
+    return TableOutput([{"topic": str(name), **found}], lines=topic_lines(name, partitions, found), name="topic")
 
 
 @topic.command()
@@ -343,7 +343,7 @@ def _terminate(admin: "Admin", name: TopicName) -> None:
 @output_options
 @with_admin
 def policy(
-    name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: Output, admin: "Admin"
+    name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: OutputOptions, admin: "Admin"
 ) -> None:
     """Show the effective policies of TOPIC and the level that sets each; show, set or unset one POLICY.
 
@@ -365,7 +365,7 @@ def policy(
 @dry_run_option
 @output_options
 @with_admin
-def partitions(name: str, count: int | None, dry_run: bool, output: Output, admin: "Admin") -> None:
+def partitions(name: str, count: int | None, dry_run: bool, output: OutputOptions, admin: "Admin") -> None:
     """Show the partitions of TOPIC, or increase their number to N. It cannot be decreased.
 
     Fields: name, topic, partition, rate_in, rate_out, storage, backlog (messages), backlog_entries, backlog_unit.
@@ -391,7 +391,7 @@ def _grow(admin: "Admin", name: TopicName, count: int) -> None:
         admin.ask("POST", f"{path_of(name)}/partitions", count)
 
 
-def _partitions(admin: "Admin", name: TopicName) -> Found:
+def _partitions(admin: "Admin", name: TopicName) -> TableOutput:
     with suggesting(admin, name):
         count = admin.partitions(name)
         if not count:
@@ -412,7 +412,7 @@ def _partitions(admin: "Admin", name: TopicName) -> Found:
     ]
     backlogs = backlog_columns(rows)
     columns = ["name", "rate_in", "rate_out", "storage", *backlogs.names]
-    return Found(rows, columns, name="topic", titles=backlogs.titles)
+    return TableOutput(rows, columns, name="topic", titles=backlogs.titles)
 
 
 topic.add_command(compact)

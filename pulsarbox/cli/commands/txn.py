@@ -7,8 +7,8 @@ import click
 
 from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
-from pulsarbox.cli.common.lazy_group import Group
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.time_arguments import DURATION, Words, wall_now
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
@@ -35,7 +35,7 @@ def txn_id(text: str) -> Id:
 ID: Final = Words("id", txn_id)
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def txn() -> None:
     """List, show and abort transactions. An open transaction blocks the readers of its topics.
 
@@ -58,7 +58,7 @@ def txn() -> None:
 )
 @output_options
 @with_admin
-def list_transactions(age: float, output: Output, admin: "Admin") -> None:
+def list_transactions(age: float, output: OutputOptions, admin: "Admin") -> None:
     """List open transactions, oldest first.
 
     Fields: id, state, seconds (open for), timeout (ms after which it is aborted), owner (role that began it), topics
@@ -72,9 +72,9 @@ def list_transactions(age: float, output: Output, admin: "Admin") -> None:
     show(output, partial(_listed, admin, round(age * 1000)))
 
 
-def _listed(admin: "Admin", age: int) -> Found:
+def _listed(admin: "Admin", age: int) -> TableOutput:
     rows = sorted((_row(each) for each in admin.transactions(age).values()), key=lambda row: int(row["opened"]))
-    return Found(rows, ["id", "state", "seconds", "owner", "topics", "subscriptions"], name="id")
+    return TableOutput(rows, ["id", "state", "seconds", "owner", "topics", "subscriptions"], name="id")
 
 
 def _row(told: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def _shown(halves: Id) -> str:
 @click.argument("txn_id", metavar="ID", type=ID)
 @output_options
 @with_admin
-def show_transaction(txn_id: Id, output: Output, admin: "Admin") -> None:
+def show_transaction(txn_id: Id, output: OutputOptions, admin: "Admin") -> None:
     """Show an open or recently ended transaction. Fields as in `txn list`, and opened (ms since 1970).
 
     \b
@@ -110,9 +110,9 @@ def show_transaction(txn_id: Id, output: Output, admin: "Admin") -> None:
     show(output, partial(_one, admin, txn_id))
 
 
-def _one(admin: "Admin", halves: Id) -> Found:
+def _one(admin: "Admin", halves: Id) -> TableOutput:
     row = _row(admin.transaction(*halves))
-    return Found([row], name="id", lines=document_lines(row))
+    return TableOutput([row], name="id", lines=document_lines(row))
 
 
 @txn.command()

@@ -10,7 +10,7 @@ MESSAGES: Final = "messages"
 ENTRIES: Final = "entries"
 
 
-class Columns(NamedTuple):
+class BacklogColumns(NamedTuple):
     """Backlog columns of a table, and their titles."""
 
     names: Sequence[str]
@@ -27,10 +27,10 @@ def backlog_fields(subscriptions: Iterable[Mapping[str, Any]]) -> dict[str, Any]
     return {"backlog": entries, "backlog_unit": ENTRIES, "backlog_entries": entries}
 
 
-def backlog_columns(rows: Collection[Mapping[str, Any]]) -> Columns:
+def backlog_columns(rows: Collection[Mapping[str, Any]]) -> BacklogColumns:
     """Return the backlog columns for these rows. Entries get their own column if they differ from messages."""
     if any(row["backlog_unit"] == ENTRIES for row in rows):
-        return Columns(["backlog"], {"backlog": "BACKLOG (ENTRIES)"})
+        return BacklogColumns(["backlog"], {"backlog": "BACKLOG (ENTRIES)"})
     if any(row["backlog"] != row["backlog_entries"] for row in rows):
-        return Columns(["backlog", "backlog_entries"], {"backlog_entries": "ENTRIES"})
-    return Columns(["backlog"], {})
+        return BacklogColumns(["backlog", "backlog_entries"], {"backlog_entries": "ENTRIES"})
+    return BacklogColumns(["backlog"], {})

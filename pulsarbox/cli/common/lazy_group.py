@@ -54,7 +54,7 @@ def _values(option: click.Option) -> tuple[int, bool]:
     return option.nargs, isinstance(option.flag_value, str | int | float)  # otherwise a sentinel of click
 
 
-class Group(click.Group):
+class SuggestingGroup(click.Group):
     """Command group that suggests the nearest name for an unknown command."""
 
     def resolve_command(
@@ -82,7 +82,7 @@ class Group(click.Group):
         return self.commands[name].get_short_help_str(limit=_SENTENCE_MAX)
 
 
-class LazyGroup(Group):
+class LazyGroup(SuggestingGroup):
     """Command group defined by a table. Listing its commands imports none of them."""
 
     def __init__(self, *args: Any, lazy_commands: Mapping[str, LazyCommand], **kwargs: Any) -> None:

@@ -20,7 +20,7 @@ FORMS: Final = ("table", "json", "ndjson", "yaml", "name")
 _T = TypeVar("_T", bound=Callable[..., Any])
 
 
-class Found(NamedTuple):
+class TableOutput(NamedTuple):
     """Result of a command: rows, or one document."""
 
     rows: list[Row]
@@ -34,7 +34,7 @@ class Found(NamedTuple):
     """Column titles that differ from the uppercase field name."""
 
 
-class Output(NamedTuple):
+class OutputOptions(NamedTuple):
     """Output options of a command."""
 
     form: str
@@ -47,7 +47,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def called(*args: Any, form: str, watch: float | None, filter_text: str | None, **kwargs: Any) -> Any:
-        return command(*args, output=Output(form, watch, _wanted(filter_text)), **kwargs)
+        return command(*args, output=OutputOptions(form, watch, _wanted(filter_text)), **kwargs)
 
     filtering = click.option(
         "--filter",
@@ -82,12 +82,12 @@ def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(command)
     def called(*args: Any, form: str, **kwargs: Any) -> Any:
-        return command(*args, output=Output(form, None, None), **kwargs)
+        return command(*args, output=OutputOptions(form, None, None), **kwargs)
 
     return _forms(called)
 
 
-def show(output: Output, look: Callable[[], Found]) -> None:
+def show(output: OutputOptions, look: Callable[[], TableOutput]) -> None:
     """Print the result of ``look``, repeatedly with --watch."""
     if output.watch is None:
         found = look()
@@ -142,7 +142,7 @@ def _field(row: Row, path: list[str]) -> Any:
     return inside(row, path)
 
 
-def _filtered(found: Found, output: Output) -> Found:
+def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
     if output.wanted is None:
         return found
     try:
@@ -155,7 +155,7 @@ def _filtered(found: Found, output: Output) -> Found:
         raise click.BadParameter(f"'{error}' is no field{hint}", param_hint="--filter") from None
 
 
-def _print(found: Found, form: str) -> None:
+def _print(found: TableOutput, form: str) -> None:
     rows = found.rows
     whole: Any = rows if found.lines is None else (rows[0] if rows else None)
     if form == "json":

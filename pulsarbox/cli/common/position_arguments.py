@@ -15,7 +15,7 @@ _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PositionParam:
     """A position in a topic: a word (earliest, latest), a message ID, or a time."""
 
     word: str = ""
@@ -43,16 +43,16 @@ class Place:
         return body | ({"batchIndex": self.id.batch_index} if self.id.batch_index >= 0 else {})
 
 
-def parse_place(text: str) -> Place:
+def parse_place(text: str) -> PositionParam:
     """Parse a position. Raises ValueError."""
     if text in ("earliest", "latest"):
-        return Place(word=text, text=text)
+        return PositionParam(word=text, text=text)
     if text.startswith("@") or is_ago(text):
-        return Place(time=moment(text.removeprefix("@")), text=text)
+        return PositionParam(time=moment(text.removeprefix("@")), text=text)
     found = message_id(text)
     if found is None:
         raise ValueError(f"'{text}' is none of: {FORMS}")
-    return Place(id=found, text=text)
+    return PositionParam(id=found, text=text)
 
 
 AT: Final = Words("place", parse_place)

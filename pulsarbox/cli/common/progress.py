@@ -9,7 +9,7 @@ from pulsarbox.cli.common.terminal_text import megabytes, say
 _EVERY_SECONDS: Final = 0.2
 
 
-class Progress:
+class ProgressLine:
     """Count of messages and bytes, redrawn at intervals."""
 
     def __init__(self, verb: str, wanted: bool) -> None:

@@ -89,11 +89,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 @contextlib.contextmanager
 def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
     """Add advice to a refused deletion: delete the contained ``what`` first, or use or allow --force."""
-    from pulsarbox.client.admin import Refused
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         yield
-    except Refused as error:
+    except AdminRefused as error:
         if force and error.status == 405:
             change = f"pulsarbox admin brokers update-dynamic-config -c {setting} -v true"
             raise Failed(f"{error}: delete its {what} first, or allow it with `{change}`") from None
@@ -105,11 +105,11 @@ def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
 @contextlib.contextmanager
 def suggesting(admin: "Admin", topic: TopicName, subscription: str | None = None) -> Iterator[None]:
     """Convert the broker's 404 into an error that names the missing object and suggests a similar name."""
-    from pulsarbox.client.admin import Refused
+    from pulsarbox.client.admin import AdminRefused
 
     try:
         yield
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         raise missing(admin, topic, subscription, str(error)) from error

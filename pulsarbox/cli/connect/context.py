@@ -7,12 +7,12 @@ import click
 
 from pulsarbox.cli.common.box_label import checked_label
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
 from pulsarbox.cli.connect import context_store
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def context() -> None:
     """Manage named brokers and select the current one.
 

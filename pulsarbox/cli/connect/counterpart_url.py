@@ -81,12 +81,12 @@ class _Unknown(Exception):
 
 def _asked(admin: "Target", seconds: float) -> tuple[str, str]:
     """Return the service URLs without and with TLS. Raises NotConnected, NoAnswer, _Unknown."""
-    from pulsarbox.client.admin import Admin, Refused
+    from pulsarbox.client.admin import Admin, AdminRefused
 
     with Admin(admin.hosts, seconds, secure=admin.secure, credentials=admin.credentials()) as asked:
         try:
             return asked.service_urls()
-        except Refused as error:
+        except AdminRefused as error:
             raise _Unknown(f"HTTP {error.status}: {error}") from None
 
 

@@ -178,7 +178,7 @@ def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: 
     ) -> Any:
         options = {name: kwargs.pop(name) for name in TRUST_NAMES}
 
-        given = Given(url, admin_url, config_file, data_dir, options)
+        given = TargetOptions(url, admin_url, config_file, data_dir, options)
 
         def find() -> Target:
             return _find(_ADMIN, given, os.environ)
@@ -206,7 +206,7 @@ def _placed(command: Callable[..., Any], service: Target | None) -> Callable[...
     return placed
 
 
-class Given(NamedTuple):
+class TargetOptions(NamedTuple):
     """Command line options that select the broker."""
 
     url: str | None = None
@@ -219,15 +219,15 @@ class Given(NamedTuple):
     """Timeout of the request for the broker's other URL."""
 
 
-_NOTHING_GIVEN: Final = Given()
+_NOTHING_GIVEN: Final = TargetOptions()
 
 
-def service_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
+def service_target(given: TargetOptions = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
     """Return the broker for the Pulsar protocol. Raises Misused for an invalid URL."""
     return _find(_SERVICE, given, environ)
 
 
-def admin_target(given: Given = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
+def admin_target(given: TargetOptions = _NOTHING_GIVEN, environ: Mapping[str, str] = os.environ) -> Target:
     """Return the broker for the Admin API. Raises Misused for an invalid URL."""
     return _find(_ADMIN, given, environ)
 
@@ -251,7 +251,7 @@ _SERVICE: Final = _Door("--url", SERVICE_VARIABLE, "url", DEFAULT_SERVICE, "puls
 _ADMIN: Final = _Door("--admin-url", ADMIN_VARIABLE, "admin_url", DEFAULT_ADMIN, "http", "https", 8080, 443)
 
 
-def _find(door: _Door, given: Given, environ: Mapping[str, str]) -> Target:
+def _find(door: _Door, given: TargetOptions, environ: Mapping[str, str]) -> Target:
     other = _ADMIN if door is _SERVICE else _SERVICE
     named = _named(door, given, environ)
     if named is not None:
@@ -270,7 +270,7 @@ def _find(door: _Door, given: Given, environ: Mapping[str, str]) -> Target:
     return _of_this_machine(door, given)._replace(options=given.options)
 
 
-def _named(door: _Door, given: Given, environ: Mapping[str, str]) -> tuple[str, str] | None:
+def _named(door: _Door, given: TargetOptions, environ: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the URL of the option or the variable, and its source; None without either."""
     url = given.url if door is _SERVICE else given.admin_url
     if url is not None:
@@ -282,7 +282,7 @@ def _named(door: _Door, given: Given, environ: Mapping[str, str]) -> tuple[str, 
     return (environ[door.variable], door.variable) if environ.get(door.variable) else None
 
 
-def _counterpart(door: _Door, named: Target, given: Given) -> Target:
+def _counterpart(door: _Door, named: Target, given: TargetOptions) -> Target:
     """Return the other URL of a named broker. Raises Misused if it is unknown."""
     from pulsarbox.cli.connect import counterpart_url
 
@@ -294,7 +294,7 @@ def _counterpart(door: _Door, named: Target, given: Given) -> Target:
     return found._replace(options=named.options, by_context=named.by_context, guessed=guessed)
 
 
-def _of_this_machine(door: _Door, given: Given) -> Target:
+def _of_this_machine(door: _Door, given: TargetOptions) -> Target:
     found = _of_the_box(given.config_file, given.data_dir) or _in_memory()
     if found is None:
         return _target(door, door.default, DEFAULT_ORIGIN)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, Misused, run
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
 from pulsarbox.cli.connect.token_files import given_token, read_token, write
 from pulsarbox.cli.process.directory_options import CONFIG
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pulsarbox.config import Settings
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def token() -> None:
     """Create, show and validate authentication tokens.
 

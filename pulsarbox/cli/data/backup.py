@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, say
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, give_way, moment_of, size_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_directory
@@ -19,7 +19,7 @@ RATE: Final = click.option(
 )
 
 
-class BackupGroup(Group):
+class BackupGroup(SuggestingGroup):
     """Group that runs ``create`` if its first argument is not a subcommand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -128,12 +128,12 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
       pulsarbox backup verify /mnt/backups/box --backup 2026-12-01T11-28-14Z
       pulsarbox backup verify /mnt/backups/box -o json | jq .findings
     """
-    from pulsarbox.storage.backup.pace import Pace
+    from pulsarbox.storage.backup.pace import CopyPace
     from pulsarbox.storage.backup.repository import Repository
     from pulsarbox.storage.backup.verification import verify as examine
 
     progress = BackupProgress("verifying")
-    report = ended(lambda: examine(Repository(directory), names, Pace(rate or 0, progress)), progress)
+    report = ended(lambda: examine(Repository(directory), names, CopyPace(rate or 0, progress)), progress)
     for name in report.interrupted:
         say(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
     if report.unreferenced:

@@ -44,13 +44,13 @@ def restore(  # options
       pulsarbox restore /mnt/backups/box data --force
       pulsarbox restore /mnt/backups/box data --backup 2026-12-01T11-28-14Z
     """
-    from pulsarbox.storage.backup.pace import Pace
+    from pulsarbox.storage.backup.pace import CopyPace
     from pulsarbox.storage.backup.repository import Repository
     from pulsarbox.storage.backup.restoring import restore as rebuild
 
     os.umask(0o077)
     progress = BackupProgress("restoring")
-    pace = Pace(rate or 0, progress)
+    pace = CopyPace(rate or 0, progress)
     done = ended(lambda: rebuild(Repository(directory), name, target, pace, force=force, keep_id=keep_id), progress)
     manifest = done.manifest
     if output == "json":

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.errors import PersistenceError
@@ -33,7 +33,7 @@ OUTPUT = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def storage() -> None:
     """Inspect a data directory of a running or stopped box.
 

@@ -11,7 +11,7 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.cli.envelope import stored_fields
-from pulsarbox.client.message_decoder import Entry, Message, text
+from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, text
 from pulsarbox.client.partition_consumer import TopicConsumer
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
@@ -24,20 +24,20 @@ _MILLIS_MAX: Final = 2**63 - 1
 _WORD_MAX: Final = 2**64 - 1
 
 
-class Writer:
+class EnvelopeWriter:
     """Writer of envelopes, which caches the text shared by the messages of an entry."""
 
     def __init__(self, decoding: "Decoding | None" = None, ask: "stored_fields.Ask | None" = None) -> None:
         """``decoding`` adds the decoded value of each message; ``ask`` adds the definition of each schema once."""
         self._decoding = decoding
-        self._definitions = None if ask is None else stored_fields.Definitions(ask)
+        self._definitions = None if ask is None else stored_fields.SchemaDefinitions(ask)
         self._definition = ""
-        self._entry: Entry | None = None
+        self._entry: ReceivedEntry | None = None
         self._consumer: TopicConsumer | None = None
         self._producer: str | bytes | None = None
         self._topic = self._named = self._head = self._tail = ""
 
-    def line(self, message: Message) -> bytes:
+    def line(self, message: ReceivedMessage) -> bytes:
         """Return the envelope of a message, with a newline."""
         entry = message.entry
         metadata = entry.metadata
@@ -64,11 +64,11 @@ class Writer:
             self._definition = ""
         return f'{line},"seq":{sequence},"publish_time":{metadata.publish_time}{self._tail}'.encode("ascii")
 
-    def _value(self, decoding: "Decoding", message: Message) -> str:
+    def _value(self, decoding: "Decoding", message: ReceivedMessage) -> str:
         value = decoding.value(message)
         return "" if value is decoding.NOTHING else f',"value":{json.dumps(value, separators=(",", ":"))}'
 
-    def _begin(self, entry: Entry, metadata: MessageMetadata) -> None:
+    def _begin(self, entry: ReceivedEntry, metadata: MessageMetadata) -> None:
         """Prepare the text shared by all messages of an entry."""
         consumer, producer = entry.consumer, metadata.producer_name
         if consumer is not self._consumer:
@@ -96,7 +96,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _key(message: Message) -> str:
+def _key(message: ReceivedMessage) -> str:
     null = ',"key_null":true' if message.null_key else ""
     key = message.key
     if key is None:

@@ -95,7 +95,7 @@ class SchemaLookup:
             return None
 
 
-class Definitions:
+class SchemaDefinitions:
     """Schema definitions in envelopes: each version once per topic, with its first message."""
 
     def __init__(self, ask: Ask) -> None:

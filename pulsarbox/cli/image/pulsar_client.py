@@ -123,7 +123,7 @@ def consume(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     """
     with _connected(connection) as client:
         from pulsarbox.cli.common.interruption import Interruption
-        from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
+        from pulsarbox.client.multi_topic_consumer import TYPES, MultiTopicConsumer, Subscribing
         from pulsarbox.client.places import EARLIEST, LATEST, Start
 
         start = Start(EARLIEST if options["subscription_position"] == "Earliest" else LATEST)
@@ -135,7 +135,7 @@ def consume(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
         )
         if options["queue_size"]:
             wanted = replace(wanted, queue=options["queue_size"])
-        consumer = Consumer(client, wanted)
+        consumer = MultiTopicConsumer(client, wanted)
         consumer.add(topic)
         most, taken = options["num_messages"], 0
         with Interruption(client.loop) as interruption:
@@ -182,14 +182,14 @@ def _written(message: Any, *, as_hex: bool) -> str:
 @contextmanager
 def _connected(options: dict[str, Any]) -> Iterator[Any]:
     """Connect to the broker named by the options or client.conf. Raises exceptions with pulsarbox's exit codes."""
-    from pulsarbox.cli.connect.target import Given, service_target
+    from pulsarbox.cli.connect.target import TargetOptions, service_target
     from pulsarbox.cli.pulsar_admin.connecting import client_conf
     from pulsarbox.client.client import Client
     from pulsarbox.client.errors import NotConnected
     from pulsarbox.errors import PulsarBoxError
 
     file = client_conf(None)
-    target = service_target(Given(options["url"] or file.get("brokerServiceUrl") or None, options=options))
+    target = service_target(TargetOptions(options["url"] or file.get("brokerServiceUrl") or None, options=options))
     client = Client(target.hosts, secure=target.secure, credentials=target.credentials(file=file))
     try:
         yield client

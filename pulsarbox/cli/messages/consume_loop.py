@@ -10,14 +10,14 @@ from pulsarbox.cli.common.position_options import End, From
 from pulsarbox.cli.common.topic_suggestion import suggesting
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.message_output import form_of
-from pulsarbox.cli.messages.read_loop import Manner, Reading
+from pulsarbox.cli.messages.read_loop import Manner, ReadLoop
 from pulsarbox.cli.messages.reading_options import END_SECONDS
 from pulsarbox.cli.messages.start_position import check_place, reader, start_of
-from pulsarbox.cli.messages.stop_condition import Ending
+from pulsarbox.cli.messages.stop_condition import StopCondition
 from pulsarbox.client.chunks import Chunking
 from pulsarbox.client.client import Client
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import TYPES, Subscribing
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
 
@@ -51,7 +51,7 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
     return Manner(form, wanted, progress=not options["no_progress"], decoding=decoding, schemas=schemas, **more)
 
 
-def _of_values(wanted: Callable[[Message], bool], decoding: "Decoding") -> Callable[[Message], bool]:
+def _of_values(wanted: Callable[[ReceivedMessage], bool], decoding: "Decoding") -> Callable[[ReceivedMessage], bool]:
     return lambda message: wanted(decoding.readable(message))
 
 
@@ -74,20 +74,20 @@ def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, 
     try:
         with Interruption(client.loop) as interruption:
             consumer = _opened(client, topics, options)
-            ending = Ending(consumer, options["until"], options["count"])
-            Reading(client, consumer, interruption, ending, manner).run()
+            ending = StopCondition(consumer, options["until"], options["count"])
+            ReadLoop(client, consumer, interruption, ending, manner).run()
             consumer.close()
     finally:
         client.close()
 
 
-def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) -> Consumer:
+def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) -> MultiTopicConsumer:
     begin: From | None = options["begin"]
     queue = 1 if options["command"] is not None else QUEUE
     chunking = Chunking(options["pending_chunks"], acknowledge_oldest=options["ack_oldest_chunks"])
     if options["subscription"] is None:
         begin = begin or From(Start(EARLIEST))
-        consumer = Consumer(client, replace(reader(begin.start, queue), chunking=chunking))
+        consumer = MultiTopicConsumer(client, replace(reader(begin.start, queue), chunking=chunking))
         for topic in topics:
             with suggesting(client, topic):
                 consumer.add(topic, start_of(client, begin))
@@ -95,7 +95,7 @@ def _opened(client: Client, topics: tuple[str, ...], options: dict[str, Any]) ->
         return consumer
     name, kind, acknowledges = options["subscription"], TYPES[options["kind"]], options["ack"] != "none"
     subscribing = Subscribing(name, kind, queue=queue, chunking=chunking, acknowledges=acknowledges)
-    consumer = Consumer(client, subscribing)
+    consumer = MultiTopicConsumer(client, subscribing)
     for topic in topics:
         consumer.add(topic)
     if begin is not None:

@@ -9,13 +9,13 @@ from pulsarbox.broker.dead_letter.message import (
     REAL_SUBSCRIPTION,
     REAL_TOPIC,
 )
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 
 
 class DeadLetter:
     """A dead letter, as read by a client. The counterpart in the box is ``broker.jobs.messages.Looked``."""
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: ReceivedMessage) -> None:
         self._message = message
         self.properties = dict(message.properties)
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.client.client import Client
 from pulsarbox.client.loop import READ
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 
 if TYPE_CHECKING:
     import subprocess
@@ -21,16 +21,16 @@ AGAIN_SECONDS: Final = 1.0
 class Executing:
     """Runner of commands, one at a time, that negatively acknowledges failed messages."""
 
-    def __init__(self, client: Client, consumer: Consumer, command: str, give_back: bool) -> None:
+    def __init__(self, client: Client, consumer: MultiTopicConsumer, command: str, give_back: bool) -> None:
         """With ``give_back`` False, failed messages are left unacknowledged."""
         self.failed = 0
         self._client = client
         self._consumer = consumer
         self._command = command
         self._give_back = give_back
-        self._back: deque[tuple[float, Message]] = deque()
+        self._back: deque[tuple[float, ReceivedMessage]] = deque()
 
-    def run(self, message: Message) -> bool:
+    def run(self, message: ReceivedMessage) -> bool:
         """Run the command with the payload on stdin, and return whether it exited with 0. The client keeps running."""
         import subprocess  # rarely needed
 
@@ -81,7 +81,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _environment(message: Message) -> dict[str, str]:
+def _environment(message: ReceivedMessage) -> dict[str, str]:
     """Return the environment of the command, which describes the message."""
     told = {
         "PULSARBOX_MESSAGE_TOPIC": message.topic,

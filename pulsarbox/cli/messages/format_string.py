@@ -14,11 +14,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.protocol.message_encoder import Outgoing, encoded
 
 VERBS: Final = "%t %p %i %k %v %s %P{name} %h %q %T %d %r %%"
-Format = Callable[[Message], bytes]
+Format = Callable[[ReceivedMessage], bytes]
 
 _TOKEN: Final = re.compile(
     r"%(?P<verb>.)(?:\{(?P<first>[^{}]*)\})?(?:\{(?P<second>[^{}]*)\})?|\\(?P<escape>x[0-9a-fA-F]{2}|.)"
@@ -108,7 +108,7 @@ _SIMPLE: Final[dict[str, Format]] = {
 }
 
 
-def _key_bytes(message: Message) -> bytes:
+def _key_bytes(message: ReceivedMessage) -> bytes:
     key = message.key
     if key is None:
         return b""
@@ -150,11 +150,11 @@ def _json_text(value: Any) -> bytes:
     return encoded(value) if isinstance(value, str) else json.dumps(value, separators=(",", ":")).encode()
 
 
-def _time(read: Callable[[Message], int], form: str | None) -> Format:
+def _time(read: Callable[[ReceivedMessage], int], form: str | None) -> Format:
     if form is None:
         return lambda message: b"%d" % read(message)
 
-    def written(message: Message) -> bytes:
+    def written(message: ReceivedMessage) -> bytes:
         millis = read(message)
         if not millis:
             return b""

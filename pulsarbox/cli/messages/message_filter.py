@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.messages.format_string import json_at
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.expressions import Language
 
-Filter = Callable[[Message], bool]
-_Value = Callable[[Message], Any]
+Filter = Callable[[ReceivedMessage], bool]
+_Value = Callable[[ReceivedMessage], Any]
 
 NAMES: Final[dict[str, _Value]] = {
     "topic": lambda message: message.topic,
@@ -36,7 +36,7 @@ DEAD_LETTER_NAMES: Final = ("origin", "origin_id", "subscription", "reason", "re
 
 
 def _of_dead_letter(name: str) -> _Value:
-    def value(message: Message) -> Any:
+    def value(message: ReceivedMessage) -> Any:
         from pulsarbox.cli.messages.dead_letter_fields import DeadLetter
 
         return getattr(DeadLetter(message), name)

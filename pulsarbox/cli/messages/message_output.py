@@ -5,13 +5,13 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.common.terminal_text import clean
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 
 if TYPE_CHECKING:
     from pulsarbox.cli.envelope.stored_fields import Ask
     from pulsarbox.cli.messages.schema_decoding import Decoding
 
-Form = Callable[[Message], bytes]
+Form = Callable[[ReceivedMessage], bytes]
 
 _PREVIEW: Final = 200
 """Maximum number of payload characters shown in a table."""
@@ -28,23 +28,23 @@ def form_of(name: str, line_format: str | None, decoding: "Decoding | None" = No
 
         form = output_format(line_format)
     elif name == "ndjson":
-        from pulsarbox.cli.envelope.envelope import Writer
+        from pulsarbox.cli.envelope.envelope import EnvelopeWriter
 
-        return Writer(decoding, ask).line
+        return EnvelopeWriter(decoding, ask).line
     else:
         form = _FORMS[name]
     return form if decoding is None else lambda message: form(decoding.readable(message))
 
 
-def _raw(message: Message) -> bytes:
+def _raw(message: ReceivedMessage) -> bytes:
     return message.payload or b""
 
 
-def _lines(message: Message) -> bytes:
+def _lines(message: ReceivedMessage) -> bytes:
     return (message.payload or b"") + b"\n"
 
 
-def _hex(message: Message) -> bytes:
+def _hex(message: ReceivedMessage) -> bytes:
     """Write the ID, then a hex dump with sixteen bytes per line."""
     payload = message.payload or b""
     lines = [f"{message.id} {len(payload)} bytes" + (" (null)" if message.payload is None else "")]
@@ -55,7 +55,7 @@ def _hex(message: Message) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def _table(message: Message) -> bytes:
+def _table(message: ReceivedMessage) -> bytes:
     when = datetime.fromtimestamp(min(message.publish_time, 2**42) / 1000).astimezone()
     key = message.key
     words = [

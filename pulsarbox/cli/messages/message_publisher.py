@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.cli.common.exits import Failed, Misused, Partly, abandon_stdout
 from pulsarbox.cli.common.interruption import Interruption
-from pulsarbox.cli.common.progress import Progress, messages
+from pulsarbox.cli.common.progress import ProgressLine, messages
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.stdin_reader import Stdin
@@ -17,7 +17,7 @@ from pulsarbox.client.backlogs import ANSWER_SECONDS, PartitionBacklogs
 from pulsarbox.client.client import Client
 from pulsarbox.client.compression import CODECS, codec
 from pulsarbox.client.producer import Options, Producer
-from pulsarbox.client.routing import Route
+from pulsarbox.client.routing import PartitionRouter
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.guard import Trouble
@@ -138,7 +138,7 @@ class Sending:
         self._next_id = 0
         self._early: list[tuple[int, str]] = []
         self._lines: list[str] = []
-        self._progress = Progress("stored", progress and not sys.stdout.isatty())
+        self._progress = ProgressLine("stored", progress and not sys.stdout.isatty())
         client.tell = self._progress.say
         self._producer = Producer(client, topic, options, self._told)
 
@@ -263,7 +263,7 @@ def _is_load(options: dict[str, Any]) -> bool:
     return piped or (options["count"] or 1) >= _LOAD_MESSAGES
 
 
-def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> Route:
+def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> PartitionRouter:
     """Return the router of partitions. Raises Misused if the plugin is missing or unusable."""
 
     def connected() -> "Admin":
@@ -281,7 +281,7 @@ def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> 
     name, hashing, directory = options["route"], options["hashing"], options["plugins_dir"]
     if name not in built_in("routing") or hashing not in built_in("hashing"):
         directory = plugins_directory(directory)
-    route = Route(name, dict(options["route_options"]), hashing, directory, backlogs, failed)
+    route = PartitionRouter(name, dict(options["route_options"]), hashing, directory, backlogs, failed)
     try:
         route.open(topic)
     except PluginError as error:
@@ -289,7 +289,9 @@ def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> 
     return route
 
 
-def _produce(client: Client, interruption: Interruption, topic: str, options: dict[str, Any], route: Route) -> None:
+def _produce(
+    client: Client, interruption: Interruption, topic: str, options: dict[str, Any], route: PartitionRouter
+) -> None:
     number = CODECS[options["compress"]]
     if number:
         codec(number)  # fail before sending if the codec is missing

@@ -9,13 +9,13 @@ from pulsarbox.cli.common.position_options import From
 from pulsarbox.cli.common.topic_suggestion import suggesting
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.consume_loop import manner_of
-from pulsarbox.cli.messages.read_loop import Manner, Reading
+from pulsarbox.cli.messages.read_loop import Manner, ReadLoop
 from pulsarbox.cli.messages.reading_options import END_SECONDS
-from pulsarbox.cli.messages.start_position import Place, check_place, place_of, reader, start_of
-from pulsarbox.cli.messages.stop_condition import Ending
+from pulsarbox.cli.messages.start_position import SubscriptionPosition, check_place, place_of, reader, start_of
+from pulsarbox.cli.messages.stop_condition import StopCondition
 from pulsarbox.client.client import Client
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
 
 
@@ -25,7 +25,7 @@ def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
-            consumer = Consumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
+            consumer = MultiTopicConsumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
             if options["subscription"] is not None:
                 manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
             else:
@@ -33,16 +33,18 @@ def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options
                 with suggesting(client, topic):
                     consumer.add(topic, start_of(client, begin))
                 check_place(begin, len(consumer.parts))
-            ending = Ending(consumer, options["until"], options["count"])
-            Reading(client, consumer, interruption, ending, manner).run()
+            ending = StopCondition(consumer, options["until"], options["count"])
+            ReadLoop(client, consumer, interruption, ending, manner).run()
             consumer.close()
     finally:
         client.close()
 
 
-def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscription: str, manner: Manner) -> Manner:
+def _through_subscription(
+    consumer: MultiTopicConsumer, admin: Target, topic: str, subscription: str, manner: Manner
+) -> Manner:
     """Start at the mark-delete position of the subscription, and skip messages acknowledged after it."""
-    places: dict[str, Place] = {}
+    places: dict[str, SubscriptionPosition] = {}
 
     def start(part: str) -> Start:
         places[part] = place_of(admin, part, subscription)
@@ -51,7 +53,7 @@ def _through_subscription(consumer: Consumer, admin: Target, topic: str, subscri
     consumer.add(topic, start)
     also = manner.wanted
 
-    def wanted(message: Message) -> bool:
+    def wanted(message: ReceivedMessage) -> bool:
         return places[message.topic].is_open(message.id) and (also is None or also(message))
 
     return replace(manner, wanted=wanted)

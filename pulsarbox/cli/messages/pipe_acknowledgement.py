@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 
 
 class _Written(NamedTuple):
@@ -18,7 +18,7 @@ class _Written(NamedTuple):
     begin: int
     """Offset of the first message in the output."""
     end: int
-    messages: Sequence[Message]
+    messages: Sequence[ReceivedMessage]
     sizes: Sequence[int]
     """Size of each message in the output, in bytes."""
 
@@ -26,7 +26,7 @@ class _Written(NamedTuple):
 class Unread:
     """Queue of written, unacknowledged messages."""
 
-    def __init__(self, acknowledge: Callable[[Sequence[Message]], None]) -> None:
+    def __init__(self, acknowledge: Callable[[Sequence[ReceivedMessage]], None]) -> None:
         """``acknowledge`` is called with messages that have been read."""
         self._acknowledge = acknowledge
         self._waiting: deque[_Written] = deque()
@@ -34,7 +34,7 @@ class Unread:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    def add(self, begin: int, messages: Sequence[Message], sizes: Sequence[int]) -> None:
+    def add(self, begin: int, messages: Sequence[ReceivedMessage], sizes: Sequence[int]) -> None:
         """Append messages that are written at offset ``begin``, with their sizes in bytes."""
         if messages:
             self._waiting.append(_Written(begin, begin + sum(sizes), messages, sizes))

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.common.exits import HungUp, Partly, TimedOut
 from pulsarbox.cli.common.interruption import Interruption
-from pulsarbox.cli.common.progress import Progress, messages
+from pulsarbox.cli.common.progress import ProgressLine, messages
 from pulsarbox.cli.common.stdout import NotWritten, Stdout
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.messages.exec_hook import Executing
 from pulsarbox.cli.messages.message_output import Form
 from pulsarbox.cli.messages.pipe_acknowledgement import Unread
-from pulsarbox.cli.messages.stop_condition import Ending
-from pulsarbox.client.chunks import Chunk
+from pulsarbox.cli.messages.stop_condition import StopCondition
+from pulsarbox.client.chunks import LostChunk
 from pulsarbox.client.client import Client
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import TopicConsumer
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Manner:
     """Options of reading."""
 
     form: Form
-    wanted: Callable[[Message], bool] | None = None
+    wanted: Callable[[ReceivedMessage], bool] | None = None
     """Filter, None for all messages."""
     ack: str = "none"
     """When to acknowledge: ``after`` writing (on a pipe, reading), ``before`` writing, or ``none``."""
@@ -61,11 +61,16 @@ class Manner:
     """Schema lookup for envelopes."""
 
 
-class Reading:
+class ReadLoop:
     """A run of the read loop, until the end, an interruption, or an error."""
 
     def __init__(
-        self, client: Client, consumer: Consumer, interruption: Interruption, ending: Ending, manner: Manner
+        self,
+        client: Client,
+        consumer: MultiTopicConsumer,
+        interruption: Interruption,
+        ending: StopCondition,
+        manner: Manner,
     ) -> None:
         self.each_turn: Callable[[], None] | None = None
         """Hook called in each turn of the loop, to look for new topics."""
@@ -76,7 +81,7 @@ class Reading:
         self._manner = manner
         self._stdout = Stdout(client, interruption)
         self._unread = Unread(self._acknowledge)
-        self._progress = Progress("read", manner.progress and not self._stdout.is_terminal)
+        self._progress = ProgressLine("read", manner.progress and not self._stdout.is_terminal)
         client.tell = self._progress.say
         if manner.decoding is not None:
             manner.decoding.begin(client)
@@ -170,7 +175,7 @@ class Reading:
             pause = min(2 * pause, _UNREAD_SECONDS)
             self._release()
 
-    def _take(self) -> Sequence[Message]:
+    def _take(self) -> Sequence[ReceivedMessage]:
         limit = 1 if self._executing is not None else max(1, min(AT_ONCE, self._ending.wanted))
         # Bounded by the check interval, because a signal wakes the loop but does not end this wait.
         seconds = min(_LOOK_SECONDS, self._ending.seconds_left)
@@ -182,7 +187,7 @@ class Reading:
             seconds = min(seconds, _UNREAD_SECONDS)
         return self._consumer.take(limit, seconds)
 
-    def _handle(self, found: Sequence[Message]) -> None:
+    def _handle(self, found: Sequence[ReceivedMessage]) -> None:
         manner = self._manner
         taken, chosen = self._choose(found)
         acknowledged = taken if manner.ack_filtered else chosen
@@ -199,7 +204,7 @@ class Reading:
             self._acknowledge(acknowledged)
             self._consumer.send_partial()  # do not repeat finished work after a crash
 
-    def _write(self, chosen: Sequence[Message], acknowledged: Sequence[Message]) -> None:
+    def _write(self, chosen: Sequence[ReceivedMessage], acknowledged: Sequence[ReceivedMessage]) -> None:
         """Write the chosen messages, and queue the others with them for acknowledgement, in order."""
         pieces = list(map(self._manner.form, chosen))
         data = b"".join(pieces)
@@ -213,21 +218,21 @@ class Reading:
         self._progress.add(len(chosen), len(data))
         self._release()
 
-    def _acknowledge(self, messages: Sequence[Message]) -> None:
+    def _acknowledge(self, messages: Sequence[ReceivedMessage]) -> None:
         manner = self._manner
         if manner.in_order and manner.wanted is None and self._executing is None:
             self._consumer.acknowledge_all_up_to(messages)
         else:
             self._consumer.acknowledge(messages)
 
-    def _choose(self, found: Sequence[Message]) -> tuple[Sequence[Message], Sequence[Message]]:
+    def _choose(self, found: Sequence[ReceivedMessage]) -> tuple[Sequence[ReceivedMessage], Sequence[ReceivedMessage]]:
         """Return the messages before the end, and those among them that pass the filter."""
         wanted = self._manner.wanted
         if wanted is None:
             taken = self._ending.cut(found)
             return taken, taken
-        all_taken: list[Message] = []
-        chosen: list[Message] = []
+        all_taken: list[ReceivedMessage] = []
+        chosen: list[ReceivedMessage] = []
         for each in found:
             if self._ending.is_reached():
                 break
@@ -241,6 +246,6 @@ class Reading:
         return all_taken, chosen
 
 
-def _named(part: TopicConsumer, chunk: Chunk) -> str:
+def _named(part: TopicConsumer, chunk: LostChunk) -> str:
     ledger, entry = chunk.place
     return f"{short(part.topic)} {ledger}:{entry} is chunk {chunk.number} of {chunk.of} of a message"

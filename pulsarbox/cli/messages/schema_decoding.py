@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pulsarbox.client.client import Client
-from pulsarbox.client.message_decoder import Message
+from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.schema import decoding
 
@@ -18,14 +18,14 @@ class Decoding:
 
     def __init__(self) -> None:
         self._client: Client | None = None
-        self._decoders: dict[tuple[str, bytes], Callable[[Message], Any] | None] = {}
+        self._decoders: dict[tuple[str, bytes], Callable[[ReceivedMessage], Any] | None] = {}
         self._told: set[tuple[str, bytes]] = set()
 
     def begin(self, client: Client) -> None:
         """Set the client that fetches schemas."""
         self._client = client
 
-    def value(self, message: Message) -> Any:
+    def value(self, message: ReceivedMessage) -> Any:
         """Return the decoded value of a message, ``NOTHING`` if it has no schema or does not match it."""
         version = message.schema_version
         if not version or message.payload is None or message.encrypted:
@@ -42,15 +42,15 @@ class Decoding:
             self._tell(place, f"message {message.id}", str(error))
             return self.NOTHING
 
-    def readable(self, message: Message) -> Message:
+    def readable(self, message: ReceivedMessage) -> ReceivedMessage:
         """Return the message with its value as the payload: a string unchanged, other values as JSON, in UTF-8."""
         value = self.value(message)
         if value is self.NOTHING:
             return message
         text = value if isinstance(value, str) else as_json(value)
-        return Message(message.entry, message.index, text.encode("utf-8", "surrogateescape"), message.single)
+        return ReceivedMessage(message.entry, message.index, text.encode("utf-8", "surrogateescape"), message.single)
 
-    def _decoder(self, place: tuple[str, bytes]) -> Callable[[Message], Any] | None:
+    def _decoder(self, place: tuple[str, bytes]) -> Callable[[ReceivedMessage], Any] | None:
         assert self._client is not None
         try:
             schema = self._client.schema(*place)
@@ -69,10 +69,10 @@ class Decoding:
             self._client.tell(f"{what} of {place[0]} is not decoded: {why}")
 
 
-def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[Message], Any]:
+def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[ReceivedMessage], Any]:
     """Return a decoder for separate key-value encoding, which stores the key in the message key."""
 
-    def decode(message: Message) -> Any:
+    def decode(message: ReceivedMessage) -> Any:
         key = message.key
         told = None if key is None else of_key(decoding.key_bytes(key, message.key_is_base64))
         return {"key": told, "value": of_value(message.payload or b"")}

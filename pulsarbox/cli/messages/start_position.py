@@ -11,7 +11,7 @@ from pulsarbox.cli.common.exits import Failed, Misused, NotThere, ending_of_stat
 from pulsarbox.cli.common.position_options import From
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.client.client import Client
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import Subscribing
 from pulsarbox.client.places import EARLIEST, LATEST, QUEUE, MessageId, Start
 from pulsarbox.errors import NotAllowed
@@ -58,7 +58,7 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
     Each entry holds at least one message, so reading ``count`` entries of the last ledger suffices. If the ledger is
     shorter, the whole topic is read.
     """
-    probe = Consumer(client, reader(Start(LATEST)))
+    probe = MultiTopicConsumer(client, reader(Start(LATEST)))
     try:
         (part,) = probe.add(topic)
         last, _ = part.last_id()
@@ -70,7 +70,7 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
         return Start(EARLIEST)
     first = MessageId(last.ledger, last.entry - count + 1) if last.entry + 1 >= count else EARLIEST
     found: deque[MessageId] = deque(maxlen=count)
-    walk = Consumer(client, reader(Start(first)))
+    walk = MultiTopicConsumer(client, reader(Start(first)))
     try:
         (part,) = walk.add(topic)
         while part.seen is None or part.seen < last[:2]:
@@ -83,7 +83,7 @@ def _last_of(client: Client, topic: str, count: int) -> Start:
 # Position of a subscription ------------------------------------------------------------------------------------------
 
 
-class Place:
+class SubscriptionPosition:
     """Position of a subscription on one topic: mark-delete position and acknowledged ranges after it."""
 
     def __init__(
@@ -106,7 +106,7 @@ class Place:
         return left is None or message.batch_index < 0 or bool(left >> message.batch_index & 1)
 
 
-def place_of(admin: Target, topic: str, subscription: str) -> Place:
+def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPosition:
     """Return the position of a subscription from the internal statistics of a topic or partition.
 
     Raises NotThere for a missing topic or subscription, and the errors of the Admin API.
@@ -125,7 +125,7 @@ def place_of(admin: Target, topic: str, subscription: str) -> Place:
         ((int(a), int(b)), (int(c), int(d)))
         for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ]
-    return Place(MessageId(int(ledger), int(entry)), ranges, _in_part(admin, name, subscription))
+    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, _in_part(admin, name, subscription))
 
 
 def _in_part(admin: Target, name: TopicName, subscription: str) -> dict[tuple[int, int], int]:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from pulsarbox.cli.common.position_options import End, Until
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import TopicConsumer
 from pulsarbox.client.places import MessageId
 from pulsarbox.errors import NotAllowed
@@ -16,10 +16,10 @@ UNKNOWN_SECONDS: Final = 3.0
 """Time without messages after which the end counts as reached if the broker does not report the reader's position."""
 
 
-class Ending:
+class StopCondition:
     """Truncates the received messages at the requested end, per topic or partition."""
 
-    def __init__(self, consumer: Consumer, until: Until, limit: int | None = None) -> None:
+    def __init__(self, consumer: MultiTopicConsumer, until: Until, limit: int | None = None) -> None:
         """Ask the broker for the ends of topics, if needed. ``limit`` is the maximum number of messages."""
         self.count = 0
         """Number of accepted messages."""
@@ -66,7 +66,7 @@ class Ending:
         """Maximum number of messages to receive."""
         return 1 << 30 if self._limit is None else self._limit - self.count
 
-    def cut(self, messages: Sequence[Message]) -> Sequence[Message]:
+    def cut(self, messages: Sequence[ReceivedMessage]) -> Sequence[ReceivedMessage]:
         """Return and count the messages before the end."""
         if self._until.kind in _PER_TOPIC and not self._all_before(messages):
             messages = [each for each in messages if self._lets_through(each)]
@@ -75,7 +75,7 @@ class Ending:
         self.count += len(messages)
         return messages
 
-    def _all_before(self, messages: Sequence[Message]) -> bool:
+    def _all_before(self, messages: Sequence[ReceivedMessage]) -> bool:
         """Return whether all messages are from the only topic, and before its end. This is the common case."""
         part, last = messages[0].entry.consumer, messages[-1].entry
         end = self._ends.get(part)
@@ -86,7 +86,7 @@ class Ending:
             and (last.ledger, last.entry) < end[:2]
         )
 
-    def _lets_through(self, message: Message) -> bool:
+    def _lets_through(self, message: ReceivedMessage) -> bool:
         part = message.entry.consumer
         if part not in self._open:
             return False

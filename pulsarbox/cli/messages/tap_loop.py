@@ -10,11 +10,11 @@ from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.common.topic_suggestion import suggesting
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.consume_loop import manner_of
-from pulsarbox.cli.messages.read_loop import Reading
+from pulsarbox.cli.messages.read_loop import ReadLoop
 from pulsarbox.cli.messages.start_position import reader
-from pulsarbox.cli.messages.stop_condition import Ending
+from pulsarbox.cli.messages.stop_condition import StopCondition
 from pulsarbox.client.client import Client
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.places import EARLIEST, LATEST, Start
 from pulsarbox.errors import TopicNotFound
 from pulsarbox.names import parse_topic
@@ -29,15 +29,15 @@ def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
-            consumer = Consumer(client, reader(Start(LATEST)))
+            consumer = MultiTopicConsumer(client, reader(Start(LATEST)))
             topics = None
             if _WILD.search(topic):
-                topics = Topics(client, consumer, topic)
+                topics = MatchingTopics(client, consumer, topic)
             else:
                 with suggesting(client, topic):
                     consumer.add(topic)
-            reading = Reading(
-                client, consumer, interruption, Ending(consumer, options["until"], options["count"]), manner
+            reading = ReadLoop(
+                client, consumer, interruption, StopCondition(consumer, options["until"], options["count"]), manner
             )
             if topics is not None:
                 reading.each_turn = topics.look
@@ -47,10 +47,10 @@ def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
         client.close()
 
 
-class Topics:
+class MatchingTopics:
     """Existing and future topics that match a pattern."""
 
-    def __init__(self, client: Client, consumer: Consumer, pattern: str) -> None:
+    def __init__(self, client: Client, consumer: MultiTopicConsumer, pattern: str) -> None:
         """Add the existing topics. Raises the broker's errors, and InvalidTopicName."""
         name = parse_topic(pattern)
         self._client = client

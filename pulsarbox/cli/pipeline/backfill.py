@@ -13,7 +13,7 @@ from pulsarbox.cli.pipeline.options import STATE, pipeline_options
 
 if TYPE_CHECKING:
     from pulsarbox.spark.pipelines.run_options import RunOptions
-    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+    from pulsarbox.spark.pipelines.shipped.backfill import ColumnMapping, Source
 
 
 @click.command()
@@ -81,22 +81,22 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
       pulsarbox pipeline backfill --format jdbc --option url=jdbc:postgresql://db/shop --option dbtable=orders \\
         --to orders --key id --event-time created --order-by created --job from-the-shop
     """
-    from pulsarbox.spark.pipelines.shipped.backfill import Columns, Source
+    from pulsarbox.spark.pipelines.shipped.backfill import ColumnMapping, Source
 
     if bool(topic) == bool(given["topic_column"]):
         raise Misused("say where to: --to TOPIC, or --topic-column COL")
     source = Source(form, [absolute(each) for each in paths], pairs_of(given["options"]), given["schema"])
     some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by", "encoding")
-    columns = Columns(topic, **{name: given[name] for name in some})
+    columns = ColumnMapping(topic, **{name: given[name] for name in some})
     _publish(source, columns, running, given)
 
 
-def _publish(source: "Source", columns: "Columns", running: "RunOptions", given: dict[str, Any]) -> None:
+def _publish(source: "Source", columns: "ColumnMapping", running: "RunOptions", given: dict[str, Any]) -> None:
     from pulsarbox.names import parse_topic
     from pulsarbox.spark.pipelines.shipped.backfill import is_payload
     from pulsarbox.spark.pipelines.shipped.backfill import messages as messages_of
     from pulsarbox.spark.pipelines.shipped.one_off_session import job_named, spark_of
-    from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, Job
+    from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, PublishJob
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
     from pulsarbox.spark.spark_naming import unglobbed
 
@@ -108,7 +108,7 @@ def _publish(source: "Source", columns: "Columns", running: "RunOptions", given:
     how = Publishing(running.box, namespace, sink, given["rate"], _tell, warn=say)
     told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
     noted = told | columns.asked()
-    with Job(running.directory / "backfill" / name, name, noted) as job:
+    with PublishJob(running.directory / "backfill" / name, name, noted) as job:
         if job.progress.ended:
             job.end(remove)
             say(f"job {name} was done before: nothing is published")

@@ -9,7 +9,7 @@ import click
 
 from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import InTheWay, NotThere, run
-from pulsarbox.cli.common.output import Found, Output, output_options, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, say
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.connect.target import Target, admin_options
@@ -31,7 +31,7 @@ _SECONDS: Final = 10.0
 @STATE
 @output_options
 @admin_options
-def list_pipelines(state: Path | None, output: Output, admin: Target) -> None:
+def list_pipelines(state: Path | None, output: OutputOptions, admin: Target) -> None:
     """List pipeline queries: those reported to the box, and those with local state.
 
     Fields: pipeline, query, state (starting, running, stopped, failed; gone: no longer reported), inputs, output, lag
@@ -48,26 +48,26 @@ def list_pipelines(state: Path | None, output: Output, admin: Target) -> None:
     show(output, partial(_listed, admin, state or state_home()))
 
 
-def _listed(admin: Target, directory: Path) -> Found:
+def _listed(admin: Target, directory: Path) -> TableOutput:
     from pulsarbox.spark.pipelines.state import known
 
     rows = _told(admin)
     names = {(row["pipeline"], row["query"]) for row in rows}
     rows += [_row(each) for each in known(directory) if (each.pipeline, each.query) not in names]
     rows.sort(key=lambda row: (row["pipeline"], row["query"]))
-    return Found([_shortened(row) for row in rows], _COLUMNS, name="query")
+    return TableOutput([_shortened(row) for row in rows], _COLUMNS, name="query")
 
 
 def _told(admin: Target) -> list[dict[str, Any]]:
     """Return the queries reported to the box; none, with a message, if it cannot be asked."""
-    from pulsarbox.client.admin import Admin, Refused
+    from pulsarbox.client.admin import Admin, AdminRefused
 
     with Admin(admin.hosts, _SECONDS, secure=admin.secure, credentials=admin.credentials()) as client:
         try:
             return client.pipelines()
         except (NotConnected, NoAnswer) as error:
             say(f"{admin.url} cannot be asked ({error}): these are those that have run here")
-        except Refused as error:
+        except AdminRefused as error:
             if error.status != 404:
                 raise
             say(f"{admin.url} is not told of pipelines, a box is: these are those that have run here")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, Interrupted, Misused, Partly, run
-from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.common.time_arguments import DURATION, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
@@ -20,7 +20,7 @@ from pulsarbox.cli.process import completions
 from pulsarbox.errors import PulsarBoxError
 
 if TYPE_CHECKING:
-    from pulsarbox.spark.offload.offloading import Asked, Done
+    from pulsarbox.spark.offload.offloading import Done, OffloadRequest
 
 EXIT_TERMINATED: Final = 143
 _COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
@@ -62,7 +62,7 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 @click.option("--release", is_flag=True, help="Delete the subscriptions of --hold and exit.")
 @form_option
 @service_and_admin_options
-def offload(names: tuple[str, ...], output: Output, service: Target, admin: Target, **given: Any) -> None:
+def offload(names: tuple[str, ...], output: OutputOptions, service: Target, admin: Target, **given: Any) -> None:
     """Offload closed ledgers of TOPICs to Parquet files, one per ledger.
 
     `pulsarbox.spark.table` reads these files and the messages after them. Ledgers are offloaded in order, once they
@@ -87,7 +87,7 @@ def offload(names: tuple[str, ...], output: Output, service: Target, admin: Targ
     run(_offload, names, output, (service, admin), given)
 
 
-def _offload(topics: tuple[str, ...], output: Output, box: tuple[Target, Target], given: dict[str, Any]) -> None:
+def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, Target], given: dict[str, Any]) -> None:
     verify, compare, release, follow = (given.pop(name) for name in ("verify", "compare", "release", "follow"))
     every, pattern, directory = given.pop("every"), given["pattern"], given["directory"]
     if topics and pattern:
@@ -122,19 +122,19 @@ def _in_words(directory: Path) -> Iterator[None]:
         raise Misused(str(error)) from error
 
 
-def _asked(topics: tuple[str, ...], box: dict[str, str], given: dict[str, Any]) -> "Asked":
-    from pulsarbox.spark.offload.offloading import Asked
+def _asked(topics: tuple[str, ...], box: dict[str, str], given: dict[str, Any]) -> "OffloadRequest":
+    from pulsarbox.spark.offload.offloading import OffloadRequest
 
     grace = given.pop("grace")
     if given["before"]:
         moment(given["before"])  # evaluated again in each round; checked here to fail early
-    return Asked(box=box, topics=topics, grace_ms=grace, **given)
+    return OffloadRequest(box=box, topics=topics, grace_ms=grace, **given)
 
 
 class _Rounds:
     """Offload rounds, until interrupted."""
 
-    def __init__(self, asked: "Asked", output: Output) -> None:
+    def __init__(self, asked: "OffloadRequest", output: OutputOptions) -> None:
         from pulsarbox.spark.offload.offloading import Offload
 
         self._signal = 0
@@ -160,7 +160,7 @@ class _Rounds:
 
     def _once(self) -> "list[Done]":
         done = self._offload.round()
-        show(self._output, lambda: Found([each._asdict() for each in done], _COLUMNS, name="topic"))
+        show(self._output, lambda: TableOutput([each._asdict() for each in done], _COLUMNS, name="topic"))
         return done
 
     def _again(self, every: int) -> "list[Done]":
@@ -198,13 +198,15 @@ def _fail(problems: list[str], of: int) -> None:
     raise (Partly if len(problems) < of else Failed)("\n".join(problems))
 
 
-def _verify(directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str] | None, output: Output) -> None:
+def _verify(
+    directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str] | None, output: OutputOptions
+) -> None:
     from pulsarbox.spark.offload.verifying import choice, verify
 
     found = list(verify(directory, choice(topics, pattern), box, say))
     if not found:
         raise Failed(f"nothing is offloaded in {directory}{' of these topics' if topics or pattern else ''}")
-    show(output, lambda: Found([each._asdict() for each in found], _VERIFIED, name="topic"))
+    show(output, lambda: TableOutput([each._asdict() for each in found], _VERIFIED, name="topic"))
     problems = [problem for each in found for problem in each.problems]
     if problems:
         wrong = [each for each in found if each.problems]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsarbox.cli.common.exits import Misused, NotThere, Partly
-from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.common.time_arguments import wall_now
@@ -49,7 +49,7 @@ _GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sam
 @STATE
 @form_option
 @pipeline_options(streams=False)
-def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **given: Any) -> None:
+def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions", **given: Any) -> None:
     """Group dead letters by cause; with --replay, republish them exactly once.
 
     Covers TOPIC..., or all topics *-DLQ of a namespace. Groups, fingerprints and filters are those of `dlq groups` and
@@ -81,12 +81,12 @@ def triage(topics: tuple[str, ...], output: Output, running: "RunOptions", **giv
     for option, value in (("--job", given["job"]), ("--to", given["target"]), ("--keep", given["keep"])):
         if value and not given["replay"]:
             raise Misused(f"{option} is for --replay: without it nothing is put back")
-    from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
+    from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields
     from pulsarbox.spark.pipelines.shipped.one_off_session import job_named, selected, spark_of
     from pulsarbox.spark.pipelines.shipped.triage import Triage
 
     chosen = topics or (f"regex:{namespace_named(given['namespace'])}/.*-DLQ(-partition-[0-9]+)?",)
-    asked = Asked(given["expression"], wall_now(), given["job"] or "", given["target"])
+    asked = LetterFields(given["expression"], wall_now(), given["job"] or "", given["target"])
     with checked():
         if given["job"]:
             job_named(given["job"])
@@ -109,7 +109,7 @@ def _look_for(looking: "Triage") -> None:
         looking.acked()
 
 
-def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
+def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> TableOutput:
     from pulsarbox.spark.pipelines.shipped.file_output import check_empty
     from pulsarbox.spark.pipelines.shipped.triage import OURS, groups, looked_at
     from pulsarbox.spark.spark_naming import unglobbed
@@ -122,23 +122,23 @@ def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> Found:
     rows = [row.asDict() for row in groups(letters).collect()]
     for row in rows:
         row |= {"origin": short(row["origin"]) if row["origin"] else "", "sampleTopic": short(row["sampleTopic"])}
-    return Found(rows, _GROUPS, name="fingerprint")
+    return TableOutput(rows, _GROUPS, name="fingerprint")
 
 
-def _dry_run(spark: "SparkSession", looking: "Triage") -> Found:
+def _dry_run(spark: "SparkSession", looking: "Triage") -> TableOutput:
     from pulsarbox.spark.pipelines.shipped.triage import looked_at, ways
 
     return _ways([row.asDict() for row in ways(looked_at(spark, looking)).collect()])
 
 
-def _ways(rows: list[dict[str, Any]]) -> Found:
+def _ways(rows: list[dict[str, Any]]) -> TableOutput:
     told = [row | {"target": short(row["target"]) if row["target"] else ""} for row in rows]
-    return Found(told, ("target", "messages", "refused"), name="target")
+    return TableOutput(told, ("target", "messages", "refused"), name="target")
 
 
-def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dict[str, Any]) -> None:
+def _replay(looking: "Triage", running: "RunOptions", output: OutputOptions, given: dict[str, Any]) -> None:
     from pulsarbox.spark.pipelines.shipped.one_off_session import namespace_of, spark_of
-    from pulsarbox.spark.pipelines.shipped.publish_job import Job
+    from pulsarbox.spark.pipelines.shipped.publish_job import PublishJob
     from pulsarbox.spark.pipelines.shipped.publishing import Publishing
     from pulsarbox.spark.pipelines.shipped.replay import ended, replay
 
@@ -146,7 +146,7 @@ def _replay(looking: "Triage", running: "RunOptions", output: Output, given: dic
     noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
     sink = {"keep": given["keep"]} if given["keep"] else {}
     how = Publishing(looking.box, namespace_of(looking.select), sink, given["rate"], _tell, warn=say)
-    with Job(running.directory / "dlq-triage" / name, name, noted) as job:
+    with PublishJob(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
             say(f"job {name} was done before: nothing is put back now")
             done = ended(job)

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed
-from pulsarbox.cli.common.output import Found, Output, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
-    from pulsarbox.spark.pipelines.declaration import Step
+    from pulsarbox.spark.pipelines.declaration import PipelineStep
     from pulsarbox.spark.pipelines.definition import Pipeline
 
 FILE: Final = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -25,7 +25,7 @@ _COLUMNS: Final = ("query", "kind", "inputs", "output", "deadLetter", "where")
 @click.option("--topics", is_flag=True, help="Also check input topics and schemas on the broker.")
 @form_option
 @admin_options
-def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
+def validate(file: Path, topics: bool, output: OutputOptions, admin: Target) -> None:
     """Check the pipeline in FILE: imports, names, inputs and outputs, function signatures, cycles.
 
     With --topics, also checks on the broker that functions can read the schemas of their inputs and write to the
@@ -45,7 +45,7 @@ def validate(file: Path, topics: bool, output: Output, admin: Target) -> None:
     from pulsarbox.spark.pipelines.definition import load
 
     pipeline = load(file)
-    show(output, lambda: Found(rows_of(pipeline), _COLUMNS, name="query"))
+    show(output, lambda: TableOutput(rows_of(pipeline), _COLUMNS, name="query"))
     if topics:
         _ask(pipeline, admin)
 
@@ -75,7 +75,7 @@ def rows_of(pipeline: "Pipeline") -> list[dict[str, Any]]:
     return [_row(step) for step in pipeline.steps]
 
 
-def _row(step: "Step") -> dict[str, Any]:
+def _row(step: "PipelineStep") -> dict[str, Any]:
     from pulsarbox.spark.pipelines.declaration import Function
 
     selected = [each.get("topics") or f"regex:{each['topicsPattern']}" for each in step.reads().values()]

@@ -8,7 +8,7 @@ from pulsarbox.plugins.conformance.examples import noise, records
 from pulsarbox.plugins.conformance.routing import Divided, Standing, opened
 from pulsarbox.plugins.contracts import Compression, Unrouted
 from pulsarbox.plugins.guard import Guard, PluginFailed
-from pulsarbox.plugins.registry import Found, PluginError, get, load
+from pulsarbox.plugins.registry import PluginEntry, PluginError, get, load
 
 _LOOPS: Final = 1000
 _ROUND_NANOS: Final = 10_000_000
@@ -17,7 +17,7 @@ _BESIDE: Final = {"hashing": "murmur3", "routing": "round-robin", "compression":
 Row = dict[str, Any]
 
 
-def measured(found: Found, seconds: float) -> list[Row]:
+def measured(found: PluginEntry, seconds: float) -> list[Row]:
     """Return rows ``{what, plugin, value, unit}`` of the plugin, guarded as in production, and of the built-in one.
 
     Raises PluginError if the plugin cannot be loaded or fails.

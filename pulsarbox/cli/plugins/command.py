@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
 from pulsarbox.cli.connect.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
@@ -20,7 +20,7 @@ _KIND: Final = click.option("--kind", type=click.Choice(KINDS), help="Plugin kin
 _NAME: Final = click.argument("name", shell_complete=completions.plugins())
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def plugins() -> None:
     """List, check, benchmark, create, enable and disable plugins.
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere
 from pulsarbox.cli.common.terminal_text import say
 from pulsarbox.cli.connect.target import Target
-from pulsarbox.client.admin import Admin, Refused, quoted
+from pulsarbox.client.admin import Admin, AdminRefused, quoted
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.plugins.conformance import CHECKS
 from pulsarbox.plugins.probe import probe
-from pulsarbox.plugins.registry import Found, choose, find
+from pulsarbox.plugins.registry import PluginEntry, choose, find
 
 _PATIENCE_SECONDS: Final = 10.0
 """Timeout for a busy box, such as a starting one. A closed port fails at once."""
@@ -41,7 +41,7 @@ def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:
     try:
         with _admin(admin()) as asked:
             return asked.plugins()
-    except Refused as error:
+    except AdminRefused as error:
         if error.status in _MAY_NOT:  # otherwise it is Apache Pulsar
             say(f"what the box says of them is left out: {error}")
     except (PulsarBoxError, Failed):
@@ -53,7 +53,7 @@ def _admin(target: Target) -> Admin:
     return Admin(target.hosts, _PATIENCE_SECONDS, secure=target.secure, credentials=target.credentials())
 
 
-def the_one(name: str, directory: Path | None) -> Found:
+def the_one(name: str, directory: Path | None) -> PluginEntry:
     """Return the plugin with that name or file. Raises NotThere, or Misused if several kinds have the name."""
     if name.endswith(".py"):
         path = Path(name)
@@ -72,7 +72,7 @@ def the_one(name: str, directory: Path | None) -> Found:
     return choose(there, kinds[0], name)
 
 
-def diagnosed(found: Found) -> dict[str, Any]:
+def diagnosed(found: PluginEntry) -> dict[str, Any]:
     """Probe a plugin and return the result of its checks."""
     report = probe(found)
     return {

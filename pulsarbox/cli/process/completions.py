@@ -56,12 +56,14 @@ def _given(context: click.Context | None) -> dict[str, Any]:
 @contextlib.contextmanager
 def _admin(context: click.Context, given: Mapping[str, Any]) -> Iterator["Admin"]:
     """Connect to the Admin API of the command's broker. Raises Misused if it is unknown."""
-    from pulsarbox.cli.connect.target import TRUST_NAMES, Given, admin_target
+    from pulsarbox.cli.connect.target import TRUST_NAMES, TargetOptions, admin_target
     from pulsarbox.client.admin import Admin
 
     options = {name: value for name, value in given.items() if name in TRUST_NAMES}
     urls = given.get("url"), given.get("admin_url")
-    target = admin_target(Given(*urls, given.get("config_file"), given.get("data_dir"), options, ANSWER_SECONDS))
+    target = admin_target(
+        TargetOptions(*urls, given.get("config_file"), given.get("data_dir"), options, ANSWER_SECONDS)
+    )
     with Admin(target.hosts, ANSWER_SECONDS, secure=target.secure, credentials=target.credentials()) as admin:
         yield admin
 

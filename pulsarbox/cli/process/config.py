@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
 from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
 
@@ -19,7 +19,7 @@ EXIT_NOT_OPENED: Final = 2
 _DEL: Final = "\x7f"  # the only character that JSON leaves unescaped and TOML rejects
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def config() -> None:
     """Show settings; create or check a configuration file.
 

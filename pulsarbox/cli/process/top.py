@@ -18,7 +18,7 @@ from pulsarbox.cli.connect.target import Target, late_admin_options
 
 if TYPE_CHECKING:
     from pulsarbox.tui.feed import Feed
-    from pulsarbox.tui.preferences import Kept
+    from pulsarbox.tui.preferences import Preferences
     from pulsarbox.tui.widgets.box_label import Label
 
 PLACES: Final = (
@@ -28,7 +28,7 @@ PLACES: Final = (
 """Names of screens, repeated from ``pulsarbox.tui.actions.action_table`` to keep help and completion fast."""
 
 
-class Place(click.Choice[str]):
+class ScreenChoice(click.Choice[str]):
     """Click type of a screen name; accepts ``dlq`` for deadletters."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -45,7 +45,7 @@ def _time(text: str) -> str:
 
 
 @click.command()
-@click.argument("view", type=Place(PLACES), default="overview", metavar="[VIEW]")
+@click.argument("view", type=ScreenChoice(PLACES), default="overview", metavar="[VIEW]")
 @click.option("--once", is_flag=True, help="Print one snapshot to stdout, without dashboard.")
 @click.option(
     "-o",
@@ -154,9 +154,9 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
     import shutil
 
     from pulsarbox.tui.actions import box_queries
-    from pulsarbox.tui.preferences import Kept, place
+    from pulsarbox.tui.preferences import Preferences, place
 
-    kept = Kept(place())
+    kept = Preferences(place())
     _order(kept, options["view"], options["sort"])
     size = shutil.get_terminal_size()
     feed.foresee(box_queries.first(options["view"], kept, size, options["passing"], options["at"]))
@@ -172,7 +172,7 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
         raise Failed("the dashboard failed; please report the error above")
 
 
-def _order(kept: "Kept", view: str, sort: str | None) -> None:
+def _order(kept: "Preferences", view: str, sort: str | None) -> None:
     if sort:
         kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
@@ -210,12 +210,12 @@ def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
     """Return a time of history by the clock of the box (ms since 1970), and the offset of that clock in ms."""
     if text is None:
         return None, 0
-    from pulsarbox.tui.feed import Query, Trouble
+    from pulsarbox.tui.feed import FeedError, RowQuery
     from pulsarbox.tui.position_input import instant, now_ms
 
     try:
-        ahead = feed.view(Query("overview", limit=1)).virtual_clock or 0
-    except Trouble:  # the query for history reports the error
+        ahead = feed.view(RowQuery("overview", limit=1)).virtual_clock or 0
+    except FeedError:  # the query for history reports the error
         ahead = 0
     return instant(text, now_ms() + ahead), ahead
 
@@ -241,7 +241,7 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
 
 def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
     from pulsarbox.tui import once
-    from pulsarbox.tui.feed import Trouble
+    from pulsarbox.tui.feed import FeedError
 
     width, _, height = options["size"].partition("x")
     if not (width.isdigit() and height.isdigit() and 40 <= int(width) <= 1000 and 10 <= int(height) <= 500):
@@ -254,7 +254,7 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
             feed, options["view"], options["sort"], options["limit"], options["passing"], options["at"]
         )
         click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
-    except Trouble as trouble:
+    except FeedError as trouble:
         if trouble.is_gone:
             raise Unreachable(f"{feed.label} cannot be reached: {trouble}; see `pulsarbox status`") from None
         if trouble.status in (400, 406, 422):
@@ -265,7 +265,7 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
 def _serve(host: str, port: int) -> None:
     """Serve web pages, each of which runs the same command without --serve."""
     try:
-        from pulsarbox.tui.web import Page, is_loopback
+        from pulsarbox.tui.web import DashboardServer, is_loopback
     except ImportError:
         raise Failed(
             "--serve needs textual-serve: pip install 'pulsarbox[serve]'; or use a terminal, over ssh as well"
@@ -275,7 +275,7 @@ def _serve(host: str, port: int) -> None:
             f"--serve-host {host}: only addresses of this machine, such as 127.0.0.1, because everyone who opens"
             f" the page has your permissions; from another machine use `ssh -L {port}:127.0.0.1:{port}`"
         )
-    page = Page(_without_serving(sys.argv[1:]), host, port)
+    page = DashboardServer(_without_serving(sys.argv[1:]), host, port)
 
     def begun() -> None:
         say(f"{page.address} until Ctrl-C; from another machine: ssh -L {port}:{host}:{port}")

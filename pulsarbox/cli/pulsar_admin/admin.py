@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.process.directory_options import CONFIG
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.commands import AdminGroup
@@ -50,7 +50,7 @@ def _hidden(options: list[click.Option]) -> list[click.Option]:
     return options
 
 
-class AdminRoot(Group):
+class AdminRoot(SuggestingGroup):
     """Root group. Reads the table of a group only when that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

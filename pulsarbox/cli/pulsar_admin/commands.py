@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from pulsarbox.cli.common.exits import Misused, run
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.process import completions
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.printing import show
@@ -21,7 +21,7 @@ from pulsarbox.names import parse_topic
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 
 
-class AdminGroup(Group):
+class AdminGroup(SuggestingGroup):
     """A group of pulsar-admin. Lists commands by the headings of its table, and builds only the called one."""
 
     def __init__(self, name: str, summary: str, hidden: bool, common: list[click.Option]) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.terminal_text import clean, say
-from pulsarbox.cli.connect.target import ADMIN_VARIABLE, Given, admin_target
+from pulsarbox.cli.connect.target import ADMIN_VARIABLE, TargetOptions, admin_target
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.client.web import Web
 
@@ -24,7 +24,7 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
     url = options.get("admin_url")
     if url is None and options.get("data_dir") is None and not os.environ.get(ADMIN_VARIABLE):
         url = file.get("webServiceUrl") or None
-    target = admin_target(Given(None, url, options.get("config_file"), options.get("data_dir"), options))
+    target = admin_target(TargetOptions(None, url, options.get("config_file"), options.get("data_dir"), options))
     seconds = float(options.get("request_timeout") or SECONDS)
     web = Web(
         target.hosts,

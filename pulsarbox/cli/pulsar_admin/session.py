@@ -6,7 +6,7 @@ from urllib.parse import quote, quote_plus, urlencode
 from pulsarbox.cli.common.exits import ending_of_status
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
-from pulsarbox.cli.pulsar_admin.table import Call, Command
+from pulsarbox.cli.pulsar_admin.table import AdminRequest, Command
 from pulsarbox.cli.pulsar_admin.values import UNITS
 from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
 from pulsarbox.names import TopicName
@@ -20,14 +20,14 @@ class Session:
         self._target = target
         self._seconds = seconds
 
-    def ask(self, call: Call, values: dict[str, Any]) -> Any:
+    def ask(self, call: AdminRequest, values: dict[str, Any]) -> Any:
         """Send a request. Return JSON as a value, other content as text, None without content.
 
         Raises Failed for an error response, Unreachable, TimedOut.
         """
         return value_of(self.reply(call, values))
 
-    def reply(self, call: Call, values: dict[str, Any]) -> Reply:
+    def reply(self, call: AdminRequest, values: dict[str, Any]) -> Reply:
         """Send a request and return the raw response. Raises Failed for an error response, Unreachable, TimedOut."""
         body = body_of(call, values)
         target = path_of(call, values) + query_of(call, values)
@@ -43,17 +43,17 @@ class Session:
         return reply
 
 
-def chosen(command: Command, values: dict[str, Any]) -> Call:
+def chosen(command: Command, values: dict[str, Any]) -> AdminRequest:
     """Return the first call of a command whose ``when`` options are all given."""
     return next(call for call in command.calls if all(values.get(name) not in (None, False) for name in call.when))
 
 
-def path_of(call: Call, values: dict[str, Any]) -> str:
+def path_of(call: AdminRequest, values: dict[str, Any]) -> str:
     """Return the path with its values filled in."""
     return "/".join(_segment(call, part, values) for part in call.path.split("/"))
 
 
-def _segment(call: Call, part: str, values: dict[str, Any]) -> str:
+def _segment(call: AdminRequest, part: str, values: dict[str, Any]) -> str:
     if not part.startswith("{"):
         return part
     name, _, what = part.strip("{}").partition(".")
@@ -68,7 +68,7 @@ def _segment(call: Call, part: str, values: dict[str, Any]) -> str:
     return quote(str(value), safe=":")
 
 
-def query_of(call: Call, values: dict[str, Any]) -> str:
+def query_of(call: AdminRequest, values: dict[str, Any]) -> str:
     """Return the query with its question mark, empty without any."""
     pairs: list[tuple[str, str]] = []
     for key, optional, text in call.query:
@@ -84,7 +84,7 @@ def query_of(call: Call, values: dict[str, Any]) -> str:
     return f"?{urlencode(pairs)}" if pairs else ""
 
 
-def body_of(call: Call, values: dict[str, Any]) -> Any:
+def body_of(call: AdminRequest, values: dict[str, Any]) -> Any:
     """Return the body with its values filled in, None without any."""
     return _built(call.body, values)
 

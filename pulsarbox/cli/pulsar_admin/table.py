@@ -91,7 +91,7 @@ class Parameter(NamedTuple):
         return self.kind.partition("(")[0]
 
 
-class Call(NamedTuple):
+class AdminRequest(NamedTuple):
     """A request to the Admin API."""
 
     method: str
@@ -128,7 +128,7 @@ class Command:
     hidden: bool
     aliases: tuple[str, ...]
     parameters: list[Parameter] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
+    calls: list[AdminRequest] = field(default_factory=list)
     either: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of options, exactly one of which must be given."""
     question: str = ""
@@ -205,7 +205,7 @@ def _read_parameter(found: Command, rest: str) -> None:
 def _read_call(found: Command, rest: str) -> None:
     what, _, when = rest.partition(" when ")
     method, path = what.split()
-    found.calls.append(Call(method, path, when=tuple(when.split())))
+    found.calls.append(AdminRequest(method, path, when=tuple(when.split())))
 
 
 def _read_query(found: Command, rest: str) -> None:

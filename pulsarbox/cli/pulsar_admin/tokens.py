@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.common.exits import Failed, Misused
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.token_files import given_token, read_token, write
 from pulsarbox.cli.pulsar_admin.values import end_of, pair
@@ -21,7 +21,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _HELP: Final = {"help_option_names": ["-h", "--help"]}
 
 
-@click.group(cls=Group, context_settings=_HELP)
+@click.group(cls=SuggestingGroup, context_settings=_HELP)
 def tokens() -> None:
     """Create, show and validate keys and tokens (JWT).
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from pulsarbox.config.setting import ConfigError, Given, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, did_you_mean
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX
 
@@ -16,7 +16,7 @@ _LIKE_A_SETTING: Final = re.compile(r"[a-z]+(?:[A-Z][A-Za-z0-9]*)+")
 """Settings are in camelCase, unlike the operating system's variables, which are in capitals."""
 
 
-def read(environ: Mapping[str, str]) -> tuple[list[Given], list[str]]:
+def read(environ: Mapping[str, str]) -> tuple[list[GivenValue], list[str]]:
     """Return the settings that the environment gives by their plain names, and a warning for each unknown one.
 
     An empty value is ignored, except for a port, which it disables. Raises ``ConfigError`` for an invalid value.
@@ -29,7 +29,7 @@ def read(environ: Mapping[str, str]) -> tuple[list[Given], list[str]]:
             warnings.append(f"environment: {variable}: no such setting, so it has no effect{hint}")
         elif text or row.facts.empty is not None:
             try:
-                given[name] = Given(name, row.parse(text), f"environment {variable}")
+                given[name] = GivenValue(name, row.parse(text), f"environment {variable}")
             except ValueError as error:
                 raise ConfigError("environment", variable, str(error)) from None
     return list(given.values()), warnings

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.config.setting import ConfigError, Given, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, did_you_mean
 from pulsarbox.config.settings import settings_by_name
 
 SUFFIXES: Final = (".conf", ".properties")
@@ -16,7 +16,7 @@ _ESCAPE: Final = re.compile(r"\\(?:u(?P<code>[0-9a-fA-F]{4})|(?P<char>.))", re.D
 _ESCAPED: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
+def read(path: Path, text: str) -> tuple[list[GivenValue], list[str]]:
     """Return the values of known settings, and a warning for each key that has no effect.
 
     A key without a value is ignored, as in Pulsar's templates, except for a port, which it disables. Raises
@@ -28,9 +28,9 @@ def read(path: Path, text: str) -> tuple[list[Given], list[str]]:
     return given, warnings
 
 
-def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[ConfigError]]:
+def read_all(path: Path, text: str) -> tuple[list[GivenValue], list[str], list[ConfigError]]:
     """Return the same as ``read``, and the errors of invalid values instead of raising the first."""
-    given: list[Given] = []
+    given: list[GivenValue] = []
     warnings: list[str] = []
     problems: list[ConfigError] = []
     for number, key, value in _properties(text):
@@ -40,7 +40,7 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[str], list[Config
             warnings.append(f"{where}: {key}: has no effect here{did_you_mean(key, settings_by_name(), cutoff=0.85)}")
         elif value or row.facts.empty is not None:
             try:
-                given.append(Given(key, row.parse(value), where))
+                given.append(GivenValue(key, row.parse(value), where))
             except ValueError as error:
                 problems.append(ConfigError(where, key, str(error)))
         elif row.default != "":

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.config.setting import ConfigError, Given, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, did_you_mean
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.config.tables import TABLES
 
@@ -13,7 +13,7 @@ _HEADER: Final = re.compile(r"\s*\[\s*(?P<table>[^\[\]]+?)\s*\]\s*(?:#.*)?$")
 _KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")
 
 
-def read(path: Path, text: str) -> list[Given]:
+def read(path: Path, text: str) -> list[GivenValue]:
     """Return the values in the file. Raises ``ConfigError`` with file and line for the first invalid key or value."""
     given, problems = read_all(path, text)
     if problems:
@@ -21,7 +21,7 @@ def read(path: Path, text: str) -> list[Given]:
     return given
 
 
-def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
+def read_all(path: Path, text: str) -> tuple[list[GivenValue], list[ConfigError]]:
     """Return the values in the file, and its errors. Raises ``ConfigError`` if it is not TOML."""
     import tomllib  # deferred: not needed without a configuration file
 
@@ -30,7 +30,7 @@ def read_all(path: Path, text: str) -> tuple[list[Given], list[ConfigError]]:
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
         raise ConfigError(f"{path}:{line[1]}" if line else str(path), "", f"not TOML: {error}") from None
-    given: list[Given] = []
+    given: list[GivenValue] = []
     problems: list[ConfigError] = []
     for table, key, value in _entries(document):
         try:
@@ -52,7 +52,7 @@ def _entries(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
                 yield name, key, value
 
 
-def _given(table: str, key: str, value: Any, where: str) -> Given:
+def _given(table: str, key: str, value: Any, where: str) -> GivenValue:
     if table and table not in TABLES:
         raise ConfigError(where, f"[{table}]", f"no such table{did_you_mean(table, TABLES)}")
     row = settings_by_name().get(key)
@@ -62,7 +62,7 @@ def _given(table: str, key: str, value: Any, where: str) -> Given:
         here = f"[{table}]" if table else "the top of the file"
         raise ConfigError(where, key, f"belongs in the table [{row.table}], not in {here}")
     try:
-        return Given(key, row.check(value), where)
+        return GivenValue(key, row.check(value), where)
     except ValueError as error:
         raise ConfigError(where, key, str(error)) from None
 

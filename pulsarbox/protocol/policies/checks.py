@@ -5,12 +5,12 @@ from typing import Any, Final
 
 from pulsarbox.errors import BadRequest, PreconditionFailed
 from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 
 ENSEMBLE_MAX: Final = 5
 
 
-def check(row: PolicyRow, place: Place, value: Any) -> None:
+def check(row: PolicyRow, place: PolicyEndpoint, value: Any) -> None:
     """Raise BadRequest or PreconditionFailed if the policy cannot have this value."""
     if place.minimum is not None and value < place.minimum:
         raise PreconditionFailed(place.too_small)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, Record, Text, Whole, Word
+from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, ObjectShape, Text, WholeNumber, Word
 
-INT: Final = Whole(zero=0)
+INT: Final = WholeNumber(zero=0)
 """Java's int; Whole() is Integer."""
-LONG: Final = Whole(LONG_BITS, zero=0)
+LONG: Final = WholeNumber(LONG_BITS, zero=0)
 BOOLEAN: Final = Flag(zero=False)
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
@@ -28,68 +28,70 @@ OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
 }
 """Schema compatibility strategies by their name in schemaAutoUpdateCompatibilityStrategy."""
 
-DISPATCH_RATE: Final = Record(
+DISPATCH_RATE: Final = ObjectShape(
     {
-        "dispatchThrottlingRateInMsg": (Whole(), 0),
-        "dispatchThrottlingRateInByte": (Whole(LONG_BITS), 0),
+        "dispatchThrottlingRateInMsg": (WholeNumber(), 0),
+        "dispatchThrottlingRateInByte": (WholeNumber(LONG_BITS), 0),
         "relativeToPublishRate": (Flag(), False),
-        "ratePeriodInSecond": (Whole(), 0),
+        "ratePeriodInSecond": (WholeNumber(), 0),
     }
 )
 TYPED_RATE: Final = {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
 """Defaults of a dispatch rate's members on the command line."""
-PUBLISH_RATE: Final = Record(
-    {"publishThrottlingRateInMsg": (Whole(), -1), "publishThrottlingRateInByte": (Whole(LONG_BITS), -1)}
+PUBLISH_RATE: Final = ObjectShape(
+    {"publishThrottlingRateInMsg": (WholeNumber(), -1), "publishThrottlingRateInByte": (WholeNumber(LONG_BITS), -1)}
 )
-SUBSCRIBE_RATE: Final = Record(
-    {"subscribeThrottlingRatePerConsumer": (Whole(), -1), "ratePeriodInSecond": (Whole(), 30)}
+SUBSCRIBE_RATE: Final = ObjectShape(
+    {"subscribeThrottlingRatePerConsumer": (WholeNumber(), -1), "ratePeriodInSecond": (WholeNumber(), 30)}
 )
-RETENTION: Final = Record({"retentionTimeInMinutes": (Whole(), 0), "retentionSizeInMB": (Whole(LONG_BITS), 0)})
-QUOTA: Final = Record(
+RETENTION: Final = ObjectShape(
+    {"retentionTimeInMinutes": (WholeNumber(), 0), "retentionSizeInMB": (WholeNumber(LONG_BITS), 0)}
+)
+QUOTA: Final = ObjectShape(
     {
-        "limit": (Whole(LONG_BITS), None),
-        "limitSize": (Whole(LONG_BITS), None),
-        "limitTime": (Whole(), 0),
+        "limit": (WholeNumber(LONG_BITS), None),
+        "limitSize": (WholeNumber(LONG_BITS), None),
+        "limitTime": (WholeNumber(), 0),
         "policy": (Word(QUOTA_POLICIES), None),
         "excludeDelayed": (Flag(), None),
     }
 )
-INACTIVE_TOPICS: Final = Record(
+INACTIVE_TOPICS: Final = ObjectShape(
     {
         "inactiveTopicDeleteMode": (Word(INACTIVE_MODES), None),
-        "maxInactiveDurationSeconds": (Whole(), 0),
+        "maxInactiveDurationSeconds": (WholeNumber(), 0),
         "deleteWhileInactive": (Flag(), False),
     }
 )
-PERSISTENCE: Final = Record(
+PERSISTENCE: Final = ObjectShape(
     {
-        "bookkeeperEnsemble": (Whole(), 2),
-        "bookkeeperWriteQuorum": (Whole(), 2),
-        "bookkeeperAckQuorum": (Whole(), 2),
+        "bookkeeperEnsemble": (WholeNumber(), 2),
+        "bookkeeperWriteQuorum": (WholeNumber(), 2),
+        "bookkeeperAckQuorum": (WholeNumber(), 2),
         "managedLedgerMaxMarkDeleteRate": (Fraction(), -1.0),
     }
 )
-DELAYED_DELIVERY: Final = Record(
+DELAYED_DELIVERY: Final = ObjectShape(
     {
-        "tickTime": (Whole(LONG_BITS), 0),
+        "tickTime": (WholeNumber(LONG_BITS), 0),
         "active": (Flag(), False),
-        "maxDeliveryDelayInMillis": (Whole(LONG_BITS), 0),
+        "maxDeliveryDelayInMillis": (WholeNumber(LONG_BITS), 0),
     }
 )
-AUTO_TOPIC: Final = Record(
+AUTO_TOPIC: Final = ObjectShape(
     {
         "allowAutoTopicCreation": (Flag(), False),
         "topicType": (Text(), None),
-        "defaultNumPartitions": (Whole(), None),
+        "defaultNumPartitions": (WholeNumber(), None),
     }
 )
-AUTO_SUBSCRIPTION: Final = Record({"allowAutoSubscriptionCreation": (Flag(), False)})
-RESOURCE_GROUP: Final = Record(
+AUTO_SUBSCRIPTION: Final = ObjectShape({"allowAutoSubscriptionCreation": (Flag(), False)})
+RESOURCE_GROUP: Final = ObjectShape(
     {
-        "publishRateInMsgs": (Whole(), None),
-        "publishRateInBytes": (Whole(LONG_BITS), None),
-        "dispatchRateInMsgs": (Whole(), None),
-        "dispatchRateInBytes": (Whole(LONG_BITS), None),
+        "publishRateInMsgs": (WholeNumber(), None),
+        "publishRateInBytes": (WholeNumber(LONG_BITS), None),
+        "dispatchRateInMsgs": (WholeNumber(), None),
+        "dispatchRateInBytes": (WholeNumber(LONG_BITS), None),
     }
 )
 

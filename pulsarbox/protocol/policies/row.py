@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from pulsarbox.protocol.policies.shapes import Shape
+from pulsarbox.protocol.policies.shapes import ValueShape
 
 
 class Blank(StrEnum):
@@ -43,7 +43,7 @@ class Legacy:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PolicyEndpoint:
     """A policy at one level: namespaces or topics."""
 
     key: str
@@ -101,9 +101,9 @@ class PolicyRow:
     name: str
     """Name in `ns policy`, `topic policy` and the documentation."""
     meaning: str
-    shape: Shape
-    namespace: Place | None = None
-    topic: Place | None = None
+    shape: ValueShape
+    namespace: PolicyEndpoint | None = None
+    topic: PolicyEndpoint | None = None
     settings: tuple[str, ...] = ()
     """The broker settings with its default; empty if Pulsar's default always applies."""
     typed: Mapping[str, Any] = field(default_factory=dict)
@@ -116,6 +116,6 @@ class PolicyRow:
     """Why the policy has no effect; empty if it is applied."""
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def places(self) -> tuple[PolicyEndpoint, ...]:
         """The levels at which the policy may be set."""
         return tuple(place for place in (self.topic, self.namespace) if place is not None)

@@ -16,7 +16,7 @@ FRACTION_MAX: Final = 1e300
 LONG_BITS: Final = 64
 
 
-class Shape(Protocol):
+class ValueShape(Protocol):
     """The JSON shape of a policy value."""
 
     @property
@@ -35,7 +35,7 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeNumber:
     """An integer."""
 
     bits: int = INT_BITS
@@ -197,10 +197,10 @@ class Several:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ObjectShape:
     """A JSON object. Members have a shape and a default; a default of None omits a missing member."""
 
-    members: Mapping[str, tuple[Shape, Any]]
+    members: Mapping[str, tuple[ValueShape, Any]]
     zero: Any = field(default=None)
 
     def read(self, value: Any, what: str) -> dict[str, Any]:

@@ -34,21 +34,23 @@ from pulsarbox.protocol.policies.policy_values import (
     limits_subscribing,
     not_negative,
 )
-from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, Place, PolicyRow
-from pulsarbox.protocol.policies.shapes import Several, Shape, Text, Whole, Word
+from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.shapes import Several, Text, ValueShape, WholeNumber, Word
 
 
-def _count(name: str, namespace: tuple[str, str], topic: Place | None, meaning: str, shape: Shape = INT) -> PolicyRow:
+def _count(
+    name: str, namespace: tuple[str, str], topic: PolicyEndpoint | None, meaning: str, shape: ValueShape = INT
+) -> PolicyRow:
     """Return the row of a limit on a number of objects; 0 is no limit. ``namespace`` is its key and path."""
     key, path = namespace
-    at = Place(key, path, blank=Blank.ZERO, minimum=0, too_small=f"{path} must be 0 or more")
+    at = PolicyEndpoint(key, path, blank=Blank.ZERO, minimum=0, too_small=f"{path} must be 0 or more")
     return PolicyRow(name, meaning, shape, at, topic, sets=not_negative)
 
 
-def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> Place:
+def _of_topic(key: str, path: str, too_small: str = "", **more: Any) -> PolicyEndpoint:
     """Return the topic-level place of such a limit."""
     given: dict[str, Any] = {"blank": Blank.ZERO, "minimum": 0} | more
-    return Place(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
+    return PolicyEndpoint(key, path, **given, too_small=too_small or f"{path} must be 0 or more")
 
 
 _STORAGE: Final = (
@@ -57,22 +59,22 @@ _STORAGE: Final = (
         "Time (minutes) and size (MiB) for which messages are kept after all subscriptions have acknowledged them; -1:"
         " no limit, 0 for both: not kept",
         RETENTION,
-        Place("retention_policies", "retention"),
-        Place("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
+        PolicyEndpoint("retention_policies", "retention"),
+        PolicyEndpoint("retentionPolicies", "retention", blank=Blank.KEEPS, applied=True),
         typed={"retentionTimeInMinutes": None, "retentionSizeInMB": None},
     ),
     PolicyRow(
         "message-ttl",
         "Age in seconds at which an unacknowledged message expires; 0: never",
         INT,
-        Place(
+        PolicyEndpoint(
             "message_ttl_in_seconds",
             "messageTTL",
             blank=Blank.ZERO,
             minimum=0,
             too_small="Invalid value for message TTL, message TTL must >= 0",
         ),
-        Place(
+        PolicyEndpoint(
             "messageTTLInSeconds",
             "messageTTL",
             applied=True,
@@ -86,14 +88,14 @@ _STORAGE: Final = (
         "subscription-expiration-time",
         "Minutes without consumers and acknowledgements after which a subscription is deleted; 0: never",
         INT,
-        Place(
+        PolicyEndpoint(
             "subscription_expiration_time_minutes",
             "subscriptionExpirationTime",
             blank=Blank.ZERO,
             minimum=0,
             too_small="Invalid value for subscription expiration time",
         ),
-        Place(
+        PolicyEndpoint(
             "subscriptionExpirationTimeInMinutes",
             "subscriptionExpirationTime",
             applied=True,
@@ -107,14 +109,14 @@ _STORAGE: Final = (
         "inactive-topic-policies",
         "Deletion of inactive topics: whether, which, and after how many seconds",
         INACTIVE_TOPICS,
-        Place("inactive_topic_policies", "inactiveTopicPolicies"),
-        Place("inactiveTopicPolicies", "inactiveTopicPolicies", applied=True),
+        PolicyEndpoint("inactive_topic_policies", "inactiveTopicPolicies"),
+        PolicyEndpoint("inactiveTopicPolicies", "inactiveTopicPolicies", applied=True),
     ),
     PolicyRow(
         "compaction-threshold",
         "Uncompacted size in bytes at which a topic is compacted automatically; 0: only on request",
         LONG,
-        Place(
+        PolicyEndpoint(
             "compaction_threshold",
             "compactionThreshold",
             verb="PUT",
@@ -122,7 +124,7 @@ _STORAGE: Final = (
             minimum=0,
             too_small="compactionThreshold must be 0 or more",
         ),
-        Place(
+        PolicyEndpoint(
             "compactionThreshold",
             "compactionThreshold",
             blank=Blank.ZERO,
@@ -137,16 +139,18 @@ _STORAGE: Final = (
         "Codec for compressing entries on disk once their volume is sealed: none, zstd, lz4, zlib, snappy, or a"
         " compression plugin",
         Text(),
-        Place("compression_at_rest", "compressionAtRest"),
-        Place("compressionAtRest", "compressionAtRest", applied=True),
+        PolicyEndpoint("compression_at_rest", "compressionAtRest"),
+        PolicyEndpoint("compressionAtRest", "compressionAtRest", applied=True),
         own=True,
     ),
     PolicyRow(
         "persistence",
         "Number of bookies, of copies of each entry, and of acknowledgements to wait for",
         PERSISTENCE,
-        Place("persistence", "persistence", blank=Blank.REFUSED, without="persistence policies should not be null"),
-        Place(
+        PolicyEndpoint(
+            "persistence", "persistence", blank=Blank.REFUSED, without="persistence policies should not be null"
+        ),
+        PolicyEndpoint(
             "persistence",
             "persistence",
             blank=Blank.REFUSED,
@@ -162,8 +166,8 @@ _DELIVERY: Final = (
         "dispatch-rate",
         "Maximum messages and bytes a period dispatched to all subscriptions of a topic together",
         DISPATCH_RATE,
-        Place("topicDispatchRate", "dispatchRate", by_cluster=True),
-        Place("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
+        PolicyEndpoint("topicDispatchRate", "dispatchRate", by_cluster=True),
+        PolicyEndpoint("dispatchRate", "dispatchRate", blank=Blank.KEEPS, applied=True),
         typed=TYPED_RATE,
         sets=limits_dispatch,
     ),
@@ -171,8 +175,8 @@ _DELIVERY: Final = (
         "subscription-dispatch-rate",
         "Maximum messages and bytes a period dispatched to each subscription of a topic",
         DISPATCH_RATE,
-        Place("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
-        Place("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
+        PolicyEndpoint("subscriptionDispatchRate", "subscriptionDispatchRate", by_cluster=True),
+        PolicyEndpoint("subscriptionDispatchRate", "subscriptionDispatchRate", blank=Blank.KEEPS, applied=True),
         typed=TYPED_RATE,
         sets=limits_dispatch,
     ),
@@ -180,36 +184,36 @@ _DELIVERY: Final = (
         "publish-rate",
         "Maximum messages and bytes a second published on a topic",
         PUBLISH_RATE,
-        Place("publishMaxMessageRate", "publishRate", by_cluster=True),
-        Place("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
+        PolicyEndpoint("publishMaxMessageRate", "publishRate", by_cluster=True),
+        PolicyEndpoint("publishRate", "publishRate", blank=Blank.KEEPS, unset=NO_CONTENT),
         sets=limits_publishing,
     ),
     PolicyRow(
         "subscribe-rate",
         "Maximum number of times that a consumer may subscribe in a period of seconds",
         SUBSCRIBE_RATE,
-        Place("clusterSubscribeRate", "subscribeRate", by_cluster=True),
-        Place("subscribeRate", "subscribeRate", blank=Blank.KEEPS, applied=True),
+        PolicyEndpoint("clusterSubscribeRate", "subscribeRate", by_cluster=True),
+        PolicyEndpoint("subscribeRate", "subscribeRate", blank=Blank.KEEPS, applied=True),
         sets=limits_subscribing,
     ),
     PolicyRow(
         "delayed-delivery",
         "Delayed delivery: whether it is enabled, its precision (tick) and the maximum delay",
         DELAYED_DELIVERY,
-        Place("delayed_delivery_policies", "delayedDelivery", superuser=True),
-        Place("delayedDelivery", "delayedDelivery", applied=True),
+        PolicyEndpoint("delayed_delivery_policies", "delayedDelivery", superuser=True),
+        PolicyEndpoint("delayedDelivery", "delayedDelivery", applied=True),
     ),
     PolicyRow(
         "dispatcher-pause-on-ack-state-persistent",
         "Whether dispatch pauses while a subscription has more acknowledgement state than can be stored",
         BOOLEAN,
-        Place(
+        PolicyEndpoint(
             "dispatcherPauseOnAckStatePersistentEnabled",
             "dispatcherPauseOnAckStatePersistent",
             always=True,
             unset=False,
         ),
-        Place(
+        PolicyEndpoint(
             "dispatcherPauseOnAckStatePersistentEnabled",
             "dispatcherPauseOnAckStatePersistent",
             always=True,
@@ -253,7 +257,7 @@ _LIMITS: Final = (
         "max-topics-per-namespace",
         "Maximum number of topics in a namespace, counting each partition; 0: no limit",
         INT,
-        Place(
+        PolicyEndpoint(
             "max_topics_per_namespace",
             "maxTopicsPerNamespace",
             blank=Blank.ZERO,
@@ -307,21 +311,21 @@ _CLIENTS: Final = (
         "deduplication",
         "Whether a message that a producer sends again is stored only once",
         BOOLEAN,
-        Place("deduplicationEnabled", "deduplication", blank=Blank.ZERO),
-        Place("deduplicationEnabled", "deduplicationEnabled", applied=True),
+        PolicyEndpoint("deduplicationEnabled", "deduplication", blank=Blank.ZERO),
+        PolicyEndpoint("deduplicationEnabled", "deduplicationEnabled", applied=True),
     ),
     PolicyRow(
         "deduplication-snapshot-interval",
         "Interval in seconds at which the sequence IDs of producers are stored",
-        Whole(),
-        Place(
+        WholeNumber(),
+        PolicyEndpoint(
             "deduplicationSnapshotIntervalSeconds",
             "deduplicationSnapshotInterval",
             removed=False,
             minimum=0,
             too_small="interval must be greater than or equal to 0",
         ),
-        Place(
+        PolicyEndpoint(
             "deduplicationSnapshotIntervalSeconds",
             "deduplicationSnapshotInterval",
             minimum=0,
@@ -333,35 +337,35 @@ _CLIENTS: Final = (
         "subscription-types-enabled",
         "Allowed subscription types",
         Several(Word(SUBSCRIPTION_TYPES)),
-        Place("subscription_types_enabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
-        Place("subscriptionTypesEnabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
+        PolicyEndpoint("subscription_types_enabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
+        PolicyEndpoint("subscriptionTypesEnabled", "subscriptionTypesEnabled", blank=Blank.REFUSED, unset=[]),
         sets=bool,
     ),
     PolicyRow(
         "auto-topic-creation",
         "Whether connecting clients create missing topics, and with how many partitions",
         AUTO_TOPIC,
-        Place("autoTopicCreationOverride", "autoTopicCreation"),
+        PolicyEndpoint("autoTopicCreationOverride", "autoTopicCreation"),
     ),
     PolicyRow(
         "auto-subscription-creation",
         "Whether connecting consumers create missing subscriptions",
         AUTO_SUBSCRIPTION,
-        Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
-        Place("autoSubscriptionCreationOverride", "autoSubscriptionCreation", applied=True),
+        PolicyEndpoint("autoSubscriptionCreationOverride", "autoSubscriptionCreation"),
+        PolicyEndpoint("autoSubscriptionCreationOverride", "autoSubscriptionCreation", applied=True),
     ),
     PolicyRow(
         "encryption-required",
         "Whether producers must encrypt messages",
         BOOLEAN,
-        Place("encryption_required", "encryptionRequired", blank=Blank.ZERO, unset=False, removed=False),
+        PolicyEndpoint("encryption_required", "encryptionRequired", blank=Blank.ZERO, unset=False, removed=False),
         sets=bool,
     ),
     PolicyRow(
         "subscription-auth-mode",
         "Whether a subscription's name must begin with the role of its consumers, if authorization is enabled",
         Word(("None", "Prefix")),
-        Place("subscription_auth_mode", "subscriptionAuthMode", unset="None", removed=False),
+        PolicyEndpoint("subscription_auth_mode", "subscriptionAuthMode", unset="None", removed=False),
     ),
 )
 
@@ -370,7 +374,7 @@ _SCHEMAS: Final = (
         "schema-compatibility-strategy",
         "Compatibility check for new schema versions of a topic",
         Word((UNDEFINED, *SCHEMA_STRATEGIES)),
-        Place(
+        PolicyEndpoint(
             "schema_compatibility_strategy",
             "schemaCompatibilityStrategy",
             verb="PUT",
@@ -378,7 +382,7 @@ _SCHEMAS: Final = (
             removed=False,
             legacy=Legacy("schema_auto_update_compatibility_strategy", OLD_SCHEMA_STRATEGIES),
         ),
-        Place(
+        PolicyEndpoint(
             "schemaCompatibilityStrategy",
             "schemaCompatibilityStrategy",
             verb="PUT",
@@ -391,7 +395,7 @@ _SCHEMAS: Final = (
         "schema-auto-update-compatibility-strategy",
         "Legacy form of schema-compatibility-strategy",
         Word(tuple(OLD_SCHEMA_STRATEGIES)),
-        Place(
+        PolicyEndpoint(
             "schema_auto_update_compatibility_strategy",
             "schemaAutoUpdateCompatibilityStrategy",
             verb="PUT",
@@ -403,14 +407,18 @@ _SCHEMAS: Final = (
         "is-allow-auto-update-schema",
         "Whether producers and consumers may register new schema versions",
         BOOLEAN,
-        Place("is_allow_auto_update_schema", "isAllowAutoUpdateSchema", blank=Blank.ZERO, unset=True, removed=False),
+        PolicyEndpoint(
+            "is_allow_auto_update_schema", "isAllowAutoUpdateSchema", blank=Blank.ZERO, unset=True, removed=False
+        ),
     ),
     PolicyRow(
         "schema-validation-enforced",
         "Whether producers without a schema are rejected on topics that have one",
         BOOLEAN,
-        Place("schema_validation_enforced", "schemaValidationEnforced", blank=Blank.ZERO, unset=False, removed=False),
-        Place(
+        PolicyEndpoint(
+            "schema_validation_enforced", "schemaValidationEnforced", blank=Blank.ZERO, unset=False, removed=False
+        ),
+        PolicyEndpoint(
             "schemaValidationEnforced",
             "schemaValidationEnforced",
             blank=Blank.ZERO,
@@ -426,7 +434,7 @@ _OTHERS: Final = (
         "allowed-topic-property-keys-for-metrics",
         "Topic properties that metrics carry as labels",
         Several(Text()),
-        Place("allowed_topic_property_keys_for_metrics", "allowedTopicPropertyKeysForMetrics"),
+        PolicyEndpoint("allowed_topic_property_keys_for_metrics", "allowedTopicPropertyKeysForMetrics"),
         stored_only="the metrics of a box have no custom labels",
     ),
 )
@@ -490,8 +498,10 @@ BACKLOG_QUOTA: Final = _with_settings(
         "backlog-quota",
         "Maximum size and age of a backlog, and the action when it reaches either",
         QUOTA,
-        Place("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
-        Place("backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"),
+        PolicyEndpoint("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
+        PolicyEndpoint(
+            "backLogQuotaMap", "backlogQuota", unset={}, applied=True, without="the attribute policy cannot be null"
+        ),
     )
 )
 """One quota for each type; its GET path is ``backlogQuotaMap``."""
@@ -524,7 +534,7 @@ SUBSCRIPTION_RATE: Final = "dispatchRate"
 
 def subscription_rate(subscription: str) -> PolicyRow:
     """Return the row of one subscription's dispatch rate, which is stored in ``subscriptionPolicies``."""
-    place = Place(SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, members=(subscription, SUBSCRIPTION_RATE))
+    place = PolicyEndpoint(SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, members=(subscription, SUBSCRIPTION_RATE))
     shared = row_of("subscription-dispatch-rate")
     return replace(shared, namespace=None, topic=place, settings=())
 
@@ -533,7 +543,7 @@ RESOURCE_GROUP_NAME: Final = PolicyRow(
     "resource-group",
     "Resource group whose limits the namespace shares with others",
     Text(),
-    Place("resource_group_name", "resourcegroup"),
+    PolicyEndpoint("resource_group_name", "resourcegroup"),
 )
 """Set by ``POST resourcegroup/{resourcegroup}``."""
 

@@ -4,14 +4,14 @@ from typing import Final
 
 from pulsarbox.errors import NotSupported
 from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
-from pulsarbox.server.http.framework.request import Answer, Call
-from pulsarbox.server.http.framework.routes import Handler, Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
+from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permission
 
 
 def refuse(endpoint: Endpoint) -> Handler:
     """Return a handler that explains why the endpoint is not served."""
 
-    def handler(call: Call) -> Answer:
+    def handler(call: HttpRequest) -> HttpResponse:
         raise NotSupported(endpoint.refusal)
 
     return handler
@@ -40,7 +40,7 @@ def permission(endpoint: Endpoint) -> Permission:
 
 
 ROUTES = tuple(
-    Route(endpoint.method, endpoint.path, permission(endpoint), refuse(endpoint))
+    HttpRoute(endpoint.method, endpoint.path, permission(endpoint), refuse(endpoint))
     for endpoint in endpoints()
     if not endpoint.served
 )

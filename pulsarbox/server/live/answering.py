@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
-from pulsarbox.server.live.asking import Asked, order_of, wanted_of
+from pulsarbox.server.live.asking import ViewRequest, order_of, wanted_of
 from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.view import Row
 
@@ -44,14 +44,14 @@ class Choices:
     def __init__(self) -> None:
         self._choices: OrderedDict[tuple[Any, ...], _Remembered] = OrderedDict()
 
-    def get(self, question: Asked, version: tuple[int, int], now: Now) -> Chosen | None:
+    def get(self, question: ViewRequest, version: tuple[int, int], now: Now) -> Chosen | None:
         """Return the cached selection for a request, or None if it has expired, or samples or policies have changed."""
         found = self._choices.get(question.order)
         if found is None or found.version != version or now.monotonic >= found.until:
             return None
         return found.chosen
 
-    def put(self, question: Asked, version: tuple[int, int], now: Now, seconds: float, chosen: Chosen) -> None:
+    def put(self, question: ViewRequest, version: tuple[int, int], now: Now, seconds: float, chosen: Chosen) -> None:
         """Cache a selection for a number of seconds."""
         self._choices[question.order] = _Remembered(version, now.monotonic + seconds, chosen)
         self._choices.move_to_end(question.order)
@@ -59,7 +59,7 @@ class Choices:
             self._choices.popitem(last=False)
 
 
-class Found(NamedTuple):
+class ViewAnswer(NamedTuple):
     """The answer to a request."""
 
     total: int
@@ -86,7 +86,7 @@ def dear_seconds(chosen: Chosen) -> float:
     return max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND + passed / LOOKED_A_SECOND)
 
 
-def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Generator[None, Now, Found]:
+def answers(broker: Broker, question: ViewRequest, choices: Choices, now: Now) -> Generator[None, Now, ViewAnswer]:
     """Compute the answer. Yields to serve others, and is sent the current time.
 
     Raises BadRequest for an invalid filter.
@@ -116,4 +116,4 @@ def answers(broker: Broker, question: Asked, choices: Choices, now: Now) -> Gene
         if at and at % ROWS_AT_ONCE == 0:
             now = yield
         rows.append(question.view.row(thing, now, question.columns))
-    return Found(chosen.total, chosen.matching, rows)
+    return ViewAnswer(chosen.total, chosen.matching, rows)

@@ -9,7 +9,7 @@ from pulsarbox.errors import BadRequest
 from pulsarbox.expressions import Language, inside
 from pulsarbox.server.filter_patterns import compiled
 from pulsarbox.server.live.choosing import Order
-from pulsarbox.server.live.view import Column, Scope, View
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope
 
 LIMIT: Final = 60
 """Default number of rows."""
@@ -19,11 +19,11 @@ FILTER_MAX: Final = 2000
 OFFSET_MAX: Final = 10_000_000
 
 
-class Asked(NamedTuple):
+class ViewRequest(NamedTuple):
     """A parsed request to a view."""
 
-    view: View
-    scope: Scope
+    view: LiveView
+    scope: ViewScope
     sort: str
     descending: bool
     offset: int
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
         return (self.view.name, *self[1:7])
 
 
-def asked(view: View, query: Mapping[str, str]) -> Asked:
+def asked(view: LiveView, query: Mapping[str, str]) -> ViewRequest:
     """Parse the parameters of a request. Raises BadRequest."""
     sort = query.get("sort") or view.sort
     check(sort, "sort", view.name, view.columns)
@@ -48,7 +48,7 @@ def asked(view: View, query: Mapping[str, str]) -> Asked:
     text = query.get("filter", "").strip()
     if len(text) > FILTER_MAX:
         raise BadRequest(f"filter has more than {FILTER_MAX} characters")
-    return Asked(
+    return ViewRequest(
         view,
         scope_of(query),
         sort,
@@ -60,17 +60,17 @@ def asked(view: View, query: Mapping[str, str]) -> Asked:
     )
 
 
-def scope_of(query: Mapping[str, str]) -> Scope:
+def scope_of(query: Mapping[str, str]) -> ViewScope:
     """Return the requested scope: the box, a tenant, or a namespace. Raises BadRequest."""
     tenant, namespace = query.get("tenant", ""), query.get("namespace", "")
     if namespace:
         parts = namespace.split("/")
         if len(parts) != 2 or not all(parts) or (tenant and tenant != parts[0]):
             raise BadRequest(f"namespace must be tenant/namespace, not {namespace!r}")
-        return Scope(f"{namespace}/")
+        return ViewScope(f"{namespace}/")
     if "/" in tenant:
         raise BadRequest(f"tenant must be the name of one tenant, not {tenant!r}")
-    return Scope(f"{tenant}/" if tenant else "")
+    return ViewScope(f"{tenant}/" if tenant else "")
 
 
 def columns_of(query: Mapping[str, str], view: str, known: Iterable[str]) -> tuple[str, ...]:
@@ -97,19 +97,19 @@ def _number(query: Mapping[str, str], name: str, default: int, most: int) -> int
     return int(text)
 
 
-def value_of(column: Column, now: Now) -> Callable[[Any], Any]:
+def value_of(column: ViewColumn, now: Now) -> Callable[[Any], Any]:
     """Return a function for the value of a column, as last sampled if the column is sampled."""
     make = column.make
     return column.kept or (lambda thing: make(thing, now))
 
 
-def order_of(question: Asked, now: Now) -> tuple[Order, bool]:
+def order_of(question: ViewRequest, now: Now) -> tuple[Order, bool]:
     """Return the sort order, and whether its key must be computed for each item."""
     column = question.view.columns[question.sort]
     return Order(value_of(column, now), question.descending), column.kept is None
 
 
-def wanted_of(question: Asked, now: Now) -> tuple[Callable[[Any], bool] | None, bool]:
+def wanted_of(question: ViewRequest, now: Now) -> tuple[Callable[[Any], bool] | None, bool]:
     """Return the filter, None for all items, and whether values must be computed for it. Raises BadRequest."""
     if not question.filter:
         return None, False

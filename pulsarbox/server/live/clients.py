@@ -6,14 +6,14 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.clients import Client, on
+from pulsarbox.broker.clients import ConnectedClient, on
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.stats.blocked_reason_text import Why, why_held, why_unread
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Column, Scope, View, kept
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 
-def rates(client: Client, now: Now) -> tuple[float, float]:
+def rates(client: ConnectedClient, now: Now) -> tuple[float, float]:
     """Return messages and bytes per second over the last minute, in or out; of a connection, the sum of its clients."""
     if client.producer is not None:
         messages, size = client.producer.rates(now)[:2]
@@ -42,31 +42,31 @@ def _together(cnx: ServerCnx, now: Now) -> tuple[float, float]:
     return found
 
 
-def _role(client: Client) -> str | None:
+def _role(client: ConnectedClient) -> str | None:
     principal = client.cnx.principal
     if principal is None:
         return None
     return f"{principal.role} for {principal.original}" if principal.original else principal.role
 
 
-def _name(client: Client) -> str | None:
+def _name(client: ConnectedClient) -> str | None:
     if client.producer is not None:
         return client.producer.name
     return client.consumer.name if client.consumer is not None else None
 
 
-def _since(client: Client) -> int:
+def _since(client: ConnectedClient) -> int:
     return (client.producer or client.consumer or client.cnx).connected_since
 
 
-def _unacked(client: Client) -> int | None:
+def _unacked(client: ConnectedClient) -> int | None:
     """Return a consumer's unacknowledged messages, or a producer's messages without a receipt."""
     if client.producer is not None:
         return client.producer.pending
     return client.consumer.unacked if client.consumer is not None else None
 
 
-def _held(client: Client) -> int:
+def _held(client: ConnectedClient) -> int:
     """Return the bytes of messages whose receipts are delayed by publish rates."""
     if client.producer is not None:
         hold = client.producer.held
@@ -74,20 +74,20 @@ def _held(client: Client) -> int:
     return client.cnx.held_bytes if client.consumer is None else 0
 
 
-def _why(client: Client) -> Why | None:
+def _why(client: ConnectedClient) -> Why | None:
     """Return why a producer waits for receipts, or why a connection is not read."""
     return why_held(client.producer) if client.producer is not None else why_unread(client.cnx)
 
 
-def _cause(member: str) -> Callable[[Client], Any]:
-    def of(client: Client) -> Any:
+def _cause(member: str) -> Callable[[ConnectedClient], Any]:
+    def of(client: ConnectedClient) -> Any:
         why = _why(client)
         return None if why is None else getattr(why, member)
 
     return of
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Client | None]:
+def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[ConnectedClient | None]:
     """Yield all clients; of a tenant, only producers and consumers of its topics, since connections may be shared."""
     for cnx in list(broker.cnxs):
         for client in on(cnx):
@@ -104,8 +104,8 @@ COLUMNS: Final = {
     "topic": kept(attrgetter("topic")),
     "subscription": kept(lambda client: client.consumer.subscription.name if client.consumer is not None else None),
     "name": kept(_name),
-    "rate": Column(lambda client, now: rates(client, now)[0]),
-    "bytes": Column(lambda client, now: rates(client, now)[1]),
+    "rate": ViewColumn(lambda client, now: rates(client, now)[0]),
+    "bytes": ViewColumn(lambda client, now: rates(client, now)[1]),
     "unacked": kept(_unacked),
     "permits": kept(lambda client: client.consumer.permits if client.consumer is not None else None),
     "since": kept(_since),
@@ -119,7 +119,7 @@ COLUMNS: Final = {
     "connection": kept(lambda client: str(client.cnx.number)),
 }
 
-CLIENTS: Final = View(
+CLIENTS: Final = LiveView(
     "clients",
     COLUMNS,
     things,

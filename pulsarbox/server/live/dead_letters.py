@@ -12,7 +12,7 @@ from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, origin_of, parse_topic
-from pulsarbox.server.live.view import Column, Scope, View, kept
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 Origin = tuple[str, str]
 """Full name of a topic, and a subscription."""
@@ -33,7 +33,7 @@ class LetterTopic(NamedTuple):
         return parse_topic(self.sample.name).base.local.endswith(RETRY_SUFFIX)
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[LetterTopic | None]:
+def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[LetterTopic | None]:
     """Yield all of them, loaded or not."""
     told: dict[str, Origin] = {}
     """Origins by dead-letter topic, from the policies of loaded subscriptions."""
@@ -93,22 +93,22 @@ def _kept_by(topic: LetterTopic) -> str | None:
 COLUMNS: Final = {
     "topic": kept(attrgetter("sample.name")),
     "kind": kept(lambda topic: "retry" if topic.is_retry else "dead-letter"),
-    "origin": Column(_origin),
-    "originSubscription": Column(_origin_subscription),
+    "origin": ViewColumn(_origin),
+    "originSubscription": ViewColumn(_origin_subscription),
     "left": kept(attrgetter("letters.left")),
     "messages": kept(attrgetter("letters.messages")),
     "size": kept(attrgetter("sample.size")),
     "backlog": kept(attrgetter("sample.backlog")),
     "subscriptions": kept(lambda topic: len(topic.sample.subscriptions)),
     "keptBy": kept(_kept_by),
-    "lost": Column(_lost),
+    "lost": ViewColumn(_lost),
     "first": kept(lambda topic: topic.letters.first or None),
     "last": kept(lambda topic: topic.letters.last or None),
     "rate": kept(attrgetter("sample.in_rate")),
     "loaded": kept(lambda topic: topic.sample.topic is not None),
 }
 
-DEAD_LETTERS: Final = View(
+DEAD_LETTERS: Final = LiveView(
     "deadletters",
     COLUMNS,
     things,

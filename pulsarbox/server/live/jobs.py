@@ -6,7 +6,7 @@ from typing import Any, Final
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.replay.job import Job
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Column, Scope, View, kept
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 FIELDS: Final = (
     "id", "kind", "state", "topic", "subscription", "target", "filter", "rate", "dryRun", "total", "seen", "done",
@@ -15,12 +15,12 @@ FIELDS: Final = (
 """The fields of a job in the API."""
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Job]:
+def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[Job]:
     """Return all jobs whose topics are in scope; there are at most a few hundred."""
     return (job for job in broker.core.jobs.all() if scope.holds(job.spec.topic.namespace))
 
 
-def _told(name: str) -> Column:
+def _told(name: str) -> ViewColumn:
     return kept(lambda job: job.as_json()[name])
 
 
@@ -30,4 +30,6 @@ def _share(job: Job) -> Any:
 
 COLUMNS: Final = {name: _told(name) for name in FIELDS} | {"share": kept(_share)}
 
-JOBS: Final = View("jobs", COLUMNS, things, sort="id", searched=lambda job: (str(job.spec.topic), job.state, job.error))
+JOBS: Final = LiveView(
+    "jobs", COLUMNS, things, sort="id", searched=lambda job: (str(job.spec.topic), job.state, job.error)
+)

@@ -11,7 +11,7 @@ from pulsarbox.broker.stats.tenant_stats import Scoped
 from pulsarbox.broker.stats.time_series import STEP_SECONDS
 from pulsarbox.broker.stats.topic_totals import Totals
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Scope
+from pulsarbox.server.live.view import ViewScope
 from pulsarbox.server.metrics import process
 
 Values = dict[str, Any]
@@ -20,7 +20,7 @@ NAME: Final = "overview"
 TOPICS_AT_ONCE: Final = 500
 
 
-def overview(broker: Broker, scope: Scope, now: Now) -> Values:
+def overview(broker: Broker, scope: ViewScope, now: Now) -> Values:
     """Run ``overviewed`` to completion."""
     work = overviewed(broker, scope, now)
     try:
@@ -32,7 +32,9 @@ def overview(broker: Broker, scope: Scope, now: Now) -> Values:
         return found
 
 
-def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] = ()) -> Generator[None, Now, Values]:
+def overviewed(
+    broker: Broker, scope: ViewScope, now: Now, columns: tuple[str, ...] = ()
+) -> Generator[None, Now, Values]:
     """Build the overview's part of an answer. The series of a tenant start with its first request.
 
     ``columns`` selects members of ``COLUMNS``, with the series under ``series``; empty for everything. Yields to serve
@@ -53,7 +55,7 @@ def overviewed(broker: Broker, scope: Scope, now: Now, columns: tuple[str, ...] 
     return {"totals": totals} | ({"series": series, "seriesStep": STEP_SECONDS} if with_series else {})
 
 
-def _within(broker: Broker, scope: Scope, now: Now) -> Generator[None, Now, Scoped]:
+def _within(broker: Broker, scope: ViewScope, now: Now) -> Generator[None, Now, Scoped]:
     samples = broker.samples
     part = samples.scopes.watched(scope.prefix, now)
     if part.passes == samples.passes and samples.stored.complete:

@@ -9,14 +9,14 @@ from weakref import WeakKeyDictionary
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.dispatch.plugin_hash_registry import rows as rows_of_hashes
 from pulsarbox.clock import Now
-from pulsarbox.plugins.registry import Found, find
-from pulsarbox.server.live.view import Scope, View, kept
+from pulsarbox.plugins.registry import PluginEntry, find
+from pulsarbox.server.live.view import LiveView, ViewScope, kept
 
 Told = dict[str, Any]
 
 LOOK_SECONDS: Final = 30.0
 """Seconds between scans for plugins, both files and distributions."""
-_FOUND: Final[WeakKeyDictionary[Broker, tuple[float, list[Found]]]] = WeakKeyDictionary()
+_FOUND: Final[WeakKeyDictionary[Broker, tuple[float, list[PluginEntry]]]] = WeakKeyDictionary()
 
 
 class Plugin(NamedTuple):
@@ -61,7 +61,7 @@ def _of(found: dict[tuple[str, str], Told], kind: str, name: str) -> Told:
     return found.setdefault((kind, name), {"kind": kind, "name": name, "state": "idle"} | nothing)
 
 
-def _there(broker: Broker, now: Now) -> list[Found]:
+def _there(broker: Broker, now: Now) -> list[PluginEntry]:
     """Return the available plugins, cached, without importing them."""
     looked, found = _FOUND.get(broker, (0.0, []))
     if not found or now.monotonic - looked >= LOOK_SECONDS:
@@ -71,7 +71,7 @@ def _there(broker: Broker, now: Now) -> list[Found]:
     return found
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[Plugin]:
+def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[Plugin]:
     """Yield all plugins; a tenant has none."""
     if scope.prefix:
         return
@@ -100,4 +100,4 @@ COLUMNS: Final = {
     "subscriptions": kept(lambda plugin: len(plugin.told.get("subscriptions", ()))),
 }
 
-PLUGINS: Final = View("plugins", COLUMNS, things, sort="calls", searched=lambda plugin: (plugin.kind, plugin.name))
+PLUGINS: Final = LiveView("plugins", COLUMNS, things, sort="calls", searched=lambda plugin: (plugin.kind, plugin.name))

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.limits.hold_times import WINDOW_MS
-from pulsarbox.broker.limits.limiter import Limiter, Scope, time_of
+from pulsarbox.broker.limits.limiter import Limiter, LimitScope, time_of
 from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, BACKLOG_SIZE
 from pulsarbox.broker.policies.kinds.counts import (
     MAX_CONSUMERS,
@@ -28,14 +28,14 @@ from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.server.live.quota_changes import Of, change_of
 from pulsarbox.server.live.topics import oldest
-from pulsarbox.server.live.view import Column, View, kept
-from pulsarbox.server.live.view import Scope as Part
+from pulsarbox.server.live.view import LiveView, ViewColumn, kept
+from pulsarbox.server.live.view import ViewScope as Part
 
 MESSAGES: Final = "messages/s"
 BYTES: Final = "bytes/s"
 
 
-class Quota(NamedTuple):
+class QuotaRow(NamedTuple):
     """One limit."""
 
     broker: Broker
@@ -81,7 +81,7 @@ class Quota(NamedTuple):
 
 def _limiter(
     broker: Broker, limiter: Limiter | None, policies: tuple[str, str], topic: str = "", name: str = ""
-) -> Iterator[Quota]:
+) -> Iterator[QuotaRow]:
     """Yield the limits of a limiter; ``policies`` are the names for messages and for bytes."""
     step = limiter.step if limiter is not None else None
     if limiter is None or step is None:
@@ -94,7 +94,7 @@ def _limiter(
                 return limiter.used(now)[at]
 
             limit = step.capacity[at] / seconds
-            yield Quota(
+            yield QuotaRow(
                 broker, str(limiter.scope), topic, name, policies[at], unit, str(limiter.level), limit, used, limiter
             )
 
@@ -109,7 +109,7 @@ _GROUP_DISPATCH: Final = ("dispatchRateInMsgs", "dispatchRateInBytes")
 _BOX_PUBLISH: Final = ("brokerPublisherThrottlingMaxMessageRate", "brokerPublisherThrottlingMaxByteRate")
 
 
-def _of_box(broker: Broker) -> Iterator[Quota]:
+def _of_box(broker: Broker) -> Iterator[QuotaRow]:
     core = broker.core
     yield from _limiter(broker, core.limits.publish, _BOX_PUBLISH)
     yield from _limiter(broker, core.limits.dispatch, _BOX_DISPATCH)
@@ -118,19 +118,19 @@ def _of_box(broker: Broker) -> Iterator[Quota]:
         yield from _limiter(broker, group.dispatch, _GROUP_DISPATCH, name=name)
     settings, level = core.settings, str(Level.BROKER)
     if settings.brokerMaxConnections > 0:
-        yield Quota(
+        yield QuotaRow(
             broker, "broker", "", "", "brokerMaxConnections", "connections", level,
             settings.brokerMaxConnections, lambda now: len(broker.cnxs),
         )  # fmt: skip
     if settings.maxUnackedMessagesPerBroker > 0:
         unacked = core.unacked
-        yield Quota(
+        yield QuotaRow(
             broker, "broker", "", "", "maxUnackedMessagesPerBroker", "messages", level,
             settings.maxUnackedMessagesPerBroker, lambda now: unacked.messages, holding=lambda now: unacked.blocked,
         )  # fmt: skip
 
 
-def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[Quota]:
+def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[QuotaRow]:
     """Yield the topic limits of namespaces; ``names`` counts the topics of each."""
 
     def counted(count: int) -> Callable[[Now], float]:
@@ -140,18 +140,18 @@ def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[Quota]:
         policies = broker.core.policies.of(parse_topic(f"persistent://{namespace}/any"))
         limit, level = policies.found(MAX_TOPICS)
         if limit > 0:
-            yield Quota(
+            yield QuotaRow(
                 broker, "namespace", namespace, "", MAX_TOPICS.name, "topics", str(level), limit, counted(count)
             )
 
 
-def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quota | None]:
+def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[QuotaRow | None]:
     name, limits = sample.name, topic.limits
     yield from _limiter(broker, limits.publish_limiter, _both("publish-rate"), name)
     yield from _limiter(broker, limits.dispatch, _both("dispatch-rate"), name)
     subscribe = limits.subscribe
     if subscribe is not None and subscribe.rate.times > 0:
-        yield Quota(
+        yield QuotaRow(
             broker, "topic", name, "", "subscribe-rate", f"times in {subscribe.rate.period_s} s",
             str(limits.subscribe_level), subscribe.rate.times, lambda now: subscribe.used,
         )  # fmt: skip
@@ -167,14 +167,14 @@ def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[Quo
     for policy, unit, used in counts:
         limit, level = topic.policies.found(policy)
         if limit > 0:
-            yield Quota(broker, "topic", name, "", policy.name, unit, str(level), limit, used)
+            yield QuotaRow(broker, "topic", name, "", policy.name, unit, str(level), limit, used)
     consumers = topic.policies.found(MAX_CONSUMERS_PER_SUBSCRIPTION)
     for subscription in list(topic.all_subscriptions()):
         yield None  # most have no limit, and there may be many
         yield from _of_subscription(broker, name, topic, subscription, consumers)
 
 
-def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Iterator[Quota]:
+def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Iterator[QuotaRow]:
     backlog = topic.backlog
 
     def held(now: Now) -> float:
@@ -184,13 +184,13 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
         return oldest(sample, now)
 
     if backlog.size.limit >= 0:
-        yield Quota(
+        yield QuotaRow(
             broker, "topic", sample.name, "", "backlog-quota:destination_storage", "bytes",
             str(topic.policies.found(BACKLOG_SIZE)[1]), backlog.size.limit, lambda now: backlog.used,
             held=held, holding=lambda now: backlog.blocked is backlog.size,
         )  # fmt: skip
     if backlog.age.limit > 0:
-        yield Quota(
+        yield QuotaRow(
             broker, "topic", sample.name, "", "backlog-quota:message_age", "s",
             str(topic.policies.found(BACKLOG_AGE)[1]), backlog.age.limit / 1000, age,
             held=held, holding=lambda now: backlog.blocked is backlog.age,
@@ -199,12 +199,12 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
 
 def _of_subscription(
     broker: Broker, name: str, topic: Topic, subscription: AnySubscription, most: tuple[int, Level]
-) -> Iterator[Quota]:
+) -> Iterator[QuotaRow]:
     """``most``: the maximum number of consumers, and the level that defines it."""
     own = subscription.name
     limit, level = most
     if limit > 0:
-        yield Quota(
+        yield QuotaRow(
             broker, "subscription", name, own, MAX_CONSUMERS_PER_SUBSCRIPTION.name, "consumers", str(level), limit,
             lambda now: len(subscription.consumers),
         )  # fmt: skip
@@ -216,7 +216,9 @@ def _of_subscription(
         yield from _unacked(broker, name, topic, subscription)
 
 
-def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscription: Subscription) -> Iterator[Quota]:
+def _unacked(
+    broker: Broker, name: str, topic: PersistentTopic | Topic, subscription: Subscription
+) -> Iterator[QuotaRow]:
     def held(now: Now) -> float:
         """Return the duration of the current blocking only: earlier ones are not recorded."""
         why = subscription.why()
@@ -234,13 +236,13 @@ def _unacked(broker: Broker, name: str, topic: PersistentTopic | Topic, subscrip
     ):
         limit, level = topic.policies.found(policy)
         if limit > 0:
-            yield Quota(
+            yield QuotaRow(
                 broker, "subscription", name, subscription.name, policy.name, "messages", str(level), limit, used,
                 held=held, holding=holding,
             )  # fmt: skip
 
 
-def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota | None]:
+def things(broker: Broker, part: Part, now: Now) -> Iterator[QuotaRow | None]:
     """Yield all limits."""
     if not part.prefix:
         yield from _of_box(broker)
@@ -256,7 +258,7 @@ def things(broker: Broker, part: Part, now: Now) -> Iterator[Quota | None]:
     yield from _of_namespaces(broker, names)
 
 
-def _change(quota: Quota, now: Now) -> dict[str, Any] | None:
+def _change(quota: QuotaRow, now: Now) -> dict[str, Any] | None:
     of = Of(quota.policy, quota.level, quota.topic, quota.name, quota.unit)
     found = change_of(quota.broker.core, of)
     return None if found is None else found._asdict()
@@ -266,19 +268,19 @@ COLUMNS: Final = {
     "scope": kept(attrgetter("scope")),
     "subject": kept(attrgetter("subject")),
     "topic": kept(lambda quota: quota.topic or None),
-    "subscription": kept(lambda quota: quota.name if quota.scope == Scope.SUBSCRIPTION else None),
+    "subscription": kept(lambda quota: quota.name if quota.scope == LimitScope.SUBSCRIPTION else None),
     "policy": kept(attrgetter("policy")),
-    "used": Column(lambda quota, now: quota.used(now)),
+    "used": ViewColumn(lambda quota, now: quota.used(now)),
     "limit": kept(attrgetter("limit")),
     "unit": kept(attrgetter("unit")),
-    "share": Column(lambda quota, now: quota.share(now)),
+    "share": ViewColumn(lambda quota, now: quota.share(now)),
     "level": kept(attrgetter("level")),
-    "held": Column(lambda quota, now: quota.held_ms(now)),
-    "holding": Column(lambda quota, now: quota.holds(now)),
+    "held": ViewColumn(lambda quota, now: quota.held_ms(now)),
+    "holding": ViewColumn(lambda quota, now: quota.holds(now)),
     "waiting": kept(lambda quota: quota.limiter.waiting if quota.limiter is not None else None),
-    "change": Column(_change, named=True),
+    "change": ViewColumn(_change, named=True),
 }
 
-QUOTAS: Final = View(
+QUOTAS: Final = LiveView(
     "quotas", COLUMNS, things, sort="share", searched=lambda quota: (quota.topic, quota.name, quota.policy)
 )

@@ -10,7 +10,7 @@ from pulsarbox.broker.stats.blocked_reason_text import TEXTS, Why
 from pulsarbox.broker.stats.topic_samples import SubscriptionSample
 from pulsarbox.broker.subscription.subscription import TYPE_NAMES, Subscription
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Column, Scope, View, kept
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 UNACKNOWLEDGED: Final = "unacknowledged"
 """The cause of a backlog that has been dispatched completely."""
@@ -41,7 +41,7 @@ class _Cause:
             self._last = sample, now, cause(sample)
         return self._last[2]
 
-    def column(self, part: str) -> Column:
+    def column(self, part: str) -> ViewColumn:
         """Return the column of one member of the cause."""
         take = attrgetter(part)
 
@@ -49,7 +49,7 @@ class _Cause:
             found = self._of(sample, now)
             return None if found is None else take(found)
 
-        return Column(make)
+        return ViewColumn(make)
 
 
 _CAUSE: Final = _Cause()
@@ -84,18 +84,18 @@ COLUMNS: Final = {
     "outRate": kept(attrgetter("out_rate")),
     "unacked": kept(attrgetter("unacked")),
     "consumers": kept(attrgetter("consumers")),
-    "trend": Column(lambda sample, now: sample.trend),
-    "oldest": Column(oldest),
+    "trend": ViewColumn(lambda sample, now: sample.trend),
+    "oldest": ViewColumn(oldest),
     "cause": _CAUSE.column("reason"),
     "causeText": _CAUSE.column("text"),
     "causeSince": _CAUSE.column("since"),
     "drain": kept(attrgetter("drain")),
-    "delayed": Column(_delayed),
+    "delayed": ViewColumn(_delayed),
     "loaded": kept(lambda sample: sample.subscription is not None),
 }
 
 
-def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSample | None]:
+def _things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[SubscriptionSample | None]:
     for topic in broker.samples.every():
         if scope.holds(topic.namespace):
             yield from list(topic.subscriptions.values())
@@ -103,7 +103,7 @@ def _things(broker: Broker, scope: Scope, now: Now) -> Iterator[SubscriptionSamp
             yield None
 
 
-SUBSCRIPTIONS: Final = View(
+SUBSCRIPTIONS: Final = LiveView(
     "subscriptions",
     COLUMNS,
     _things,

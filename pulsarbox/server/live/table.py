@@ -10,8 +10,8 @@ from pulsarbox.server.live.plugins import PLUGINS
 from pulsarbox.server.live.quotas import QUOTAS
 from pulsarbox.server.live.subscriptions import SUBSCRIPTIONS
 from pulsarbox.server.live.topics import TOPICS
-from pulsarbox.server.live.view import View
+from pulsarbox.server.live.view import LiveView
 
-VIEWS: Final[dict[str, View]] = {
+VIEWS: Final[dict[str, LiveView]] = {
     view.name: view for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, PIPELINES)
 }

@@ -8,7 +8,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.stats.topic_samples import TopicSample
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
-from pulsarbox.server.live.view import Column, Scope, View, kept
+from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 
 def oldest(sample: TopicSample, now: Now) -> float | None:
@@ -34,7 +34,7 @@ def quota(sample: TopicSample, now: Now) -> float | None:
     return max(shares, default=None)
 
 
-def things(broker: Broker, scope: Scope, now: Now) -> Iterator[TopicSample | None]:
+def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[TopicSample | None]:
     """Return all topics in scope."""
     return (topic if scope.holds(topic.namespace) else None for topic in broker.samples.every())
 
@@ -49,13 +49,13 @@ COLUMNS: Final = {
     "producers": kept(attrgetter("producers")),
     "consumers": kept(attrgetter("consumers")),
     "subscriptions": kept(lambda sample: len(sample.subscriptions)),
-    "oldest": Column(oldest),
-    "trend": Column(lambda sample, now: sample.trend),
-    "quota": Column(quota),
+    "oldest": ViewColumn(oldest),
+    "trend": ViewColumn(lambda sample, now: sample.trend),
+    "quota": ViewColumn(quota),
     "loaded": kept(lambda sample: sample.topic is not None),
 }
 
-TOPICS: Final = View(
+TOPICS: Final = LiveView(
     "topics",
     COLUMNS,
     things,

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 Make = Callable[[Any, Now], Any]
 
 
-class Column(NamedTuple):
+class ViewColumn(NamedTuple):
     """One column of a view."""
 
     make: Make
@@ -25,12 +25,12 @@ class Column(NamedTuple):
     """Included only if requested by name."""
 
 
-def kept(value: Callable[[Any], Any]) -> Column:
+def kept(value: Callable[[Any], Any]) -> ViewColumn:
     """Return a column whose value is sampled or constant."""
-    return Column(lambda thing, now: value(thing), value)
+    return ViewColumn(lambda thing, now: value(thing), value)
 
 
-class Scope(NamedTuple):
+class ViewScope(NamedTuple):
     """The part of the box that a request covers."""
 
     prefix: str = ""
@@ -46,12 +46,12 @@ class Scope(NamedTuple):
         return f"{namespace}/".startswith(self.prefix)
 
 
-class View(NamedTuple):
+class LiveView(NamedTuple):
     """One view."""
 
     name: str
-    columns: Mapping[str, Column]
-    things: Callable[[Broker, Scope, Now], Iterable[Any]]
+    columns: Mapping[str, ViewColumn]
+    things: Callable[[Broker, ViewScope, Now], Iterable[Any]]
     """Iterates over the items; yields None for skipped ones, to keep each step cheap."""
     sort: str
     """The default sort column, in descending order."""

@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.compaction.compaction_history import LATENCY_MILLIS, Record
+from pulsarbox.broker.compaction.compaction_history import LATENCY_MILLIS, CompactionRecord
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import Metric, rounded
@@ -11,7 +11,7 @@ from pulsarbox.server.metrics.exposition import Metric, rounded
 class CompactionRow(NamedTuple):
     """The values of a topic."""
 
-    record: Record
+    record: CompactionRecord
     read_rate: float
     write_rate: float
     entries: int

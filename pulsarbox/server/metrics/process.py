@@ -13,7 +13,7 @@ _STATM: Final = Path("/proc/self/statm")
 _FILES: Final = Path("/proc/self/fd")
 
 
-class Process:
+class ProcessMetrics:
     """This process, with any number of boxes."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Process:
         return round(self._meter.rates(*self._used())[0] / 1e7 / processors(), 3)
 
 
-PROCESS: Final = Process()
+PROCESS: Final = ProcessMetrics()
 
 
 def cpu_seconds() -> float:

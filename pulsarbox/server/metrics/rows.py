@@ -5,19 +5,19 @@ from operator import add, attrgetter
 from typing import Any, Final, NamedTuple, Self
 
 from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
-from pulsarbox.broker.limits.limiter import Scope
+from pulsarbox.broker.limits.limiter import LimitScope
 from pulsarbox.broker.stats.commit_stats import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.broker.subscription.interface import AnySubscription
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.metrics.exposition import rounded
 
-THROTTLED_BY = (Scope.SUBSCRIPTION, Scope.TOPIC, Scope.BROKER)
+THROTTLED_BY = (LimitScope.SUBSCRIPTION, LimitScope.TOPIC, LimitScope.BROKER)
 
 new_row: Final = tuple.__new__
 """A NamedTuple's own constructor takes three times as long, and a scrape calls it several times per topic."""
@@ -288,15 +288,15 @@ def _stored_values(
     )  # fmt: skip
 
 
-class Look(NamedTuple):
+class TopicMetrics(NamedTuple):
     """All rows of one topic."""
 
     topic: TopicRow
-    producers: list[tuple[Producer, ProducerRow]]
+    producers: list[tuple[AttachedProducer, ProducerRow]]
     subscriptions: list[tuple[AnySubscription, SubscriptionRow, list[ConsumerRow]]]
 
 
-def look(topic: Topic, latencies: Latencies, now: Now) -> Look:
+def look(topic: Topic, latencies: Latencies, now: Now) -> TopicMetrics:
     """Return the current values of a topic. ``latencies`` are those of the box, whose commits all topics share."""
     producers = [(each, ProducerRow(*map(rounded, each.rates(now)[:2]))) for each in topic.producers]
     subscriptions = []
@@ -304,4 +304,4 @@ def look(topic: Topic, latencies: Latencies, now: Now) -> Look:
         consumers = [ConsumerRow.of(consumer, each, now) for consumer in each.consumers]
         subscriptions.append((each, SubscriptionRow.of(each, consumers, now), consumers))
     row = TopicRow.of(topic, [row for _, row in producers], [row for _, row, _ in subscriptions], latencies, now)
-    return Look(row, producers, subscriptions)
+    return TopicMetrics(row, producers, subscriptions)

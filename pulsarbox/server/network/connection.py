@@ -22,7 +22,7 @@ FIRST_FRAME_MAX = 64 << 10
 """Maximum bytes of a frame before CONNECT is accepted: enough for a token, and bounds unauthenticated memory."""
 
 
-class Connection(asyncio.BufferedProtocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """Translates between a transport and a ``ServerCnx``."""
 
     def __init__(self, shell: "LoopShell", listener: str = "") -> None:

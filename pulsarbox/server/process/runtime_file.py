@@ -66,7 +66,7 @@ class Running:
         return ", ".join(url for url in (self.web_url, self.web_url_tls) if url)
 
 
-class Report(Protocol):
+class StartReport(Protocol):
     """The receiver of the daemon's startup result."""
 
     def serving(self, running: Running) -> None:

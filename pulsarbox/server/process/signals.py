@@ -9,7 +9,7 @@ from pulsarbox.server.process.log_file import LogFile
 log = logging.getLogger(__name__)
 
 
-class Ending:
+class ProcessEnd:
     """The request to end the process, with its reason."""
 
     def __init__(self) -> None:
@@ -21,14 +21,14 @@ class Ending:
             self.reason.set_result(reason)
 
 
-def heed(file: LogFile | None) -> Ending:
+def heed(file: LogFile | None) -> ProcessEnd:
     """Install the signal handlers; return the future shutdown request.
 
     SIGTERM and SIGINT end the process. SIGHUP reopens the log ``file``; without a file it means that the terminal is
     closed, and ends the process gracefully, unless it was ignored at startup (nohup).
     """
     loop = asyncio.get_running_loop()
-    ending = Ending()
+    ending = ProcessEnd()
     loop.add_signal_handler(signal.SIGTERM, ending.ask, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, ending.ask, "SIGINT")
     if file is not None:

@@ -24,7 +24,7 @@ from pulsarbox.server.live import overview
 from pulsarbox.server.live.asking import asked, order_of
 from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.table import VIEWS
-from pulsarbox.server.live.view import Row, Scope
+from pulsarbox.server.live.view import Row, ViewScope
 from pulsarbox.server.process.log_setup import Sparing, and_more
 from pulsarbox.server.shell_protocol import Shell
 from pulsarbox.server.worker import Worker
@@ -33,8 +33,8 @@ from pulsarbox.storage.recording.history_files import (
     FILE_MS,
     FOLDER,
     SUFFIX,
-    Frame,
     FrameWriter,
+    HistoryFrame,
     make_room,
     packed_rows,
     thin,
@@ -81,7 +81,7 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
         if dear and before is not None and name in before:
             views[name] = before[name]
             continue
-        choice = choose(view.things(broker, Scope(), now), None, order, (0, rows), at_once=chunk_of("", dear=dear))
+        choice = choose(view.things(broker, ViewScope(), now), None, order, (0, rows), at_once=chunk_of("", dear=dear))
         chosen = Chosen(0, 0, [])
         while True:
             try:
@@ -97,10 +97,10 @@ def gathered(broker: Broker, rows: int, now: Now, before: Views | None = None) -
                 now = yield
             made.append(view.row(thing, now, columns))
         views[name] = (chosen.total, made)
-    return Shown(began, overview.overview(broker, Scope(), now)["totals"], views)
+    return Shown(began, overview.overview(broker, ViewScope(), now)["totals"], views)
 
 
-class Store:
+class FrameStore:
     """Writes the frames. Used by one thread."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
@@ -113,7 +113,7 @@ class Store:
 
     def write(self, shown: Shown) -> None:
         """Append a frame; with each new file, thin old frames and remove the oldest files."""
-        frame = Frame(shown.time, json.dumps(shown.totals).encode(), packed_rows(shown.views))
+        frame = HistoryFrame(shown.time, json.dumps(shown.totals).encode(), packed_rows(shown.views))
         try:
             if self._writer is None or shown.time // FILE_MS != self._began // FILE_MS:
                 make_directory(self._folder)
@@ -156,7 +156,7 @@ class Recorder:
         """Whether the current frame samples them."""
         self._cost = 0.0
         """Seconds of the loop taken by the current frame."""
-        self._worker: Worker[Shown, None] = Worker("history", Store(data / FOLDER, settings).write, self._written)
+        self._worker: Worker[Shown, None] = Worker("history", FrameStore(data / FOLDER, settings).write, self._written)
 
     def start(self) -> None:
         """Start recording."""

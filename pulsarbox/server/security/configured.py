@@ -62,7 +62,7 @@ def providers_of(settings: Settings) -> list[str]:
 
 def token_provider(settings: Settings, files: CredentialFiles) -> "TokenProvider":
     """Return the token provider; ``files`` receives its key set. Raises ConfigError for invalid settings."""
-    from pulsarbox.broker.security.token import Claims, TokenProvider, public, secret
+    from pulsarbox.broker.security.token import ClaimRules, TokenProvider, public, secret
 
     keys: list[Key] = []
     if settings.tokenSecretKey.strip():
@@ -84,7 +84,7 @@ def token_provider(settings: Settings, files: CredentialFiles) -> "TokenProvider
         )
     if settings.tokenAudienceClaim.strip() and not settings.tokenAudience.strip():
         raise ConfigError("", "tokenAudience", "tokenAudienceClaim is set, and what this box is called there is not")
-    claims = Claims(
+    claims = ClaimRules(
         role=settings.tokenAuthClaim.strip(),
         audience=settings.tokenAudience.strip(),
         audience_claim=settings.tokenAudienceClaim.strip() or "aud",

@@ -10,17 +10,17 @@ from contextlib import suppress
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark.access import extractor, mapped_reader, wire_reader
 from pulsarbox.spark.access.volume_blocks import Block
-from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition, TopicSegment
 
 log = logging.getLogger(__name__)
 
 Entry = wire_reader.Entry
 Piece = wire_reader.Piece
-Again = Callable[[Segment], list[Segment]]
+Again = Callable[[TopicSegment], list[TopicSegment]]
 """Requests the runs of a segment's entries that the box still has."""
 
 
-def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[list[Entry]]:
+def entries(segment: TopicSegment, reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[list[Entry]]:
     """Yield the entries of a segment in order, verified: ledger, entry and bytes as the client sent them.
 
     ``lost`` is called with missing or damaged ranges, and may raise. Raises NotInPlace if reading in place is required
@@ -42,7 +42,9 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None], again:
         yield from wire_reader.entries(left, reach, lost)
 
 
-def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], None], again: Again) -> Iterator[Piece]:
+def pieces_of(
+    segments: Sequence[TopicSegment], reach: Reach, lost: Callable[[Lost], None], again: Again
+) -> Iterator[Piece]:
     """Yield the entries of several segments, in order per segment. Read in place, topics interleave as they do on disk.
     Otherwise as ``entries``."""
     left = list(segments)
@@ -58,7 +60,7 @@ def pieces_of(segments: Sequence[Segment], reach: Reach, lost: Callable[[Lost], 
                 yield number, found
 
 
-def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
+def _is_at_hand(segments: Sequence[TopicSegment], reach: Reach) -> bool:
     """Return whether the data directory is accessible. Always true with access=mmap: reading reports errors."""
     if reach.access == "mmap" or not segments:
         return True
@@ -70,7 +72,7 @@ def _is_at_hand(segments: Sequence[Segment], reach: Reach) -> bool:
     return True
 
 
-def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> Iterator[Piece]:
+def _swept(segments: Sequence[TopicSegment], left: list[TopicSegment], reach: Reach) -> Iterator[Piece]:
     """Yield what a sweep of the volumes finds; ``left`` is updated to the rest of each segment."""
     wanted = [number for number, each in enumerate(segments) if each.end is None and len(each.visible) == 1]
     wanted = [number for number in wanted if segments[number].instance == segments[wanted[0]].instance]
@@ -88,25 +90,25 @@ def _swept(segments: Sequence[Segment], left: list[Segment], reach: Reach) -> It
             yield number, found
 
 
-def _want(segment: Segment) -> mapped_reader.Want:
+def _want(segment: TopicSegment) -> mapped_reader.Want:
     is_whole = not (segment.from_batch or segment.to_batch or segment.compacted)
     return mapped_reader.Want(segment.ledger, *segment.visible[0], is_whole)
 
 
-def rest_of(segment: Segment, last: Entry, at: int) -> Segment:
+def rest_of(segment: TopicSegment, last: Entry, at: int) -> TopicSegment:
     """Return the rest of a segment from ``at`` on, after its entry with the message ID of ``last``."""
     if segment.end is not None:
-        return segment._replace(start=Place(last[0], last[1] + 1))
+        return segment._replace(start=ReadPosition(last[0], last[1] + 1))
     return _behind(segment, at)
 
 
-def _behind(segment: Segment, at: int) -> Segment:
+def _behind(segment: TopicSegment, at: int) -> TopicSegment:
     hidden = tuple((max(low, at), high) for low, high in segment.hidden if high >= at)
     return segment._replace(first=at, hidden=hidden, from_batch=0)
 
 
 def _in_place(
-    store: mapped_reader.Store, segment: Segment, lost: Callable[[Lost], None], again: Again
+    store: mapped_reader.MappedStore, segment: TopicSegment, lost: Callable[[Lost], None], again: Again
 ) -> Iterator[tuple[list[Entry], int]]:
     """Yield entries, and the number of the first one after them."""
     asked = -1
@@ -132,7 +134,7 @@ def _in_place(
             at = end
 
 
-def _still_there(segment: Segment, at: int, last: int, again: Again) -> int:
+def _still_there(segment: TopicSegment, at: int, last: int, again: Again) -> int:
     """Return the first entry from ``at`` on that the box still has; ``last + 1`` if none."""
     if segment.compacted:
         return last + 1
@@ -140,7 +142,7 @@ def _still_there(segment: Segment, at: int, last: int, again: Again) -> int:
     return min((each.visible[0][0] for each in found if each.visible), default=last + 1)
 
 
-def _tell(segment: Segment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
+def _tell(segment: TopicSegment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
     if segment.compacted:
         reason += " in the compacted view, which has been replaced: read it again"
-    lost(Lost(segment.topic, Place(segment.ledger, first), Place(segment.ledger, end), reason))
+    lost(Lost(segment.topic, ReadPosition(segment.ledger, first), ReadPosition(segment.ledger, end), reason))

@@ -16,7 +16,7 @@ from pulsarbox.storage.format import (
     EntryFlag,
     RecordKind,
 )
-from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, NotNow, NotUnpacked, compressed_as
+from pulsarbox.storage.record import CHECKSUM_PREFIX, MAGIC, Compressed, DecompressionError, NotNow, compressed_as
 
 ROWS_MAX: Final = 4096
 BYTES_MAX: Final = 4 << 20
@@ -195,7 +195,7 @@ class Taking:
                 bodies = unpacker.unpack(tag, dictionary, packed, [each.compressed.size for each in group])
             except NotNow as error:
                 raise NotInPlace(f"{error}. Set option pluginsDir to the directory of the plugins") from error
-            except NotUnpacked:
+            except DecompressionError:
                 bodies = [self._unpacked(unpacker, each) for each in group]
             for each, body in zip(group, bodies, strict=True):
                 ledger, entry, _ = self.found[each.at]
@@ -213,7 +213,7 @@ class Taking:
         tag, size, dictionary = pending.compressed
         try:
             return unpacker.unpack(tag, dictionary, [packed], [size])[0]
-        except NotUnpacked as error:
+        except DecompressionError as error:
             return EntryDamaged(ledger, entry, entry, str(error))
 
 

@@ -21,10 +21,9 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
 from pulsarbox.spark.access.extractor import Entry, NotInPlace, Run, Taking, position_in_row, runs_of_row, take_batch
-from pulsarbox.spark.access.volume_blocks import Block, Walk, Wanted
+from pulsarbox.spark.access.volume_blocks import BatchWalk, Block, WantedEntries
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
-from pulsarbox.storage.entry_index import Segment as IndexSegment
-from pulsarbox.storage.entry_index import UnindexedRuns, runs_of
+from pulsarbox.storage.entry_index import IndexSegment, UnindexedRuns, runs_of
 from pulsarbox.storage.format import (
     FORMAT_COMPRESSED,
     FORMAT_VERSION,
@@ -85,7 +84,7 @@ class Gone(PersistenceError):
     """No volume has the next entry."""
 
 
-class Store:
+class MappedStore:
     """Data directory that another process serves."""
 
     def __init__(self, path: Path, instance: str, plugins: str = "") -> None:
@@ -333,7 +332,9 @@ class _Volume:
         """Yield entries batch by batch from ``position`` on while enough are wanted; return whether they were to the
         end. ``wants`` is updated to the rest. Entries may remain even so."""
         numbers = _numbers_of({number: want for number, want in _not_over(wants).items() if want.whole})
-        walk = Walk({wants[number].ledger: Wanted(number, *wants[number][1:3]) for number in numbers.values()})
+        walk = BatchWalk(
+            {wants[number].ledger: WantedEntries(number, *wants[number][1:3]) for number in numbers.values()}
+        )
         taken = before = 0
         is_worth = True
         try:
@@ -563,9 +564,9 @@ class _OfProcess:
 
     def __init__(self) -> None:
         self._pid = 0
-        self._stores: dict[str, Store] = {}
+        self._stores: dict[str, MappedStore] = {}
 
-    def store(self, directory: str, instance: str, plugins: str) -> Store:
+    def store(self, directory: str, instance: str, plugins: str) -> MappedStore:
         """Return the store of a data directory, opened on first use. Raises NotInPlace."""
         if self._pid != os.getpid():
             for store in self._stores.values():
@@ -577,7 +578,7 @@ class _OfProcess:
             self._stores.pop(path).close()
             known = None
         if known is None:
-            known = self._stores[path] = Store(Path(path), instance, plugins)
+            known = self._stores[path] = MappedStore(Path(path), instance, plugins)
         known.forget_removed()
         return known
 
@@ -585,7 +586,7 @@ class _OfProcess:
 _of_process: Final = _OfProcess()
 
 
-def store_of(directory: str, instance: str, plugins: str = "") -> Store:
+def store_of(directory: str, instance: str, plugins: str = "") -> MappedStore:
     """Return this process's store of a data directory. ``plugins``: see Store. Raises NotInPlace."""
     return _of_process.store(directory, instance, plugins)
 

@@ -41,7 +41,7 @@ _USUAL: Final = _words()
 _MARKERS: Final = _words(EntryFlag.MARKER)
 
 
-class Wanted(NamedTuple):
+class WantedEntries(NamedTuple):
     """Requested entries of one ledger, with the number of the want."""
 
     number: int
@@ -88,10 +88,10 @@ class Block(NamedTuple):
         return found
 
 
-class Walk:
+class BatchWalk:
     """Extraction of wanted entries from consecutive batches."""
 
-    def __init__(self, wanted: Mapping[int, Wanted]) -> None:
+    def __init__(self, wanted: Mapping[int, WantedEntries]) -> None:
         """Start the walk; ``wanted`` is by ledger."""
         self._ledgers = {each.number: ledger for ledger, each in wanted.items()}
         self._open = {ledger: [each.first, each.last, each.number] for ledger, each in wanted.items()}

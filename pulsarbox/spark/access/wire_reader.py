@@ -24,7 +24,7 @@ from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata
 from pulsarbox.spark.access.volume_blocks import Block
 from pulsarbox.spark.connect.connections import client_of
-from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition, TopicSegment
 
 AT_ONCE: Final = 8
 """Segments read concurrently."""
@@ -43,7 +43,7 @@ Piece = Block | tuple[int, list[Entry]]
 """Entries of several segments; or a segment's number and some of its entries."""
 
 
-def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Iterator[list[Entry]]:
+def entries(segment: TopicSegment, reach: Reach, lost: Callable[[Lost], None]) -> Iterator[list[Entry]]:
     """Yield the entries of a segment in order. ``lost`` is called with missing ranges, and may raise.
 
     Raises NoAnswer if nothing arrives for ``reach.seconds``, and the broker's errors.
@@ -55,7 +55,7 @@ def entries(segment: Segment, reach: Reach, lost: Callable[[Lost], None]) -> Ite
             yield piece[1]
 
 
-def pieces(segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]) -> Iterator[Piece]:
+def pieces(segments: Mapping[int, TopicSegment], reach: Reach, lost: Callable[[Lost], None]) -> Iterator[Piece]:
     """Yield the entries of several segments, by number, in order per segment. Otherwise as ``entries``."""
     client = client_of(reach)
     try:
@@ -67,7 +67,7 @@ def pieces(segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost],
 class _Found:
     """Entries received and not yet yielded."""
 
-    def __init__(self, segments: Mapping[int, Segment]) -> None:
+    def __init__(self, segments: Mapping[int, TopicSegment]) -> None:
         self.deliveries = Deliveries()
         self.portion = 0
         """Number of the current portion: the entries that are yielded together."""
@@ -111,7 +111,7 @@ class _Reading(EntryReader):
     """Reader of one segment."""
 
     def __init__(
-        self, client: Client, segment: Segment, number: int, found: _Found, lost: Callable[[Lost], None]
+        self, client: Client, segment: TopicSegment, number: int, found: _Found, lost: Callable[[Lost], None]
     ) -> None:
         self._segment = segment
         self._found = found
@@ -225,7 +225,14 @@ class _Reading(EntryReader):
     def _missing(self, first: int, end: int) -> None:
         ledger = self._segment.ledger
         if first < end:
-            self._lost(Lost(self._segment.topic, Place(ledger, first), Place(ledger, end), "are no longer delivered"))
+            self._lost(
+                Lost(
+                    self._segment.topic,
+                    ReadPosition(ledger, first),
+                    ReadPosition(ledger, end),
+                    "are no longer delivered",
+                )
+            )
 
     def _finish(self) -> None:
         self.over = True
@@ -238,7 +245,7 @@ class _Reading(EntryReader):
             parse_entry(payload)
         except (ChecksumMismatch, MalformedMetadata) as error:
             reason = f"cannot be read: {error}"
-            self._lost(Lost(self._segment.topic, Place(ledger, entry), Place(ledger, entry + 1), reason))
+            self._lost(Lost(self._segment.topic, ReadPosition(ledger, entry), ReadPosition(ledger, entry + 1), reason))
             return False
         return True
 
@@ -247,7 +254,7 @@ class _Readings:
     """Readers of several segments, some of them concurrent."""
 
     def __init__(
-        self, client: Client, segments: Mapping[int, Segment], reach: Reach, lost: Callable[[Lost], None]
+        self, client: Client, segments: Mapping[int, TopicSegment], reach: Reach, lost: Callable[[Lost], None]
     ) -> None:
         self._client = client
         self._reach = reach
@@ -298,7 +305,7 @@ class _Readings:
                 raise NoAnswer(f"{each.topic}: nothing received from {where} on for {self._reach.seconds:g} s")
 
 
-def bounds(client: Client, topic: str) -> tuple[Place, Place]:
+def bounds(client: Client, topic: str) -> tuple[ReadPosition, ReadPosition]:
     """Return -1:-1, as the start is unknown here, and the position after the last visible entry of a topic."""
     name = parse_topic(topic)
     options = Subscribing(SUBSCRIPTION + uuid4().hex, durable=False, create=False, queue=1)
@@ -308,4 +315,4 @@ def bounds(client: Client, topic: str) -> tuple[Place, Place]:
         last, _ = consumer.last_id()
     finally:
         consumer.close()
-    return Place(-1, -1), Place(last.ledger, last.entry + 1) if last.ledger >= 0 else Place(-1, -1)
+    return ReadPosition(-1, -1), ReadPosition(last.ledger, last.entry + 1) if last.ledger >= 0 else ReadPosition(-1, -1)

@@ -7,28 +7,28 @@ from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from pulsarbox.client.admin import EARLIEST as EARLIEST_ID
-from pulsarbox.client.admin import Admin, Refused, path_of, path_of_subscription, quoted
+from pulsarbox.client.admin import Admin, AdminRefused, path_of, path_of_subscription, quoted
 from pulsarbox.client.client import Client
 from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.access.wire_reader import bounds as bounds_by_wire
 from pulsarbox.spark.connect.connections import admin_of, client_of
-from pulsarbox.spark.topic_segments import DataLost, Lost, Place, Reach, Segment, part_of
+from pulsarbox.spark.topic_segments import DataLost, Lost, Reach, ReadPosition, TopicSegment, part_of
 
 log = logging.getLogger(__name__)
 
-LATEST: Final = Place(2**63 - 1, 0)
+LATEST: Final = ReadPosition(2**63 - 1, 0)
 """Position after everything that a topic will ever have."""
 UNKNOWN: Final = -1
 _T = TypeVar("_T")
 
 
-class Bounds(NamedTuple):
+class TopicBounds(NamedTuple):
     """Current start and end of a topic, as a half-open range."""
 
-    earliest: Place
-    end: Place
+    earliest: ReadPosition
+    end: ReadPosition
     before: int = UNKNOWN
     """Messages ever published before ``earliest``; ``total``: before ``end``. UNKNOWN for Apache Pulsar."""
     total: int = UNKNOWN
@@ -38,8 +38,8 @@ class Range(NamedTuple):
     """Requested range of a topic; see ``Service.segments``."""
 
     topic: str
-    start: Place
-    end: Place
+    start: ReadPosition
+    end: ReadPosition
     seen: int = UNKNOWN
 
 
@@ -102,14 +102,14 @@ class Service:
 
     # Positions
 
-    def bounds(self, topic: str) -> Bounds:
+    def bounds(self, topic: str) -> TopicBounds:
         """Return the current start and end of a topic or partition. Raises the broker's errors."""
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}"))
         if told is not None:
             return _bounds(told)
-        return Bounds(*bounds_by_wire(self.client, topic))
+        return TopicBounds(*bounds_by_wire(self.client, topic))
 
-    def all_bounds(self, topics: Sequence[str]) -> dict[str, Bounds]:
+    def all_bounds(self, topics: Sequence[str]) -> dict[str, TopicBounds]:
         """Return the bounds of many topics by name, leaving out missing ones. One request against a box."""
         if len(topics) > 1 and self._admin is not None and self._is_box is None:
             self._knows_itself()
@@ -120,20 +120,20 @@ class Service:
         for topic in topics:
             try:
                 found[topic] = self.bounds(topic)
-            except (NotFound, TopicNotFound, Refused) as error:
-                if isinstance(error, Refused) and error.status != 404:
+            except (NotFound, TopicNotFound, AdminRefused) as error:
+                if isinstance(error, AdminRefused) and error.status != 404:
                     raise
         return found
 
-    def earliest(self, topic: str) -> Place:
+    def earliest(self, topic: str) -> ReadPosition:
         """Return the position of the first entry, present or future."""
         return self.bounds(topic).earliest
 
-    def latest(self, topic: str) -> Place:
+    def latest(self, topic: str) -> ReadPosition:
         """Return the position after the last entry that a reader sees."""
         return self.bounds(topic).end
 
-    def at_time(self, topic: str, milliseconds: int) -> Place:
+    def at_time(self, topic: str, milliseconds: int) -> ReadPosition:
         """Return the first entry published at or after ``milliseconds`` since 1970, or the end if there is none."""
         time = str(max(milliseconds, _FIRST_TIME))
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", time=time))
@@ -142,10 +142,10 @@ class Service:
         if self._admin is None:
             raise ValueError("positions by time require the Admin API: set admin.url")
         found = self._admin.ask("GET", f"{path_of(parse_topic(topic))}/messageid/{milliseconds}")
-        at = Place(found["ledgerId"], found["entryId"])
+        at = ReadPosition(found["ledgerId"], found["entryId"])
         return self.earliest(topic) if at.ledger < 0 else min(at, self.latest(topic))
 
-    def subscription_place(self, topic: str, subscription: str) -> Place:
+    def subscription_place(self, topic: str, subscription: str) -> ReadPosition:
         """Return the position from which a subscription continues. Raises NotFound and the broker's other errors."""
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is not None:
@@ -156,7 +156,7 @@ class Service:
         if subscription not in stats["cursors"]:
             raise NotFound(f"Subscription {subscription} not found for topic {topic}")
         ledger, entry = stats["cursors"][subscription]["markDeletePosition"].split(":")
-        return Place(int(ledger), int(entry) + 1)
+        return ReadPosition(int(ledger), int(entry) + 1)
 
     def in_part(self, topic: str, subscription: str) -> dict[tuple[int, int], int]:
         """Return the batches that a subscription has acknowledged in part, by ledger and entry: a bitmap of the
@@ -186,7 +186,7 @@ class Service:
             raise ValueError("closing a ledger requires the Admin API: set admin.url")
         return self._admin.close_ledger(parse_topic(topic), older_than)
 
-    def acknowledge(self, topic: str, subscription: str, place: Place) -> None:
+    def acknowledge(self, topic: str, subscription: str, place: ReadPosition) -> None:
         """Move a subscription to ``place``, in either direction; created if missing. Disconnects its consumers."""
         if self._admin is None:
             raise ValueError("moving a subscription requires the Admin API: set admin.url")
@@ -198,7 +198,7 @@ class Service:
             where = dict(EARLIEST_ID)
         try:
             self._admin.ask("POST", f"{path}/resetcursor", where)
-        except Refused as error:
+        except AdminRefused as error:
             if error.status != 404:
                 raise
             self._admin.ask("PUT", path, where)
@@ -207,8 +207,8 @@ class Service:
     # Segments
 
     def segments(
-        self, topic: str, start: Place, end: Place, *, seen: int = UNKNOWN, compacted: bool = False
-    ) -> list[Segment]:
+        self, topic: str, start: ReadPosition, end: ReadPosition, *, seen: int = UNKNOWN, compacted: bool = False
+    ) -> list[TopicSegment]:
         """Return the segments of a topic or partition from ``start`` to ``end`` (exclusive) that a reader sees now.
 
         ``seen``: the ``total`` of the topic when ``start`` was its end; 0 if ``start`` was before messages. It is
@@ -223,7 +223,7 @@ class Service:
             return self._of_foreign(topic, start, end, seen, compacted=compacted)
         return self._of_answer(Range(topic, start, end, seen), *told, compacted)
 
-    def many_segments(self, ranges: Sequence["Range"], *, compacted: bool = False) -> list[list[Segment]]:
+    def many_segments(self, ranges: Sequence["Range"], *, compacted: bool = False) -> list[list[TopicSegment]]:
         """Return the segments of each range, in order. One request against a box."""
         if len(ranges) > 1 and self._admin is not None and self._is_box is None:
             self._knows_itself()
@@ -246,17 +246,17 @@ class Service:
 
     def _of_answer(
         self, asked: "Range", answer: dict[str, Any], rows: list[dict[str, Any]], compacted: bool
-    ) -> list[Segment]:
+    ) -> list[TopicSegment]:
         topic, start, end, seen = asked
         lost = _lost(topic, start, _bounds(answer), seen)
         view = answer["compacted"] if compacted else None
-        if view is not None and start <= Place(*part_of(view["horizon"])[:2]):
+        if view is not None and start <= ReadPosition(*part_of(view["horizon"])[:2]):
             return self._with_view(topic, answer, view, start, end)
         for each in ([lost] if lost is not None else []) + _holes(topic, rows, start, _bounds(answer), seen):
             self.lost(each)
         return _segments(topic, answer["instance"], rows, start, end)
 
-    def ledgers(self, topic: str, start: Place) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
+    def ledgers(self, topic: str, start: ReadPosition) -> tuple[dict[str, Any], list[dict[str, Any]]] | None:
         """Return a box's last answer and all segments from ``start`` on, as in docs/observing.md. None for Apache
         Pulsar, which does not report them."""
         return self._of_box(topic, lambda name: self._all_segments(name, start, LATEST))
@@ -269,7 +269,9 @@ class Service:
         told = self._of_box(topic, lambda name: self._get(f"/segments/{_three(name)}", to="-1:-1"))
         return "" if told is None else str(told["instance"])
 
-    def _all_segments(self, name: TopicName, start: Place, end: Place) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def _all_segments(
+        self, name: TopicName, start: ReadPosition, end: ReadPosition
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         query = {"to": _to(end)}
         begin, rows = _from(start), []
         while True:
@@ -280,15 +282,15 @@ class Service:
             begin = answer["next"]
 
     def _with_view(
-        self, topic: str, answer: dict[str, Any], view: dict[str, Any], start: Place, end: Place
-    ) -> list[Segment]:
+        self, topic: str, answer: dict[str, Any], view: dict[str, Any], start: ReadPosition, end: ReadPosition
+    ) -> list[TopicSegment]:
         """Return the compacted view and the segments after its horizon."""
         horizon, found = part_of(view["horizon"]), []
-        behind = Place(horizon.ledger, horizon.entry + 1)
-        stop = min(end, behind, Place(*part_of(view["last"])[:2], _BATCH_MAX))
+        behind = ReadPosition(horizon.ledger, horizon.entry + 1)
+        stop = min(end, behind, ReadPosition(*part_of(view["last"])[:2], _BATCH_MAX))
         if view["entries"] and start < stop:
             found.append(
-                Segment(
+                TopicSegment(
                     topic,
                     view["ledger"],
                     0,
@@ -306,7 +308,9 @@ class Service:
             found += self.segments(topic, behind, end)
         return found
 
-    def _of_foreign(self, topic: str, start: Place, end: Place, seen: int, *, compacted: bool) -> list[Segment]:
+    def _of_foreign(
+        self, topic: str, start: ReadPosition, end: ReadPosition, seen: int, *, compacted: bool
+    ) -> list[TopicSegment]:
         """Return the segments of a topic of Apache Pulsar, by ledger if its Admin API permits."""
         if end.ledger >= LATEST.ledger:
             end = self.latest(topic)
@@ -314,9 +318,9 @@ class Service:
             return []
         ledgers = None if compacted else self._ledgers(topic)
         if ledgers is None:
-            return [Segment(topic, end.ledger, 0, end.entry, 0, 0, compacted=-compacted, start=start, end=end)]
+            return [TopicSegment(topic, end.ledger, 0, end.entry, 0, 0, compacted=-compacted, start=start, end=end)]
         if ledgers and seen == 0 <= start.ledger < ledgers[0][0]:
-            self.lost(Lost(topic, start, Place(ledgers[0][0], 0), "no longer exist"))
+            self.lost(Lost(topic, start, ReadPosition(ledgers[0][0], 0), "no longer exist"))
         rows = []
         for ledger, entries, size in ledgers:
             first = max(start.entry, 0) if ledger == start.ledger else 0
@@ -335,7 +339,7 @@ class Service:
             return None
         try:
             stats = self._admin.internal_stats(parse_topic(topic))
-        except Refused as error:
+        except AdminRefused as error:
             if error.status not in (401, 403):
                 raise
             return None
@@ -369,7 +373,7 @@ class Service:
             raise ValueError(f"{topic} stores no messages: only persistent topics can be read")
         try:
             found = ask(name)
-        except Refused as error:
+        except AdminRefused as error:
             if self._is_box is None and error.status in (404, 405) and not self._knows_itself():
                 return None
             raise
@@ -382,7 +386,7 @@ class Service:
         try:
             self._admin.own("/clock")
             self._is_box = True
-        except Refused as error:
+        except AdminRefused as error:
             self._is_box = error.status != 404
         return self._is_box
 
@@ -392,11 +396,11 @@ _FIRST_TIME: Final = 10**11
 _BATCH_MAX: Final = 1 << 31
 
 
-def _from(start: Place) -> str:
+def _from(start: ReadPosition) -> str:
     return f"{start.ledger}:{start.entry}"
 
 
-def _to(end: Place) -> str:
+def _to(end: ReadPosition) -> str:
     """Round up to whole entries."""
     return f"{end.ledger}:{end.entry + 1 if end.batch else end.entry}"
 
@@ -405,11 +409,11 @@ def _three(name: TopicName) -> str:
     return quoted(name.tenant, name.namespace_local, name.local)
 
 
-def _bounds(told: dict[str, Any]) -> Bounds:
-    return Bounds(part_of(told["earliest"]), part_of(told["end"]), told["before"], told["total"])
+def _bounds(told: dict[str, Any]) -> TopicBounds:
+    return TopicBounds(part_of(told["earliest"]), part_of(told["end"]), told["before"], told["total"])
 
 
-def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
+def _lost(topic: str, start: ReadPosition, bounds: TopicBounds, seen: int) -> Lost | None:
     """Return the range lost between ``start`` and the topic's earliest entry."""
     if start.ledger < 0 or start.ledger >= bounds.earliest.ledger or seen == UNKNOWN or bounds.before <= seen:
         return None
@@ -417,7 +421,9 @@ def _lost(topic: str, start: Place, bounds: Bounds, seen: int) -> Lost | None:
     return Lost(topic, start, bounds.earliest, f"no longer exist{many}")
 
 
-def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: Bounds, seen: int) -> list[Lost]:
+def _holes(
+    topic: str, rows: Sequence[Mapping[str, Any]], start: ReadPosition, bounds: TopicBounds, seen: int
+) -> list[Lost]:
     """Return the ranges lost between existing ledgers. A ledger is deleted once all subscriptions have acknowledged it,
     even if older ledgers remain. Empty if ``seen`` is unknown: the request was for whatever the topic still has."""
     found: list[Lost] = []
@@ -427,17 +433,19 @@ def _holes(topic: str, rows: Sequence[Mapping[str, Any]], start: Place, bounds: 
         ledger, before = row["ledger"], row["before"]
         if ledger > place.ledger and UNKNOWN < known < before:
             reason = f"no longer exist: {before - known} messages"
-            found.append(Lost(topic, place, Place(ledger, 0), reason))
-        place, known = Place(ledger, row["last"] + 1), row["after"]
+            found.append(Lost(topic, place, ReadPosition(ledger, 0), reason))
+        place, known = ReadPosition(ledger, row["last"] + 1), row["after"]
     return found
 
 
-def _segments(topic: str, instance: str, rows: list[dict[str, Any]], start: Place, end: Place) -> list[Segment]:
+def _segments(
+    topic: str, instance: str, rows: list[dict[str, Any]], start: ReadPosition, end: ReadPosition
+) -> list[TopicSegment]:
     found = []
     for row in rows:
         ledger, first, last = row["ledger"], row["first"], row["last"]
         found.append(
-            Segment(
+            TopicSegment(
                 topic,
                 ledger,
                 first,

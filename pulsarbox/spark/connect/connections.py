@@ -5,9 +5,9 @@ import time
 from ssl import SSLCertVerificationError
 from typing import Any, Final
 
-from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.client import Client
-from pulsarbox.client.connection import Connection
+from pulsarbox.client.connection import ClientConnection
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.topic_segments import Reach, hosts_of
@@ -19,7 +19,7 @@ UNAUTHORIZED: Final = 401
 _WHO: Final = "Authenticate with option token or tokenFile"
 
 
-class Waiting:
+class WaitNotice:
     """Reports to the driver's user, once, that a broker is unavailable."""
 
     def __init__(self, seconds: float) -> None:
@@ -55,7 +55,7 @@ def admin_of(reach: Reach, seconds: float | None = None) -> Admin:
 class _Client(Client):
     url = ""
 
-    def service(self) -> Connection:
+    def service(self) -> ClientConnection:
         try:
             return super().service()
         except NotConnected as error:
@@ -72,10 +72,10 @@ class _Admin(Admin):
             return super()._ask(*args, **more)
         except NotConnected as error:
             raise _named(f"{self.url} (option admin.url)", error) from error
-        except Refused as error:
+        except AdminRefused as error:
             if error.status != UNAUTHORIZED:
                 raise
-            raise Refused(error.status, f"{error}. {_WHO}", error.method) from error
+            raise AdminRefused(error.status, f"{error}. {_WHO}", error.method) from error
 
 
 def _named(url: str, error: NotConnected) -> PulsarBoxError:

@@ -10,13 +10,13 @@ from typing import Final
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.errors import PersistenceError, PulsarBoxError
 from pulsarbox.spark.connect.connections import admin_of
-from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.options import OptionError, SparkOptions
 from pulsarbox.spark.topic_segments import Reach, hosts_of
 
 DEFAULT: Final = "pulsar://localhost:6650"
 
 
-def reach(options: Options) -> Reach:
+def reach(options: SparkOptions) -> Reach:
     """Return how to reach the broker, for the driver and the workers. Raises OptionError with the remedy."""
     made = Reach(
         service_url=options.service_url,
@@ -93,7 +93,7 @@ def _of_the_box(made: Reach) -> Reach:
     return replace(made, service_url=service, admin_url=admin, credentials=credentials)
 
 
-def _admin_credentials(options: Options) -> Credentials | None:
+def _admin_credentials(options: SparkOptions) -> Credentials | None:
     """Return separate credentials for the Admin API, or None. Unset options default to the client's."""
     given = {
         "auth_plugin": options.admin_auth_plugin or None,
@@ -110,7 +110,7 @@ def _admin_credentials(options: Options) -> Credentials | None:
     return _credentials(replace(options, **given))  # type: ignore[arg-type]
 
 
-def _credentials(options: Options) -> Credentials:
+def _credentials(options: SparkOptions) -> Credentials:
     made = Credentials(
         trusted=options.tls_trust or None, insecure=options.tls_insecure, check_host=options.tls_check_host
     )

@@ -23,7 +23,7 @@ from pulsarbox.spark.access.volume_blocks import Block
 from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.decode.batch_decoder import Together
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages, Properties, text, unpacked_key, utf8, varint
-from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import BEGINNING, Lost, Reach, ReadPosition, TopicSegment
 
 log = logging.getLogger(__name__)
 
@@ -53,12 +53,12 @@ class _TooFar(Exception):
 
 
 def messages(
-    segments: Segment | Sequence[Segment],
+    segments: TopicSegment | Sequence[TopicSegment],
     wanted: frozenset[str],
     reach: Reach,
     *,
     lost: Callable[[Lost], None] | None = None,
-    unfinished: list[Place] | None = None,
+    unfinished: list[ReadPosition] | None = None,
     mixed: bool = False,
 ) -> Iterator[Messages]:
     """Yield the messages of some segments with the ``wanted`` columns, in order within each segment.
@@ -75,11 +75,11 @@ def messages(
     unknown = wanted - COLUMNS
     if unknown:
         raise ValueError(f"unknown message column {sorted(unknown)[0]!r}; expected one of {', '.join(sorted(COLUMNS))}")
-    parts = [segments] if isinstance(segments, Segment) else list(segments)
+    parts = [segments] if isinstance(segments, TopicSegment) else list(segments)
     with Service(reach, lost) as service:
 
-        def again(part: Segment) -> list[Segment]:
-            start, end = Place(part.ledger, part.first), Place(part.ledger, part.last + 1)
+        def again(part: TopicSegment) -> list[TopicSegment]:
+            start, end = ReadPosition(part.ledger, part.first), ReadPosition(part.ledger, part.last + 1)
             return service.segments(part.topic, start, end)
 
         openings = [_Opening(part, wanted, service) for part in parts]
@@ -130,7 +130,7 @@ def _parted(pieces: Iterator[access.Piece]) -> Iterator[tuple[int, list[access.E
 class _Blocks:
     """Decoder of entries of several segments without splitting them by segment."""
 
-    def __init__(self, segments: Sequence[Segment], wanted: frozenset[str]) -> None:
+    def __init__(self, segments: Sequence[TopicSegment], wanted: frozenset[str]) -> None:
         self._topics = [(each.topic, parse_topic(each.topic).partition_index) for each in segments]
         self._together = Together(wanted)
         self._at_once = _AT_FIRST
@@ -161,13 +161,13 @@ def _all_of(openings: "list[_Opening]") -> Iterator[Messages]:
             yield opening.take()
 
 
-def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
+def _before(segment: TopicSegment, service: Service) -> Iterator[list[access.Entry]]:
     """Yield the entries before a segment in pieces, backwards; each piece is in order. Raises _TooFar."""
     if segment.compacted:
         return
     if segment.end is None:
-        front = Place(segment.ledger, segment.first)
-        found = service.segments(segment.topic, Place(BEGINNING.ledger, 0), front)
+        front = ReadPosition(segment.ledger, segment.first)
+        found = service.segments(segment.topic, ReadPosition(BEGINNING.ledger, 0), front)
     else:  # ledgers unknown: search at least the one of the start
         ledger, last = segment.start.ledger, segment.start.entry - 1
         found = [segment._replace(ledger=ledger, first=0, last=last)] if last >= 0 else []
@@ -186,13 +186,13 @@ def _before(segment: Segment, service: Service) -> Iterator[list[access.Entry]]:
             last, size = first - 1, min(4 * size, 1024)
 
 
-def _cut(segment: Segment, first: int, last: int) -> Segment:
+def _cut(segment: TopicSegment, first: int, last: int) -> TopicSegment:
     """Return entries ``first`` to ``last`` of a segment, without batch limits."""
     hidden = tuple((max(low, first), min(high, last)) for low, high in segment.hidden if high >= first and low <= last)
     cut = segment._replace(first=first, last=last, hidden=hidden, from_batch=0, to_batch=0)
     if segment.end is None:
         return cut
-    return cut._replace(start=Place(segment.ledger, first), end=Place(segment.ledger, last + 1))
+    return cut._replace(start=ReadPosition(segment.ledger, first), end=ReadPosition(segment.ledger, last + 1))
 
 
 class _Opening:
@@ -202,7 +202,7 @@ class _Opening:
     accumulate would not fit there.
     """
 
-    def __init__(self, segment: Segment, wanted: frozenset[str], service: Service) -> None:
+    def __init__(self, segment: TopicSegment, wanted: frozenset[str], service: Service) -> None:
         self._segment = segment
         self._partition = parse_topic(segment.topic).partition_index
         self._wanted = wanted
@@ -241,9 +241,9 @@ class _Opening:
         return self._made.rows > 0
 
     @property
-    def unfinished(self) -> list[Place]:
+    def unfinished(self) -> list[ReadPosition]:
         """The first chunk of each message that begins in the segment and has not ended yet."""
-        return [Place(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
+        return [ReadPosition(*first) for first in self._chunks.firsts if first[0] == self._segment.ledger]
 
     # Decoding
 
@@ -294,7 +294,9 @@ class _Opening:
 
     def _broken(self, ledger: int, entry: int, reason: str) -> None:
         topic = self._segment.topic
-        self._service.lost(Lost(topic, Place(ledger, entry), Place(ledger, entry + 1), f"cannot be decoded: {reason}"))
+        self._service.lost(
+            Lost(topic, ReadPosition(ledger, entry), ReadPosition(ledger, entry + 1), f"cannot be decoded: {reason}")
+        )
 
     def _add_one(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
         if self._segment.end is not None and not self._segment.start <= (ledger, entry, 0) < self._segment.end:

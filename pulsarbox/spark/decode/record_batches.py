@@ -16,7 +16,7 @@ from pulsarbox.protocol.schema.key_value import is_separated, split
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.message_columns import Cuts, Messages, Properties, text
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
-from pulsarbox.spark.decode.value_decoder import RECORDS, Bad, Decoder, Unreadable, decoder, is_pair, pair
+from pulsarbox.spark.decode.value_decoder import RECORDS, Bad, Decoder, UnreadableValues, decoder, is_pair, pair
 from pulsarbox.spark.schema.spark_types import KEY, NoColumnsError, type_of
 
 FAILFAST: Final = "failfast"
@@ -107,14 +107,16 @@ class Tables:
         for name in self._values:
             nearest = did_you_mean(name, list(NAMES))
             if name.startswith("__") and nearest and name not in fields and self._form != "json":
-                raise Unreadable(f"unknown column {name}{nearest}")
+                raise UnreadableValues(f"unknown column {name}{nearest}")
 
     def _check_own(self, name: str) -> None:
         try:
             self._own(name, _ANY)
         except (pa.ArrowException, TypeError, ValueError):
             target = self._arrow.field(name).type
-            raise Unreadable(f"column {name} has type {NAMES[name].type} and cannot be read as {target}") from None
+            raise UnreadableValues(
+                f"column {name} has type {NAMES[name].type} and cannot be read as {target}"
+            ) from None
 
     def mixes(self, topics: Iterable[str]) -> bool:
         """Return whether one batch may mix rows of these topics: with many schemas, their values would be read in small
@@ -242,8 +244,8 @@ class Tables:
                 fields = [self._arrow.field(name) for name in self._values]
                 try:
                     found = self._alike[alike] = _Reader(writer, newest, fields, self._form)
-                except Unreadable as error:
-                    raise Unreadable(f"{topic}: {error}") from None
+                except UnreadableValues as error:
+                    raise UnreadableValues(f"{topic}: {error}") from None
             self._readers[topic, version] = found
         return found
 
@@ -332,7 +334,7 @@ class _Reader:
     def _only_value(self) -> pa.DataType:
         if [field.name for field in self._fields] != [VALUE]:
             names = ", ".join(field.name for field in self._fields)
-            raise Unreadable(
+            raise UnreadableValues(
                 f"the values are not records with columns {names}, but a single column {VALUE}; for JSON without a "
                 "schema, set valueFormat=json"
             )

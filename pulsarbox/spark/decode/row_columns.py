@@ -11,7 +11,7 @@ CORRUPT: Final = "_corrupt_record"
 """The bytes of a value that does not match its schema (mode=permissive)."""
 
 
-class Column(NamedTuple):
+class MetadataColumn(NamedTuple):
     """Column that every topic has."""
 
     name: str
@@ -21,25 +21,25 @@ class Column(NamedTuple):
 
 
 BASIC: Final = (
-    Column("__key", "binary", "Key of the message; null if it has none."),
-    Column("__topic", "string", "Full name of the topic; for a partitioned topic, that of the partition."),
-    Column("__messageId", "binary", "Message ID as serialised by Pulsar's clients (`MessageIdData`)."),
-    Column("__publishTime", "timestamp", "When the producer sent the message."),
-    Column("__eventTime", "timestamp", "Event time set by the producer; null if not set."),
-    Column("__messageProperties", "map<string,string>", "Properties of the message."),
+    MetadataColumn("__key", "binary", "Key of the message; null if it has none."),
+    MetadataColumn("__topic", "string", "Full name of the topic; for a partitioned topic, that of the partition."),
+    MetadataColumn("__messageId", "binary", "Message ID as serialised by Pulsar's clients (`MessageIdData`)."),
+    MetadataColumn("__publishTime", "timestamp", "When the producer sent the message."),
+    MetadataColumn("__eventTime", "timestamp", "Event time set by the producer; null if not set."),
+    MetadataColumn("__messageProperties", "map<string,string>", "Properties of the message."),
 )
 MORE: Final = (
-    Column("__partition", "int", "Number of the partition; null for a topic without partitions."),
-    Column("__ledgerId", "bigint", "Ledger that has the message."),
-    Column("__entryId", "bigint", "Entry in the ledger; for a chunked message, the last one."),
-    Column("__batchIndex", "int", "Index in the batch; null for a message outside of a batch."),
-    Column("__producerName", "string", "Name of the producer."),
-    Column("__sequenceId", "bigint", "Sequence ID assigned by the producer."),
-    Column("__orderingKey", "binary", "Ordering key; null if it has none."),
-    Column(
+    MetadataColumn("__partition", "int", "Number of the partition; null for a topic without partitions."),
+    MetadataColumn("__ledgerId", "bigint", "Ledger that has the message."),
+    MetadataColumn("__entryId", "bigint", "Entry in the ledger; for a chunked message, the last one."),
+    MetadataColumn("__batchIndex", "int", "Index in the batch; null for a message outside of a batch."),
+    MetadataColumn("__producerName", "string", "Name of the producer."),
+    MetadataColumn("__sequenceId", "bigint", "Sequence ID assigned by the producer."),
+    MetadataColumn("__orderingKey", "binary", "Ordering key; null if it has none."),
+    MetadataColumn(
         "__schemaVersion", "binary", "Version of the schema that the message was written with; null if it has none."
     ),
-    Column("__redeliveryCount", "int", "Always 0: a read is not a delivery."),
+    MetadataColumn("__redeliveryCount", "int", "Always 0: a read is not a delivery."),
 )
 ALL: Final = BASIC + MORE
 NAMES: Final = {column.name: column for column in ALL}
@@ -49,7 +49,7 @@ class ColumnsError(ValueError):
     """Unknown column; the message names it."""
 
 
-def chosen(columns: str) -> tuple[Column, ...]:
+def chosen(columns: str) -> tuple[MetadataColumn, ...]:
     """Return the columns that ``columns`` selects apart from the value: ``basic``, ``all``, or names with commas.
 
     Raises ColumnsError for an unknown name.
@@ -70,7 +70,7 @@ def _words(text: str) -> Sequence[str]:
     return [word for part in text.split(",") if (word := part.strip())]
 
 
-def _named(name: str) -> Column:
+def _named(name: str) -> MetadataColumn:
     from pulsarbox.config.setting import did_you_mean
 
     by_folded = {known.lower(): column for known, column in NAMES.items()}

@@ -26,7 +26,7 @@ RECORDS: Final = (Schema.Avro, Schema.Json, Schema.ProtobufNative)
 """Schema types whose values have fields."""
 
 
-class Unreadable(ValueError):
+class UnreadableValues(ValueError):
     """The schema's values cannot be read as requested; the message says why."""
 
 
@@ -98,19 +98,19 @@ def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, f
     if form == "json" or kind == Schema.Json:
         return _json(target)
     if writer is None or kind is None:
-        raise Unreadable("no schema, which valueFormat=avro requires")
+        raise UnreadableValues("no schema, which valueFormat=avro requires")
     try:
         if kind == Schema.Avro:
             return _avro(writer, newest, target)
         if kind == Schema.ProtobufNative:
             return Decoder(target, reader_of(parse(writer.schema_data)))
     except (InvalidSchema, ValueError, KeyError, TypeError) as error:
-        raise Unreadable(f"unusable schema: {error}") from None
+        raise UnreadableValues(f"unusable schema: {error}") from None
     if kind in _PRIMITIVES:
         return Decoder(target, _PRIMITIVES[kind], _all_at_once(kind, target))
     if pa.types.is_binary(target) or pa.types.is_string(target):
         return _plain(target)
-    raise Unreadable(
+    raise UnreadableValues(
         f"values of {spelling(kind)} schemas cannot be split into columns: read them with valueFormat=bytes"
     )
 
@@ -142,7 +142,7 @@ def _plain(target: pa.DataType) -> Decoder:
         return Decoder(target, bytes, lambda values: pa.array(values, target), is_plain=True)
     if pa.types.is_string(target):
         return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target), is_plain=True)
-    raise Unreadable(
+    raise UnreadableValues(
         f"the values are bytes, which can be read as binary or string, not as {target}; for JSON, set valueFormat=json"
     )
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pulsarbox.spark.decode.row_columns import NAMES, VALUE
-from pulsarbox.spark.options import READ, Options, parse
+from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 
 PAYLOAD: Final = "__payload"
@@ -41,7 +41,7 @@ def of_topic(topic: str, given: dict[str, str]) -> StructType:
 
     Raises OptionError and the broker's errors.
     """
-    options: Options = parse({**given, "topic": topic, "columns": "all"}, READ)
+    options: SparkOptions = parse({**given, "topic": topic, "columns": "all"}, READ)
     return with_all(described(options))
 
 

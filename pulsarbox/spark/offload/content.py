@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 SIZE: Final = 16
 
 
-class Content:
+class ColumnChecksums:
     """Running checksums of the columns of consecutive tables."""
 
     def __init__(self) -> None:

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pulsarbox.spark.decode.entry_decoder import BACK_ENTRIES
-from pulsarbox.spark.offload.manifest import Gap, History
+from pulsarbox.spark.offload.manifest import Gap, OffloadedTopic
 from pulsarbox.spark.source.offsets import Mark, parse
-from pulsarbox.spark.topic_segments import Place, Segment
+from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 
-class Stretch(NamedTuple):
+class ReadableLedger(NamedTuple):
     """Readable entries of a ledger, and facts about the whole ledger."""
 
-    segment: Segment
+    segment: TopicSegment
     entries: int
     before: int
     after: int
@@ -32,18 +32,18 @@ class Stretch(NamedTuple):
 class Due(NamedTuple):
     """Ledgers to offload now, and the gap after them, if any."""
 
-    stretches: tuple[Stretch, ...]
+    stretches: tuple[ReadableLedger, ...]
     gap: Gap | None = None
 
 
-def stretches(topic: str, instance: str, rows: Sequence[Mapping[str, Any]]) -> list[Stretch]:
+def stretches(topic: str, instance: str, rows: Sequence[Mapping[str, Any]]) -> list[ReadableLedger]:
     """Merge a box's rows by ledger, as one ledger may span several answers."""
-    found: list[Stretch] = []
+    found: list[ReadableLedger] = []
     for row in rows:
         hidden = tuple((low, high) for low, high in row["hidden"])
         volumes = tuple(row["volumes"])
         place = (topic, row["ledger"], row["first"], row["last"])
-        segment = Segment(*place, row["messages"], row["bytes"], hidden, instance=instance, volumes=volumes)
+        segment = TopicSegment(*place, row["messages"], row["bytes"], hidden, instance=instance, volumes=volumes)
         before = found[-1].segment if found else None
         if before is not None and before.ledger == segment.ledger and before.last + 1 == segment.first:
             segment = before._replace(
@@ -54,24 +54,24 @@ def stretches(topic: str, instance: str, rows: Sequence[Mapping[str, Any]]) -> l
                 volumes=tuple(dict.fromkeys(before.volumes + segment.volumes)),
             )
             found.pop()
-        found.append(Stretch(segment, row["entries"], row["before"], row["after"], row["closed"]))
+        found.append(ReadableLedger(segment, row["entries"], row["before"], row["after"], row["closed"]))
     return found
 
 
-def due(known: Mark, earliest: Mark, found: Sequence[Stretch], closed_before: int | None = None) -> Due:
+def due(known: Mark, earliest: Mark, found: Sequence[ReadableLedger], closed_before: int | None = None) -> Due:
     """Return what follows ``known``, the end of the history. ``earliest``: the first position of the topic, and the
     messages before it. ``closed_before``: only ledgers closed before this time, in ms since 1970."""
-    taken: list[Stretch] = []
+    taken: list[ReadableLedger] = []
     mark = known
     for each in found:
         if each.segment.ledger < mark.place.ledger or (each.segment.ledger, each.entries) == mark.place[:2]:
             continue
         if each.before != mark.seen:
-            return Due(tuple(taken), _gap(mark, Mark(Place(each.segment.ledger, 0), each.before)))
+            return Due(tuple(taken), _gap(mark, Mark(ReadPosition(each.segment.ledger, 0), each.before)))
         if not each.is_whole or (closed_before is not None and each.closed >= closed_before):
             return Due(tuple(taken))
         taken.append(each)
-        mark = Mark(Place(each.segment.ledger, each.entries), each.after)
+        mark = Mark(ReadPosition(each.segment.ledger, each.entries), each.after)
     if mark.place < earliest.place and mark.seen != earliest.seen:
         return Due(tuple(taken), _gap(mark, earliest))
     return Due(tuple(taken))
@@ -83,7 +83,7 @@ def _gap(mark: Mark, end: Mark) -> Gap:
     return Gap(mark.place, end, f"no longer exist: {end.seen - mark.seen} messages")
 
 
-def held_from(history: History, until: int) -> Place:
+def held_from(history: OffloadedTopic, until: int) -> ReadPosition:
     """Return the position from which the box must retain a topic.
 
     That is after the ledgers offloaded by ``until`` (ms since 1970), but not after the first chunk of a message that

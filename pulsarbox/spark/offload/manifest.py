@@ -22,7 +22,7 @@ from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload.layout import LOCK, MANIFEST, has_files
 from pulsarbox.spark.source.offsets import Mark, parse, text
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.topic_segments import ReadPosition
 
 VERSION: Final = 1
 RESTORE: Final = "Restore the file from a copy, or offload what the box still has into another directory"
@@ -33,7 +33,7 @@ class OffloadError(PulsarBoxError):
     """Offloading is impossible, or offloaded data is damaged; the message says what to do."""
 
 
-class Ledger(NamedTuple):
+class OffloadedLedger(NamedTuple):
     """Manifest entry of an offloaded ledger."""
 
     topic: str
@@ -73,18 +73,18 @@ class Ledger(NamedTuple):
     @property
     def end(self) -> Mark:
         """The position after the ledger, and the messages ever published before it."""
-        return Mark(Place(self.ledger, self.entries), self.after)
+        return Mark(ReadPosition(self.ledger, self.entries), self.after)
 
 
 class Gap(NamedTuple):
     """Range lost before it was offloaded."""
 
-    start: Place
+    start: ReadPosition
     end: Mark
     reason: str
 
 
-class History:
+class OffloadedTopic:
     """Offloaded history of one topic or partition."""
 
     def __init__(self, topic: str, begin: Mark, instance: str) -> None:
@@ -92,13 +92,13 @@ class History:
         self.begin = begin
         self.instance = instance
         """ID of the box's data directory, as ledger IDs are unique only within one."""
-        self.ledgers: list[Ledger] = []
+        self.ledgers: list[OffloadedLedger] = []
         self.gaps: list[Gap] = []
         self.next = begin
         """The first position not offloaded, and the messages ever published before it."""
 
 
-class Manifest:
+class OffloadManifest:
     """Manifest of one topic as of reading; ``Writing`` appends to it."""
 
     def __init__(self, folder: Path) -> None:
@@ -108,7 +108,7 @@ class Manifest:
         """
         self.folder = folder
         self.path = folder / MANIFEST
-        self.histories: dict[str, History] = {}
+        self.histories: dict[str, OffloadedTopic] = {}
         """Histories by full name of the topic or partition."""
         self.schemas: dict[str, dict[str, Any]] = {}
         self.size = 0
@@ -132,17 +132,17 @@ class Manifest:
         if kind == "begin":
             if line["version"] != VERSION:
                 raise ValueError(f"version {line['version']}")
-            made = History(topic, Mark(parse(line["place"]), line["before"]), line["instance"])
+            made = OffloadedTopic(topic, Mark(parse(line["place"]), line["before"]), line["instance"])
             self.histories[topic] = made
         elif kind == "schema":
             self.schemas[line["id"]] = line["columns"]
         elif kind == "ledger":
-            known = {name: line[name] for name in Ledger._fields}
+            known = {name: line[name] for name in OffloadedLedger._fields}
             for name in ("publish_time", "event_time"):
                 known[name] = tuple(known[name]) if known[name] is not None else None
             for name in ("unfinished", "lost"):
                 known[name] = tuple(known[name])
-            found = Ledger(**known)
+            found = OffloadedLedger(**known)
             self.histories[topic].ledgers.append(found)
             self.histories[topic].next = found.end
         elif kind == "lost":
@@ -179,7 +179,7 @@ class Writing:
         self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             self._take_lock(folder)
-            self.manifest = Manifest(folder)
+            self.manifest = OffloadManifest(folder)
             self._file = os.open(self.manifest.path, os.O_WRONLY | os.O_CREAT, 0o644)
             os.ftruncate(self._file, self.manifest.size)  # drop an incomplete line
             os.lseek(self._file, 0, os.SEEK_END)
@@ -218,7 +218,7 @@ class Writing:
         if name not in self.manifest.schemas:
             self._add({"kind": "schema", "id": name, "columns": columns})
 
-    def ledger(self, ledger: Ledger) -> None:
+    def ledger(self, ledger: OffloadedLedger) -> None:
         """Record a ledger whose file is in place and durable."""
         self._add({"kind": "ledger", **ledger._asdict()})
 

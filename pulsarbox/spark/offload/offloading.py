@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from pyspark.sql.types import StructType
 
-from pulsarbox.client.admin import Admin, Refused, path_of_subscription
+from pulsarbox.client.admin import Admin, AdminRefused, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.broker_api import Service
@@ -27,12 +27,19 @@ from pulsarbox.spark.connect.target import in_place, reach
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload import columns, ledgers
 from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
-from pulsarbox.spark.offload.manifest import Gap, History, Ledger, Manifest, OffloadError, Writing
-from pulsarbox.spark.offload.writing import Job, Step, Stopped, finish, read
-from pulsarbox.spark.options import READ, Options, parse
+from pulsarbox.spark.offload.manifest import (
+    Gap,
+    OffloadedLedger,
+    OffloadedTopic,
+    OffloadError,
+    OffloadManifest,
+    Writing,
+)
+from pulsarbox.spark.offload.writing import OffloadJob, OffloadStopped, Step, finish, read
+from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
 from pulsarbox.spark.source.offsets import Mark
-from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place, part_of
+from pulsarbox.spark.topic_segments import BEGINNING, Lost, ReadPosition, part_of
 from pulsarbox.times import moment
 
 SUBSCRIPTION: Final = "pulsarbox-offload-"
@@ -45,7 +52,7 @@ def _nothing(_: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class OffloadRequest:
     """Request: the topics to offload, and how."""
 
     directory: Path
@@ -64,7 +71,7 @@ class Asked:
     grace_ms: int = GRACE_MS
     """Time to hold ledgers after they are offloaded, for reads that began before."""
 
-    def options(self) -> Options:
+    def options(self) -> SparkOptions:
         """Return the options of the read. Raises OptionError."""
         named = {"topicsPattern": self.pattern} if self.pattern else {"topics": ",".join(self.topics)}
         return parse({**self.box, **named, "columns": "all"}, READ)
@@ -96,7 +103,7 @@ class Offload:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: OffloadRequest,
         tell: Callable[[str], None],
         stopped: Callable[[], bool] = lambda: False,
         step: Step = _nothing,
@@ -111,7 +118,7 @@ class Offload:
         self.stopped = stopped
         self.step = step
         self.reach = in_place(reach(self._options))
-        self._held: dict[str, Place] = {}
+        self._held: dict[str, ReadPosition] = {}
         """Last known positions of the subscriptions."""
         self.subscription = SUBSCRIPTION + identity(asked.directory)
 
@@ -132,7 +139,7 @@ class Offload:
         count, problem = _Count(), ""
         try:
             self._topic(service, topic, partitions, count)
-        except Stopped:
+        except OffloadStopped:
             pass
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
@@ -154,7 +161,7 @@ class Offload:
             for partition in partitions:
                 _Partition(self, service, writing, partition, count).offload(schema, name, registry)
 
-    def hold(self, history: History) -> None:
+    def hold(self, history: OffloadedTopic) -> None:
         """Move the subscription to the first position to retain: what is not offloaded, or only since ``grace_ms``."""
         if not self.asked.hold:
             return
@@ -165,13 +172,13 @@ class Offload:
         if self.asked.hold:
             self._hold_at(topic, BEGINNING)
 
-    def _hold_at(self, topic: str, place: Place) -> None:
+    def _hold_at(self, topic: str, place: ReadPosition) -> None:
         if self._held.get(topic) == place:
             return
         with Service(self.reach) as service:
             try:
                 service.acknowledge(topic, self.subscription, place)
-            except Refused as error:
+            except AdminRefused as error:
                 raise OffloadError(
                     f"{topic}: the subscription {self.subscription}, which retains the messages, cannot be moved: "
                     f"{error}. --no-hold offloads without a subscription"
@@ -209,20 +216,20 @@ class _Partition:
                 return
             self._gap(found.gap)
 
-    def _job(self, stretch: ledgers.Stretch, **more: Any) -> Job:
+    def _job(self, stretch: ledgers.ReadableLedger, **more: Any) -> OffloadJob:
         folder, reach = self._writing.manifest.folder, self._whole.reach
-        return Job(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, **more)
+        return OffloadJob(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, **more)
 
-    def _made(self, jobs: Iterable[Job]) -> Iterator[Ledger]:
+    def _made(self, jobs: Iterable[OffloadJob]) -> Iterator[OffloadedLedger]:
         """Yield ledgers in order; one file is finished while the next ledger is read, which uses another core:
         compression and comparison run outside the GIL."""
         whole = self._whole
         with ThreadPoolExecutor(1, "offload") as beside:
-            before: Future[Ledger] | None = None
+            before: Future[OffloadedLedger] | None = None
             for job in jobs:
                 try:
                     if whole.stopped():
-                        raise Stopped
+                        raise OffloadStopped
                     at_hand = read(job, whole.step, whole.stopped)
                 except Exception:
                     if before is not None:
@@ -239,7 +246,7 @@ class _Partition:
             if before is not None:
                 yield before.result()
 
-    def _history(self) -> History:
+    def _history(self) -> OffloadedTopic:
         """Return the topic's history, started if missing."""
         histories = self._writing.manifest.histories
         if self._topic not in histories:
@@ -250,7 +257,7 @@ class _Partition:
             self._writing.begin(self._topic, earliest, answer["instance"])
         return histories[self._topic]
 
-    def _told(self, start: Place) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def _told(self, start: ReadPosition) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         told = self._service.ledgers(self._topic, start)
         if told is None:
             raise OffloadError(
@@ -259,7 +266,7 @@ class _Partition:
             )
         return told
 
-    def _due(self, history: History) -> ledgers.Due:
+    def _due(self, history: OffloadedTopic) -> ledgers.Due:
         answer, rows = self._told(history.next.place)
         if answer["instance"] != history.instance:
             raise OffloadError(
@@ -271,7 +278,7 @@ class _Partition:
         earliest = Mark(part_of(answer["earliest"]), answer["before"])
         return ledgers.due(history.next, earliest, ledgers.stretches(self._topic, history.instance, rows), before)
 
-    def _add(self, made: Ledger, history: History) -> None:
+    def _add(self, made: OffloadedLedger, history: OffloadedTopic) -> None:
         self._writing.ledger(made)
         self._whole.step("added")
         count = self._count
@@ -339,7 +346,7 @@ def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], boo
         if not wanted(str(base)):
             continue
         with admin_of(reach(parse({**box, "topic": str(base)}, READ))) as admin:
-            topics = Manifest(folder_of(directory, str(base))).histories
+            topics = OffloadManifest(folder_of(directory, str(base))).histories
             found += [topic for topic in topics if _released(admin, topic, name)]
     return found
 
@@ -347,7 +354,7 @@ def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], boo
 def _released(admin: Admin, topic: str, name: str) -> bool:
     try:
         admin.ask("DELETE", path_of_subscription(parse_topic(topic), name))
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         return False

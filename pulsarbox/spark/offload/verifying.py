@@ -15,15 +15,15 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import in_place, reach
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.offload.columns import raw_names
-from pulsarbox.spark.offload.content import Content
+from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import folder_of, topics_in
-from pulsarbox.spark.offload.ledgers import Stretch, stretches
-from pulsarbox.spark.offload.manifest import RESTORE, History, Ledger, Manifest, OffloadError
+from pulsarbox.spark.offload.ledgers import ReadableLedger, stretches
+from pulsarbox.spark.offload.manifest import RESTORE, OffloadedLedger, OffloadedTopic, OffloadError, OffloadManifest
 from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.source.topic_selection import exists
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.topic_segments import ReadPosition
 
 
 class Verified(NamedTuple):
@@ -68,7 +68,7 @@ class _Topic:
     def verified(self) -> Verified:
         """Verify the topic."""
         try:
-            manifest = Manifest(self._folder)
+            manifest = OffloadManifest(self._folder)
         except OffloadError as error:
             return Verified(self._topic, 0, 0, 0, 0, 0, (str(error),))
         found = [each for history in manifest.histories.values() for each in history.ledgers]
@@ -89,7 +89,7 @@ class _Topic:
             tuple(self._problems),
         )
 
-    def _file(self, ledger: Ledger) -> None:
+    def _file(self, ledger: OffloadedLedger) -> None:
         if not ledger.file:
             if ledger.rows:
                 self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, but no file")
@@ -108,13 +108,13 @@ class _Topic:
         except (OffloadError, OSError) as error:
             self._problems.append(f"{error}. {RESTORE}")
 
-    def _against_box(self, manifest: Manifest, history: History, box: Mapping[str, str]) -> None:
+    def _against_box(self, manifest: OffloadManifest, history: OffloadedTopic, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
         with Service(to) as service:
             if not exists(service, history.topic):
                 self._tell(f"{history.topic} does not exist in the box: nothing to compare with")
                 return
-            told = service.ledgers(history.topic, Place(-1, -1))
+            told = service.ledgers(history.topic, ReadPosition(-1, -1))
         if told is None or told[0]["instance"] != history.instance:
             self._problems.append(f"{history.topic}: the box is not the one that the topic was offloaded from")
             return
@@ -131,13 +131,13 @@ class _Topic:
                 self._compared += 1
 
     def _read_again(
-        self, ledger: Ledger, stretch: Stretch, columns: dict[str, Any], registry: Registry, to: Any
+        self, ledger: OffloadedLedger, stretch: ReadableLedger, columns: dict[str, Any], registry: Registry, to: Any
     ) -> str:
         """Return the difference from the box's entries; empty if none."""
         raw = StructType.fromJson(columns)
         names = raw_names(raw)
         kept = StructType([field for field in raw.fields if field.name in names])
-        content = Content()
+        content = ColumnChecksums()
         tables = tables_for(json.dumps(kept.jsonValue()), registry)
         schema = with_more(tables.arrow, json.dumps(kept.jsonValue()))
         try:
@@ -156,7 +156,7 @@ class _Topic:
         return ""
 
 
-def chain(history: History) -> list[str]:
+def chain(history: OffloadedTopic) -> list[str]:
     """Return a problem for each ledger of a topic or partition that does not follow its predecessor."""
     problems = []
     mark = history.begin

@@ -22,12 +22,12 @@ from pulsarbox.spark.decode.record_batches import Tables
 from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
-from pulsarbox.spark.offload.content import Content
+from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
-from pulsarbox.spark.offload.ledgers import Stretch
-from pulsarbox.spark.offload.manifest import Ledger, OffloadError
+from pulsarbox.spark.offload.ledgers import ReadableLedger
+from pulsarbox.spark.offload.manifest import OffloadedLedger, OffloadError
 from pulsarbox.spark.source.offsets import text
-from pulsarbox.spark.topic_segments import Lost, Place, Reach
+from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition
 
 ROW_GROUP_BYTES: Final = 96 << 20
 """Size in Arrow's memory format; smaller on disk."""
@@ -38,15 +38,15 @@ _SORTED: Final = ("__ledgerId", "__entryId", "__batchIndex")
 Step = Callable[[str], None]
 
 
-class Stopped(Exception):
+class OffloadStopped(Exception):
     """Stopped in the middle of a ledger, which leaves nothing behind."""
 
 
 @dataclass(frozen=True)
-class Job:
+class OffloadJob:
     """One ledger to offload. Picklable."""
 
-    stretch: Stretch
+    stretch: ReadableLedger
     folder: Path
     """The directory of the topic."""
     columns: str
@@ -59,7 +59,7 @@ class Job:
     """True to skip and record damaged ranges."""
 
 
-class Output:
+class OffloadFile:
     """File being written, one row group at a time; not created without rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -68,7 +68,7 @@ class Output:
         self._writer: pq.ParquetWriter | None = None
         self._held: list[pa.RecordBatch] = []
         self._size = 0
-        self.content = Content()
+        self.content = ColumnChecksums()
         self.summary = Summary()
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -145,7 +145,7 @@ class Summary:
 
 def _place(table: pa.Table, row: int) -> str:
     found = [table.column(name)[row].as_py() for name in _SORTED]
-    return text(Place(found[0], found[1], found[2] or 0))
+    return text(ReadPosition(found[0], found[1], found[2] or 0))
 
 
 def _wider(known: tuple[int, int] | None, column: pa.ChunkedArray) -> tuple[int, int] | None:
@@ -165,13 +165,13 @@ def temporary(path: Path) -> Path:
 class Read(NamedTuple):
     """Ledger whose rows have been read, and written except for the last row group."""
 
-    job: Job
-    output: Output
+    job: OffloadJob
+    output: OffloadFile
     lost: list[Lost]
-    unfinished: list[Place]
+    unfinished: list[ReadPosition]
 
 
-def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Read:
+def read(job: OffloadJob, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Read:
     """Read the rows of one ledger. ``finish`` completes its file, possibly while another ledger is read.
 
     Raises DataLost for missing or damaged entries unless accepted, Stopped, OSError and the broker's errors. Leaves
@@ -181,14 +181,14 @@ def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = la
     path = job.folder / file_of(segment.topic, segment.ledger)
     make_folder(path.parent)
     tables = tables_for(job.columns, job.registry)
-    output = Output(temporary(path), with_more(tables.arrow, job.columns))
+    output = OffloadFile(temporary(path), with_more(tables.arrow, job.columns))
     lost: list[Lost] = []
-    unfinished: list[Place] = []
+    unfinished: list[ReadPosition] = []
     tell = lost.append if job.accept_loss else None
     try:
         for some in messages(segment, wanted(tables), job.reach, lost=tell, unfinished=unfinished):
             if stopped():
-                raise Stopped
+                raise OffloadStopped
             output.add(batch_of(some, tables, output.schema))
         step("read")
     except Exception:
@@ -199,7 +199,7 @@ def read(job: Job, step: Step = lambda _: None, stopped: Callable[[], bool] = la
     return Read(job, output, lost, unfinished)
 
 
-def finish(found: Read, step: Step = lambda _: None) -> Ledger:
+def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
     """Complete the file of a ledger: read back, renamed and durable.
 
     Raises OSError, and OffloadError if the file differs from what was written. Leaves nothing behind then.
@@ -222,7 +222,7 @@ def finish(found: Read, step: Step = lambda _: None) -> Ledger:
         step("renamed")
     for folder in (path.parent, job.folder):
         sync(folder)
-    return Ledger(
+    return OffloadedLedger(
         topic=segment.topic,
         ledger=segment.ledger,
         entries=job.stretch.entries,
@@ -288,7 +288,7 @@ class Checked(NamedTuple):
 
 def check(path: Path, content: dict[str, str]) -> Checked:
     """Read a file back. Raises OffloadError if its content differs or is not in the order of the log."""
-    found = Content()
+    found = ColumnChecksums()
     before = (-1, -1, -1)
     try:
         for table in tables_of(path):

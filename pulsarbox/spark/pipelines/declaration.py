@@ -36,7 +36,7 @@ class PipelineError(PulsarBoxError):
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class StepOutput:
     """Destination of a step's rows."""
 
     kind: str
@@ -51,7 +51,7 @@ class Output:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PipelineStep:
     """Common part of frames and functions: the declaration of one Spark query."""
 
     inputs: Topics | Mapping[str, Topics]
@@ -105,13 +105,13 @@ class Step:
             raise self.wrong("inputs: expected a topic, a list of topics, or regex:PATTERN")
         return {"topics": ",".join(str(parse_topic(each)) for each in names)}
 
-    def writes(self) -> Output:
+    def writes(self) -> StepOutput:
         """Return the destination of the rows. Raises PipelineError, InvalidTopicName."""
         if self.output is None:
-            return Output("rows")
+            return StepOutput("rows")
         kind, colon, place = self.output.partition(":")
         if not colon or place.startswith("//"):
-            return Output("topic", str(parse_topic(self.output)))
+            return StepOutput("topic", str(parse_topic(self.output)))
         if kind not in FILES:
             raise self.wrong(
                 f"output {self.output!r}: unknown format {kind}:, expected one of "
@@ -119,7 +119,7 @@ class Step:
             )
         if not place:
             raise self.wrong(f"output {self.output!r} has no directory: expected {kind}:DIR")
-        return Output(kind, place if is_url(place) else str(Path(place).expanduser()))
+        return StepOutput(kind, place if is_url(place) else str(Path(place).expanduser()))
 
     def check(self) -> None:
         """Check whatever does not depend on the broker. Raises PipelineError, InvalidTopicName."""
@@ -141,7 +141,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame(Step):
+class Frame(PipelineStep):
     """Step from DataFrame to DataFrame with any Spark operators: ``build`` is called once, when the query starts.
 
     It receives one frame per input: positional if ``inputs`` is a topic or a list, by name if it is a mapping. A
@@ -180,7 +180,7 @@ class Frame(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function(Step):
+class Function(PipelineStep):
     """Step from message to messages, like a Pulsar function: ``process`` is called for each message, in a worker.
 
     Its result is sent to ``output``: None is nothing, a list is several messages, ``ctx.message`` is a message with a
@@ -313,7 +313,7 @@ def function(  # noqa: PLR0913 - the keywords of the declaration
     return declare
 
 
-def _noted(code: _F, step: Step) -> _F:
+def _noted(code: _F, step: PipelineStep) -> _F:
     setattr(code, NOTED, (*getattr(code, NOTED, ()), step))
     names = getattr(inspect.unwrap(code), "__globals__", None)
     if names is not None:
@@ -321,30 +321,30 @@ def _noted(code: _F, step: Step) -> _F:
     return code
 
 
-def steps_of(names: Mapping[str, object]) -> Iterator[Step]:
+def steps_of(names: Mapping[str, object]) -> Iterator[PipelineStep]:
     """Yield the declarations among a module's names, in their order, each once."""
     seen: set[int] = set()
     for each in list(names.values()):
         noted = getattr(each, NOTED, None) if callable(each) else None
         for step in noted if isinstance(noted, tuple) else ():
-            if isinstance(step, Step) and id(step) not in seen:
+            if isinstance(step, PipelineStep) and id(step) not in seen:
                 seen.add(id(step))
                 yield step
 
 
-def lost_of(names: Mapping[str, object]) -> list[Step]:
+def lost_of(names: Mapping[str, object]) -> list[PipelineStep]:
     """Return the declarations whose functions have no name in the module any more: redefined by a later function."""
     declared = names.get(NOTED)
     there = {id(step) for step in steps_of(names)}
     return [step for step in declared if id(step) not in there] if isinstance(declared, list) else []
 
 
-def step_of(code: Callable[..., Any]) -> Step:
+def step_of(code: Callable[..., Any]) -> PipelineStep:
     """Return the declaration attached to a function. Raises PipelineError."""
     noted = getattr(code, NOTED, ())
     if not noted:
         raise PipelineError(f"{getattr(code, '__name__', code)} is neither a @frame nor a @function")
-    step: Step = noted[0]
+    step: PipelineStep = noted[0]
     return step
 
 

@@ -12,7 +12,15 @@ from typing import Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-from pulsarbox.spark.pipelines.declaration import Function, PipelineError, Step, is_url, lost_of, milliseconds, steps_of
+from pulsarbox.spark.pipelines.declaration import (
+    Function,
+    PipelineError,
+    PipelineStep,
+    is_url,
+    lost_of,
+    milliseconds,
+    steps_of,
+)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
@@ -22,7 +30,7 @@ class Pipeline:
     """Unit that one runner runs: one Spark query per step."""
 
     name: str
-    steps: Sequence[Step]
+    steps: Sequence[PipelineStep]
     module: ModuleType | None = None
     """The user's file, shipped to the workers, which do not have it."""
 
@@ -53,7 +61,7 @@ class Pipeline:
 
     def _check_outputs(self) -> None:
         """Reject two steps that write files to one directory, which would corrupt each other. Topics may be shared."""
-        directories: dict[str, Step] = {}
+        directories: dict[str, PipelineStep] = {}
         for step in self.steps:
             written = step.writes()
             if written.kind not in ("topic", "rows"):
@@ -86,7 +94,7 @@ def _way_back(query: str, after: Mapping[str, Sequence[str]]) -> list[str]:
     return []
 
 
-def reads_from(reader: Step, writer: Step) -> bool:
+def reads_from(reader: PipelineStep, writer: PipelineStep) -> bool:
     """Return whether one step reads a topic that another writes, as output or for dead letters."""
     written = writer.writes()
     topics = [written.place] if written.kind == "topic" else []

@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines.declaration import Function, PipelineError, step_of
-from pulsarbox.spark.pipelines.message_processing import Incoming, Outgoing, Processor, State
+from pulsarbox.spark.pipelines.message_processing import EncodedMessage, Incoming, Processor, State
 from pulsarbox.times import duration
 
 START: Final = 1_700_000_000_000
@@ -150,7 +150,7 @@ class Trial:
         (selection,) = self._function.reads().values()
         return selection["topics"].split(",")[0] if "topics" in selection else "persistent://public/default/trial"
 
-    def _noted(self, found: list[Outgoing]) -> list[Sent]:
+    def _noted(self, found: list[EncodedMessage]) -> list[Sent]:
         sent = []
         for each in found:
             key = None if each.key is None else each.key.decode(errors="replace")

@@ -18,7 +18,7 @@ from pyspark.sql.types import Row
 
 from pulsarbox.spark.arrow_functions import map_in_arrow, without_pandas
 from pulsarbox.spark.pipelines.declaration import Function
-from pulsarbox.spark.pipelines.message_processing import Incoming, Outgoing, Processor
+from pulsarbox.spark.pipelines.message_processing import EncodedMessage, Incoming, Processor
 from pulsarbox.spark.worker_gc import settle
 
 if TYPE_CHECKING:
@@ -130,10 +130,10 @@ class _Packing:
     """Packing of rows into Arrow batches of limited size."""
 
     def __init__(self) -> None:
-        self._rows: list[Outgoing] = []
+        self._rows: list[EncodedMessage] = []
         self._size = 0
 
-    def add(self, rows: Iterable[Outgoing]) -> "Iterator[pa.RecordBatch]":
+    def add(self, rows: Iterable[EncodedMessage]) -> "Iterator[pa.RecordBatch]":
         """Add rows; yield a batch whenever one is full."""
         for row in rows:
             self._rows.append(row)
@@ -201,7 +201,7 @@ def _place(row: Any) -> tuple[str, int, int, int]:
     )
 
 
-def _rows(found: Iterable[Outgoing]) -> Iterator[Row]:
+def _rows(found: Iterable[EncodedMessage]) -> Iterator[Row]:
     for each in found:
         yield _ROW(each.topic, each.value, each.key, dict(each.properties), each.event_time)
 

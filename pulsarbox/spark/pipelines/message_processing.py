@@ -43,7 +43,7 @@ class Incoming(NamedTuple):
     """``ledger:entry:partition:index``."""
 
 
-class Outgoing(NamedTuple):
+class EncodedMessage(NamedTuple):
     """Message to write."""
 
     topic: str
@@ -64,7 +64,7 @@ class Message:
     event_time: int | None
 
 
-class Store(Protocol):
+class StateStore(Protocol):
     """Storage for the state of a key."""
 
     def get(self, name: str) -> bytes | None:
@@ -93,7 +93,7 @@ class State:
     Changes take effect when the message succeeds; a failed attempt has no effect.
     """
 
-    def __init__(self, store: Store, now: Callable[[], int]) -> None:
+    def __init__(self, store: StateStore, now: Callable[[], int]) -> None:
         self._store = store
         self._now = now
         self._changed: dict[str, bytes | None] = {}
@@ -229,7 +229,7 @@ class Processor:
             # The failure repeats in ``process``, which handles it.
             return message.key or b""
 
-    def process(self, message: Incoming, store: Store | None = None) -> list[Outgoing]:
+    def process(self, message: Incoming, store: StateStore | None = None) -> list[EncodedMessage]:
         """Return the output of a message, or its dead letter. Raises FunctionError without a dead letter topic."""
 
         def call(ctx: Context) -> Any:
@@ -240,9 +240,9 @@ class Processor:
 
         return self._tried(message, store, call)
 
-    def due(self, key: bytes, now: int, store: Store) -> list[Outgoing]:
+    def due(self, key: bytes, now: int, store: StateStore) -> list[EncodedMessage]:
         """Run the due timers of a key, and return their output."""
-        found: list[Outgoing] = []
+        found: list[EncodedMessage] = []
         state = State(store, self._now)
         for name, at in sorted(state.timers().items(), key=lambda each: each[1]):
             if at > now:
@@ -258,7 +258,9 @@ class Processor:
         assert on_timer is not None
         return lambda ctx: on_timer(name, ctx)
 
-    def _tried(self, message: Incoming, store: Store | None, call: Callable[[Context], Any]) -> list[Outgoing]:
+    def _tried(
+        self, message: Incoming, store: StateStore | None, call: Callable[[Context], Any]
+    ) -> list[EncodedMessage]:
         attempt = 0
         state = State(store, self._now) if store is not None else None
         while True:
@@ -299,15 +301,15 @@ class Processor:
         except ValueError as error:
             raise _UnreadableError(f"the value is not valid {self.function.value}: {error}") from None
 
-    def _outgoing(self, found: Any, ctx: Context) -> Outgoing:
+    def _outgoing(self, found: Any, ctx: Context) -> EncodedMessage:
         message = found if isinstance(found, Message) else ctx.message(found)
         topic = str(parse_topic(message.topic)) if message.topic else self._output
         if not topic:
             raise PipelineError("no topic: the function has no output; return ctx.message(value, topic)")
         properties, event_time = _properties(message.properties), _time(message.event_time)
-        return Outgoing(topic, _bytes(message.value), _bytes(message.key), properties, event_time)
+        return EncodedMessage(topic, _bytes(message.value), _bytes(message.key), properties, event_time)
 
-    def _dead_letter(self, message: Incoming, error: BaseException, attempts: int) -> Outgoing:
+    def _dead_letter(self, message: Incoming, error: BaseException, attempts: int) -> EncodedMessage:
         reason = self._reason(error)
         if self._dead_letters is None:
             came = (
@@ -325,7 +327,7 @@ class Processor:
             name: message.properties[name] for name in (REAL_TOPIC, ORIGIN_MESSAGE_ID) if name in message.properties
         }
         properties = {**message.properties, **told, **first}
-        return Outgoing(self._dead_letters, message.value, message.key, properties, message.event_time)
+        return EncodedMessage(self._dead_letters, message.value, message.key, properties, message.event_time)
 
     def _reason(self, error: BaseException) -> str:
         code = getattr(self.function.code, "__code__", None)

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from pulsarbox.client.admin import Admin, Refused, path_of
+from pulsarbox.client.admin import Admin, AdminRefused, path_of
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines.declaration import PATTERN, Function, Step
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineStep
 from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.query_progress import inputs_of
 
@@ -43,7 +43,7 @@ def problems(pipeline: Pipeline, admin: Admin) -> list[str]:
     return found
 
 
-def _named(step: Step) -> list[str]:
+def _named(step: PipelineStep) -> list[str]:
     return [topic for topic in inputs_of(step) if not topic.startswith(PATTERN)]
 
 
@@ -54,7 +54,7 @@ def _reading(step: Function, topic: str, schema: str) -> list[str]:
     return [str(step.wrong(f"{topic} has the schema {schema}, which value={step.value} cannot read: use a frame"))]
 
 
-def _writing(step: Step, schema: str) -> list[str]:
+def _writing(step: PipelineStep, schema: str) -> list[str]:
     if schema in _WRITABLE:
         return []
     output = step.writes()
@@ -74,7 +74,7 @@ def schema_of(admin: Admin, topic: str) -> str:
     name = parse_topic(topic)
     try:
         found = admin.ask("GET", f"/schemas{path_of(name, 'schema').removeprefix(f'/{name.domain}')}")
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
         return "NONE"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pulsarbox.cleaning import clean
-from pulsarbox.spark.pipelines.declaration import PATTERN, Function, Step
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineStep
 
 STARTING: Final = "starting"
 RUNNING: Final = "running"
@@ -23,7 +23,7 @@ _TOPICS_SHOWN: Final = 100
 class Watched:
     """Progress of one query."""
 
-    step: Step
+    step: PipelineStep
     state: str = STARTING
     rows: int = 0
     """Rows read since the runner started."""
@@ -84,7 +84,7 @@ class Watched:
         }
 
 
-def inputs_of(step: Step) -> list[str]:
+def inputs_of(step: PipelineStep) -> list[str]:
     """Return the topics and patterns of a step, as full names."""
     found: list[str] = []
     for selection in step.reads().values():
@@ -95,7 +95,7 @@ def inputs_of(step: Step) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def dead_letters_of(step: Step) -> str | None:
+def dead_letters_of(step: PipelineStep) -> str | None:
     """Return the topic for a step's dead letters."""
     return step.dead_letters if isinstance(step, Function) else None
 

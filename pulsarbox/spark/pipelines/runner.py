@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.admin import Refused, path_of, path_of_subscription
+from pulsarbox.client.admin import AdminRefused, path_of, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.pipelines import failure_causes
-from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineError, Step
+from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineError, PipelineStep
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.query_progress import (
     FAILED,
@@ -39,7 +39,7 @@ from pulsarbox.spark.pipelines.session import is_local, jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.spark_log import LOG
 from pulsarbox.spark.pipelines.stalled_tasks import Idle
-from pulsarbox.spark.pipelines.state import Held, known
+from pulsarbox.spark.pipelines.state import QueryState, known
 from pulsarbox.spark.pipelines.status_report import Reporter, admin_for
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
     pipeline.check()
     check_spark(options.master)
     with contextlib.ExitStack() as stack:
-        held: dict[str, Held] = {}
+        held: dict[str, QueryState] = {}
         for name in sorted(step.query for step in pipeline.steps):
-            held[name] = Held(options.directory, pipeline.name, name)
+            held[name] = QueryState(options.directory, pipeline.name, name)
             stack.callback(held[name].release)
         for step in pipeline.steps:
             _check_inputs(step, held[step.query], pipeline.name)
@@ -77,7 +77,7 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
 class _Query:
     """Runtime state of one query."""
 
-    def __init__(self, step: Step, held: Held, restarts: int) -> None:
+    def __init__(self, step: PipelineStep, held: QueryState, restarts: int) -> None:
         self.step = step
         self.held = held
         self.watched = Watched(step)
@@ -126,7 +126,7 @@ class _Query:
 
 class _Runner:
     def __init__(
-        self, pipeline: Pipeline, options: RunOptions, held: Mapping[str, Held], say: Callable[[str], None] | None
+        self, pipeline: Pipeline, options: RunOptions, held: Mapping[str, QueryState], say: Callable[[str], None] | None
     ) -> None:
         self._pipeline = pipeline
         self._options = options
@@ -338,7 +338,7 @@ class _Runner:
             self._telling.say(str(error))
 
 
-def _waits_for_timers(step: Step) -> bool:
+def _waits_for_timers(step: PipelineStep) -> bool:
     return isinstance(step, Function) and step.on_timer is not None
 
 
@@ -352,7 +352,7 @@ def _stopped(each: _Query) -> None:
         each.query.stop()
 
 
-def subscription_of(pipeline: str, step: Step) -> str:
+def subscription_of(pipeline: str, step: PipelineStep) -> str:
     """Return the subscription that retains what a query has not read yet; without it, only retention policies would."""
     return subscription_named(pipeline, step.query)
 
@@ -365,7 +365,7 @@ def subscription_named(pipeline: str, query: str) -> str:
 # Preparation
 
 
-def _check_inputs(step: Step, held: Held, pipeline: str) -> None:
+def _check_inputs(step: PipelineStep, held: QueryState, pipeline: str) -> None:
     """Check that a checkpoint's query read at least one of the inputs; otherwise it would continue from unrelated
     positions. Raises PipelineError."""
     before, now = [] if held.is_new else held.about().get("inputs") or [], inputs_of(step)
@@ -445,7 +445,7 @@ def _make_inputs(pipeline: Pipeline, admin: "Admin", say: Callable[[str], None])
                 say(f"{topic} did not exist: created")
 
 
-def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str], None]) -> None:
+def _hold_letters(admin: "Admin", pipeline: str, step: PipelineStep, say: Callable[[str], None]) -> None:
     """Create the subscription that retains dead letters; without one, they would be deleted like any message."""
     letters = dead_letters_of(step)
     if letters is None:
@@ -457,13 +457,13 @@ def _hold_letters(admin: "Admin", pipeline: str, step: Step, say: Callable[[str]
                 admin.ask("PUT", path_of(name))
         with _refused_before(409):
             admin.ask("PUT", path_of_subscription(name, subscription_of(pipeline, step)), _EARLIEST)
-    except Refused as error:
+    except AdminRefused as error:
         if error.status not in (401, 403, 404):
             raise
         say(f"{letters} cannot have a subscription ({error}): dead letters are deleted, unless retention keeps them")
 
 
-def _subscribe(admin: "Admin", pipeline: str, step: Step) -> None:
+def _subscribe(admin: "Admin", pipeline: str, step: PipelineStep) -> None:
     """Create the subscriptions that retain existing messages until the first micro-batch has read them."""
     if any(name.lower() in ("subscription", "predefinedsubscription") for name in step.options):
         return
@@ -479,7 +479,7 @@ def _refused_before(*statuses: int) -> Iterator[None]:
     """Ignore some rejections: the goal is already met, or its later use reports the error better."""
     try:
         yield
-    except Refused as error:
+    except AdminRefused as error:
         if error.status not in statuses:
             raise
 

@@ -43,7 +43,7 @@ class Known(NamedTuple):
     """The process that runs it; None if not running."""
 
 
-class Held:
+class QueryState:
     """State of one query, locked by this process."""
 
     def __init__(self, directory: Path, pipeline: str, query: str) -> None:
@@ -166,7 +166,7 @@ def reset(directory: Path, pipeline: str, query: str) -> None:
     The directory is renamed first, so that the deletion is atomic. With part of its checkpoint, a query would start
     anew under its old ID, and the box would discard its output as already published.
     """
-    held = Held(directory, pipeline, query)
+    held = QueryState(directory, pipeline, query)
     try:
         held.place.rename(directory / f".{pipeline}.{query}.{uuid4().hex}{_GONE}")
         for each in directory.glob(f".*{_GONE}"):  # including leftovers of an interrupted reset

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.connect.target import reach
@@ -80,7 +80,7 @@ class Reporter:
     def _tell(self) -> None:
         try:
             self._admin.tell_pipeline(self._name, {**self._around, "queries": self._rows()})
-        except Refused as error:
+        except AdminRefused as error:
             self._listens = error.status not in _NOT_HERE
             if error.status in _MAY_NOT:
                 self._was_refused(str(error))

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable_files import make_durable
 from pulsarbox.spark.pipelines import functions, text_files
-from pulsarbox.spark.pipelines.declaration import Frame, Function, Output, PipelineError, Step, is_url, milliseconds
+from pulsarbox.spark.pipelines.declaration import (
+    Frame,
+    Function,
+    PipelineError,
+    PipelineStep,
+    StepOutput,
+    is_url,
+    milliseconds,
+)
 from pulsarbox.spark.pipelines.query_progress import DEAD, OBSERVED
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ _STARTS: Final = ("startingoffsets", "startingtime", "startingtimestamp")
 
 
 def started(
-    spark: "SparkSession", step: Step, checkpoint: str, given: Mapping[str, Any], *, once: bool
+    spark: "SparkSession", step: PipelineStep, checkpoint: str, given: Mapping[str, Any], *, once: bool
 ) -> "StreamingQuery":
     """Start the query of a step.
 
@@ -64,7 +72,7 @@ class _Jobs:
     """Writer of micro-batches in update and complete mode. Spark's Python sinks only support append, so each
     micro-batch is a batch write, as part of a job named after the query's ID."""
 
-    def __init__(self, step: Step, options: Mapping[str, str], checkpoint: str) -> None:
+    def __init__(self, step: PipelineStep, options: Mapping[str, str], checkpoint: str) -> None:
         if {name.lower() for name in step.sink} & {"sinkid", "sinkepoch"}:
             raise step.wrong("sink: sinkId and sinkEpoch require mode append")
         self._options = options
@@ -82,7 +90,7 @@ class _Jobs:
         rows.write.format(FORMAT).mode("append").options(**self._options, **part).save()
 
 
-def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[str, str]:
+def sink_options(step: PipelineStep, written: StepOutput, given: Mapping[str, Any]) -> dict[str, str]:
     """Return the options for writing to topics. A function's rows name their topic, because of dead letters."""
     found = dict(given["box"])
     if written.kind == "topic" and not isinstance(step, Function):
@@ -93,7 +101,7 @@ def sink_options(step: Step, written: Output, given: Mapping[str, Any]) -> dict[
     return {name: value for name, value in found.items() if name.lower() not in set_already} | dict(step.sink)
 
 
-def namespace_of(step: Step) -> str:
+def namespace_of(step: PipelineStep) -> str:
     """Return the namespace of a step's sink: that of its output, else of its first input."""
     written = step.writes()
     if written.kind == "topic":
@@ -104,7 +112,7 @@ def namespace_of(step: Step) -> str:
     return "public/default"
 
 
-def _made(spark: "SparkSession", step: Step, given: Mapping[str, Any]) -> "DataFrame":
+def _made(spark: "SparkSession", step: PipelineStep, given: Mapping[str, Any]) -> "DataFrame":
     frames = {name: read(spark, step, name, selection, given) for name, selection in step.reads().items()}
     if isinstance(step, Function):
         return functions.output_of(step, frames[""])
@@ -124,7 +132,7 @@ def _asks_for_spark(step: Frame, frames: Mapping[str, object]) -> bool:
 
 
 def read(
-    spark: "SparkSession", step: Step, name: str, selection: Mapping[str, str], given: Mapping[str, Any]
+    spark: "SparkSession", step: PipelineStep, name: str, selection: Mapping[str, str], given: Mapping[str, Any]
 ) -> "DataFrame":
     """Return the stream of one input."""
     found = dict(given["box"]) | dict(selection)
@@ -147,7 +155,7 @@ def read(
     return spark.readStream.format(FORMAT).options(**found).load()
 
 
-def check_files(step: Step, is_new: bool) -> None:
+def check_files(step: PipelineStep, is_new: bool) -> None:
     """Check that a directory has no output of another checkpoint, as Spark would skip as many micro-batches as that
     had. Raises PipelineError."""
     written = step.writes()
@@ -156,7 +164,7 @@ def check_files(step: Step, is_new: bool) -> None:
         raise _written_before(step, written)
 
 
-def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None:
+def _check_directory(spark: "SparkSession", step: PipelineStep, written: StepOutput) -> None:
     """Check a directory that only Spark can access. Raises PipelineError and Spark's errors."""
     from py4j.protocol import Py4JJavaError
 
@@ -176,7 +184,7 @@ def _check_directory(spark: "SparkSession", step: Step, written: Output) -> None
         raise _written_before(step, written)
 
 
-def _written_before(step: Step, written: Output) -> PipelineError:
+def _written_before(step: PipelineStep, written: StepOutput) -> PipelineError:
     return step.wrong(
         f"{written.place} has output of a checkpoint that no longer exists: delete the directory, or write to another "
         "one"

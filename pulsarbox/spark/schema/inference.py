@@ -8,14 +8,14 @@ from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode import row_columns
-from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.options import OptionError, SparkOptions
 from pulsarbox.spark.schema.spark_types import NoColumnsError, of_row, value_fields, with_corrupt
 from pulsarbox.spark.source import topic_selection
 
 PERMISSIVE = "permissive"
 
 
-def described(options: Options) -> StructType:
+def described(options: SparkOptions) -> StructType:
     """Return the columns of a read. Raises OptionError and the broker's errors."""
     made: list[StructField] = []
     if row_columns.with_value(options.columns):
@@ -28,7 +28,7 @@ def described(options: Options) -> StructType:
     return StructType([*(field for field in made if field.name != row_columns.CORRUPT), *own, *corrupt])
 
 
-def _of_values(options: Options) -> list[StructField]:
+def _of_values(options: SparkOptions) -> list[StructField]:
     if options.different_schemas or options.value_format == "bytes":
         return [StructField(row_columns.VALUE, BinaryType())]
     if options.value_format == "string":
@@ -44,7 +44,7 @@ def _of_values(options: Options) -> list[StructField]:
     return _common(list(found.values()))
 
 
-def _schemas(options: Options) -> dict[str, Schema | None]:
+def _schemas(options: SparkOptions) -> dict[str, Schema | None]:
     to = reach(options)
     registry = Registry(to)
     try:

@@ -34,7 +34,7 @@ from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema import key_value
 from pulsarbox.protocol.schema.native_definition import parse
-from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE, Column
+from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE, MetadataColumn
 
 KEY: Final = "key"
 
@@ -106,7 +106,7 @@ class NoColumnsError(ValueError):
     """Spark has no type for a schema; the message says why."""
 
 
-def of_row(column: Column) -> StructField:
+def of_row(column: MetadataColumn) -> StructField:
     """Return the Spark field of a column that every topic has."""
     return StructField(column.name, _OF_ROWS[column.type])
 

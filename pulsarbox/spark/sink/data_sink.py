@@ -14,7 +14,7 @@ from pulsarbox.spark.durable_files import make_durable
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.sink.epoch_client import Sink, SinkError
 from pulsarbox.spark.sink.row_encoder import shape_of
-from pulsarbox.spark.sink.write_job import Attempt, Part, Sinking
+from pulsarbox.spark.sink.write_job import Attempt, Sinking, WriteAttempt
 from pulsarbox.spark.worker_gc import settle
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ does not document them for data sources; a test covers them."""
 class Written(WriterCommitMessage):
     """Message of a task to the driver."""
 
-    part: Part
+    part: WriteAttempt
 
 
-def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[Part]:
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[WriteAttempt]:
     return [each.part for each in messages if isinstance(each, Written)]
 
 

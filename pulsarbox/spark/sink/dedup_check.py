@@ -3,7 +3,7 @@ partitions has not changed, according to a checkpoint on a local disk. Does not 
 
 from typing import Final
 
-from pulsarbox.client.admin import Admin, Refused, path_of, quoted
+from pulsarbox.client.admin import Admin, AdminRefused, path_of, quoted
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.connections import admin_of
@@ -57,7 +57,7 @@ def _of_topic(admin: Admin, topic: str) -> bool:
     name = parse_topic(topic)
     try:
         return bool(admin.ask("GET", f"{path_of(name)}/deduplicationEnabled", applied="true"))
-    except Refused as error:
+    except AdminRefused as error:
         if error.status != 404:
             raise
     found = admin.ask("GET", f"/namespaces/{quoted(name.tenant, name.namespace_local)}/deduplication")

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.spark.connect.connections import Waiting
+from pulsarbox.spark.connect.connections import WaitNotice
 
 PAUSE_SECONDS: Final = 0.1
 JOB: Final = "job-"
@@ -43,7 +43,7 @@ class Sink(NamedTuple):
         return {"writer": self.writer, "run": self.run} | ({"takeOver": True} if self.takes_over else {})
 
 
-class Epochs:
+class SinkEpochs:
     """Epochs of one sink, requested over one connection that is opened on first use."""
 
     def __init__(self, admin: Callable[[], Admin], sink: Sink, seconds: float) -> None:
@@ -80,14 +80,14 @@ class Epochs:
             self._admin = None
 
     def _asked(self, question: Callable[[Admin], Result]) -> Result:
-        waiting = Waiting(self._seconds)
+        waiting = WaitNotice(self._seconds)
         deadline = time.monotonic() + self._seconds
         while True:
             try:
                 if self._admin is None:
                     self._admin = self._make_admin()
                 return question(self._admin)
-            except Refused as error:
+            except AdminRefused as error:
                 if error.status < 500 or time.monotonic() + PAUSE_SECONDS > deadline:
                     raise SinkError(self._in_words(error)) from error
             except (NotConnected, NoAnswer) as error:
@@ -102,7 +102,7 @@ class Epochs:
             self.close()
             time.sleep(PAUSE_SECONDS)
 
-    def _in_words(self, error: Refused) -> str:
+    def _in_words(self, error: AdminRefused) -> str:
         text, name = str(error), self._sink.name
         local = name.rpartition("/")[2]
         for sign, advice in _ADVICE:

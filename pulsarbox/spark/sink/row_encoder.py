@@ -54,7 +54,7 @@ class Encoding(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RowShape:
     """Meaning of a frame's columns. Picklable."""
 
     columns: tuple[str, ...]
@@ -77,7 +77,7 @@ class Shape:
         return self.value_type in TEXT_OR_BYTES and not self.is_typed
 
 
-def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -> Shape:
+def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -> RowShape:
     """Return the meaning of columns; ``fields``: names and Spark SQL types. ``topic``: that of all rows, if any.
 
     Raises SinkError for columns that cannot be written.
@@ -101,7 +101,7 @@ def shape_of(fields: Sequence[tuple[str, str]], topic: str, value_format: str) -
         raise SinkError(f"no topic: set option topic, or add a column {TOPIC} with the topic of each row")
     names = tuple(name for name, _ in values)
     is_typed = value_format == "auto" and [name.lower() for name in names] != [row_columns.VALUE]
-    return Shape(tuple(columns), names, _value_type(values, value_format), is_typed)
+    return RowShape(tuple(columns), names, _value_type(values, value_format), is_typed)
 
 
 def _value_type(values: Sequence[tuple[str, str]], value_format: str) -> str:
@@ -130,7 +130,7 @@ class Taker:
     """Converter of Arrow batches into messages, for one task."""
 
     def __init__(
-        self, shape: Shape, topic: str, encoding: Callable[[str, str | None], Encoding], now_ms: Callable[[], int]
+        self, shape: RowShape, topic: str, encoding: Callable[[str, str | None], Encoding], now_ms: Callable[[], int]
     ) -> None:
         """Prepare the conversion; ``encoding`` returns a topic's encoding, by the schema that a row names, if any."""
         self.rows = 0

@@ -19,8 +19,8 @@ from pulsarbox.client.transaction import Transaction
 from pulsarbox.client.transaction_coordinators import Coordinators
 from pulsarbox.errors import ProducerBusy, PulsarBoxError
 from pulsarbox.protocol.message_encoder import Outgoing
-from pulsarbox.spark.connect.connections import Waiting
-from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, Epochs, SinkError
+from pulsarbox.spark.connect.connections import WaitNotice
+from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, SinkEpochs, SinkError
 
 BYTES_MAX: Final = 16 << 20
 ROWS_MAX: Final = 50_000
@@ -97,7 +97,7 @@ class Staging:
     def __init__(
         self,
         connected: Callable[[], Client],
-        epochs: Epochs,
+        epochs: SinkEpochs,
         epoch: int,
         timeout_ms: int,
         options: Callable[[str], Options],
@@ -191,7 +191,7 @@ class Staging:
 
         Raises SinkError.
         """
-        deadline, waiting = 0.0, Waiting(self._seconds)
+        deadline, waiting = 0.0, WaitNotice(self._seconds)
         while True:
             try:
                 if deadline:

@@ -16,17 +16,17 @@ from pulsarbox.client.admin import Admin
 from pulsarbox.client.client import Client
 from pulsarbox.client.partition_producer import BATCH_MESSAGES
 from pulsarbox.client.partition_producer import Options as Producing
-from pulsarbox.client.routing import Route
+from pulsarbox.client.routing import PartitionRouter
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.wire import CODECS
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.connect.connections import admin_of, client_of
-from pulsarbox.spark.options import OptionError, Options
+from pulsarbox.spark.options import OptionError, SparkOptions
 from pulsarbox.spark.sink import staging
-from pulsarbox.spark.sink.epoch_client import JOB, Epochs, Sink, SinkError
-from pulsarbox.spark.sink.row_encoder import RAW, Encoding, Shape, Taker
+from pulsarbox.spark.sink.epoch_client import JOB, Sink, SinkEpochs, SinkError
+from pulsarbox.spark.sink.row_encoder import RAW, Encoding, RowShape, Taker
 from pulsarbox.spark.topic_segments import Reach
 from pulsarbox.spark.worker_gc import settle
 
@@ -53,7 +53,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WriteAttempt:
     """Result of an attempt, sent to the driver."""
 
     sink: Sink
@@ -77,9 +77,9 @@ _looked_at: set[tuple[Reach, str]] = set()
 class Sinking:
     """A write, with everything that its tasks need. Picklable."""
 
-    options: Options
+    options: SparkOptions
     reach: Reach
-    shape: Shape
+    shape: RowShape
     fields: str
     """The frame's StructType as JSON."""
     is_stream: bool
@@ -110,7 +110,7 @@ class Sinking:
 
     # In a task -------------------------------------------------------------------------------------------------------
 
-    def write(self, attempt: Attempt, batches: Iterable["RecordBatch"]) -> Part:
+    def write(self, attempt: Attempt, batches: Iterable["RecordBatch"]) -> WriteAttempt:
         """Send or stage the rows of an attempt.
 
         Raises SinkError; then none of them will be published, unless delivery is immediate.
@@ -132,13 +132,15 @@ class Sinking:
             encodings.close()
             sender.close()
             settle()
-        return Part(attempt.sink, attempt.epoch, attempt.partition, tuple(transactions), sender.known, taker.rows)
+        return WriteAttempt(
+            attempt.sink, attempt.epoch, attempt.partition, tuple(transactions), sender.known, taker.rows
+        )
 
     def _sender(self, attempt: Attempt, connected: Callable[[], Client], seconds: float) -> staging.Sender:
         if self.options.delivery != "exactly-once":
             name = f"pb-{attempt.sink.writer}-{attempt.partition}" if self.options.delivery == "dedup" else None
             return staging.Plain(connected, partial(self._producing, name), seconds, self.options.keep)
-        epochs = Epochs(partial(admin_of, self.reach), attempt.sink, seconds)
+        epochs = SinkEpochs(partial(admin_of, self.reach), attempt.sink, seconds)
         options = partial(self._producing, None)
         return staging.Staging(connected, epochs, attempt.epoch, self._timeout_ms, options, seconds, self.options.keep)
 
@@ -225,7 +227,7 @@ class Sinking:
         asked = (self.reach, self.namespace)
         if asked in _knowing:
             return
-        epochs = Epochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
+        epochs = SinkEpochs(partial(admin_of, self.reach), self.sink_of_batch(), self.reach.seconds)
         try:
             epochs.check()
         finally:
@@ -239,7 +241,7 @@ class Sinking:
 
         check_deduplicates(self.reach, topic)
 
-    def commit(self, parts: Sequence[Part]) -> bool:
+    def commit(self, parts: Sequence[WriteAttempt]) -> bool:
         """Publish the rows staged for an epoch; return false if already published. Raises SinkError."""
         if self.options.delivery == "dedup":
             _check_partitions(len(parts), self.options.dedup_partitions or 0)
@@ -251,8 +253,8 @@ class Sinking:
             return False
         if not staged and not self.options.job_id:
             return True
-        first = parts[0] if parts else Part(self.sink_of_batch(), self.batch_epoch, 0)
-        epochs = Epochs(partial(admin_of, self.reach), first.sink, self.reach.seconds)
+        first = parts[0] if parts else WriteAttempt(self.sink_of_batch(), self.batch_epoch, 0)
+        epochs = SinkEpochs(partial(admin_of, self.reach), first.sink, self.reach.seconds)
         try:
             published = epochs.commit(first.epoch, staged)
             if not self.is_stream and not self.options.job_id:
@@ -261,14 +263,14 @@ class Sinking:
             epochs.close()
         return published
 
-    def abort(self, parts: Sequence[Part]) -> None:
+    def abort(self, parts: Sequence[WriteAttempt]) -> None:
         """Abort the staged transactions. Raises nothing."""
         staged = [each for part in parts for each in part.transactions]
         if staged:
             staging.abort(partial(client_of, self.reach), staged)
 
 
-def _forget(epochs: Epochs) -> None:
+def _forget(epochs: SinkEpochs) -> None:
     """Delete the sink of a write without a job ID."""
     try:
         epochs.forget()
@@ -284,7 +286,7 @@ def _check_partitions(found: int, wanted: int) -> None:
         )
 
 
-def route_of(options: Options, reach: Reach, topic: str) -> Route:
+def route_of(options: SparkOptions, reach: Reach, topic: str) -> PartitionRouter:
     """Return the routing of rows. Raises OptionError."""
     pairs = [each.partition("=") for each in options.router_options.split(",") if each.strip()]
     if not all(mark for _, mark, _ in pairs):
@@ -292,11 +294,11 @@ def route_of(options: Options, reach: Reach, topic: str) -> Route:
     directory = Path(options.plugins_dir) if options.plugins_dir else None
     given = {name.strip(): value.strip() for name, _, value in pairs}
     if not (topic and reach.admin_url):
-        return Route(options.router, given, options.router_hashing, directory)
+        return PartitionRouter(options.router, given, options.router_hashing, directory)
     from pulsarbox.client.backlogs import PartitionBacklogs
 
     backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, _say)
-    return Route(options.router, given, options.router_hashing, directory, backlogs)
+    return PartitionRouter(options.router, given, options.router_hashing, directory, backlogs)
 
 
 def _admin_in_time(reach: Reach) -> Admin:

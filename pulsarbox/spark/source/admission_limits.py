@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pulsarbox.spark.source.offsets import IN_FRONT, Mark
-from pulsarbox.spark.topic_segments import Place, Segment
+from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 
 class Available(NamedTuple):
     """Segments of one topic between the last offset and its end."""
 
     start: Mark
-    segments: Sequence[Segment]
+    segments: Sequence[TopicSegment]
     end: Mark
 
     @property
@@ -78,13 +78,13 @@ def _reached(found: Available, allowed: float, at_least: int = 0) -> tuple[Mark,
     return found.end, taken
 
 
-def _mark(found: Available, segment: Segment, entries: int) -> Mark:
+def _mark(found: Available, segment: TopicSegment, entries: int) -> Mark:
     """Return the mark after the first ``entries`` entries of a segment."""
     if not entries and segment is found.segments[0]:
         return found.start
     if not entries:
-        return Mark(Place(segment.ledger, segment.first), IN_FRONT)
-    place = Place(segment.ledger, segment.first + entries)
+        return Mark(ReadPosition(segment.ledger, segment.first), IN_FRONT)
+    place = ReadPosition(segment.ledger, segment.first + entries)
     if place.entry > segment.last and segment is found.segments[-1]:
         return found.end
     return Mark(place, IN_FRONT)

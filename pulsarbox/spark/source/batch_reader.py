@@ -23,17 +23,17 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import in_place, reach
 from pulsarbox.spark.decode.record_batches import Tables
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
-from pulsarbox.spark.options import EARLIEST, Options
+from pulsarbox.spark.options import EARLIEST, SparkOptions
 from pulsarbox.spark.source import partition_plan, topic_selection
 from pulsarbox.spark.source.offsets import IN_FRONT, Mark
-from pulsarbox.spark.source.partition_read import Part, Reading
-from pulsarbox.spark.topic_segments import Place, Reach, Segment
+from pulsarbox.spark.source.partition_read import PartitionPart, PartReading
+from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
 
 SKEW_MS: Final = 3_600_000
 """Assumed maximum clock skew between producers, when a filter on publish times excludes entries."""
 
 
-def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str]) -> Reading:
+def reading(options: SparkOptions, schema: StructType, to: Reach, found: Sequence[str]) -> PartReading:
     """Return how workers read some topics, with the topics' current schemas."""
     form = "bytes" if options.different_schemas else options.value_format
     registry = Registry(to)
@@ -47,13 +47,13 @@ def reading(options: Options, schema: StructType, to: Reach, found: Sequence[str
     registry.close()
     tables = Tables(schema, registry, form, options.mode)
     tables.check(known)
-    return Reading(tables, in_place(to))
+    return PartReading(tables, in_place(to))
 
 
 class BatchReader(DataSourceReader):
     """Reader of the entries that exist at planning time."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
         """Select the topics. Raises OptionError and the broker's errors."""
         self._options = options
         self._reach = reach(options)
@@ -69,12 +69,12 @@ class BatchReader(DataSourceReader):
         options = self._options
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [Part(each) for each in parts]
+        return [PartitionPart(each) for each in parts]
 
     def _chosen(self) -> list[str]:
         return self._topics
 
-    def _segments(self, service: Service) -> list[Segment]:
+    def _segments(self, service: Service) -> list[TopicSegment]:
         ranges = []
         for topic in self._chosen():
             start, end = self._range(service, topic)
@@ -82,7 +82,7 @@ class BatchReader(DataSourceReader):
         found = service.many_segments(ranges, compacted=self._options.read_compacted)
         return [each for some in found for each in some]
 
-    def _range(self, service: Service, topic: str) -> tuple[Mark, Place]:
+    def _range(self, service: Service, topic: str) -> tuple[Mark, ReadPosition]:
         options = self._options
         start = topic_selection.start(service, options, topic, EARLIEST)
         return start, topic_selection.end(service, options, topic)
@@ -95,7 +95,7 @@ class BatchReader(DataSourceReader):
 class PrunedBatchReader(BatchReader):
     """Batch reader that skips what the query's filters exclude. Spark still applies the filters."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
         """Select the topics. Raises OptionError and the broker's errors."""
         super().__init__(options, schema)
         self._only: set[str] | None = None
@@ -119,7 +119,7 @@ class PrunedBatchReader(BatchReader):
     def _chosen(self) -> list[str]:
         return [topic for topic in self._topics if self._only is None or topic in self._only]
 
-    def _range(self, service: Service, topic: str) -> tuple[Mark, Place]:
+    def _range(self, service: Service, topic: str) -> tuple[Mark, ReadPosition]:
         start, end = super()._range(service, topic)
         for low, high in self._times:
             if low > SKEW_MS:
@@ -129,7 +129,7 @@ class PrunedBatchReader(BatchReader):
                 end = min(end, service.at_time(topic, int(high) + SKEW_MS))
         return start, end
 
-    def _segments(self, service: Service) -> list[Segment]:
+    def _segments(self, service: Service) -> list[TopicSegment]:
         found = super()._segments(service)
         return [
             each

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructField, StructType
 
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.connect.broker_api import Bounds, Service
+from pulsarbox.spark.connect.broker_api import Service, TopicBounds
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode import row_columns
 from pulsarbox.spark.offload.columns import PAYLOAD, is_raw, typed
 from pulsarbox.spark.offload.layout import folder_of, topics_in
-from pulsarbox.spark.offload.manifest import Manifest
-from pulsarbox.spark.options import BATCH, OptionError, Options, parse
+from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.options import BATCH, OptionError, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 from pulsarbox.spark.source import topic_selection
 from pulsarbox.spark.source.offsets import Mark, document
@@ -72,7 +72,7 @@ def table(
         given |= {"topic": names[0]} if len(names) == 1 else {"topics": ",".join(names)}
     asked = parse(given, BATCH)
     for field, name in _NOT_HERE.items():
-        if getattr(asked, field) != getattr(Options(), field):
+        if getattr(asked, field) != getattr(SparkOptions(), field):
             raise OptionError(
                 f"option {name} does not apply to table(), which has all offloaded rows and all later ones: filter "
                 "with where"
@@ -103,7 +103,7 @@ def _or_tail(tail: bool) -> str:
     return ", and the box has no such topic" if tail else "; tail=True reads it from the box"
 
 
-def _offloaded(root: Path, asked: Options) -> list[str]:
+def _offloaded(root: Path, asked: SparkOptions) -> list[str]:
     """Return the base names of the requested topics that may have a history."""
     if asked.topics_pattern:
         matches = topic_selection.matcher(asked.topics_pattern)[1]
@@ -117,7 +117,7 @@ def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Pas
     found = Past({}, {}, {}, {})
     newest, at = "", -1
     for topic in topics:
-        manifest = Manifest(folder_of(root, topic))
+        manifest = OffloadManifest(folder_of(root, topic))
         for history in manifest.histories.values():
             if named and history.topic not in named and topic not in named:
                 continue
@@ -136,7 +136,7 @@ def _uri(path: Path) -> str:
     return f"file://{unglobbed(path)}"
 
 
-def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
+def _live(asked: SparkOptions, past: Past, root: Path) -> dict[str, Mark | None]:
     """Return the topics and partitions in the box, each with its starting mark; None is its beginning.
 
     Raises OptionError for a named topic that is only offloaded, or was offloaded from another box; DataLost for a topic
@@ -165,7 +165,7 @@ def _live(asked: Options, past: Past, root: Path) -> dict[str, Mark | None]:
     return {topic: past.marks.get(topic) for topic in topics}
 
 
-def _named(service: Service, asked: Options, past: Past) -> list[str]:
+def _named(service: Service, asked: SparkOptions, past: Past) -> list[str]:
     try:
         return topic_selection.awaited(service, asked)
     except OptionError as error:
@@ -174,7 +174,7 @@ def _named(service: Service, asked: Options, past: Past) -> list[str]:
         raise
 
 
-def _check_same(topic: str, mark: Mark, bounds: Bounds, *, fail: bool) -> None:
+def _check_same(topic: str, mark: Mark, bounds: TopicBounds, *, fail: bool) -> None:
     if mark.place.ledger < bounds.earliest.ledger and 0 <= bounds.before < mark.seen:
         lost = Lost(topic, mark.place, bounds.earliest, "no longer exist: the topic was recreated")
         if fail:
@@ -182,7 +182,7 @@ def _check_same(topic: str, mark: Mark, bounds: Bounds, *, fail: bool) -> None:
         log.warning("%s: skipped", lost)
 
 
-def _wanted(asked: Options, schema: StructType | str | None, past: Past, *, tail: bool) -> StructType:
+def _wanted(asked: SparkOptions, schema: StructType | str | None, past: Past, *, tail: bool) -> StructType:
     """Return the columns of the table."""
     if isinstance(schema, str):
         made = StructType.fromDDL(schema)

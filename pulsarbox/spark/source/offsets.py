@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError
 
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.topic_segments import BEGINNING, Place
+from pulsarbox.spark.topic_segments import BEGINNING, ReadPosition
 
 VERSION: Final = 1
-END: Final = Place(2**63 - 1, 2**63 - 1)
+END: Final = ReadPosition(2**63 - 1, 2**63 - 1)
 """Position after everything that a topic can ever have."""
 
 _PLACE: Final = re.compile(r"(-1|\d{1,19}):(-1|\d{1,19})(?::(\d{1,9}))?")
@@ -28,7 +28,7 @@ _PLACE: Final = re.compile(r"(-1|\d{1,19}):(-1|\d{1,19})(?::(\d{1,9}))?")
 class Mark(NamedTuple):
     """Position, with the message count of the topic there."""
 
-    place: Place
+    place: ReadPosition
     seen: int = -1
     """Messages ever published, if the position was the end; 0 before existing messages; -1: unknown."""
 
@@ -43,15 +43,15 @@ class OffsetError(ValueError):
     """Text that is not a valid offset; the message says why."""
 
 
-def text(place: Place) -> str:
+def text(place: ReadPosition) -> str:
     """Format a position: ``ledger:entry``, or ``ledger:entry:batch`` inside a batch."""
     return f"{place.ledger}:{place.entry}" + (f":{place.batch}" if place.batch else "")
 
 
-def parse(text: str) -> Place:
+def parse(text: str) -> ReadPosition:
     """Parse a position. Raises OffsetError."""
     match = _PLACE.fullmatch(text)
-    found = match and Place(int(match[1]), int(match[2]), int(match[3] or 0))
+    found = match and ReadPosition(int(match[1]), int(match[2]), int(match[3] or 0))
     if not found or max(found) > END.ledger:
         raise OffsetError(
             f"{text!r} is not a valid position: expected ledger:entry or ledger:entry:batch, such as 12:345"
@@ -88,7 +88,7 @@ def marks(offset: Mapping[str, object]) -> dict[str, Mark]:
     return {str(topic): Mark(parse(str(place)), int(seen.get(topic, -1))) for topic, place in found.items()}
 
 
-def asked(given: Mapping[str, object]) -> dict[str, Place | Mark | str]:
+def asked(given: Mapping[str, object]) -> dict[str, ReadPosition | Mark | str]:
     """Parse a user's positions by topic: ``ledger:entry``, ``earliest``, ``latest``, or the bytes of a MessageIdData.
 
     Also accepts the whole text of a checkpoint offset, with its message counts. A message ID denotes the message
@@ -99,7 +99,7 @@ def asked(given: Mapping[str, object]) -> dict[str, Place | Mark | str]:
     return {str(parse_topic(topic)): _asked(topic, value) for topic, value in given.items()}
 
 
-def _asked(topic: str, value: object) -> Place | str:
+def _asked(topic: str, value: object) -> ReadPosition | str:
     if isinstance(value, str):
         return value.lower() if value.lower() in ("earliest", "latest") else parse(value)
     if not isinstance(value, list):
@@ -114,4 +114,4 @@ def _asked(topic: str, value: object) -> Place | str:
         return "earliest"
     if found.ledgerId >= END.ledger:
         return "latest"
-    return Place(found.ledgerId, found.entryId, max(found.batch_index, 0))
+    return ReadPosition(found.ledgerId, found.entryId, max(found.batch_index, 0))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pulsarbox.spark.topic_segments import Segment
+from pulsarbox.spark.topic_segments import TopicSegment
 
 SMALL: Final = 4 << 20
 """Bytes below which a second task is not worthwhile, unless ``minPartitions`` requires it."""
@@ -12,10 +12,12 @@ SPREAD: Final = 8
 PIECE_MIN: Final = 64 << 10
 """Minimum bytes of a piece when a segment is cut to group the contents of a volume in one task."""
 
-Partition = tuple[Segment, ...]
+Partition = tuple[TopicSegment, ...]
 
 
-def partitions(segments: Iterable[Segment], at_least: int, bytes_max: int, *, in_place: bool = True) -> list[Partition]:
+def partitions(
+    segments: Iterable[TopicSegment], at_least: int, bytes_max: int, *, in_place: bool = True
+) -> list[Partition]:
     """Split and combine segments: each entry once, grouped by volume, topics in order.
 
     At least ``at_least`` partitions, given enough entries, of about ``bytes_max`` bytes at most. Unless read
@@ -46,13 +48,13 @@ def _count(total: int, at_least: int, bytes_max: int) -> int:
     return max(count, at_least)
 
 
-def _piece(segment: Segment, size: int, count: int) -> int:
+def _piece(segment: TopicSegment, size: int, count: int) -> int:
     """Return the piece size of a segment. If it shares volumes with other topics, each task gets an equal share of it,
     unless too small: so a task reads a contiguous stretch of a volume."""
     return min(size, max(-(-segment.bytes // count), PIECE_MIN)) if segment.volumes else size
 
 
-def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
+def _by_volume(pieces: Sequence[TopicSegment]) -> list[TopicSegment]:
     """Sort pieces by disk order, as far as known, keeping the order within a ledger.
 
     If many topics share volumes, a task then reads part of all topics rather than all of some.
@@ -63,7 +65,7 @@ def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
     counts: dict[tuple[str, int], int] = {}
     for each in pieces:
         counts[each.topic, each.ledger] = counts.get((each.topic, each.ledger), 0) + 1
-    ranked: list[tuple[float, Segment]] = []
+    ranked: list[tuple[float, TopicSegment]] = []
     seen: dict[tuple[str, int], tuple[int, float]] = {}
     for each in pieces:
         number, rank = seen.get((each.topic, each.ledger), (0, 0.0))
@@ -76,10 +78,10 @@ def _by_volume(pieces: Sequence[Segment]) -> list[Segment]:
     return [each for _, each in ranked]
 
 
-def _packed(pieces: Iterable[Segment], total: int, count: int, bytes_max: int) -> list[list[Segment]]:
+def _packed(pieces: Iterable[TopicSegment], total: int, count: int, bytes_max: int) -> list[list[TopicSegment]]:
     """Assign each piece to the partition of its midpoint. Filling partitions one by one would make them drift off the
     disk stretches, so that each partition reads parts of two."""
-    packed: list[list[Segment]] = []
+    packed: list[list[TopicSegment]] = []
     place, room, done = -1, 0, 0
     for piece in pieces:
         its_place = (2 * done + piece.bytes) * count // (2 * total) if total else 0
@@ -92,9 +94,9 @@ def _packed(pieces: Iterable[Segment], total: int, count: int, bytes_max: int) -
     return packed
 
 
-def _joined(pieces: Iterable[Segment]) -> list[Segment]:
+def _joined(pieces: Iterable[TopicSegment]) -> list[TopicSegment]:
     """Merge consecutive pieces of a ledger."""
-    found: list[Segment] = []
+    found: list[TopicSegment] = []
     at: dict[tuple[str, int], int] = {}
     for each in pieces:
         place = at.get((each.topic, each.ledger))
@@ -113,7 +115,7 @@ def _joined(pieces: Iterable[Segment]) -> list[Segment]:
     return found
 
 
-def _split_one(packed: list[list[Segment]]) -> bool:
+def _split_one(packed: list[list[TopicSegment]]) -> bool:
     """Split the largest partition that can be split; return whether there was one."""
     for at in sorted(range(len(packed)), key=lambda at: -sum(each.bytes for each in packed[at])):
         found = packed[at]

@@ -23,14 +23,14 @@ _SELDOM: Final = 100_000
 """Garbage collection threshold, in objects, while reading."""
 
 
-class Part(InputPartition):
+class PartitionPart(InputPartition):
     """Input of one task."""
 
     def __init__(self, segments: Partition) -> None:
         self.value = segments
 
 
-class Reading:
+class PartReading:
     """Pickled description of how to read partitions."""
 
     def __init__(self, tables: Tables, reach: Reach) -> None:

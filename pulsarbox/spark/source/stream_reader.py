@@ -19,16 +19,16 @@ from pyspark.sql.types import StructType
 from pulsarbox.client.errors import passes
 from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
 from pulsarbox.spark.connect.broker_api import LATEST as END
-from pulsarbox.spark.connect.broker_api import Bounds, Range, Service
-from pulsarbox.spark.connect.connections import Waiting
+from pulsarbox.spark.connect.broker_api import Range, Service, TopicBounds
+from pulsarbox.spark.connect.connections import WaitNotice
 from pulsarbox.spark.connect.target import reach
-from pulsarbox.spark.options import LATEST, Options
+from pulsarbox.spark.options import LATEST, SparkOptions
 from pulsarbox.spark.source import partition_plan, topic_selection
 from pulsarbox.spark.source.admission_limits import Available, admitted
 from pulsarbox.spark.source.batch_reader import reading
 from pulsarbox.spark.source.offsets import FIRST, Mark, document, marks, starts
-from pulsarbox.spark.source.partition_read import Part
-from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, Segment
+from pulsarbox.spark.source.partition_read import PartitionPart
+from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, TopicSegment
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ Marks = dict[str, Mark]
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reader of a stream, in a separate process for the life of a query; copies read in the workers."""
 
-    def __init__(self, options: Options, schema: StructType) -> None:
+    def __init__(self, options: SparkOptions, schema: StructType) -> None:
         """Select the topics. Raises OptionError and the broker's errors."""
         self._options = options
         self._reach = reach(options)
@@ -62,7 +62,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._acknowledged_at = float("-inf")
         self._found: Marks | None = None
         """Ends found by the latest ``latestOffset``."""
-        self._bounds: dict[str, Bounds] = {}
+        self._bounds: dict[str, TopicBounds] = {}
         self._told: set[Mark] = set()
         self._turn = 0
         self._starts = self._options.batch_at_start
@@ -79,7 +79,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _patiently(self, ask: Callable[[Service], _T]) -> _T:
         """Run a request, retrying for pollTimeoutMs while the broker is unavailable."""
-        deadline, waiting = time.monotonic() + self._reach.seconds, Waiting(self._reach.seconds)
+        deadline, waiting = time.monotonic() + self._reach.seconds, WaitNotice(self._reach.seconds)
         while True:
             if self._service is None:
                 self._service = Service(self._reach)
@@ -213,9 +213,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [Part(each) for each in parts]
+        return [PartitionPart(each) for each in parts]
 
-    def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[Segment]]:
+    def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[TopicSegment]]:
         """Return the segments of each topic between two offsets."""
         starts = {topic: begin.get(topic, FIRST) for topic in upto}
         ranges = [Range(topic, starts[topic].place, end.place, starts[topic].seen) for topic, end in upto.items()]
@@ -251,7 +251,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_service": None}
 
 
-def _is_another(mark: Mark, bounds: Bounds) -> bool:
+def _is_another(mark: Mark, bounds: TopicBounds) -> bool:
     """Return whether the topic was recreated: the mark's ledger is gone, and fewer messages preceded the earliest one
     than the mark has seen."""
     return 0 <= bounds.before < mark.seen and mark.place.ledger < bounds.earliest.ledger

@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 from pulsarbox.errors import NotFound, SubscriptionNotFound, TopicNotFound
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.topics_pattern import PatternError, TopicsPattern
 from pulsarbox.spark.connect.broker_api import LATEST as END
 from pulsarbox.spark.connect.broker_api import Service
-from pulsarbox.spark.options import EARLIEST, LATEST, SUBSCRIPTION, OptionError, Options
+from pulsarbox.spark.options import EARLIEST, LATEST, SUBSCRIPTION, OptionError, SparkOptions
 from pulsarbox.spark.source.offsets import FIRST, IN_FRONT, Mark
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.topic_segments import ReadPosition
 
 _POLL_SECONDS: Final = 0.25
 
@@ -25,7 +25,7 @@ class NoTopicError(OptionError):
         self.topic = topic
 
 
-def topics(service: Service, options: Options) -> list[str]:
+def topics(service: Service, options: SparkOptions) -> list[str]:
     """Return the existing topics that the options select: full names, each partition separately, sorted.
 
     Raises NoTopicError for a named topic that does not exist, unless waitForTopic is set.
@@ -51,7 +51,7 @@ def _partitions(service: Service, topic: str) -> list[str]:
     return [partition for partition in found if partition in there]
 
 
-def awaited(service: Service, options: Options) -> list[str]:
+def awaited(service: Service, options: SparkOptions) -> list[str]:
     """Return the selected topics, waiting for missing ones if ``waitForTopic`` is set.
 
     Raises OptionError on timeout.
@@ -69,7 +69,7 @@ def awaited(service: Service, options: Options) -> list[str]:
     return found
 
 
-def _complete(found: list[str], options: Options) -> bool:
+def _complete(found: list[str], options: SparkOptions) -> bool:
     there = {str(parse_topic(topic).base) for topic in found} | set(found)
     return set(options.named) <= there if options.named else bool(found)
 
@@ -97,7 +97,7 @@ def matcher(pattern: str) -> tuple[str, Callable[[str], bool]]:
     return f"{tenant}/{namespace}", lambda topic: matches(topic) and not parse_topic(topic).local.startswith("__")
 
 
-def is_meant(options: Options, topic: str) -> bool:
+def is_meant(options: SparkOptions, topic: str) -> bool:
     """Return whether the options select a topic, directly or as a partition."""
     if options.topics_pattern:
         namespace, matches = matcher(options.topics_pattern)
@@ -105,14 +105,14 @@ def is_meant(options: Options, topic: str) -> bool:
     return topic in options.named or str(parse_topic(topic).base) in options.named
 
 
-def start(service: Service, options: Options, topic: str, default: str) -> Mark:
+def start(service: Service, options: SparkOptions, topic: str, default: str) -> Mark:
     """Return the position from which to read a topic. Raises OptionError."""
     if options.starting_time is not None:
         return Mark(service.at_time(topic, options.starting_time))
     return _mark(service, options, topic, _of(options.starting_offsets or default, topic, EARLIEST))
 
 
-def end(service: Service, options: Options, topic: str) -> Place:
+def end(service: Service, options: SparkOptions, topic: str) -> ReadPosition:
     """Return the exclusive end position of a topic. Raises OptionError."""
     if options.ending_time is not None:
         return service.at_time(topic, options.ending_time)
@@ -120,7 +120,7 @@ def end(service: Service, options: Options, topic: str) -> Place:
     return END if asked == LATEST else _mark(service, options, topic, asked).place
 
 
-def check_named(options: Options, found: list[str]) -> None:
+def check_named(options: SparkOptions, found: list[str]) -> None:
     """Reject positions for topics that are not read. Raises OptionError."""
     known = {*found, *(str(parse_topic(topic).base) for topic in found)}
     for option, asked in (("startingOffsets", options.starting_offsets), ("endingOffsets", options.ending_offsets)):
@@ -129,16 +129,16 @@ def check_named(options: Options, found: list[str]) -> None:
                 raise OptionError(f"option {option} names {topic}, which is not read: remove it, or read the topic too")
 
 
-def _of(asked: str | Mapping[str, Place | Mark | str], topic: str, default: str) -> Place | Mark | str:
+def _of(asked: str | Mapping[str, ReadPosition | Mark | str], topic: str, default: str) -> ReadPosition | Mark | str:
     if isinstance(asked, str):
         return asked
     return asked.get(topic) or asked.get(str(parse_topic(topic).base)) or default
 
 
-def _mark(service: Service, options: Options, topic: str, asked: Place | Mark | str) -> Mark:
+def _mark(service: Service, options: SparkOptions, topic: str, asked: ReadPosition | Mark | str) -> Mark:
     if isinstance(asked, Mark):
         return asked
-    if isinstance(asked, Place):
+    if isinstance(asked, ReadPosition):
         return Mark(asked, IN_FRONT)  # whether messages followed is unknown: assume that they are wanted
     if asked == EARLIEST:
         return FIRST
@@ -148,11 +148,11 @@ def _mark(service: Service, options: Options, topic: str, asked: Place | Mark | 
     return Mark(bounds.end, bounds.total)
 
 
-def _of_subscription(service: Service, options: Options, topic: str) -> Place:
+def _of_subscription(service: Service, options: SparkOptions, topic: str) -> ReadPosition:
     try:
         return service.subscription_place(topic, options.subscription)
-    except (NotFound, SubscriptionNotFound, Refused) as error:
-        if isinstance(error, Refused) and error.status != 404:
+    except (NotFound, SubscriptionNotFound, AdminRefused) as error:
+        if isinstance(error, AdminRefused) and error.status != 404:
             raise
         raise OptionError(
             f"subscription {options.subscription} does not exist on {topic}: create it, or set startingOffsets=earliest"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_NOT_FOUND, EXIT_OK, EXIT_UNREACHABLE, EXIT_USAGE
-from pulsarbox.spark.pipelines.state import Held
+from pulsarbox.spark.pipelines.state import QueryState
 from tests.e2e.conftest import Running
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -93,7 +93,7 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     body = json.dumps({"queries": [QUERY], "pid": 7}).encode()
     url = f"{box.web_url}/pulsarbox/v1/pipelines/{name}"
     urllib.request.urlopen(urllib.request.Request(url, body, method="PUT"), timeout=60).close()
-    held = Held(tmp_path, name, "clean")
+    held = QueryState(tmp_path, name, "clean")
     held.note(
         state="failed", lastError="shop.py:3: no", inputs=["persistent://acme/shop/raw"], output="parquet:s3a://data/x"
     )

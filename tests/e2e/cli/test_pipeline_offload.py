@@ -13,7 +13,7 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark.offload.layout import folder_of
-from pulsarbox.spark.offload.manifest import Manifest
+from pulsarbox.spark.offload.manifest import OffloadManifest
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
 from tests.e2e.histories import truth
@@ -65,7 +65,7 @@ def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path
 
 
 def ledgers(directory: Path) -> list[Any]:
-    histories = Manifest(folder_of(directory, TOPIC)).histories
+    histories = OffloadManifest(folder_of(directory, TOPIC)).histories
     return histories[TOPIC].ledgers if histories else []
 
 

@@ -11,7 +11,7 @@ import pytest
 from pulsarbox import PulsarBox
 from pulsarbox.client.chunks import Chunking
 from pulsarbox.client.client import Client
-from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
+from pulsarbox.client.multi_topic_consumer import TYPES, MultiTopicConsumer, Subscribing
 from pulsarbox.client.places import EARLIEST, Start
 from tests.e2e.clients import admin_path, connect, read_to_end, receive, take, until
 from tests.e2e.commands import run
@@ -30,19 +30,19 @@ def ours(box: Running) -> Iterator[Client]:
     client.close()
 
 
-def consuming(client: Client, topic: str, kind: str = "exclusive", **options: Any) -> Consumer:
-    consumer = Consumer(client, Subscribing("s", TYPES[kind], **options))
+def consuming(client: Client, topic: str, kind: str = "exclusive", **options: Any) -> MultiTopicConsumer:
+    consumer = MultiTopicConsumer(client, Subscribing("s", TYPES[kind], **options))
     consumer.add(topic)
     return consumer
 
 
-def reading(client: Client, topic: str) -> Consumer:
-    consumer = Consumer(client, Subscribing("r", durable=False, start=Start(EARLIEST)))
+def reading(client: Client, topic: str) -> MultiTopicConsumer:
+    consumer = MultiTopicConsumer(client, Subscribing("r", durable=False, start=Start(EARLIEST)))
     consumer.add(topic)
     return consumer
 
 
-def got(consumer: Consumer, count: int) -> list[Any]:
+def got(consumer: MultiTopicConsumer, count: int) -> list[Any]:
     """The next messages; fails where they do not come."""
     found: list[Any] = []
     while len(found) < count:

@@ -7,11 +7,11 @@ from typing import Any
 import pulsar
 import pytest
 
-from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.client import Client
 from pulsarbox.client.compression import CODECS
-from pulsarbox.client.message_decoder import Message
-from pulsarbox.client.multi_topic_consumer import TYPES, Consumer, Subscribing
+from pulsarbox.client.message_decoder import ReceivedMessage
+from pulsarbox.client.multi_topic_consumer import TYPES, MultiTopicConsumer, Subscribing
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.errors import InvalidTxnStatus, TransactionConflict, TransactionNotFound
 from pulsarbox.names import parse_topic
@@ -46,8 +46,8 @@ def seen(client: Any, topic: str) -> list[bytes]:
     return found
 
 
-def taken(consumer: Consumer, count: int) -> list[Message]:
-    found: list[Message] = []
+def taken(consumer: MultiTopicConsumer, count: int) -> list[ReceivedMessage]:
+    found: list[ReceivedMessage] = []
     while len(found) < count:
         more = consumer.take(count, PATIENCE_SECONDS)
         assert more, "nothing comes"
@@ -94,8 +94,8 @@ def test_chunks(ours: Client, client: Any, topic: str) -> None:
     assert seen(client, topic) == [big]
 
 
-def consumed(ours: Client, topic: str, kind: str = "shared") -> Consumer:
-    consumer = Consumer(ours, Subscribing("s", TYPES[kind]))
+def consumed(ours: Client, topic: str, kind: str = "shared") -> MultiTopicConsumer:
+    consumer = MultiTopicConsumer(ours, Subscribing("s", TYPES[kind]))
     consumer.add(topic)
     return consumer
 
@@ -173,7 +173,7 @@ def test_an_epoch_is_published_once(box: Running, ours: Client, admin: Admin, cl
     assert admin.commit_epoch(sink, 1, staged) is False
     last = admin.last_epoch(sink)
     assert last is not None and last["epoch"] == 1
-    with pytest.raises(Refused, match="is behind") as caught:
+    with pytest.raises(AdminRefused, match="is behind") as caught:
         admin.commit_epoch(sink, 0, [])
     assert caught.value.status == 409
     admin.forget_sink(sink)

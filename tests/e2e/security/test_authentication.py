@@ -22,7 +22,7 @@ from pulsarbox import PulsarBox
 from pulsarbox.cli.main import main
 from pulsarbox.client.client import Client
 from pulsarbox.client.credentials import Credentials
-from pulsarbox.client.multi_topic_consumer import Consumer, Subscribing
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer, Subscribing
 from pulsarbox.embed.errors import BoxError
 from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, numbered, receive, send_all, take, until
@@ -244,7 +244,7 @@ def test_a_token_of_a_file_is_read_again(guarded: PulsarBox, tmp_path: Path) -> 
     topic = f"{TOPIC}-{next(_names)}"
     consumer = client.subscribe(topic, "s")
     own = Client([("127.0.0.1", guarded.port)], credentials=Credentials(token_file=str(file)))
-    theirs = Consumer(own, Subscribing("ours"))
+    theirs = MultiTopicConsumer(own, Subscribing("ours"))
     (part,) = theirs.add(topic)
     guarded.clock.advance(minutes=59)
     file.write_text(in_an_hour(guarded))

@@ -45,9 +45,9 @@ class Killed(Exception):
 
 def killing_at(part: int) -> Callable[[Any, int], dict[str, str]]:
     """What names parts, until one is asked for."""
-    named = publish_job.Job.part
+    named = publish_job.PublishJob.part
 
-    def name(job: publish_job.Job, number: int) -> dict[str, str]:
+    def name(job: publish_job.PublishJob, number: int) -> dict[str, str]:
         if number == part:
             raise Killed
         return named(job, number)
@@ -77,7 +77,7 @@ def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
     asked += ["--schema", "id string, at bigint, n int, colour string", "--property", "colour", *state]
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "PART_ROWS", 4)
-        patched.setattr(publish_job.Job, "part", killing_at(1))
+        patched.setattr(publish_job.PublishJob, "part", killing_at(1))
         assert isinstance(command(*asked, ends_with=1).exception, Killed)
     assert len(take(topic)) == 4
     path.unlink()  # what was put aside is enough
@@ -219,7 +219,7 @@ def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
     assert [(way["messages"], way["refused"][:15]) for way in ways] == [(6, ""), (1, "it has no origi")]
     assert take(topic) == []
     with monkeypatch.context() as patched:
-        patched.setattr(publish_job.Job, "part", killing_at(2))
+        patched.setattr(publish_job.PublishJob, "part", killing_at(2))
         assert isinstance(command(*asked, "--job", job, "--rate", "2", ends_with=1).exception, Killed)
     assert len(take(topic)) == 4
     letters(client, topic, dlq, 1)  # what comes now is not meant

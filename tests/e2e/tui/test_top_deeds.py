@@ -13,7 +13,7 @@ from pulsarbox.cli.main import main
 from pulsarbox.client.web import Web
 from pulsarbox.tui.actions.operation import Deed, default_of
 from pulsarbox.tui.actions.operations import BY_NAME
-from pulsarbox.tui.feed import Feed, Query, Row
+from pulsarbox.tui.feed import Feed, RowQuery, ShownRow
 from pulsarbox.tui.widgets import command_lines
 from tests.e2e.clients import EARLIEST, until
 from tests.e2e.conftest import Running
@@ -29,16 +29,16 @@ class Place(NamedTuple):
     feed: Feed
     topic: str
 
-    def rows(self, view: str, about: str = "", **more: Any) -> list[Row]:
+    def rows(self, view: str, about: str = "", **more: Any) -> list[ShownRow]:
         wanted = about or f"topic == {json.dumps(self.topic)}"
-        return list(self.feed.view(Query(view, limit=100, filter=wanted, **more)).rows)
+        return list(self.feed.view(RowQuery(view, limit=100, filter=wanted, **more)).rows)
 
-    def row(self, view: str, about: str = "", **more: Any) -> Row:
+    def row(self, view: str, about: str = "", **more: Any) -> ShownRow:
         until(lambda: self.rows(view, about, **more))
         return self.rows(view, about, **more)[0]
 
     @property
-    def subscription(self) -> Row:
+    def subscription(self) -> ShownRow:
         return self.row("subscriptions")
 
 
@@ -50,7 +50,7 @@ def ten_messages(at: Place) -> None:
     producer.close()
 
 
-def letters(at: Place) -> Row:
+def letters(at: Place) -> ShownRow:
     ten_messages(at)
     dlq = at._replace(topic=f"{at.topic}-s-DLQ")
     at.client.subscribe(dlq.topic, "kept", SHARED, initial_position=EARLIEST).close()
@@ -65,39 +65,39 @@ def backlog(at: Place) -> object:
     return [(row["subscription"], row["backlog"]) for row in at.rows("subscriptions")]
 
 
-def a_subscription(at: Place) -> Row:
+def a_subscription(at: Place) -> ShownRow:
     ten_messages(at)
     return at.subscription
 
 
-def an_old_one(at: Place) -> Row:
+def an_old_one(at: Place) -> ShownRow:
     ten_messages(at)
     until(lambda: (at.subscription["oldest"] or 0) >= 2.5)
     return at.subscription
 
 
-def a_topic(at: Place) -> Row:
+def a_topic(at: Place) -> ShownRow:
     ten_messages(at)
     return at.row("topics")
 
 
-def a_limit(at: Place) -> Row:
+def a_limit(at: Place) -> ShownRow:
     ten_messages(at)
     at.box.admin("POST", f"{at.topic.replace('://', '/')}/maxProducers", "7")
     about = f"subject == {json.dumps(at.topic)}"
     return at.row("quotas", about, columns=("subject", "policy", "change"))
 
 
-def a_job(state: str) -> Callable[[Place], Row]:
+def a_job(state: str) -> Callable[[Place], ShownRow]:
     """A job that has not much to do a second, so it stays what it is."""
 
-    def made(at: Place) -> Row:
+    def made(at: Place) -> ShownRow:
         row = letters(at)
         asked = {"kind": "dlq-replay", "topic": row["topic"], "rate": 0.001}
         number = at.feed.ask("POST", "/pulsarbox/v1/jobs", asked)["id"]
         if state == "paused":
             at.feed.ask("POST", f"/pulsarbox/v1/jobs/{number}/pause")
-        return Row(at.feed.ask("GET", f"/pulsarbox/v1/jobs/{number}"))
+        return ShownRow(at.feed.ask("GET", f"/pulsarbox/v1/jobs/{number}"))
 
     return made
 
@@ -107,7 +107,7 @@ def job_state(at: Place) -> object:
     return [job["state"] for job in jobs if str(job["topic"]).startswith(at.topic)]
 
 
-def a_consumer(at: Place) -> Row:
+def a_consumer(at: Place) -> ShownRow:
     KEPT.append(at.client.subscribe(at.topic, "s", SHARED))
     return at.row("clients", f'topic == {json.dumps(at.topic)} and kind == "consumer"')
 
@@ -149,7 +149,7 @@ def topics(at: Place) -> object:
 class Case(NamedTuple):
     """A deed: what it is done to, what is typed in, what is looked at then, and what that is to be (None: nothing)."""
 
-    of: Callable[[Place], Row]
+    of: Callable[[Place], ShownRow]
     seen: Callable[[Place], object]
     after: object
     values: Mapping[str, str] = {}
@@ -180,13 +180,13 @@ def test_every_deed_is_compared() -> None:
     assert set(CASES) == set(BY_NAME)
 
 
-def by_requests(deed: Deed, row: Row, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
+def by_requests(deed: Deed, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
     """As the dialog does it."""
     for request in deed.requests(row, values):
         feed.ask(*request)
 
 
-def by_command(deed: Deed, row: Row, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
+def by_command(deed: Deed, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
     """As whoever pastes what was copied."""
     words = shlex.split(command_lines.with_target(deed.words(row, values), target))
     assert words.pop(0) == "pulsarbox"
@@ -194,7 +194,7 @@ def by_command(deed: Deed, row: Row, values: Mapping[str, str], feed: Feed, targ
     assert done.exit_code == 0, (words, done.output, done.exception)
 
 
-Way = Callable[[Deed, Row, Mapping[str, str], Feed, list[str]], None]
+Way = Callable[[Deed, ShownRow, Mapping[str, str], Feed, list[str]], None]
 
 
 @pytest.fixture

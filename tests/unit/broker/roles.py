@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.cnx import State
+from pulsarbox.broker.cnx import ConnectionState
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import Box, Client
@@ -37,7 +37,7 @@ def guarded_box(**settings: Any) -> Box:
 def client_of(box: Box, role: str | None, *, original: str = "") -> Client:
     """A client that has proved to be this role; None: that has proved nothing, and is here all the same."""
     client = box.client(connect=False)
-    client.cnx.state = State.CONNECTED
+    client.cnx.state = ConnectionState.CONNECTED
     client.cnx.protocol_version = 21
     client.cnx.principal = None if role is None else Principal(role, "token", original=original)
     return client

@@ -4,22 +4,22 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.transactions.sink_writers import FORMER_MAX, Writer, admitted
-from pulsarbox.broker.transactions.transaction import Transaction
+from pulsarbox.broker.transactions.sink_writers import FORMER_MAX, SinkWriter, admitted
+from pulsarbox.broker.transactions.transaction import OpenTransaction
 from pulsarbox.errors import Conflict, InvalidTxnStatus
 from pulsarbox.storage.transactions import TxnId
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.test_epochs import Nobody, counts
 from tests.unit.broker.transactions_playbook import Txn
 
-QUERY, AGAIN = Writer("query", "run-1"), Writer("query", "run-2")
-OTHER_QUERY = Writer("other", "run-9")
+QUERY, AGAIN = SinkWriter("query", "run-1"), SinkWriter("query", "run-2")
+OTHER_QUERY = SinkWriter("other", "run-9")
 
 
 class Driver:
     """A driver with one task, which publishes one message an attempt."""
 
-    def __init__(self, box: Box, writer: Writer = QUERY, sink: str = "s") -> None:
+    def __init__(self, box: Box, writer: SinkWriter = QUERY, sink: str = "s") -> None:
         self.box, self.writer, self.sink = box, writer, sink
         self.task = box.client()
         self.task.producer(1)
@@ -46,7 +46,7 @@ class Driver:
         return self.told[-1]
 
 
-def publish(client: Client, begun: Transaction, number: int) -> None:
+def publish(client: Client, begun: OpenTransaction, number: int) -> None:
     txn = Txn.__new__(Txn)
     txn.client = client
     txn.bits = {"txnid_most_bits": begun.id.most, "txnid_least_bits": begun.id.least}
@@ -171,7 +171,7 @@ def test_another_writer_is_refused_until_it_takes_over() -> None:
     assert second.commit(0, second.stage(0))
     with pytest.raises(Conflict, match="was taken over by other"):
         first.stage(8)
-    first.writer = Writer("query", "run-3", takes_over=True)
+    first.writer = SinkWriter("query", "run-3", takes_over=True)
     with pytest.raises(Conflict, match="was taken over by other"):
         first.stage(8)
     assert second.stage(0) is None, "a replay is one, whoever took over"
@@ -184,7 +184,7 @@ def test_an_older_checkpoint_goes_on_only_where_that_is_said() -> None:
     assert driver.commit(7, driver.stage(7))
     with pytest.raises(Conflict, match="behind its last epoch, 7"):
         Driver(box, AGAIN).stage(5)
-    back = Driver(box, Writer("query", "run-3", takes_over=True))
+    back = Driver(box, SinkWriter("query", "run-3", takes_over=True))
     assert back.commit(5, back.stage(5))
     assert back.commit(6, back.stage(6))
     with pytest.raises(Conflict, match="behind"):
@@ -223,7 +223,7 @@ def test_a_takeover_while_an_epoch_is_being_committed_counts_anew() -> None:
     assert (row["epoch"], row["writer"]) == (-1, "other")
 
 
-def publish_without_receipt(client: Client, begun: Transaction) -> None:
+def publish_without_receipt(client: Client, begun: OpenTransaction) -> None:
     txn = Txn.__new__(Txn)
     txn.client = client
     txn.bits = {"txnid_most_bits": begun.id.most, "txnid_least_bits": begun.id.least}
@@ -232,7 +232,7 @@ def publish_without_receipt(client: Client, begun: Transaction) -> None:
 
 def test_a_sink_that_said_nothing_about_its_writer_goes_on_with_one() -> None:
     box = box_with_other()
-    driver = Driver(box, Writer())
+    driver = Driver(box, SinkWriter())
     assert driver.commit(2, driver.stage(2))
     named = Driver(box)
     assert named.stage(2) is None
@@ -246,8 +246,8 @@ def test_a_sink_that_said_nothing_about_its_writer_goes_on_with_one() -> None:
 def test_only_so_many_who_were_replaced_are_remembered() -> None:
     row: dict[str, Any] | None = None
     for number in range(FORMER_MAX + 10):
-        row = admitted("s", row, Writer("query", f"run-{number}"), 0, None)
+        row = admitted("s", row, SinkWriter("query", f"run-{number}"), 0, None)
     assert row is not None
     assert len(row["former"]) == FORMER_MAX
     assert row["former"][-1] == f"run-{FORMER_MAX + 8}"
-    assert admitted("s", row, Writer("query", f"run-{FORMER_MAX + 9}"), 0, None) is row
+    assert admitted("s", row, SinkWriter("query", f"run-{FORMER_MAX + 9}"), 0, None) is row

@@ -15,7 +15,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
     MessageIdData,
     ServerError,
 )
-from pulsarbox.server.http.statistics.topic_stats import Wanted, subscription_stats
+from pulsarbox.server.http.statistics.topic_stats import StatsOptions, subscription_stats
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 KEY_SHARED = CommandSubscribe.Key_Shared
@@ -60,7 +60,7 @@ class Party:
         """What the box tells of the subscription."""
         topic = self.box.broker.topics.find(parse_topic(TOPIC), self.box.now)
         assert isinstance(topic, PersistentTopic)
-        return subscription_stats(topic.subscriptions["s"], Wanted(self.box.now, "h:1"))
+        return subscription_stats(topic.subscriptions["s"], StatsOptions(self.box.now, "h:1"))
 
     @property
     def dispatcher(self) -> KeySharedDispatcher:

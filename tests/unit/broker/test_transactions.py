@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.transactions.coordinator import Coordinator
-from pulsarbox.broker.transactions.transaction import Transaction
+from pulsarbox.broker.transactions.transaction import OpenTransaction
 from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, TxnAction
 from pulsarbox.storage.transactions import TxnId
@@ -576,7 +576,7 @@ def test_a_transaction_is_looked_up_once_for_a_producer(monkeypatch: pytest.Monk
     asked: list[TxnId] = []
     find = Coordinator.find
 
-    def counted(self: Coordinator, txn_id: TxnId, who: Any) -> Transaction:
+    def counted(self: Coordinator, txn_id: TxnId, who: Any) -> OpenTransaction:
         asked.append(txn_id)
         return find(self, txn_id, who)
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
-from pulsarbox.client.message_decoder import Entry, Message, unpack
+from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, unpack
 from pulsarbox.protocol.message_encoder import Envelope, Outgoing, in_batch, metadata
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
@@ -11,17 +11,17 @@ TOPIC = "persistent://public/default/orders"
 PUBLISHED = 1_700_000_000_000
 
 
-def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, partition: int = -1) -> Message:
+def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, partition: int = -1) -> ReceivedMessage:
     """The message as it comes: entry 12:7, alone, or the second of a batch of two."""
     when = message.publish_time or PUBLISHED
     consumer = cast(Any, SimpleNamespace(topic=topic, partition=partition))
     if not batched:
         data = metadata(message, Envelope("sender", message.sequence_id or 0, when))
-        entry = Entry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
+        entry = ReceivedEntry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
         return unpack(entry, message.payload or b"", [])[0]
     common = Outgoing(b"", schema_version=message.schema_version)
     data = metadata(common, Envelope("sender", 0, when, messages=2, highest_sequence_id=1))
-    entry = Entry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
+    entry = ReceivedEntry(consumer, 12, 7, MessageMetadata.FromString(data), 3)
     body = b"".join(
         [
             *in_batch(Outgoing(b"first"), 0),

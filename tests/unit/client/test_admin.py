@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pulsarbox.client.admin import Admin, Refused, path_of
+from pulsarbox.client.admin import Admin, AdminRefused, path_of
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.names import parse_topic
 
@@ -107,7 +107,7 @@ def test_epochs_of_a_sink(server: Server, admin: Admin) -> None:
     found = admin.last_epoch(sink)
     assert found is not None and found["epoch"] == 7
     admin.forget_sink(sink)
-    with pytest.raises(Refused, match="Namespace"):
+    with pytest.raises(AdminRefused, match="Namespace"):
         admin.last_epoch(sink)
     where = "/pulsarbox/v1/epochs/public/default/a%20b"
     assert [(each.method, each.path) for each in server.asked] == [
@@ -134,14 +134,14 @@ def test_what_is_refused_is_told_in_the_words_of_the_broker(
     server: Server, admin: Admin, status: int, body: str, reason: str
 ) -> None:
     server.answers = [(status, body)]
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(AdminRefused) as caught:
         admin.ask("DELETE", "/tenants/x")
     assert (caught.value.status, str(caught.value), caught.value.method) == (status, reason, "DELETE")
 
 
 def test_what_is_not_json(server: Server, admin: Admin) -> None:
     server.answers = [(200, "<html>")]
-    with pytest.raises(Refused, match="is this the Admin API"):
+    with pytest.raises(AdminRefused, match="is this the Admin API"):
         admin.tenants()
 
 
@@ -206,7 +206,7 @@ def test_a_topic_that_does_not_exist_has_no_partitions_and_a_namespace_must(serv
     topic = parse_topic("t")
     server.answers = [(404, '{"reason":"Topic not found"}'), (404, '{"reason":"Namespace not found"}')]
     assert admin.partitions(topic) == 0
-    with pytest.raises(Refused):
+    with pytest.raises(AdminRefused):
         admin.partitions(topic)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.client.compression import CODECS, UNCOMPRESSED_MAX, codec, compress, decompress
 from pulsarbox.client.errors import Unusable
-from pulsarbox.client.message_decoder import Entry, ack_words, unpack
+from pulsarbox.client.message_decoder import ReceivedEntry, ack_words, unpack
 from pulsarbox.protocol.message_encoder import Outgoing, in_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
@@ -56,9 +56,11 @@ def test_a_codec_that_nobody_knows() -> None:
         codec(9)
 
 
-def entry(**metadata: Any) -> Entry:
+def entry(**metadata: Any) -> ReceivedEntry:
     consumer = cast(Any, SimpleNamespace(topic="t", partition=-1))
-    return Entry(consumer, 1, 2, MessageMetadata(producer_name="p", sequence_id=5, publish_time=1, **metadata), 0)
+    return ReceivedEntry(
+        consumer, 1, 2, MessageMetadata(producer_name="p", sequence_id=5, publish_time=1, **metadata), 0
+    )
 
 
 def test_acknowledged_messages_of_a_batch_are_left_out() -> None:

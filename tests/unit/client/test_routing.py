@@ -11,7 +11,7 @@ from pulsarbox.client.admin import Admin
 from pulsarbox.client.backlogs import AFTER_AN_ERROR_SECONDS, ASKED_EVERY_SECONDS, PartitionBacklogs
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.client.producer import Options, Producer
-from pulsarbox.client.routing import Route
+from pulsarbox.client.routing import PartitionRouter
 from pulsarbox.plugins.contracts import Unrouted
 from pulsarbox.plugins.guard import ERRORS_MAX, Trouble
 from pulsarbox.plugins.registry import PluginError
@@ -38,19 +38,19 @@ def message(key: bytes | None = None, number: int = 0) -> Unrouted:
 
 
 def test_as_java_clients_choose() -> None:
-    choose = Route().open(TOPIC)
+    choose = PartitionRouter().open(TOPIC)
     assert [choose(message(key.encode()), 1 << 31) for key in ("keykeykeykeykey1", "é")] == [434058482, 233]
     assert [choose(message(None, number), 3) for number in range(4)] == [0, 1, 2, 0]
 
 
 def test_a_router_of_a_file(tmp_path: Path) -> None:
-    choose = Route("mine", directory=written(tmp_path, "message.size % partitions")).open(TOPIC)
+    choose = PartitionRouter("mine", directory=written(tmp_path, "message.size % partitions")).open(TOPIC)
     assert choose(Unrouted(None, {}, 5, 0, 0), 3) == 2
 
 
 def test_a_router_that_fails_goes_the_built_in_way(tmp_path: Path) -> None:
     told: list[Trouble] = []
-    route = Route("mine", directory=written(tmp_path, "partitions"), hashing="murmur3", tell=told.append)
+    route = PartitionRouter("mine", directory=written(tmp_path, "partitions"), hashing="murmur3", tell=told.append)
     choose = route.open(TOPIC)
     found = [choose(message(None, number), 3) for number in range(ERRORS_MAX + 2)]
     assert found == [number % 3 for number in range(ERRORS_MAX + 2)]
@@ -63,20 +63,20 @@ def test_a_hash_of_a_file_that_fails_for_some_keys(tmp_path: Path) -> None:
         "class Plugin:\n    kind = 'hashing'\n    name = 'it'\n    api = 1\n"
         "    def hash32(self, key):\n        return {b'a': 5}[key]\n"
     )
-    choose = Route(hashing="it", directory=tmp_path, tell=lambda trouble: None).open(TOPIC)
+    choose = PartitionRouter(hashing="it", directory=tmp_path, tell=lambda trouble: None).open(TOPIC)
     assert [choose(message(key), 1 << 31) for key in (b"a", b"key1")] == [5, 462881061]
 
 
 @pytest.mark.parametrize(
     ("route", "says"),
     [
-        (Route("nothing"), "unknown routing plugin 'nothing': expected one of round-robin, "),
-        (Route(hashing="nothing"), "unknown hashing plugin 'nothing': expected one of java, "),
-        (Route("property"), "cannot open the router 'property': missing option: expected property=NAME"),
-        (Route("single", {"partition": "x"}), "invalid option partition=x: expected a number from 0"),
+        (PartitionRouter("nothing"), "unknown routing plugin 'nothing': expected one of round-robin, "),
+        (PartitionRouter(hashing="nothing"), "unknown hashing plugin 'nothing': expected one of java, "),
+        (PartitionRouter("property"), "cannot open the router 'property': missing option: expected property=NAME"),
+        (PartitionRouter("single", {"partition": "x"}), "invalid option partition=x: expected a number from 0"),
     ],
 )
-def test_what_cannot_be_used_is_told_before_anything_is_sent(route: Route, says: str) -> None:
+def test_what_cannot_be_used_is_told_before_anything_is_sent(route: PartitionRouter, says: str) -> None:
     with pytest.raises(PluginError, match=says):
         route.open(TOPIC)
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_used_is_told_before_anything_is_sent(route: Route, says:
 def test_a_router_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(ROUTER.format("0").replace("return lambda", "raise SystemExit(1); return lambda"))
     with pytest.raises(PluginError, match="cannot open the router 'mine': SystemExit: 1"):
-        Route("mine", directory=tmp_path).open(TOPIC)
+        PartitionRouter("mine", directory=tmp_path).open(TOPIC)
 
 
 # As a producer asks ---------------------------------------------------------------------------------------------------
@@ -113,7 +113,9 @@ class Sink:
         return len(taken)
 
 
-def producing(monkeypatch: pytest.MonkeyPatch, route: Route, partitions: int = 3) -> tuple[Producer, list[Sink]]:
+def producing(
+    monkeypatch: pytest.MonkeyPatch, route: PartitionRouter, partitions: int = 3
+) -> tuple[Producer, list[Sink]]:
     sinks = [Sink() for _ in range(partitions)]
     monkeypatch.setattr(Producer, "_of", lambda self, partition: sinks[partition])
 
@@ -130,7 +132,7 @@ LINES = [b"%d" % number for number in range(7)]
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_partitions_take_turns_with_batches(monkeypatch: pytest.MonkeyPatch, plain: bool) -> None:
-    producer, sinks = producing(monkeypatch, Route())
+    producer, sinks = producing(monkeypatch, PartitionRouter())
     if plain:
         producer.send_plain(LINES)
     else:
@@ -140,14 +142,14 @@ def test_partitions_take_turns_with_batches(monkeypatch: pytest.MonkeyPatch, pla
 
 
 def test_a_router_that_looks_at_each_message_sees_each(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    route = Route("mine", directory=written(tmp_path, "message.sequence % 2"))
+    route = PartitionRouter("mine", directory=written(tmp_path, "message.sequence % 2"))
     producer, sinks = producing(monkeypatch, route)
     producer.send_plain(LINES)
     assert [sink.got for sink in sinks] == [[b"0", b"2", b"4", b"6"], [b"1", b"3", b"5"], []]
 
 
 def test_what_a_router_is_told_of_a_message(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    route = Route("mine", directory=written(tmp_path, "message.properties['to'].append(message) or 0"))
+    route = PartitionRouter("mine", directory=written(tmp_path, "message.properties['to'].append(message) or 0"))
     producer, _ = producing(monkeypatch, route)
     seen: Any = []
     for key, null in (("é", False), ("\udcff", False), (None, False), ("x", True)):

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from pulsarbox import having
-from pulsarbox.embed.testing import Seen, difference, expect, matches, wait_until_as_expected
+from pulsarbox.embed.testing import SeenMessage, difference, expect, matches, wait_until_as_expected
 
 
-def seen(payload: bytes, key: str | None = None, **properties: str) -> Seen:
-    return Seen(payload, key, properties)
+def seen(payload: bytes, key: str | None = None, **properties: str) -> SeenMessage:
+    return SeenMessage(payload, key, properties)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def seen(payload: bytes, key: str | None = None, **properties: str) -> Seen:
         (seen(b"a"), having(None), False),
     ],
 )
-def test_what_matches(message: Seen, expected: object, fits: bool) -> None:
+def test_what_matches(message: SeenMessage, expected: object, fits: bool) -> None:
     assert matches(message, expected) is fits
 
 

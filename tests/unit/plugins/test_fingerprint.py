@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.plugins import fingerprint as module
 from pulsarbox.plugins.fingerprint import fingerprint
-from pulsarbox.plugins.registry import Found, find
+from pulsarbox.plugins.registry import PluginEntry, find
 from tests.unit.plugins import bad
 
 
@@ -18,7 +18,7 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def of(path: Path) -> Found:
+def of(path: Path) -> PluginEntry:
     (found,) = (each for each in find(path.parent) if each.target == str(path))
     return found
 
@@ -37,7 +37,7 @@ def test_of_a_package_without_importing_it(tmp_path: Path, monkeypatch: pytest.M
     (package / "__init__.py").write_text("raise SystemExit(1)")
     (package / "inner.py").write_text("a = 1")
     monkeypatch.syspath_prepend(tmp_path)
-    found = Found("hashing", "it", "its 1.0", "its_package.inner:Plugin")
+    found = PluginEntry("hashing", "it", "its 1.0", "its_package.inner:Plugin")
     before = fingerprint(found)
     assert before is not None
     assert "its_package" not in sys.modules
@@ -49,7 +49,7 @@ def test_of_a_package_without_importing_it(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_what_has_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fingerprint(Found("hashing", "it", "its 1.0", "a_module_that_nobody_has:Plugin")) is None
+    assert fingerprint(PluginEntry("hashing", "it", "its 1.0", "a_module_that_nobody_has:Plugin")) is None
     found = of(file)
     monkeypatch.setattr(module, "_BYTES_MAX", 10)
     assert fingerprint(found) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.client.routing import Route
+from pulsarbox.client.routing import PartitionRouter
 from pulsarbox.plugins import registry
 from pulsarbox.plugins.contracts import Hashing, Unrouted
 from tests.tools.generate_java_keys import PARTITIONS, java_keys
@@ -46,7 +46,7 @@ def test_vectors(name: str, key: str, expected: int) -> None:
 
 def test_ten_thousand_keys_as_the_java_client_hashes_them_and_chooses_their_partitions() -> None:
     java, murmur3 = hashing("java").hash32, hashing("murmur3").hash32
-    choose = Route().open("t")
+    choose = PartitionRouter().open("t")
     for number, row in enumerate(java_keys()):
         key = row.key.encode()
         assert (java(key), murmur3(key)) == (row.java, row.murmur3), row.key

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.plugins.probe import probe
-from pulsarbox.plugins.registry import Found, find
+from pulsarbox.plugins.registry import PluginEntry, find
 from tests.unit.plugins import bad
 
 
-def written(directory: Path, source: str) -> Found:
+def written(directory: Path, source: str) -> PluginEntry:
     path = directory / "it.py"
     path.write_text(source)
     (found,) = (each for each in find(directory) if each.source == str(path))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.config import Settings
-from pulsarbox.plugins.probe import Report
+from pulsarbox.plugins.probe import ProbeReport
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.server import plugins
 from pulsarbox.server.plugins import AT_ONCE, Bringing, plugins_of
@@ -23,9 +23,9 @@ def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of those that were looked at; all is well with them, unless they are called otherwise."""
     found: list[str] = []
 
-    def probe(of: Any, seconds: float) -> Report:
+    def probe(of: Any, seconds: float) -> ProbeReport:
         found.append(of.name)
-        return Report(of.name != "bad", ["range: it gives -1"] if of.name in ("bad", "odd") else [])
+        return ProbeReport(of.name != "bad", ["range: it gives -1"] if of.name in ("bad", "odd") else [])
 
     monkeypatch.setattr("pulsarbox.plugins.probe.probe", probe)
     return found

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
-from pulsarbox.spark.access.volume_blocks import Block, Walk, Wanted
+from pulsarbox.spark.access.volume_blocks import BatchWalk, Block, WantedEntries
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, MarkDelete, Position, pack_entry, pack_mark_delete
@@ -52,7 +52,7 @@ def value_of(records: list[Record]) -> bytes:
     return batch.value()
 
 
-def expected(records: list[Record], wanted: dict[int, Wanted]) -> dict[int, list[tuple[int, int, bytes]]]:
+def expected(records: list[Record], wanted: dict[int, WantedEntries]) -> dict[int, list[tuple[int, int, bytes]]]:
     found: dict[int, list[tuple[int, int, bytes]]] = {}
     for ledger, (number, first, last) in wanted.items():
         at = first
@@ -68,7 +68,7 @@ def expected(records: list[Record], wanted: dict[int, Wanted]) -> dict[int, list
     return found
 
 
-def swept(walk: Walk, batches: list[list[Record]], at_once: int) -> tuple[dict[int, list[Any]], list[Block]]:
+def swept(walk: BatchWalk, batches: list[list[Record]], at_once: int) -> tuple[dict[int, list[Any]], list[Block]]:
     found: dict[int, list[Any]] = {}
     blocks = []
     for at in range(0, len(batches), at_once):
@@ -94,9 +94,9 @@ def test_what_is_usual_is_taken_up_to_what_is_not(
         entry = max(0, nexts[ledger] + jump)
         nexts[ledger] = max(nexts[ledger], entry + (kind != "cursor"))
         records.append(Record(ledger, entry, kind))
-    wanted = {3: Wanted(8, 0, 99), 9: Wanted(6, first, first + count)}
+    wanted = {3: WantedEntries(8, 0, 99), 9: WantedEntries(6, first, first + count)}
     batches = [records[at : at + size] for at in range(0, len(records), size)]
-    walk = Walk(wanted)
+    walk = BatchWalk(wanted)
     found, blocks = swept(walk, batches, at_once)
     assert found == expected(records, wanted)
     for number, entries in found.items():
@@ -115,7 +115,7 @@ def test_what_is_usual_is_taken_up_to_what_is_not(
 
 
 def test_it_is_over_when_all_is_taken() -> None:
-    walk = Walk({3: Wanted(0, 0, 1), 5: Wanted(1, 0, 0)})
+    walk = BatchWalk({3: WantedEntries(0, 0, 1), 5: WantedEntries(1, 0, 0)})
     found, _ = swept(walk, [[Record(3, 0, "usual"), Record(5, 0, "usual"), Record(7, 0, "usual")]], 1)
     assert (sorted(found), walk.is_over, walk.others) == ([0, 1], False, 1)
     swept(walk, [[Record(3, 1, "usual")]], 1)
@@ -125,7 +125,7 @@ def test_it_is_over_when_all_is_taken() -> None:
 def test_what_are_no_records_is_refused() -> None:
     value = value_of([Record(3, 0, "cursor"), Record(3, 0, "usual")])
     wrong = value + value[:22] + b"\0\7" + value[24:]
-    walk = Walk({3: Wanted(4, 0, 9)})
+    walk = BatchWalk({3: WantedEntries(4, 0, 9)})
     with pytest.raises(PersistenceError, match="invalid header size: 7 bytes"):
         walk.take(wrong, [len(value), len(wrong)])
     assert walk.ends == {4: 0}, "nothing was taken"
@@ -136,7 +136,7 @@ def test_bytes_of_anybody_are_taken_for_nothing(wrong: bytes, at: int) -> None:
     whole = value_of([Record(3, entry, "usual") for entry in range(3)])
     value = whole[:at] + wrong + whole[at:]
     try:
-        found = Walk({3: Wanted(0, 0, 9)}).take(value, [len(value)]).each().get(0, [])
+        found = BatchWalk({3: WantedEntries(0, 0, 9)}).take(value, [len(value)]).each().get(0, [])
     except PersistenceError:
         return
     assert found == [(3, entry, Record(3, entry, "usual").body) for entry in range(len(found))]

@@ -15,9 +15,9 @@ from pulsarbox.errors import EntryDamaged
 from pulsarbox.spark import access
 from pulsarbox.spark.access import mapped_reader
 from pulsarbox.spark.access.extractor import Entry, NotInPlace
-from pulsarbox.spark.access.mapped_reader import Gone, Store, Want
+from pulsarbox.spark.access.mapped_reader import Gone, MappedStore, Want
 from pulsarbox.spark.access.volume_blocks import Block
-from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition, TopicSegment
 from tests.unit.storage.batches import Body, body_of, frame_of
 
 WRITER = """
@@ -71,15 +71,15 @@ def writing(
 
 
 @contextmanager
-def opened(path: Path, instance: str) -> Iterator[Store]:
-    store = Store(path, instance)
+def opened(path: Path, instance: str) -> Iterator[MappedStore]:
+    store = MappedStore(path, instance)
     try:
         yield store
     finally:
         store.close()
 
 
-def read(store: Store, ledger: int, first: int, last: int) -> list[Entry]:
+def read(store: MappedStore, ledger: int, first: int, last: int) -> list[Entry]:
     found: list[Entry] = []
     while first <= last:
         some, first = store.read(ledger, first, last)
@@ -91,7 +91,7 @@ def expected(ledger: int, first: int, last: int, size: int = 40, body_of: Body =
     return [(ledger, at, body_of(ledger, at, size)) for at in range(first, last + 1)]
 
 
-def swept_of(store: Store, wants: list[Want]) -> dict[int, list[Entry]]:
+def swept_of(store: MappedStore, wants: list[Want]) -> dict[int, list[Entry]]:
     """What a sweep gives of each want: in order, and to where it says it goes on."""
     found: dict[int, list[Entry]] = {}
     ends: dict[int, int] = {}
@@ -154,7 +154,7 @@ def test_some_stretches_of_some_ledgers(
             assert [swept[at] for at in range(4)] == [expected(*want[:3], body_of=body) for want in wants]
 
 
-def joined_by(store: Store, wants: list[Want], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def joined_by(store: MappedStore, wants: list[Want], monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The batches that a sweep takes as they stand, one by one."""
     found: list[int] = []
     join = mapped_reader._Volume._joined
@@ -267,8 +267,8 @@ def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_pa
     file = tmp_path / "data" / "volumes" / "00000001" / "data.mdb"
     file.write_bytes(file.read_bytes().replace(b"5:7 .", b"6:7 ."))
     segments = [
-        Segment("persistent://public/default/a", 3, 0, 9, 10, 400, instance=instance),
-        Segment("persistent://public/default/b", 5, 0, 19, 17, 680, hidden=((0, 1), (15, 19)), instance=instance),
+        TopicSegment("persistent://public/default/a", 3, 0, 9, 10, 400, instance=instance),
+        TopicSegment("persistent://public/default/b", 5, 0, 19, 17, 680, hidden=((0, 1), (15, 19)), instance=instance),
     ]
     lost: list[Lost] = []
     swept: dict[int, list[Entry]] = {}
@@ -283,7 +283,7 @@ def test_what_is_hidden_stays_hidden_where_a_stretch_is_not_had_in_one_go(tmp_pa
         0: expected(3, 0, 9, body_of=body),
         1: expected(5, 2, 6, body_of=body) + expected(5, 8, 14, body_of=body),
     }
-    assert [(each.start, each.end) for each in lost] == [(Place(5, 7), Place(5, 8))]
+    assert [(each.start, each.end) for each in lost] == [(ReadPosition(5, 7), ReadPosition(5, 8))]
 
 
 def test_what_is_no_data_directory_of_that_box(tmp_path: Path) -> None:
@@ -295,9 +295,9 @@ def test_what_is_no_data_directory_of_that_box(tmp_path: Path) -> None:
             (tmp_path / "none", writer.instance, "INSTANCE"),
         ):
             with pytest.raises(NotInPlace, match=reason):
-                Store(path, instance)
+                MappedStore(path, instance)
         meta = tmp_path / "data" / "meta"
         meta.rename(tmp_path / "meta")
         with pytest.raises(NotInPlace, match="meta cannot be read in place"):
-            Store(tmp_path / "data", writer.instance)
+            MappedStore(tmp_path / "data", writer.instance)
         (tmp_path / "meta").rename(meta)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.options import BATCH, READS, ROWS, STREAM, WRITE, OptionError, Options, parse
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.options import BATCH, READS, ROWS, STREAM, WRITE, OptionError, SparkOptions, parse
+from pulsarbox.spark.topic_segments import ReadPosition
 
 ORDERS = "persistent://public/default/orders"
 
 
-def batch(**given: str) -> Options:
+def batch(**given: str) -> SparkOptions:
     return parse({"topic": "orders", **{name.replace("_", "."): text for name, text in given.items()}}, BATCH)
 
 
@@ -29,7 +29,7 @@ def refused(given: dict[str, str], use: str = BATCH) -> str:
         ("predefinedSubscription", "s", "subscription", "s"),
         ("waitingForNonExistedTopic", "TRUE", "wait_for_topic", True),
         ("startingOffsets", "Earliest", "starting_offsets", "earliest"),
-        ("startingOffsets", '{"orders": "1:2:3"}', "starting_offsets", {ORDERS: Place(1, 2, 3)}),
+        ("startingOffsets", '{"orders": "1:2:3"}', "starting_offsets", {ORDERS: ReadPosition(1, 2, 3)}),
         ("endingOffsets", '{"orders": "latest"}', "ending_offsets", {ORDERS: "latest"}),
         ("startingTime", "1700000000000", "starting_time", 1700000000000),
         ("startingTime", "2026-11-21T10:00+00:00", "starting_time", 1795255200000),

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.spark.connect import connections
 from pulsarbox.spark.sink import epoch_client
-from pulsarbox.spark.sink.epoch_client import Epochs, Sink, SinkError
+from pulsarbox.spark.sink.epoch_client import Sink, SinkEpochs, SinkError
 
 SINK = Sink("public/default/s", "query", "run")
 
@@ -41,9 +41,9 @@ class Box:
         pass
 
 
-def asked(box: Box, seconds: float = 5.0, sink: Sink = SINK) -> Epochs:
+def asked(box: Box, seconds: float = 5.0, sink: Sink = SINK) -> SinkEpochs:
     make: Callable[[], Any] = lambda: box  # noqa: E731
-    return Epochs(make, sink, seconds)
+    return SinkEpochs(make, sink, seconds)
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_who_writes_is_said() -> None:
 
 
 def test_a_box_that_is_away_is_asked_again() -> None:
-    box = Box(NotConnected("gone"), NoAnswer("slow"), Refused(503, "not ready", "POST"), False)
+    box = Box(NotConnected("gone"), NoAnswer("slow"), AdminRefused(503, "not ready", "POST"), False)
     assert asked(box).commit(0, []) is False
     assert len(box.asked) == 4
 
@@ -100,13 +100,13 @@ def test_a_box_that_stays_away_is_told() -> None:
     ],
 )
 def test_a_refusal_says_what_to_do(status: int, told: str, words: str) -> None:
-    box = Box(Refused(status, told, "POST"))
+    box = Box(AdminRefused(status, told, "POST"))
     with pytest.raises(SinkError, match=words):
         asked(box).begin(3, 0)
 
 
 def test_a_part_of_a_job_that_is_behind_is_told_as_such() -> None:
-    box = Box(Refused(409, "Epoch 3 of sink job-j.parts is behind its last epoch, 7", "POST"))
+    box = Box(AdminRefused(409, "Epoch 3 of sink job-j.parts is behind its last epoch, 7", "POST"))
     with pytest.raises(SinkError, match="The parts of a job are written in order"):
         asked(box, sink=Sink("public/default/job-j.parts", "j.parts", "r")).begin(3, 0)
 
@@ -116,4 +116,4 @@ def test_whether_a_broker_knows_of_epochs_is_asked_without_changing_anything() -
     asked(box).check()
     assert box.asked == [("last", "public/default/s")]
     with pytest.raises(SinkError, match="exactly-once requires the epoch commit of a box"):
-        asked(Box(Refused(404, "HTTP 404 Not Found", "GET"))).check()
+        asked(Box(AdminRefused(404, "HTTP 404 Not Found", "GET"))).check()

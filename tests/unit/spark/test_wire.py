@@ -21,7 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 )
 from pulsarbox.spark.access import wire_reader
 from pulsarbox.spark.access.volume_blocks import Block
-from pulsarbox.spark.topic_segments import Lost, Place, Reach, Segment
+from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition, TopicSegment
 from tests.unit.client.scripted import Peer, connected, peer
 
 PING = encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
@@ -98,13 +98,13 @@ class Broker:
             yield found
 
 
-def segment(number: int, entries: int, **more: Any) -> Segment:
-    found = Segment(topic(number), number, 0, entries - 1, entries, 100 * entries, instance="box")
+def segment(number: int, entries: int, **more: Any) -> TopicSegment:
+    found = TopicSegment(topic(number), number, 0, entries - 1, entries, 100 * entries, instance="box")
     return found._replace(**more)
 
 
 def read(
-    found: Peer, *segments: Segment, lost: list[Lost] | None = None, seconds: float = 20.0
+    found: Peer, *segments: TopicSegment, lost: list[Lost] | None = None, seconds: float = 20.0
 ) -> dict[int, list[tuple[int, bytes]]]:
     """By segment: entries and their bodies. Whoever has something in a block has it under ``-1`` too."""
     rows: dict[int, list[tuple[int, bytes]]] = {}
@@ -210,7 +210,10 @@ def test_what_is_hidden_is_passed_by_and_what_is_missing_told() -> None:
     with broker.serving() as found:
         rows = read(found, segment(7, 41, hidden=((10, 14), (40, 40))), lost=lost)
     assert rows[0] == expected(40, *range(10, 15), 20, 30)
-    assert [(each.start, each.end) for each in lost] == [(Place(7, 20), Place(7, 21)), (Place(7, 30), Place(7, 31))]
+    assert [(each.start, each.end) for each in lost] == [
+        (ReadPosition(7, 20), ReadPosition(7, 21)),
+        (ReadPosition(7, 30), ReadPosition(7, 31)),
+    ]
 
 
 @pytest.mark.usefixtures("_looks_at_once")

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.engine import Checkpoint, Choice, Compressing, Engine, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of, entry_of
@@ -79,8 +79,8 @@ def reclaim_all(engine: Engine, compressing: Compressing | None = None) -> list[
 def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int = 100) -> Compressing:
     """Compress these ledgers, all where none is named; each ten of them are a topic."""
 
-    def choose(ledger_id: int) -> Choice | None:
-        return Choice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
+    def choose(ledger_id: int) -> CompressionChoice | None:
+        return CompressionChoice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
 
     return Compressing(lambda rows: choose, percent, generation)
 

@@ -16,7 +16,7 @@ from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.record import NotUnpacked
+from pulsarbox.storage.record import DecompressionError
 from tests.unit.storage.test_compressed import telemetry
 
 DATA = Path(__file__).parents[2] / "data"
@@ -47,9 +47,9 @@ def test_what_a_tag_stands_for_stays(row: dict[str, Any]) -> None:
     assert unpacker.unpack(tag, dictionary, [packed], [len(body)]) == [body]
     assert unpacker.unpack(tag, dictionary, [packed] * 40, [len(body)] * 40) == [body] * 40
     for size in (0, len(body) - 1, len(body) + 1, 1 << 28, 1 << 31):
-        with pytest.raises(NotUnpacked):
+        with pytest.raises(DecompressionError):
             unpacker.unpack(tag, dictionary, [packed], [size])
-    with pytest.raises(NotUnpacked):
+    with pytest.raises(DecompressionError):
         unpacker.unpack(tag, dictionary, [packed[:-3]], [len(body)])
 
 

@@ -13,20 +13,20 @@ from pulsarbox.storage.entry_index import (
     ROW_BYTES_MAX,
     ROWS_AT_ONCE_MIN,
     IndexFlush,
-    Segment,
+    IndexSegment,
     UnindexedRuns,
     pack_rows,
     runs_of,
     unpack_row,
 )
 from pulsarbox.storage.format import INDEX_KEY
-from pulsarbox.storage.journal import Batch, Run
+from pulsarbox.storage.journal import Batch, JournalRun
 from tests.unit.storage.batches import batch_of
 
 Found = dict[int, tuple[int, int]]
 
 
-def flatten(segments: list[Segment]) -> Found:
+def flatten(segments: list[IndexSegment]) -> Found:
     """Entry -> position and offset."""
     found: Found = {}
     for position, first, offsets in segments:
@@ -35,8 +35,8 @@ def flatten(segments: list[Segment]) -> Found:
     return found
 
 
-def run_of(first_entry: int, offsets: list[int]) -> Run:
-    run = Run(first_entry)
+def run_of(first_entry: int, offsets: list[int]) -> JournalRun:
+    run = JournalRun(first_entry)
     run.offsets = array("I", offsets)
     return run
 
@@ -77,7 +77,7 @@ def find_in(rows: list[tuple[bytes, bytes]], ledger_id: int, entry: int) -> Foun
 @pytest.mark.parametrize("run_length", [1, 2, 700, 5000])
 def test_rows_stay_within_one_page(run_length: int) -> None:
     segments = [
-        Segment(first, first, array("I", range(first, first + run_length))) for first in range(0, 5000, run_length)
+        IndexSegment(first, first, array("I", range(first, first + run_length))) for first in range(0, 5000, run_length)
     ]
     rows = list(pack_rows(9, segments))
     assert max(len(row) for _, row in rows) <= ROW_BYTES_MAX
@@ -92,7 +92,11 @@ def test_rows_stay_within_one_page(run_length: int) -> None:
 
 @pytest.mark.parametrize(("first", "last"), [(10, 10), (10, 12), (11, 13), (13, 99), (9, 12), (20, 30)])
 def test_of_a_row_no_more_is_unpacked_than_is_wanted(first: int, last: int) -> None:
-    segments = [Segment(1, 10, array("I", [5, 6])), Segment(3, 12, array("I", [7])), Segment(4, 13, array("I", [8, 9]))]
+    segments = [
+        IndexSegment(1, 10, array("I", [5, 6])),
+        IndexSegment(3, 12, array("I", [7])),
+        IndexSegment(4, 13, array("I", [8, 9])),
+    ]
     ((_, row),) = pack_rows(1, segments)
     every = flatten(segments) if 10 <= first < 15 else {}
     ends = [each for each in segments if each.first_entry <= last]
@@ -102,7 +106,7 @@ def test_of_a_row_no_more_is_unpacked_than_is_wanted(first: int, last: int) -> N
 
 
 def test_a_gap_begins_a_new_row() -> None:
-    segments = [Segment(1, 0, array("I", [1])), Segment(2, 5, array("I", [2]))]
+    segments = [IndexSegment(1, 0, array("I", [1])), IndexSegment(2, 5, array("I", [2]))]
     assert [INDEX_KEY.unpack(key) for key, _ in pack_rows(1, segments)] == [(1, 0), (1, 5)]
     runs = UnindexedRuns()
     runs.add(1, {1: run_of(0, [1])})
@@ -120,7 +124,7 @@ def test_a_find_is_limited_in_batches() -> None:
 
 @pytest.mark.parametrize("cut", [1, 4, 11, 13, 15])
 def test_a_row_that_is_cut_off_is_damaged(cut: int) -> None:
-    ((_, row),) = pack_rows(1, [Segment(1, 0, array("I", [1]))])
+    ((_, row),) = pack_rows(1, [IndexSegment(1, 0, array("I", [1]))])
     with pytest.raises(PersistenceError, match="damaged"):
         unpack_row(0, row[:cut], 0)
 

@@ -14,12 +14,12 @@ import pytest
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.catalog import compacted_key, delayed_key, delays_key
-from pulsarbox.storage.compacted_ledger import Original, View, pack_compacted
+from pulsarbox.storage.compacted_ledger import CompactedView, Original, pack_compacted
 from pulsarbox.storage.delayed_index import DelayedChunk
 from pulsarbox.storage.format import LOG_KEY, PACKED
 from pulsarbox.storage.inspection import child
 from pulsarbox.storage.inspection.box import Box, name_of, number_of
-from pulsarbox.storage.inspection.check import Report, check
+from pulsarbox.storage.inspection.check import CheckReport, check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.findings import DAMAGE, WARNING, Finding
 from pulsarbox.storage.inspection.statistics import statistics
@@ -78,7 +78,7 @@ def dumped(path: Path, **filters: Any) -> list[dict[str, Any]]:
     return found
 
 
-def only(report: Report, severity: str) -> Finding:
+def only(report: CheckReport, severity: str) -> Finding:
     (finding,) = [one for one in report.findings if one.severity == severity]
     return finding
 
@@ -188,7 +188,7 @@ def test_entries_of_a_compacted_ledger_say_what_they_were_published_as(tmp_path:
     stored = pack_compacted(Original(entry, len(entry.body)), 9, 0)
     batch.add_entry(9, 0, pack_entry(stored), stored.body)
     maker.volume(1, [batch], sealed=False)
-    view = View(9, 1, len(stored.body), Position(2, 18), 1, 9, (2, 17, -1), 1)
+    view = CompactedView(9, 1, len(stored.body), Position(2, 18), 1, 9, (2, 17, -1), 1)
     maker.meta({**rows_of_the_sample(), compacted_key(1, 9): view.row}, mark=5, sealed=0)
     (shown,) = dumped(tmp_path / "data", kind="entry", ledger=9)
     assert (shown["published_as"], shown["topic"], shown["checksum"]) == ([2, 17], TOPIC, "ok")

@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from pulsarbox.tui.app import Top
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.fake import FakeBox
@@ -103,7 +103,7 @@ class Driver:
 
 @asynccontextmanager
 async def dashboard(
-    box: FakeBox | None = None, size: tuple[int, int] = WIDE, kept: Kept | None = None, **options: Any
+    box: FakeBox | None = None, size: tuple[int, int] = WIDE, kept: Preferences | None = None, **options: Any
 ) -> AsyncIterator[Driver]:
     """A dashboard on a box of answers, seen in so many columns and lines; its timer does not disturb."""
     box = box or FakeBox()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from textual.widgets import Static, TextArea
 
-from pulsarbox.tui.feed import Row
+from pulsarbox.tui.feed import ShownRow
 from pulsarbox.tui.screens.browser import HELD_BYTES, HELD_MAX, surplus
 from pulsarbox.tui.screens.editing import text_of
 from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
@@ -124,13 +124,13 @@ async def test_a_message_that_has_gone_meanwhile_is_not_edited() -> None:
 
 
 def test_what_is_kept_of_messages_is_bounded_by_what_they_hold() -> None:
-    rows = [Row({"id": str(number), "payload": "x" * 1000}) for number in range(HELD_MAX + 500)]
+    rows = [ShownRow({"id": str(number), "payload": "x" * 1000}) for number in range(HELD_MAX + 500)]
     assert surplus(rows) == 500
     assert surplus(rows[:HELD_MAX]) == 0
     whole = HELD_BYTES // 4
-    heavy = [Row({"id": str(number), "properties": {"p": "x" * whole}}) for number in range(10)]
+    heavy = [ShownRow({"id": str(number), "properties": {"p": "x" * whole}}) for number in range(10)]
     assert surplus(heavy) == 6
-    assert surplus([Row({"key": "x" * 2 * HELD_BYTES})]) == 0, "one is shown whatever it holds"
+    assert surplus([ShownRow({"key": "x" * 2 * HELD_BYTES})]) == 0, "one is shown whatever it holds"
     assert surplus([]) == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.client.web import Reply, Unanswered
 from pulsarbox.tui import once
-from pulsarbox.tui.feed import Feed, Trouble
+from pulsarbox.tui.feed import Feed, FeedError
 
 SUBSCRIPTION = {"topic": "persistent://public/default/orders", "subscription": "billing", "backlog": 50}
 
@@ -53,10 +53,10 @@ def test_a_table_that_is_refused_says_why_and_the_others_stand() -> None:
 
 @pytest.mark.parametrize("view", ["overview", "subscriptions"])
 def test_without_numbers_or_backlogs_there_is_no_overview(view: str) -> None:
-    with pytest.raises(Trouble, match="not for you"):
+    with pytest.raises(FeedError, match="not for you"):
         asked(**{view: 403})
 
 
 def test_a_box_that_goes_meanwhile_is_no_empty_table() -> None:
-    with pytest.raises(Trouble, match="gone"):
+    with pytest.raises(FeedError, match="gone"):
         asked(deadletters=None)

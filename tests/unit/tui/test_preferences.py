@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from textual.theme import BUILTIN_THEMES
 
-from pulsarbox.tui.preferences import Kept, place
+from pulsarbox.tui.preferences import Preferences, place
 from pulsarbox.tui.themes import DARK, OURS
 from tests.unit.tui.driving import dashboard, driven
 
@@ -35,7 +35,7 @@ def test_a_file_that_cannot_be_read_costs_the_preferences_and_stays_as_it_is(con
 
     @driven
     async def started() -> None:
-        async with dashboard(kept=Kept(path)) as driver:
+        async with dashboard(kept=Preferences(path)) as driver:
             assert driver.app.theme == DARK.name
             assert noted(driver, f"{path} cannot be read", "changes are not saved")
             await driver.press("T")
@@ -58,7 +58,7 @@ def test_what_is_no_readable_file_costs_the_preferences(kind: str, tmp_path: Pat
 
     @driven
     async def started() -> None:
-        async with dashboard(kept=Kept(path)) as driver:
+        async with dashboard(kept=Preferences(path)) as driver:
             assert noted(driver, f"{path} cannot be read")
 
     started()
@@ -70,7 +70,7 @@ def test_a_file_of_another_user_costs_the_preferences(tmp_path: Path, monkeypatc
 
     with monkeypatch.context() as patch:  # root, as whom these tests may run, may read everything
         patch.setattr(os, "open", forbidden)
-        kept = Kept(tmp_path / "top.json")
+        kept = Preferences(tmp_path / "top.json")
     notes: list[str] = []
     kept.listen(notes.append)
     assert notes == [
@@ -80,7 +80,7 @@ def test_a_file_of_another_user_costs_the_preferences(tmp_path: Path, monkeypatc
 
 def test_changes_that_cannot_be_written_are_noted_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    kept = Kept(tmp_path / "file" / "top.json")
+    kept = Preferences(tmp_path / "file" / "top.json")
     notes: list[str] = []
     kept.listen(notes.append)
     kept.set("theme", "nord")
@@ -116,7 +116,7 @@ def test_a_value_that_cannot_be_used_costs_itself_alone(name: str, value: Any, n
 
     @driven
     async def started() -> None:
-        async with dashboard(kept=Kept(path), place="topics") as driver:
+        async with dashboard(kept=Preferences(path), place="topics") as driver:
             assert noted(driver, note), driver.said
             table = driver.table
             assert driver.app.theme == (DARK.name if name == "theme" else "nord")
@@ -132,7 +132,7 @@ def test_a_value_that_cannot_be_used_costs_itself_alone(name: str, value: Any, n
 
 @driven
 async def test_keys_that_can_be_used_are_used_beside_those_that_cannot() -> None:
-    kept = Kept(None)
+    kept = Preferences(None)
     kept.set("keys", {"nonsense": "x", "topics": "ctrl+t"})
     async with dashboard(kept=kept) as driver:
         await driver.press("ctrl+t")
@@ -143,16 +143,16 @@ async def test_keys_that_can_be_used_are_used_beside_those_that_cannot() -> None
 async def test_the_next_theme_of_each_is_kept_and_the_dashboard_starts_with_it(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     known = {theme.name for theme in OURS} | {*BUILTIN_THEMES}
-    async with dashboard(kept=Kept(path)) as driver:
+    async with dashboard(kept=Preferences(path)) as driver:
         seen = [driver.app.theme]
         for _ in range(len(known)):
             await driver.press("T")
             seen.append(driver.app.theme)
-            assert Kept(path).get("theme") == driver.app.theme
+            assert Preferences(path).get("theme") == driver.app.theme
     assert {*seen} == known and seen[0] == seen[-1]
     for theme in ("ansi-dark", "ansi-light"):
-        Kept(path).set("theme", theme)
-        async with dashboard(kept=Kept(path)) as driver:
+        Preferences(path).set("theme", theme)
+        async with dashboard(kept=Preferences(path)) as driver:
             assert driver.app.theme == theme and not driver.said
 
 

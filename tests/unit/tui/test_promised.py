@@ -12,7 +12,7 @@ from pulsarbox.cli.process.top import top
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.app import SCREENS
-from pulsarbox.tui.views import View
+from pulsarbox.tui.views import TableView
 
 TESTS: Final = Path(__file__).parents[2]
 
@@ -196,7 +196,7 @@ def test_what_was_promised_is_there(number: int) -> None:
         else:
             which, *keys = name.split()
             view = getattr(views, which)
-            assert isinstance(view, View) and set(keys) <= {column.key for column in view.columns}
+            assert isinstance(view, TableView) and set(keys) <= {column.key for column in view.columns}
 
 
 @pytest.mark.parametrize("number", PROMISES)

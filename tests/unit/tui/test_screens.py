@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList, TextArea
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
@@ -92,7 +92,7 @@ async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
 @driven
 async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
-    async with dashboard(place="subscriptions", kept=Kept(path)) as driver:
+    async with dashboard(place="subscriptions", kept=Preferences(path)) as driver:
         await driver.press("s")
         await driver.at("Choice", answered=False)
         options = driver.screen.query_one(OptionList)
@@ -110,12 +110,12 @@ async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> N
     kept = json.loads(path.read_text())
     assert kept["sort.subscriptions"] == ["outRate", False] and kept["theme"] == "pulsarbox-light"
     assert "subscription" not in kept["columns.subscriptions"]
-    async with dashboard(place="subscriptions", kept=Kept(path)) as driver:
+    async with dashboard(place="subscriptions", kept=Preferences(path)) as driver:
         assert driver.table.sorted_by == ("outRate", False)
         assert [column.key for column in driver.table.columns][:2] == ["topic", "type"]
         assert driver.app.theme == "pulsarbox-light"
     path.write_text("{nonsense")
-    async with dashboard(kept=Kept(path)) as driver:
+    async with dashboard(kept=Preferences(path)) as driver:
         assert any("cannot be read" in each for each in driver.said)
     assert path.read_text() == "{nonsense", "what cannot be read is not written over"
 
@@ -124,7 +124,7 @@ async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> N
 async def test_keys_can_be_others(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     path.write_text(json.dumps({"keys": {"topics": "ctrl+t"}}))
-    async with dashboard(kept=Kept(path)) as driver:
+    async with dashboard(kept=Preferences(path)) as driver:
         await driver.press("ctrl+t")
         await driver.at("Topics")
 

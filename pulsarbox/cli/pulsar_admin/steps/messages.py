@@ -20,7 +20,7 @@ _PREFIX: Final = "x-pulsar-"
 
 
 @dataclass(slots=True)
-class Message:
+class PrintedMessage:
     """The printed fields of a message."""
 
     message_id: str
@@ -43,7 +43,7 @@ class Message:
 def peek_messages(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Print the first messages of a subscription's backlog."""
     wanted, number = values["count"], 0
-    found: list[Message] = []
+    found: list[PrintedMessage] = []
     while len(found) < wanted:
         number += 1
         try:
@@ -83,12 +83,12 @@ def examine_message(session: Session, command: Command, values: dict[str, Any]) 
     _show(_first(session.reply(command.calls[0], values)))
 
 
-def messages_of(reply: Reply) -> Iterator[Message]:
+def messages_of(reply: Reply) -> Iterator[PrintedMessage]:
     """Yield the messages of an entry in a response. Raises Failed for a malformed batch."""
     headers = {key.removeprefix(_PREFIX): value for key, value in reply.headers.items() if key.startswith(_PREFIX)}
     if "message-id" not in headers:
         return
-    made = Message(
+    made = PrintedMessage(
         headers["message-id"],
         False,
         _time(headers, "publish-time"),
@@ -108,13 +108,13 @@ def messages_of(reply: Reply) -> Iterator[Message]:
     yield from _unpacked(made, int(count))
 
 
-def _unpacked(entry: Message, count: int) -> Iterator[Message]:
+def _unpacked(entry: PrintedMessage, count: int) -> Iterator[PrintedMessage]:
     from pulsarbox.protocol.batch import iterate_batch
     from pulsarbox.protocol.violations import MalformedMetadata
 
     try:
         for index, (metadata, payload) in enumerate(iterate_batch(entry.payload, count)):
-            yield Message(
+            yield PrintedMessage(
                 f"{entry.message_id}:{index}",
                 True,
                 entry.publish_time,
@@ -141,14 +141,14 @@ def _wanted(reply: Reply, values: dict[str, Any]) -> bool:
     return all(headers.get(name, "").lower() != "true" for name in hidden)
 
 
-def _first(reply: Reply) -> Message:
+def _first(reply: Reply) -> PrintedMessage:
     found = next(messages_of(reply), None)
     if found is None:
         raise Failed("the answer of the broker is no message")
     return found
 
 
-def _show(message: Message, marker: bool = False, redelivery: bool = False) -> None:
+def _show(message: PrintedMessage, marker: bool = False, redelivery: bool = False) -> None:
     click.echo(f"{'Batch Message ID' if message.batched else 'Message ID'}: {clean(message.message_id)}")
     click.echo(f"Publish time: {message.publish_time}")
     click.echo(f"Event time: {message.event_time}")

@@ -10,7 +10,7 @@ from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import compact, pretty
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
-from pulsarbox.cli.pulsar_admin.table import Call, Command
+from pulsarbox.cli.pulsar_admin.table import AdminRequest, Command
 
 EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
@@ -28,7 +28,7 @@ def place(text: str, words: bool = True) -> dict[str, int]:
     return found | {"batchIndex": int(numbers[2])} if len(numbers) == 3 else found
 
 
-def placed(call: Call, at: dict[str, int], **more: Any) -> Call:
+def placed(call: AdminRequest, at: dict[str, int], **more: Any) -> AdminRequest:
     """Return the call with a message ID in its body."""
     return call._replace(body={**call.body, **at, **more})
 

@@ -13,16 +13,23 @@ from pulsarbox.broker.replay.message_filter import parse_filter
 from pulsarbox.broker.security.authorization import CONSUME
 from pulsarbox.broker.subscription.position_search import find_first_since
 from pulsarbox.broker.subscription.subscription import Subscription
-from pulsarbox.broker.topic.message_browser import WHOLE, Bounds, Found, Page, Place, Walk
+from pulsarbox.broker.topic.message_browser import (
+    WHOLE,
+    BrowsedMessage,
+    MessagePage,
+    PagePosition,
+    TopicWalk,
+    WalkLimits,
+)
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound, PulsarBoxError
 from pulsarbox.names import PERSISTENT
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType
 from pulsarbox.server.http.framework.filter_parameters import FILTER_MAX, number_of
-from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Position
 from pulsarbox.times import moment
@@ -33,14 +40,14 @@ PAYLOAD: Final = 4096
 PAYLOAD_MAX: Final = 1 << 20
 DECODED_MAX: Final = 256 << 10
 """Maximum bytes of a payload that is decoded."""
-_EARLIEST: Final = Place(-1, -1)
-_LATEST: Final = Place(2**63 - 1, 2**63 - 1)
+_EARLIEST: Final = PagePosition(-1, -1)
+_LATEST: Final = PagePosition(2**63 - 1, 2**63 - 1)
 _MERGED: Final = "m."
 """Prefix of a place in several partitions."""
 _WHAT: Final = "Browse messages"
 
 
-class Asked(NamedTuple):
+class BrowseRequest(NamedTuple):
     """The parameters of one page."""
 
     forward: bool
@@ -51,7 +58,7 @@ class Asked(NamedTuple):
     wanted: Callable[[Looked], bool] | None
 
 
-def browse(call: Call) -> Later:
+def browse(call: HttpRequest) -> Later:
     """Return a page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
 
     ``from`` is earliest, latest, a message id or a time; ``direction`` is forward or backward from there. By default a
@@ -72,14 +79,14 @@ def browse(call: Call) -> Later:
     return later
 
 
-def _asked(call: Call) -> Asked:
+def _asked(call: HttpRequest) -> BrowseRequest:
     begin, direction = call.query.get("from", ""), call.query.get("direction", "")
     if direction not in ("", "forward", "backward"):
         raise BadRequest(f"direction must be forward or backward, not {direction[:40]!r}")
     text = call.query.get("filter", "")
     if len(text) > FILTER_MAX:
         raise BadRequest(f"The filter has more than {FILTER_MAX} characters")
-    return Asked(
+    return BrowseRequest(
         direction == "forward" or (not direction and begin not in ("", "latest")),
         number_of(call, "limit", LIMIT, 1, LIMIT_MAX),
         number_of(call, "maxPayload", PAYLOAD, 0, PAYLOAD_MAX),
@@ -91,7 +98,7 @@ def _asked(call: Call) -> Asked:
 # Places
 
 
-def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
+def _starts(call: HttpRequest, text: str, count: int) -> list[PagePosition | int | None]:
     """Return the start in each partition: a place, a time, or None to skip it. Raises BadRequest."""
     if text in ("earliest", "latest"):
         return [_EARLIEST if text == "earliest" else _LATEST] * count
@@ -111,7 +118,7 @@ def _starts(call: Call, text: str, count: int) -> list[Place | int | None]:
         ) from None
 
 
-def _place(text: str) -> tuple[Place, int]:
+def _place(text: str) -> tuple[PagePosition, int]:
     """Parse a message id: ``ledger:entry[:partition[:index]]``. Raises BadRequest."""
     try:
         numbers = [int(part) for part in text.split(":")]
@@ -120,17 +127,17 @@ def _place(text: str) -> tuple[Place, int]:
     if not numbers or not all(-1 <= number < 2**63 for number in numbers):
         raise BadRequest(f"from: {text[:60]!r} is not a message ID; expected the form 12:345 or 12:345:-1:0")
     ledger, entry, partition, index = [*numbers, -1, -1][:4]
-    return Place(ledger, entry, index), partition
+    return PagePosition(ledger, entry, index), partition
 
 
-def _shown(place: Place | None, partition: int) -> str | None:
+def _shown(place: PagePosition | None, partition: int) -> str | None:
     return None if place is None else f"{place.ledger_id}:{place.entry_id}:{partition}:{place.batch_index}"
 
 
-def _merged(text: str, count: int) -> list[Place | int | None]:
+def _merged(text: str, count: int) -> list[PagePosition | int | None]:
     try:
         data = json.loads(urlsafe_b64decode(text.removeprefix(_MERGED)))
-        places: list[Place | int | None] = [None if each is None else _place_of(*each) for each in data]
+        places: list[PagePosition | int | None] = [None if each is None else _place_of(*each) for each in data]
     except (ValueError, TypeError, RecursionError):
         places = []
     if len(places) != count:
@@ -138,16 +145,16 @@ def _merged(text: str, count: int) -> list[Place | int | None]:
     return places
 
 
-def _place_of(ledger: object, entry: object, index: object) -> Place:
+def _place_of(ledger: object, entry: object, index: object) -> PagePosition:
     """Validate a place returned by an earlier page. Raises ValueError."""
     for each in (ledger, entry, index):
         if not isinstance(each, int) or not -1 <= each < 2**63:
             raise ValueError(f"{each!r} is not part of a position")
     assert isinstance(ledger, int) and isinstance(entry, int) and isinstance(index, int)
-    return Place(ledger, entry, index)
+    return PagePosition(ledger, entry, index)
 
 
-def _together(places: list[Place | None]) -> str | None:
+def _together(places: list[PagePosition | None]) -> str | None:
     """Combine places in several partitions; None if there is none in any."""
     if all(place is None for place in places):
         return None
@@ -158,7 +165,7 @@ def _together(places: list[Place | None]) -> str | None:
 # Rows
 
 
-def _maker(asked: Asked, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
+def _maker(asked: BrowseRequest, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
     """Return a function that builds the row of a message; called in a thread."""
 
     def make(message: Looked, closed: str) -> dict[str, Any]:
@@ -233,7 +240,7 @@ class _State:
         self._consumers = subscription.consumers
         self._now = now
 
-    def of(self, found: Found) -> dict[str, Any]:
+    def of(self, found: BrowsedMessage) -> dict[str, Any]:
         """Return ``acknowledged``, ``inFlight`` with its consumer, ``delayed`` or ``waiting``, with redeliveries."""
         at = Position(found.ledger_id, found.entry_id)
         told: dict[str, Any] = {"consumer": None, "redeliveries": self._cursor.redelivery_count(at)}
@@ -255,14 +262,19 @@ class _Merge:
     """Merges the pages of all partitions, read one after another."""
 
     def __init__(
-        self, call: Call, parts: list[PersistentTopic], asked: Asked, starts: list[Place | int | None], later: Later
+        self,
+        call: HttpRequest,
+        parts: list[PersistentTopic],
+        asked: BrowseRequest,
+        starts: list[PagePosition | int | None],
+        later: Later,
     ) -> None:
         self._call = call
         self._parts = parts
         self._asked = asked
         self._starts = starts
         self._later = later
-        self._pages: list[Page | None] = []
+        self._pages: list[MessagePage | None] = []
         name = call.topic(PERSISTENT)
         self._schemas = call.broker.schemas.by_version(name)
 
@@ -278,25 +290,25 @@ class _Merge:
         start, part = self._starts[number], self._parts[number]
         if start is None:
             self._done(None, now)
-        elif isinstance(start, Place):
+        elif isinstance(start, PagePosition):
             self._walk_from(start, now)
         else:
             find_first_since(part, start, self._from_time, self._later.failed, now)
 
     def _from_time(self, at: Position, now: Now) -> None:
         """Start forward at the first message of that time or later; backward at the last one before it."""
-        self._walk_from(Place(*at) if self._asked.forward else Place(at.ledger_id, at.entry_id - 1), now)
+        self._walk_from(PagePosition(*at) if self._asked.forward else PagePosition(at.ledger_id, at.entry_id - 1), now)
 
-    def _walk_from(self, start: Place, now: Now) -> None:
+    def _walk_from(self, start: PagePosition, now: Now) -> None:
         number, asked = len(self._pages), self._asked
         part, count = self._parts[number], len(self._parts)
-        bounds = Bounds(asked.limit)
+        bounds = WalkLimits(asked.limit)
         if count > 1:
             bounds.entries = max(bounds.entries // count, 2 * asked.limit)
             bounds.opened = max(bounds.opened // count, 4 << 20)
             bounds.shown = max(bounds.shown // count, 1 << 18)
             bounds.milliseconds = max(bounds.milliseconds // count, 20)
-        walk = Walk(
+        walk = TopicWalk(
             part,
             self._schemas,
             asked.wanted,
@@ -310,7 +322,7 @@ class _Merge:
         except PulsarBoxError as error:
             self._later.failed(error)
 
-    def _done(self, page: Page | None, now: Now) -> None:
+    def _done(self, page: MessagePage | None, now: Now) -> None:
         self._pages.append(page)
         self._walk(now)
 
@@ -333,14 +345,14 @@ class _Merge:
             "lookedAt": sum(page.looked_at for page in self._pages if page is not None),
         }
 
-    def _one(self) -> tuple[list[tuple[int, Found]], list[Place | None]]:
+    def _one(self) -> tuple[list[tuple[int, BrowsedMessage]], list[PagePosition | None]]:
         page = self._pages[0]
         return ([(0, each) for each in page.found], [page.on]) if page is not None else ([], [None])
 
-    def _several(self) -> tuple[list[tuple[int, Found]], list[Place | None]]:
+    def _several(self) -> tuple[list[tuple[int, BrowsedMessage]], list[PagePosition | None]]:
         """Select the first messages of all partitions by publish time, and where each partition continues."""
         heads = [0] * len(self._pages)
-        chosen: list[tuple[int, Found]] = []
+        chosen: list[tuple[int, BrowsedMessage]] = []
         sign = 1 if self._asked.forward else -1
         pages = [page.found if page is not None else [] for page in self._pages]
         while len(chosen) < self._asked.limit:
@@ -354,17 +366,17 @@ class _Merge:
             _, number = min(ready)
             chosen.append((number, pages[number][heads[number]]))
             heads[number] += 1
-        places: list[Place | None] = []
+        places: list[PagePosition | None] = []
         for number, page in enumerate(self._pages):
             if page is None:
                 places.append(None)
             elif heads[number] == len(page.found):
                 places.append(page.on)
             else:
-                places.append(Place(*page.found[heads[number]][:3]))
+                places.append(PagePosition(*page.found[heads[number]][:3]))
         return chosen, places
 
-    def _row(self, number: int, found: Found, now: Now) -> dict[str, Any]:
+    def _row(self, number: int, found: BrowsedMessage, now: Now) -> dict[str, Any]:
         part = self._parts[number]
         row = found.row
         if row.get("damaged"):
@@ -377,4 +389,4 @@ class _Merge:
         return row | _State(subscription, now).of(found)
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/browse/{tenant}/{namespace}/{topic}", Permission.TOPIC_CONSUMER, browse),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/browse/{tenant}/{namespace}/{topic}", Permission.TOPIC_CONSUMER, browse),)

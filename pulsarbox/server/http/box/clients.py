@@ -1,11 +1,11 @@
 """Disconnection of a client. Below ``/pulsarbox/v1``; the list of clients is a live view (``top``)."""
 
 from pulsarbox.broker.clients import find, kick
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def kicked(call: Call) -> Answer:
+def kicked(call: HttpRequest) -> HttpResponse:
     """Close a connection, a producer or a consumer; its client reconnects automatically, as after an unload.
 
     Raises NotFound, BadRequest.
@@ -15,4 +15,4 @@ def kicked(call: Call) -> Answer:
     return DONE
 
 
-ROUTES = (Route("POST", "/pulsarbox/v1/clients/{id}/kick", Permission.SUPERUSER, kicked),)
+ROUTES = (HttpRoute("POST", "/pulsarbox/v1/clients/{id}/kick", Permission.SUPERUSER, kicked),)

@@ -5,20 +5,20 @@ from typing import Any, Final
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.times import duration
 
 PATIENCE_SECONDS: Final = 30.0
 """Maximum seconds that the answer to an advance waits for due work: with a million topics, it continues afterwards."""
 
 
-def clock(call: Call) -> Answer:
+def clock(call: HttpRequest) -> HttpResponse:
     """Return the time: ``{"mode", "now", "real", "offset"}``, in milliseconds."""
     return _clock(call, call.now.wall)
 
 
-def advance(call: Call) -> Later:
+def advance(call: HttpRequest) -> Later:
     """Advance the virtual clock. The body: ``{"by": "10d"}``, or a number of milliseconds.
 
     Answered once the work that becomes due is done and durable.
@@ -32,7 +32,7 @@ def advance(call: Call) -> Later:
     return _moved(call, _whole(by, "by"))
 
 
-def set_to(call: Call) -> Later:
+def set_to(call: HttpRequest) -> Later:
     """Advance the virtual clock to a time. The body: ``{"to": "2026-12-24T18:00:00Z"}``, or ms since 1970."""
     to = _only(call, "to")
     if isinstance(to, str):
@@ -40,7 +40,7 @@ def set_to(call: Call) -> Later:
     return _moved(call, _whole(to, "to") - call.now.wall)
 
 
-def _moved(call: Call, by: int) -> Later:
+def _moved(call: HttpRequest, by: int) -> Later:
     broker, later = call.broker, Later()
     moved = broker.advance_clock(by, call.now)
     patience = moved.monotonic + PATIENCE_SECONDS
@@ -55,13 +55,13 @@ def _moved(call: Call, by: int) -> Later:
     return later
 
 
-def _clock(call: Call, wall: int) -> Answer:
+def _clock(call: HttpRequest, wall: int) -> HttpResponse:
     held = call.broker.clock
     mode = "virtual" if held.is_virtual else "real"
     return answer({"mode": mode, "now": wall, "real": wall - held.offset, "offset": held.offset})
 
 
-def _only(call: Call, name: str) -> Any:
+def _only(call: HttpRequest, name: str) -> Any:
     body = call.json_object() or {}
     if set(body) != {name}:
         raise BadRequest(f'The body must be {{"{name}": ...}}, and nothing else')
@@ -84,7 +84,7 @@ def _instant(text: str) -> int:
 
 
 ROUTES = (
-    Route("GET", "/pulsarbox/v1/clock", Permission.NAMED, clock),
-    Route("POST", "/pulsarbox/v1/clock/advance", Permission.SUPERUSER, advance),
-    Route("PUT", "/pulsarbox/v1/clock", Permission.SUPERUSER, set_to),
+    HttpRoute("GET", "/pulsarbox/v1/clock", Permission.NAMED, clock),
+    HttpRoute("POST", "/pulsarbox/v1/clock/advance", Permission.SUPERUSER, advance),
+    HttpRoute("PUT", "/pulsarbox/v1/clock", Permission.SUPERUSER, set_to),
 )

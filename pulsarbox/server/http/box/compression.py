@@ -2,11 +2,11 @@
 
 from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST
 from pulsarbox.names import parse_topic
-from pulsarbox.server.http.framework.request import Answer, Call, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def compression(call: Call) -> Answer:
+def compression(call: HttpRequest) -> HttpResponse:
     """Return the topics with entries in compressed volumes, as of the last space reclamation.
 
     Each with its codec, entries, uncompressed and stored bytes, the ratio, and dictionaries; ``wanted`` is the codec in
@@ -20,4 +20,4 @@ def compression(call: Call) -> Answer:
     return answer(rows)
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/compression", Permission.SUPERUSER, compression),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/compression", Permission.SUPERUSER, compression),)

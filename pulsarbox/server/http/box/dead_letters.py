@@ -15,9 +15,9 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.subscriptions import check_name
 from pulsarbox.storage.catalog import topic_key
 
@@ -26,7 +26,7 @@ AT_ONCE: Final = 50
 _WHAT: Final = "A dead letter policy"
 
 
-def _subscriptions(call: Call) -> list[Subscription]:
+def _subscriptions(call: HttpRequest) -> list[Subscription]:
     """Return the subscription on each partition that has it. Raises NotFound; NotAllowed if it is not durable."""
     name, topic = call.path["subscription"], call.topic()
     found = []
@@ -41,14 +41,14 @@ def _subscriptions(call: Call) -> list[Subscription]:
     return found
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the dead letter policy of a subscription, or null."""
     policies = [each.dead_letters.policy for each in _subscriptions(call)]
     policy = next((each for each in policies if each is not None), None)
     return answer(None if policy is None else policy.as_json())
 
 
-def put(call: Call) -> Later:
+def put(call: HttpRequest) -> Later:
     """Set the dead letter policy of a subscription on all partitions; create its topic with a subscription."""
     found = _subscriptions(call)
     policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
@@ -59,7 +59,7 @@ def put(call: Call) -> Later:
     return _set(call, found, policy)
 
 
-def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
+def may_fill(call: HttpRequest, policy: DeadLetterPolicy) -> None:
     """Raise AuthorizationError unless the client may produce to the topic that the box will fill.
 
     The topic may be in another tenant, which the route's permission does not cover.
@@ -70,19 +70,19 @@ def may_fill(call: Call, policy: DeadLetterPolicy) -> None:
         authorization.require_on_topic(call.principal, policy.topic, (CONSUME,), policy.initial_subscription)
 
 
-def delete(call: Call) -> Later:
+def delete(call: HttpRequest) -> Later:
     """Remove the dead letter policy of a subscription: the box moves no more messages."""
     return _set(call, _subscriptions(call), None)
 
 
-def _set(call: Call, found: list[Subscription], policy: DeadLetterPolicy | None) -> Later:
+def _set(call: HttpRequest, found: list[Subscription], policy: DeadLetterPolicy | None) -> Later:
     def work(subscription: Subscription, now: Now) -> None:
         subscription.dead_letters.set_policy(policy, now)
 
     return in_turns(call, found, work, lambda now, later: later.give(DONE), AT_ONCE)
 
 
-def listing(call: Call) -> Later:
+def listing(call: HttpRequest) -> Later:
     """Return the dead-letter and retry topics of a namespace, each with its contents."""
     rows: list[dict[str, Any]] = []
 
@@ -95,7 +95,7 @@ def listing(call: Call) -> Later:
     return in_turns(call, _names(call), work, lambda now, later: later.give(answer(rows)), 1)
 
 
-def _names(call: Call) -> Iterator[list[str]]:
+def _names(call: HttpRequest) -> Iterator[list[str]]:
     catalog = call.broker.core.catalog
     for page in call.broker.topics.pages(call.namespace(), PERSISTENT.upper()):
         found = [name for name in page if for_dead_letters(parse_topic(name), catalog.get(topic_key(name)) or {})]
@@ -118,8 +118,8 @@ def _row(topic: PersistentTopic) -> dict[str, Any]:
 _POLICY: Final = "/pulsarbox/v1/dead-letter-policy/{domain}/{tenant}/{namespace}/{topic}/{subscription}"
 
 ROUTES = (
-    Route("GET", _POLICY, Permission.TOPIC_CONSUMER, get),
-    Route("POST", _POLICY, Permission.TENANT_ADMIN, put),
-    Route("DELETE", _POLICY, Permission.TENANT_ADMIN, delete),
-    Route("GET", "/pulsarbox/v1/dead-letters/{tenant}/{namespace}", Permission.NAMESPACE_USER, listing),
+    HttpRoute("GET", _POLICY, Permission.TOPIC_CONSUMER, get),
+    HttpRoute("POST", _POLICY, Permission.TENANT_ADMIN, put),
+    HttpRoute("DELETE", _POLICY, Permission.TENANT_ADMIN, delete),
+    HttpRoute("GET", "/pulsarbox/v1/dead-letters/{tenant}/{namespace}", Permission.NAMESPACE_USER, listing),
 )

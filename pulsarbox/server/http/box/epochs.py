@@ -10,11 +10,11 @@ Both accept ``writer``, ``run`` and ``takeOver``, with 409 for a writer other th
 
 from typing import Any
 
-from pulsarbox.broker.transactions.sink_writers import NOTHING, Writer
+from pulsarbox.broker.transactions.sink_writers import NOTHING, SinkWriter
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, long_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, long_of
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
 
@@ -23,7 +23,7 @@ SINKS_AT_ONCE = 1000
 """Maximum number of sinks in one answer."""
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the sink's last epoch, and its commit time (ms since 1970)."""
     row = call.broker.core.epochs.last(_sink(call))
     if row is None or row["epoch"] == NOTHING:
@@ -31,7 +31,7 @@ def get(call: Call) -> Answer:
     return answer(_told(_sink(call), row))
 
 
-def listed(call: Call) -> Answer:
+def listed(call: HttpRequest) -> HttpResponse:
     """Return ``{"sinks": [...]}``: the sinks of a namespace with a committed epoch, each in the form of ``get``.
 
     ``after`` is an exclusive lower bound of the names; ``next`` is its value to continue a truncated answer, or null.
@@ -56,7 +56,7 @@ def _told(sink: str, row: Row) -> dict[str, Any]:
     return found | {name: row[name] for name in ("writer", "run") if name in row}
 
 
-def stage(call: Call) -> Later:
+def stage(call: HttpRequest) -> Later:
     """Begin a transaction that is a part of an epoch."""
     core = call.broker.core
     core.transactions.check_coordinator(0)
@@ -70,7 +70,7 @@ def stage(call: Call) -> Later:
     return later
 
 
-def commit(call: Call) -> Later:
+def commit(call: HttpRequest) -> Later:
     """Publish an epoch."""
     call.broker.core.transactions.check_coordinator(0)
     sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
@@ -82,13 +82,13 @@ def commit(call: Call) -> Later:
     return later
 
 
-def forget(call: Call) -> Answer:
+def forget(call: HttpRequest) -> HttpResponse:
     """Delete the state of a sink: it may begin again at any epoch."""
     call.broker.core.epochs.forget(_sink(call), call)
     return DONE
 
 
-def _sink(call: Call) -> str:
+def _sink(call: HttpRequest) -> str:
     """Return the sink's name, prefixed with its namespace. Raises NotFound, BadRequest."""
     namespace, sink = call.namespace(), call.path["sink"]
     if not call.broker.tenants.has_namespace(namespace):
@@ -98,7 +98,7 @@ def _sink(call: Call) -> str:
     return f"{namespace}/{sink}"
 
 
-def _writer(body: dict[str, Any]) -> Writer:
+def _writer(body: dict[str, Any]) -> SinkWriter:
     """Return the writer named in a body. Raises BadRequest."""
     name, run, takes_over = body.get("writer", ""), body.get("run", ""), body.get("takeOver", False)
     if not (isinstance(name, str) and isinstance(run, str) and isinstance(takes_over, bool)):
@@ -107,7 +107,7 @@ def _writer(body: dict[str, Any]) -> Writer:
         raise BadRequest(
             f"writer and run must be given together, with 1 to {NAME_MAX} characters each; takeOver requires both"
         )
-    return Writer(name, run, takes_over)
+    return SinkWriter(name, run, takes_over)
 
 
 def _timeout(body: dict[str, Any]) -> int:
@@ -134,9 +134,9 @@ def _transactions(body: dict[str, Any]) -> list[TxnId]:
 _SINK = "/pulsarbox/v1/epochs/{tenant}/{namespace}/{sink}"
 
 ROUTES = (
-    Route("GET", "/pulsarbox/v1/epochs/{tenant}/{namespace}", Permission.NAMESPACE_USER, listed),
-    Route("GET", _SINK, Permission.NAMESPACE_USER, get),
-    Route("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
-    Route("POST", f"{_SINK}/{{epoch}}/stages", Permission.NAMESPACE_USER, stage),
-    Route("DELETE", _SINK, Permission.NAMESPACE_USER, forget),
+    HttpRoute("GET", "/pulsarbox/v1/epochs/{tenant}/{namespace}", Permission.NAMESPACE_USER, listed),
+    HttpRoute("GET", _SINK, Permission.NAMESPACE_USER, get),
+    HttpRoute("POST", f"{_SINK}/{{epoch}}", Permission.NAMESPACE_USER, commit),
+    HttpRoute("POST", f"{_SINK}/{{epoch}}/stages", Permission.NAMESPACE_USER, stage),
+    HttpRoute("DELETE", _SINK, Permission.NAMESPACE_USER, forget),
 )

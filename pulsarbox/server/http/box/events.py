@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from pulsarbox.broker.events import FIELDS, RING, Event, Events
 from pulsarbox.server.http.framework.filter_parameters import Row, Wanted, moment_of, number_of, wanted_of
-from pulsarbox.server.http.framework.request import Answer, Call, Later, Live, answer, compact
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, LiveResponse, answer, compact
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live.asking import scope_of
 from pulsarbox.storage.recording.event_files import FOLDER, newest_first, oldest_first
 
@@ -21,7 +21,7 @@ _NUMBER_MAX: Final = 2**63 - 1
 SEARCHED: Final = ("kind", "subject", "text")
 
 
-def events(call: Call) -> Later | Live:
+def events(call: HttpRequest) -> Later | LiveResponse:
     """Return events, oldest first: ``{"events", "next", "first"}``; ``next`` is the value of ``after`` to continue.
 
     Parameters: ``after`` a number, from there on; otherwise the newest events, optionally ``before`` a number.
@@ -38,7 +38,7 @@ def events(call: Call) -> Later | Live:
     return _newest(call, wanted, limit, number_of(call, "before", _NUMBER_MAX, 0, _NUMBER_MAX))
 
 
-def _wanted(call: Call) -> Wanted:
+def _wanted(call: HttpRequest) -> Wanted:
     wanted, since = wanted_of(call, FIELDS, SEARCHED), moment_of(call, "since")
     prefix = scope_of(call.query).prefix
     if not since and not prefix:
@@ -51,7 +51,7 @@ def _is_within(row: Row, prefix: str) -> bool:
     return str(row["subject"]).partition("://")[2].startswith(prefix)
 
 
-def follow(events: Events, wanted: Wanted, after: int) -> Live:
+def follow(events: Events, wanted: Wanted, after: int) -> LiveResponse:
     """Stream the events after a number. A slow client misses evicted events, visible as a gap in the numbers."""
     at = after
 
@@ -71,30 +71,30 @@ def follow(events: Events, wanted: Wanted, after: int) -> Live:
         events.listeners[heard] = None
         return partial(_leave, events, heard)
 
-    return Live(take, listen)
+    return LiveResponse(take, listen)
 
 
 def _leave(events: Events, heard: Callable[[Event], None]) -> None:
     events.listeners.pop(heard, None)
 
 
-def _newest(call: Call, wanted: Wanted, limit: int, before: int) -> Later:
+def _newest(call: HttpRequest, wanted: Wanted, limit: int, before: int) -> Later:
     events = call.broker.core.events
     there = (each.as_json() for each in reversed(events.after(0, RING)) if each.sequence < before)
     found = list(islice(filter(wanted, there), limit))
     begin = min(before, events.first)
 
-    def done(older: list[Row]) -> Answer:
+    def done(older: list[Row]) -> HttpResponse:
         return _answer(events, (found + older)[::-1], min(events.last, before - 1))
 
     return _with_files(call, lambda folder: newest_first(folder, begin), wanted, limit - len(found), done)
 
 
-def _following(call: Call, wanted: Wanted, limit: int, after: int) -> Later:
+def _following(call: HttpRequest, wanted: Wanted, limit: int, after: int) -> Later:
     events = call.broker.core.events
     first = events.first
 
-    def done(older: list[Row]) -> Answer:
+    def done(older: list[Row]) -> HttpResponse:
         if len(older) == limit:
             return _answer(events, older, older[-1]["sequence"])
         there = events.after(max(after, first - 1), RING)
@@ -106,7 +106,11 @@ def _following(call: Call, wanted: Wanted, limit: int, after: int) -> Later:
 
 
 def _with_files(
-    call: Call, rows: Callable[[Any], Iterator[Row]], wanted: Wanted, limit: int, done: Callable[[list[Row]], Answer]
+    call: HttpRequest,
+    rows: Callable[[Any], Iterator[Row]],
+    wanted: Wanted,
+    limit: int,
+    done: Callable[[list[Row]], HttpResponse],
 ) -> Later:
     """Answer with the matching events of the files, read in a thread; at once if none are needed."""
     later, data = Later(), call.broker.folder
@@ -125,8 +129,8 @@ def _with_files(
     return later
 
 
-def _answer(events: Events, rows: list[Row], next_: int) -> Answer:
+def _answer(events: Events, rows: list[Row], next_: int) -> HttpResponse:
     return answer({"events": rows, "next": next_, "first": events.first})
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/events", Permission.WATCHER, events),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/events", Permission.WATCHER, events),)

@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar
 from pulsarbox.broker.stats.time_series import STEP_SECONDS
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.framework.filter_parameters import Wanted, moment_of, number_of, wanted_of
-from pulsarbox.server.http.framework.request import Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.asking import LIMIT, LIMIT_MAX, OFFSET_MAX, scope_of
 from pulsarbox.server.live.choosing import Order, ranked
 from pulsarbox.server.live.table import VIEWS
-from pulsarbox.server.live.view import Row, Scope
+from pulsarbox.server.live.view import Row, ViewScope
 from pulsarbox.storage.recording.history_files import FOLDER, History, rows_of
 
 FRAMES: Final = 1000
@@ -30,7 +30,7 @@ _TOPIC: Final = ("topic", "subject")
 T = TypeVar("T")
 
 
-def history(call: Call) -> Later:
+def history(call: HttpRequest) -> Later:
     """Return ``{"from", "to", "step", "bytes", "frames"}``: times in ms since 1970, ``from`` and ``to`` null if empty.
 
     ``frames`` are those from ``from`` to ``to`` of the query, at most ``limit``, evenly selected.
@@ -48,14 +48,14 @@ def history(call: Call) -> Later:
     return _beside(call, look)
 
 
-def _folder(call: Call) -> Path:
+def _folder(call: HttpRequest) -> Path:
     broker = call.broker
     if broker.folder is None or not broker.core.settings.historyMaxMbytes:
         raise NotFound("No history is recorded: the box runs in memory, or historyMaxMbytes is 0")
     return Path(broker.folder) / FOLDER
 
 
-def _beside(call: Call, look: Callable[[], dict[str, Any]]) -> Later:
+def _beside(call: HttpRequest, look: Callable[[], dict[str, Any]]) -> Later:
     later = Later()
 
     def told(found: dict[str, Any], error: Exception | None) -> None:
@@ -68,7 +68,7 @@ def _beside(call: Call, look: Callable[[], dict[str, Any]]) -> Later:
     return later
 
 
-def recorded(call: Call) -> Later:
+def recorded(call: HttpRequest) -> Later:
     """Return a live view as of time ``at``: the recorded rows of the last frame at or before it.
 
     Raises NotFound if nothing was recorded, BadRequest.
@@ -103,11 +103,11 @@ def recorded(call: Call) -> Later:
     return _beside(call, look)
 
 
-def _wanted(rows: list[Row], wanted: Wanted, scope: Scope) -> list[Row]:
+def _wanted(rows: list[Row], wanted: Wanted, scope: ViewScope) -> list[Row]:
     return [row for row in rows if _is_within(row, scope) and wanted(row)]
 
 
-def _is_within(row: Row, scope: Scope) -> bool:
+def _is_within(row: Row, scope: ViewScope) -> bool:
     if not scope.prefix:
         return True
     topic = next((value for name in _TOPIC if isinstance(value := row.get(name), str)), "")
@@ -150,4 +150,4 @@ def _words(time: int) -> str:
     return datetime.fromtimestamp(min(time, 253_402_300_799_999) / 1000, UTC).isoformat(sep=" ", timespec="seconds")
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/history", Permission.WATCHER, history),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/history", Permission.WATCHER, history),)

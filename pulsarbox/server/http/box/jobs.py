@@ -18,24 +18,24 @@ from pulsarbox.broker.security.authorization import CONSUME
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound, PulsarBoxError
 from pulsarbox.names import PERSISTENT
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, persistent, require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def create(call: Call) -> Answer:
+def create(call: HttpRequest) -> HttpResponse:
     """Create a job and return its state. It continues independently of the client, and across restarts."""
     spec = read_spec(call.json(), call.principal, call.now)
     require_namespace(call, spec.topic)
     return answer(call.broker.core.jobs.create(spec, call.now).as_json())
 
 
-def rows(call: Call) -> list[dict[str, Any]]:
+def rows(call: HttpRequest) -> list[dict[str, Any]]:
     """Return the jobs visible to the client, newest first: the rows of a table of jobs."""
     return [job.as_json() for job in call.broker.core.jobs.all() if _is_visible(call, job)]
 
 
-def _is_visible(call: Call, job: Job) -> bool:
+def _is_visible(call: HttpRequest, job: Job) -> bool:
     authorization = call.broker.core.authorization
     try:
         authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
@@ -44,18 +44,18 @@ def _is_visible(call: Call, job: Job) -> bool:
     return True
 
 
-def listing(call: Call) -> Answer:
+def listing(call: HttpRequest) -> HttpResponse:
     """Return all visible jobs."""
     return answer(rows(call))
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return one job."""
     return answer(call.broker.core.jobs.get(call.number("id")).as_json())
 
 
-def _acting(act: Callable[[Jobs, Job, Now], None]) -> Callable[[Call], Answer]:
-    def handler(call: Call) -> Answer:
+def _acting(act: Callable[[Jobs, Job, Now], None]) -> Callable[[HttpRequest], HttpResponse]:
+    def handler(call: HttpRequest) -> HttpResponse:
         jobs = call.broker.core.jobs
         job = jobs.get(call.number("id"))
         act(jobs, job, call.now)
@@ -64,7 +64,7 @@ def _acting(act: Callable[[Jobs, Job, Now], None]) -> Callable[[Call], Answer]:
     return handler
 
 
-def groups(call: Call) -> Later:
+def groups(call: HttpRequest) -> Later:
     """Return groups of similar dead letters of a topic, largest first.
 
     ``subscription``: only messages that it has not acknowledged. ``limit``: the maximum number of newest entries to
@@ -99,7 +99,7 @@ def _told(later: Later, name: str, found: Grouping, now: Now) -> None:
     )
 
 
-def _limit(call: Call) -> int:
+def _limit(call: HttpRequest) -> int:
     text = call.query.get("limit", str(LIMIT))
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= LIMIT_MAX):
         raise BadRequest(f"limit must be a number of entries from 1 to {LIMIT_MAX}, not {text[:40]!r}")
@@ -109,11 +109,11 @@ def _limit(call: Call) -> int:
 _JOB: Final = "/pulsarbox/v1/jobs/{id}"
 
 ROUTES = (
-    Route("POST", "/pulsarbox/v1/jobs", Permission.JOB, create),
-    Route("GET", "/pulsarbox/v1/jobs", Permission.NAMED, listing),
-    Route("GET", _JOB, Permission.JOB, get),
-    Route("POST", f"{_JOB}/pause", Permission.JOB, _acting(Jobs.pause)),
-    Route("POST", f"{_JOB}/resume", Permission.JOB, _acting(Jobs.resume)),
-    Route("POST", f"{_JOB}/cancel", Permission.JOB, _acting(Jobs.cancel)),
-    Route("GET", "/pulsarbox/v1/dlq/{tenant}/{namespace}/{topic}/groups", Permission.TOPIC_CONSUMER, groups),
+    HttpRoute("POST", "/pulsarbox/v1/jobs", Permission.JOB, create),
+    HttpRoute("GET", "/pulsarbox/v1/jobs", Permission.NAMED, listing),
+    HttpRoute("GET", _JOB, Permission.JOB, get),
+    HttpRoute("POST", f"{_JOB}/pause", Permission.JOB, _acting(Jobs.pause)),
+    HttpRoute("POST", f"{_JOB}/resume", Permission.JOB, _acting(Jobs.resume)),
+    HttpRoute("POST", f"{_JOB}/cancel", Permission.JOB, _acting(Jobs.cancel)),
+    HttpRoute("GET", "/pulsarbox/v1/dlq/{tenant}/{namespace}/{topic}/groups", Permission.TOPIC_CONSUMER, groups),
 )

@@ -11,14 +11,14 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.server.http.box.history import recorded
-from pulsarbox.server.http.framework.request import Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live import overview
-from pulsarbox.server.live.answering import Choices, Found, answers, ready
-from pulsarbox.server.live.asking import Asked, asked, columns_of, scope_of
+from pulsarbox.server.live.answering import Choices, ViewAnswer, answers, ready
+from pulsarbox.server.live.asking import ViewRequest, asked, columns_of, scope_of
 from pulsarbox.server.live.clients import CLIENTS
 from pulsarbox.server.live.table import VIEWS
-from pulsarbox.server.live.view import Scope
+from pulsarbox.server.live.view import ViewScope
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ STORAGE: Final = "storage"
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
-def top(call: Call) -> Later:
+def top(call: HttpRequest) -> Later:
     """Return the requested rows of a view, or the overview.
 
     Raises NotFound for an unknown view, BadRequest.
@@ -48,7 +48,7 @@ def top(call: Call) -> Later:
     return _in_turns(call, work, lambda found, now: _told(call, question, found, now))
 
 
-def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
+def _in_turns(call: HttpRequest, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
     """Run work over many turns of the loop; then answer with its result."""
     later = Later()
 
@@ -69,7 +69,7 @@ def _in_turns(call: Call, work: Generator[None, Now, T], told: Callable[[T, Now]
     return later
 
 
-def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]:
+def _told(call: HttpRequest, question: ViewRequest, found: ViewAnswer, now: Now) -> dict[str, Any]:
     return around(call, question.view.name, question.scope, now) | {
         "total": found.total,
         "matching": found.matching,
@@ -78,17 +78,17 @@ def _told(call: Call, question: Asked, found: Found, now: Now) -> dict[str, Any]
     }
 
 
-def _overviewed(call: Call, scope: Scope, columns: tuple[str, ...]) -> Generator[None, Now, dict[str, Any]]:
+def _overviewed(call: HttpRequest, scope: ViewScope, columns: tuple[str, ...]) -> Generator[None, Now, dict[str, Any]]:
     now = yield from ready(call.broker, call.now)
     return (yield from overview.overviewed(call.broker, scope, now, columns))
 
 
-def _overview(call: Call, scope: Scope, found: dict[str, Any], now: Now) -> dict[str, Any]:
+def _overview(call: HttpRequest, scope: ViewScope, found: dict[str, Any], now: Now) -> dict[str, Any]:
     nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
     return around(call, overview.NAME, scope, now) | nothing | found
 
 
-def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
+def around(call: HttpRequest, view: str, scope: ViewScope, now: Now) -> dict[str, Any]:
     """Return the common members of all answers."""
     broker = call.broker
     return {
@@ -101,7 +101,7 @@ def around(call: Call, view: str, scope: Scope, now: Now) -> dict[str, Any]:
     }
 
 
-def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
+def _is_read_only(call: HttpRequest, view: str, scope: ViewScope) -> bool:
     """Return whether the client may not change what is shown."""
     authorization = call.broker.core.authorization
     try:
@@ -114,4 +114,4 @@ def _is_read_only(call: Call, view: str, scope: Scope) -> bool:
     return False
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/top/{view}", Permission.WATCHER, top),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/top/{view}", Permission.WATCHER, top),)

@@ -11,9 +11,9 @@ from pulsarbox.errors import Conflict
 from pulsarbox.names import PERSISTENT
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.filter_parameters import number_of
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.record import Entry, Position
 
 BUCKETS: Final = 200
@@ -22,12 +22,12 @@ AT_ONCE: Final = 2000
 """Ranges and entries added to the map per turn."""
 
 
-def _subscription(call: Call) -> Subscription:
+def _subscription(call: HttpRequest) -> Subscription:
     topic = stored_topic(call, "A map of a subscription", PERSISTENT)
     return subscription_of(topic, call.path["subscription"])
 
 
-def cursor(call: Call) -> Later:
+def cursor(call: HttpRequest) -> Later:
     """Return the log in ``buckets``, each with its acknowledged, inFlight, delayed and waiting entries.
 
     ``span=backlog``: only entries after mark-delete. Also returns ledgers and acknowledged ranges, at most 1000 of
@@ -42,7 +42,7 @@ def cursor(call: Call) -> Later:
     return in_turns(call, found.steps(), found.add, lambda now, later: later.give(answer(found.as_json())), AT_ONCE)
 
 
-def keys(call: Call) -> Later:
+def keys(call: HttpRequest) -> Later:
     """Return the hash ranges of a Key_Shared subscription by consumer, with its busiest, blocked and draining keys.
 
     Blocked keys have the time since which they wait for an acknowledgement.
@@ -56,7 +56,7 @@ def keys(call: Call) -> Later:
     fronts = {row["slot"]: row for row in told["stuck"] if row["slot"] in found.fronts}
     later = Later()
 
-    def finish() -> Answer:
+    def finish() -> HttpResponse:
         return answer(told)
 
     if not fronts:
@@ -84,6 +84,6 @@ def _read_front(subscription: Subscription, at: Position, row: dict[str, Any], d
 _TOPIC: Final = "{tenant}/{namespace}/{topic}/{subscription}"
 
 ROUTES = (
-    Route("GET", f"/pulsarbox/v1/maps/cursor/{_TOPIC}", Permission.TOPIC_CONSUMER, cursor),
-    Route("GET", f"/pulsarbox/v1/maps/keys/{_TOPIC}", Permission.TOPIC_CONSUMER, keys),
+    HttpRoute("GET", f"/pulsarbox/v1/maps/cursor/{_TOPIC}", Permission.TOPIC_CONSUMER, cursor),
+    HttpRoute("GET", f"/pulsarbox/v1/maps/keys/{_TOPIC}", Permission.TOPIC_CONSUMER, keys),
 )

@@ -12,9 +12,9 @@ from pulsarbox.broker.policies.kinds.retention import RETENTION, UNLIMITED
 from pulsarbox.broker.policies.kinds.unsubscribed_retention import OFF, UNSUBSCRIBED_TIME
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
-from pulsarbox.server.http.framework.request import Answer, Call, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.catalog import cursor_key, topic_key
 
 PARTITIONS_LOOKED_AT: Final = 100
@@ -41,7 +41,7 @@ def _is_subscribed(core: Core, name: TopicName) -> bool:
     return any(json.loads(value)["name"] != COMPACTION_SUBSCRIPTION for _, value in cursors)
 
 
-def kept(call: Call) -> Answer:
+def kept(call: HttpRequest) -> HttpResponse:
     """Return the rule in the form of the module's docstring."""
     name, core = call.topic(), call.broker.core
     require_namespace(call, name)
@@ -61,4 +61,4 @@ def kept(call: Call) -> Answer:
     return answer({"keptBy": by, "unsubscribed": rule})
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/kept/{domain}/{tenant}/{namespace}/{topic}", Permission.TOPIC_USER, kept),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/kept/{domain}/{tenant}/{namespace}/{topic}", Permission.TOPIC_USER, kept),)

@@ -1,12 +1,12 @@
 """The plugins in use, with their cost and their subscriptions. Below ``/pulsarbox/v1``."""
 
-from pulsarbox.server.http.framework.request import Answer, Call, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live.asking import scope_of
 from pulsarbox.server.live.plugins import used
 
 
-def plugins(call: Call) -> Answer:
+def plugins(call: HttpRequest) -> HttpResponse:
     """Return the result of ``used``; empty for a tenant. Built-in plugins are listed only if a setting names them."""
     if scope_of(call.query).prefix:
         return answer([])
@@ -14,4 +14,4 @@ def plugins(call: Call) -> Answer:
     return answer([found[key] for key in sorted(found)])
 
 
-ROUTES = (Route("GET", "/pulsarbox/v1/plugins", Permission.WATCHER, plugins),)
+ROUTES = (HttpRoute("GET", "/pulsarbox/v1/plugins", Permission.WATCHER, plugins),)

@@ -17,9 +17,9 @@ from pulsarbox.errors import BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.ack_sets import first_of
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.engine import Whereabouts
 from pulsarbox.storage.record import Position
 from pulsarbox.times import moment
@@ -36,7 +36,7 @@ _EARLIEST: Final = Position(-1, -1)
 _LATEST: Final = Position(2**63 - 1, 0)
 
 
-def segments(call: Call) -> Later:
+def segments(call: HttpRequest) -> Later:
     """Return segments: ``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``.
 
     ``from`` and ``to`` (exclusive) default to the whole topic. Each segment: ``ledger``, ``first``, ``last``,
@@ -56,7 +56,9 @@ def segments(call: Call) -> Later:
     return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
 
 
-def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[Whereabouts], Answer]) -> None:
+def _with_volumes(
+    call: HttpRequest, ledgers: list[int], later: Later, told: Callable[[Whereabouts], HttpResponse]
+) -> None:
     """Look up the volumes of ledgers in a thread, and give the answer."""
     look = call.broker.whereabouts
 
@@ -72,7 +74,7 @@ def _with_volumes(call: Call, ledgers: list[int], later: Later, told: Callable[[
         call.broker.beside("segments", lambda: look(ledgers), done)
 
 
-def many_segments(call: Call) -> Later:
+def many_segments(call: HttpRequest) -> Later:
     """Return ``{"segments": [...]}`` for the ``topics`` in the body, in order, each in the form of ``segments``.
 
     A missing topic is null. Each request names a ``topic``, and optionally ``from`` and ``to``. The client must be
@@ -105,7 +107,7 @@ def many_segments(call: Call) -> Later:
     return in_turns(call, steps(), lambda step, now: None, finish, AT_ONCE)
 
 
-def _ranges(call: Call) -> list[tuple[TopicName, Position, Position]]:
+def _ranges(call: HttpRequest) -> list[tuple[TopicName, Position, Position]]:
     """Parse the topics of a body, with the range of each. Raises BadRequest."""
     said = (call.json_object() or {}).get("topics")
     if not isinstance(said, list) or not all(isinstance(each, dict) for each in said):
@@ -156,7 +158,7 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[s
     }
 
 
-def places(call: Call) -> Later:
+def places(call: HttpRequest) -> Later:
     """Return places of a topic: ``{"topic", "earliest", "end"}``, the first entry and the position after the last.
 
     With ``time``, also ``at``: the first entry published at that time or later. With ``subscription``, also its next
@@ -190,7 +192,7 @@ def places(call: Call) -> Later:
     return later
 
 
-def many_places(call: Call) -> Answer:
+def many_places(call: HttpRequest) -> HttpResponse:
     """Return ``{"places": [...]}`` for the ``topics`` in the body, in order, each in the form of ``places``.
 
     A missing topic is null. The client must be allowed to consume from each topic.
@@ -203,7 +205,7 @@ def many_places(call: Call) -> Answer:
     return answer({"places": found})
 
 
-def _named(call: Call) -> list[TopicName]:
+def _named(call: HttpRequest) -> list[TopicName]:
     """Parse the topics of a body. Raises BadRequest."""
     said = (call.json_object() or {}).get("topics")
     if not isinstance(said, list):
@@ -258,7 +260,7 @@ def _in_part(subscription: Subscription) -> dict[str, Any]:
     return {"batches": batches, "batchesTotal": len(every) if len(batches) == BATCHES_MAX else len(batches)}
 
 
-def _place(call: Call, name: str, default: Position) -> Position:
+def _place(call: HttpRequest, name: str, default: Position) -> Position:
     return _position(name, call.query.get(name, ""), default)
 
 
@@ -282,8 +284,8 @@ def _shown(position: Position) -> str:
 _TOPIC: Final = "{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
-    Route("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
-    Route("POST", "/pulsarbox/v1/segments", Permission.NAMED, many_segments),
-    Route("POST", "/pulsarbox/v1/places", Permission.NAMED, many_places),
+    HttpRoute("GET", f"/pulsarbox/v1/segments/{_TOPIC}", Permission.TOPIC_CONSUMER, segments),
+    HttpRoute("GET", f"/pulsarbox/v1/places/{_TOPIC}", Permission.TOPIC_CONSUMER, places),
+    HttpRoute("POST", "/pulsarbox/v1/segments", Permission.NAMED, many_segments),
+    HttpRoute("POST", "/pulsarbox/v1/places", Permission.NAMED, many_places),
 )

@@ -8,12 +8,12 @@ from pulsarbox.broker.stats.commit_stats import FINE_MS, CommitTimes
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http.box.live_views import STORAGE, around
-from pulsarbox.server.http.framework.request import Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live.asking import scope_of
 
 
-def storage(call: Call) -> Later:
+def storage(call: HttpRequest) -> Later:
     """Return ``rows`` of the volumes, newest first, and ``totals`` of the box. Not available per tenant."""
     scope = scope_of(call.query)
     if scope.prefix:
@@ -66,4 +66,4 @@ def _quantile(times: CommitTimes, share: float) -> float | None:
     return FINE_MS[min(found, len(FINE_MS) - 1)]
 
 
-ROUTES = (Route("GET", f"/pulsarbox/v1/top/{STORAGE}", Permission.WATCHER, storage),)
+ROUTES = (HttpRoute("GET", f"/pulsarbox/v1/top/{STORAGE}", Permission.WATCHER, storage),)

@@ -15,7 +15,7 @@ from pulsarbox.broker.events import Events
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.clock import Now
-from pulsarbox.server.http.framework.request import Answer
+from pulsarbox.server.http.framework.request import HttpResponse
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Audit:
         self._events = events
         self._refusals = refusals
 
-    def tell(self, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
+    def tell(self, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now) -> None:
         """Log an answered request."""
         end: str | None = ""
         if given.status in _DENIED:
@@ -55,7 +55,9 @@ class Audit:
         if end is not None:
             _write(request, given, principal, end)
 
-    def _event(self, kind: str, request: web.BaseRequest, given: Answer, principal: Principal | None, now: Now) -> None:
+    def _event(
+        self, kind: str, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now
+    ) -> None:
         what = f"{request.method} {printable(request.raw_path)}"
         who, outcome = _who_and_outcome(request, given, principal)
         self._events.tell(
@@ -67,14 +69,14 @@ def _is_ordinary(request: web.BaseRequest) -> bool:
     return any(request.method == method and request.raw_path.startswith(path) for method, path in _ORDINARY)
 
 
-def _who_and_outcome(request: web.BaseRequest, given: Answer, principal: Principal | None) -> tuple[str, str]:
+def _who_and_outcome(request: web.BaseRequest, given: HttpResponse, principal: Principal | None) -> tuple[str, str]:
     address = request.remote or "?"
     who = address if principal is None else f"{principal} at {address}"
     reason = "" if given.status < 400 else _reason(given)
     return who, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})"
 
 
-def _write(request: web.BaseRequest, given: Answer, principal: Principal | None, end: str) -> None:
+def _write(request: web.BaseRequest, given: HttpResponse, principal: Principal | None, end: str) -> None:
     address, path = request.remote or "?", printable(request.raw_path)
     who, outcome = _who_and_outcome(request, given, principal)
     reason = "" if given.status < 400 else _reason(given)
@@ -89,7 +91,7 @@ def _write(request: web.BaseRequest, given: Answer, principal: Principal | None,
     )  # fmt: skip
 
 
-def _reason(given: Answer) -> str:
+def _reason(given: HttpResponse) -> str:
     try:
         return str(json.loads(given.body)["reason"])
     except (ValueError, TypeError, KeyError):

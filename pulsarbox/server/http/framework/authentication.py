@@ -10,7 +10,7 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
 from pulsarbox.server.http.framework.connections import HttpConnection
-from pulsarbox.server.http.framework.request import Answer, refusal
+from pulsarbox.server.http.framework.request import HttpResponse, refusal
 from pulsarbox.server.http.framework.routes import Permission
 from pulsarbox.server.shell_protocol import Shell
 
@@ -19,7 +19,9 @@ ORIGINAL: Final = "X-Original-Principal"
 """The principal on whose behalf a proxy sends a request."""
 
 
-async def who_asks(request: web.BaseRequest, shell: Shell, permission: Permission | None) -> Principal | Answer | None:
+async def who_asks(
+    request: web.BaseRequest, shell: Shell, permission: Permission | None
+) -> Principal | HttpResponse | None:
     """Return the principal of a request, or the answer that refuses it.
 
     None if authentication is disabled, and for an anonymous request to a public endpoint. ``permission`` is that of the
@@ -57,7 +59,7 @@ def certificate_of(request: web.BaseRequest) -> str:
     return connection.certificate if isinstance(connection, HttpConnection) else ""
 
 
-def unauthenticated(reason: str, challenges: str) -> Answer:
+def unauthenticated(reason: str, challenges: str) -> HttpResponse:
     """Return 401 with the available authentication methods."""
     headers = {"WWW-Authenticate": challenges} if challenges else {}
     return refusal(401, reason)._replace(headers=MappingProxyType(headers))

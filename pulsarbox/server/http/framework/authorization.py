@@ -11,14 +11,14 @@ from typing import Final
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE, Authorization
 from pulsarbox.errors import AuthorizationError, BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, parse_topic
-from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.request import HttpRequest
 from pulsarbox.server.http.framework.routes import Permission
 from pulsarbox.server.live.asking import scope_of
 
-Rule = Callable[[Authorization, Call], None]
+Rule = Callable[[Authorization, HttpRequest], None]
 
 
-def permit(call: Call, permission: Permission) -> None:
+def permit(call: HttpRequest, permission: Permission) -> None:
     """Return if the principal may call a route with this permission.
 
     Raises AuthenticationError (401) without a principal, AuthorizationError (403) if it is not permitted,
@@ -30,23 +30,23 @@ def permit(call: Call, permission: Permission) -> None:
         RULES[permission](authorization, call)
 
 
-def _superuser(authorization: Authorization, call: Call) -> None:
+def _superuser(authorization: Authorization, call: HttpRequest) -> None:
     authorization.require_superuser(call.principal)
 
 
-def _watcher(authorization: Authorization, call: Call) -> None:
+def _watcher(authorization: Authorization, call: HttpRequest) -> None:
     authorization.require_watcher(call.principal, scope_of(call.query).tenant)
 
 
-def _tenant_admin(authorization: Authorization, call: Call) -> None:
+def _tenant_admin(authorization: Authorization, call: HttpRequest) -> None:
     authorization.require_tenant_admin(call.principal, call.path["tenant"])
 
 
-def _tenant(authorization: Authorization, call: Call) -> None:
+def _tenant(authorization: Authorization, call: HttpRequest) -> None:
     authorization.require_tenant(call.principal, call.path["tenant"])
 
 
-def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
+def _tenant_admin_of_topics(authorization: Authorization, call: HttpRequest) -> None:
     body = call.json()
     if not isinstance(body, list) or not body:
         authorization.require_superuser(call.principal)  # the body names no topic to check permissions on
@@ -61,7 +61,7 @@ def _tenant_admin_of_topics(authorization: Authorization, call: Call) -> None:
         authorization.require_tenant_admin(call.principal, tenant)
 
 
-def _job(authorization: Authorization, call: Call) -> None:
+def _job(authorization: Authorization, call: HttpRequest) -> None:
     """The job in the path, or the one to be created from the body."""
     if "id" in call.path:
         job = call.broker.core.jobs.find(call.number("id"))
@@ -87,7 +87,7 @@ def _job(authorization: Authorization, call: Call) -> None:
 
 
 def _in_namespace(*actions: str) -> Rule:
-    def rule(authorization: Authorization, call: Call) -> None:
+    def rule(authorization: Authorization, call: HttpRequest) -> None:
         subscription = call.path.get("subscription", "")
         authorization.require_in_namespace(call.principal, call.namespace(), actions, subscription)
 
@@ -95,7 +95,7 @@ def _in_namespace(*actions: str) -> Rule:
 
 
 def _on_topic(*actions: str) -> Rule:
-    def rule(authorization: Authorization, call: Call) -> None:
+    def rule(authorization: Authorization, call: HttpRequest) -> None:
         topic = call.topic(call.path.get("domain", PERSISTENT))
         authorization.require_on_topic(call.principal, topic, actions, call.path.get("subscription", ""))
 

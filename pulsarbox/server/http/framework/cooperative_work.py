@@ -6,13 +6,13 @@ from typing import Final, TypeVar
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.http.framework.request import Answer, Call, Later
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later
 
 T = TypeVar("T")
 
 
 def in_turns(
-    call: Call,
+    call: HttpRequest,
     things: Iterable[T],
     work: Callable[[T, Now], None],
     finish: Callable[[Now, Later], None],
@@ -45,7 +45,7 @@ STEPS_AT_ONCE: Final = 4
 """Steps per turn that create or delete a topic: creating one takes 0.2 ms of CPU time, deleting one 1.7."""
 
 
-def in_steps(call: Call, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], Answer]) -> Later:
+def in_steps(call: HttpRequest, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], HttpResponse]) -> Later:
     """Run steps that change something, a few per turn; then ``finish`` returns the answer.
 
     The first error raised becomes the answer; completed steps remain done.
@@ -54,10 +54,10 @@ def in_steps(call: Call, steps: Iterable[Callable[[Now], None]], finish: Callabl
 
 
 def in_waves(
-    call: Call,
+    call: HttpRequest,
     things: Iterable[T],
     begin: Callable[[T, Callable[[Now], None], Now], None],
-    finish: Callable[[], Answer],
+    finish: Callable[[], HttpResponse],
     at_once: int,
 ) -> Later:
     """Start an asynchronous operation on each item, ``at_once`` at a time; the next wave starts when all have ended.
@@ -102,7 +102,7 @@ def counted(count: int, last: Callable[[Now], None]) -> Callable[[Now], None]:
 
 
 def when_all(
-    later: Later, count: int, finish: Callable[[], Answer]
+    later: Later, count: int, finish: Callable[[], HttpResponse]
 ) -> tuple[Callable[[Now], None], Callable[[Exception], None]]:
     """Return two callbacks, for success and failure of ``count`` operations; ``later`` is answered after the last.
 

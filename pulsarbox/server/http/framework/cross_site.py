@@ -46,7 +46,7 @@ _SHOWN: Final = 100
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Rules(NamedTuple):
+class AllowedSources(NamedTuple):
     """Hosts and origins that the settings of a box allow."""
 
     own: frozenset[str]
@@ -57,7 +57,7 @@ class Rules(NamedTuple):
     """Whether Host may be a name outside of public DNS; not if the box serves only its own machine."""
 
     @classmethod
-    def of(cls, settings: Settings, endpoints: Endpoints, machine: str) -> "Rules":
+    def of(cls, settings: Settings, endpoints: Endpoints, machine: str) -> "AllowedSources":
         """Return the rules of a box with these settings, on a machine with that host name."""
         urls = [url for each in endpoints.listeners.values() for url in each.values()]
         urls += [endpoints.broker_url, endpoints.web_url, endpoints.broker_url_tls, endpoints.web_url_tls]
@@ -85,7 +85,7 @@ class Rules(NamedTuple):
         return ANY in self.origins or origin.strip().lower() in self.origins
 
 
-def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> str:
+def refusal_of(headers: Headers, rules: AllowedSources, *, host: bool, origin: bool) -> str:
     """Return why the host rule or the origin rule rejects a request with these headers; empty if neither does."""
     # Browsers send exactly one host. With several, each is checked, whichever a parser would use.
     places = {text: authority(text) for text in headers.getall("Host", []) if text}
@@ -95,7 +95,7 @@ def refusal_of(headers: Headers, rules: Rules, *, host: bool, origin: bool) -> s
     return _foreign(headers, rules, list(places.values())) if origin else ""
 
 
-def _foreign(headers: Headers, rules: Rules, places: list[Authority | None]) -> str:
+def _foreign(headers: Headers, rules: AllowedSources, places: list[Authority | None]) -> str:
     origins = headers.getall("Origin", [])
     others = [text for text in origins if not rules.takes_origin(text)]
     for text in others:
@@ -129,7 +129,7 @@ class CrossSite:
         self._broker = broker
         self._machine = socket.gethostname().lower()
         self._of: Settings | None = None
-        self._rules: Rules
+        self._rules: AllowedSources
 
     def refusal(self, headers: Headers, principal: Principal | None) -> str:
         """Return why a request is rejected, or an empty string. ``principal`` is its sender, None if anonymous.
@@ -165,10 +165,10 @@ class CrossSite:
             "Access-Control-Max-Age": _PREFLIGHT_SECONDS,
         }
 
-    def _current(self) -> Rules:
+    def _current(self) -> AllowedSources:
         settings = self._broker.core.settings
         if self._of is not settings:
-            self._rules = Rules.of(settings, self._broker.endpoints, self._machine)
+            self._rules = AllowedSources.of(settings, self._broker.endpoints, self._machine)
             self._of = settings
         return self._rules
 

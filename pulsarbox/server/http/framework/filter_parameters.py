@@ -6,7 +6,7 @@ from typing import Any, Final
 from pulsarbox.errors import BadRequest
 from pulsarbox.expressions import Language, inside
 from pulsarbox.server.filter_patterns import compiled
-from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.request import HttpRequest
 from pulsarbox.times import moment
 
 Row = dict[str, Any]
@@ -16,7 +16,7 @@ FILTER_MAX: Final = 2000
 """Maximum characters of a filter."""
 
 
-def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
+def wanted_of(call: HttpRequest, names: Collection[str], searched: Collection[str] = ()) -> Wanted:
     """Compile the parameter ``filter`` for rows with these fields; ``/pattern`` searches ``searched``.
 
     Without the parameter, everything matches. Raises BadRequest.
@@ -46,7 +46,7 @@ def wanted_of(call: Call, names: Collection[str], searched: Collection[str] = ()
         raise BadRequest(f"The filter cannot be used: {error}") from None
 
 
-def number_of(call: Call, name: str, default: int, least: int, most: int) -> int:
+def number_of(call: HttpRequest, name: str, default: int, least: int, most: int) -> int:
     """Parse an integer parameter. Raises BadRequest."""
     text = call.query.get(name, "")
     if not text:
@@ -57,7 +57,7 @@ def number_of(call: Call, name: str, default: int, least: int, most: int) -> int
     return int(text)
 
 
-def moment_of(call: Call, name: str) -> int:
+def moment_of(call: HttpRequest, name: str) -> int:
     """Parse a time parameter, by the box's clock: ms since 1970; 0 without one. Raises BadRequest."""
     text = call.query.get(name, "")
     if text.isascii() and text.isdigit() and len(text) < 20:

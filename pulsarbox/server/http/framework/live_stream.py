@@ -19,7 +19,7 @@ from pulsarbox.broker.security.authentication import ANONYMOUS
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.config import Settings
 from pulsarbox.errors import ServiceNotReady, TooManyRequests
-from pulsarbox.server.http.framework.request import Answer, Live, refusal
+from pulsarbox.server.http.framework.request import HttpResponse, LiveResponse, refusal
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class LiveAnswers:
         """Open streams by client."""
         self._over = False
 
-    def refusal(self, holder: str, settings: Settings) -> Answer | None:
+    def refusal(self, holder: str, settings: Settings) -> HttpResponse | None:
         """Return why a client may not open another stream now, or None."""
         most, most_of_one = settings.maxHttpStreams, settings.maxHttpStreamsPerRole
         if most_of_one and self._of[holder] >= most_of_one:
@@ -79,7 +79,7 @@ class LiveAnswers:
     async def give(
         self,
         request: web.BaseRequest,
-        given: Live,
+        given: LiveResponse,
         headers: Mapping[str, str],
         holder: str,
         may_still: Callable[[], Awaitable[bool]],
@@ -104,7 +104,11 @@ class LiveAnswers:
         return response
 
     async def _send(
-        self, response: web.StreamResponse, given: Live, wake: asyncio.Event, may_still: Callable[[], Awaitable[bool]]
+        self,
+        response: web.StreamResponse,
+        given: LiveResponse,
+        wake: asyncio.Event,
+        may_still: Callable[[], Awaitable[bool]],
     ) -> None:
         loop = asyncio.get_running_loop()
         look_again = loop.time() + ALIVE_SECONDS

@@ -2,10 +2,10 @@
 
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.subscription.consumer import Held
+from pulsarbox.broker.subscription.consumer import HeldEntry
 from pulsarbox.errors import BadRequest
 from pulsarbox.protocol.ack_sets import words_of
-from pulsarbox.server.http.framework.request import Call, kind_of, texts
+from pulsarbox.server.http.framework.request import HttpRequest, kind_of, texts
 from pulsarbox.storage.record import Position
 
 EARLIEST: Final = Position(-1, -1)
@@ -13,7 +13,7 @@ LATEST: Final = Position(2**63 - 1, 2**63 - 1)
 _WORDS: Final = {"earliest": EARLIEST, "latest": LATEST}
 
 
-class Place(NamedTuple):
+class MessageIdArgument(NamedTuple):
     """A message id in a request of the Admin API (Pulsar's ResetCursorData)."""
 
     position: Position
@@ -30,7 +30,7 @@ class Place(NamedTuple):
         return Position(self.position.ledger_id, self.position.entry_id + 1)
 
 
-def place_of(call: Call) -> Place | None:
+def place_of(call: HttpRequest) -> MessageIdArgument | None:
     """Parse the message id in the body, None for an empty one. Raises BadRequest."""
     body = call.json()
     if body is None:
@@ -38,7 +38,7 @@ def place_of(call: Call) -> Place | None:
     if isinstance(body, str):
         if body not in _WORDS:
             raise BadRequest(f'A position is "earliest", "latest" or a message id, not "{body[:40]}"')
-        return Place(_WORDS[body])
+        return MessageIdArgument(_WORDS[body])
     if not isinstance(body, dict):
         raise BadRequest(f'A message id must be {{"ledgerId": ..., "entryId": ...}}, not {kind_of(body)}')
     position = Position(_number(body, "ledgerId", 0), _number(body, "entryId", 0))
@@ -46,7 +46,7 @@ def place_of(call: Call) -> Place | None:
     if not isinstance(excluded, bool):
         raise BadRequest(f"excluded must be true or false, not {kind_of(excluded)}")
     properties = texts(body.get("properties"), "Properties of a subscription")
-    return Place(position, _number(body, "batchIndex", -1), excluded, properties)
+    return MessageIdArgument(position, _number(body, "batchIndex", -1), excluded, properties)
 
 
 def _number(body: dict[str, Any], name: str, default: int) -> int:
@@ -56,7 +56,7 @@ def _number(body: dict[str, Any], name: str, default: int) -> int:
     return value
 
 
-def start_of(place: Place, held: Held | None) -> tuple[Position, list[int]]:
+def start_of(place: MessageIdArgument, held: HeldEntry | None) -> tuple[Position, list[int]]:
     """Return the position from which to read, and the ack set there; ``held`` is the cached state of its entry."""
     batch = held.batch_size if held is not None else 0
     first = place.batch_index + place.excluded

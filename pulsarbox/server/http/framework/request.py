@@ -24,7 +24,7 @@ DEPTH_MAX: Final = 100
 """Maximum nesting of arrays and objects in a body; the API needs only a few levels."""
 
 
-class Answer(NamedTuple):
+class HttpResponse(NamedTuple):
     """A response, sent once everything that the core has changed is durable."""
 
     status: int = 204
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
 
 
-DONE = Answer()
+DONE = HttpResponse()
 """The answer to a change without a result."""
 
 
@@ -45,7 +45,7 @@ class Pieces(NamedTuple):
     """Each takes little work; an empty piece ends a turn, as does a number of bytes."""
 
 
-class Live(NamedTuple):
+class LiveResponse(NamedTuple):
     """A streaming answer: lines of JSON as events occur, until the client disconnects. Not held back for the disk."""
 
     take: Callable[[], bytes]
@@ -60,10 +60,10 @@ class Later:
     __slots__ = ("_given", "_told")
 
     def __init__(self) -> None:
-        self._given: Answer | None = None
-        self._told: Callable[[Answer], None] | None = None
+        self._given: HttpResponse | None = None
+        self._told: Callable[[HttpResponse], None] | None = None
 
-    def give(self, given: Answer) -> None:
+    def give(self, given: HttpResponse) -> None:
         """Give the answer."""
         assert self._given is None, "the answer was already given"
         self._given = given
@@ -82,7 +82,7 @@ class Later:
             log.error("request failed", exc_info=error)
             self.give(refusal(500, FAILED))
 
-    def when_given(self, told: Callable[[Answer], None]) -> None:
+    def when_given(self, told: Callable[[HttpResponse], None]) -> None:
         """Register the receiver of the answer, called at once if it is already given."""
         self._told = told
         if self._given is not None:
@@ -94,7 +94,7 @@ FAILED: Final = "The broker failed to process the request; its log has the reaso
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class HttpRequest:
     """One request, read completely."""
 
     broker: Broker
@@ -170,7 +170,7 @@ def long_of(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def asker(call: Call) -> tuple[str, str]:
+def asker(call: HttpRequest) -> tuple[str, str]:
     """Return the fairness group of a request's computations: roles take turns."""
     return "HTTP", str(call.principal)
 
@@ -211,17 +211,17 @@ compact: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).enc
 """Encodes a value as JSON without spaces. Shared: creating an encoder costs as much as encoding a small value."""
 
 
-def answer(value: object) -> Answer:
+def answer(value: object) -> HttpResponse:
     """Return a value as JSON."""
-    return Answer(200, compact(value).encode(errors="replace"))
+    return HttpResponse(200, compact(value).encode(errors="replace"))
 
 
-def plain(text: str) -> Answer:
+def plain(text: str) -> HttpResponse:
     """Return plain text. Its content type is JSON, as in Pulsar."""
-    return Answer(200, text.encode())
+    return HttpResponse(200, text.encode())
 
 
-def refusal(status: int, reason: str) -> Answer:
+def refusal(status: int, reason: str) -> HttpResponse:
     """Return an error in the form that all clients of the Admin API parse."""
     return answer({"reason": reason})._replace(status=status)
 

@@ -6,10 +6,10 @@ from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound
 from pulsarbox.names import TopicName
-from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.request import HttpRequest
 
 
-def require_namespace(call: Call, name: TopicName) -> None:
+def require_namespace(call: HttpRequest, name: TopicName) -> None:
     """Raise NotFound if the namespace of a topic is missing."""
     if not call.broker.tenants.has_namespace(name.namespace):
         raise NotFound("Namespace not found")
@@ -21,12 +21,12 @@ def check_is_users(name: TopicName) -> None:
         raise BadRequest("Cannot create topic in system topic format!")
 
 
-def topic_of(call: Call) -> Topic:
+def topic_of(call: HttpRequest) -> Topic:
     """Return the topic, which must not be partitioned but may be a partition. Raises NotFound."""
     return find_topic(call, call.topic(), call.now)
 
 
-def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
+def find_topic(call: HttpRequest, name: TopicName, now: Now) -> Topic:
     """Return the topic of that name. Raises NotFound."""
     require_namespace(call, name)
     topic = call.broker.topics.find(name, now)
@@ -37,7 +37,7 @@ def find_topic(call: Call, name: TopicName, now: Now) -> Topic:
     return topic
 
 
-def stored_topic(call: Call, what: str, domain: str = "") -> PersistentTopic:
+def stored_topic(call: HttpRequest, what: str, domain: str = "") -> PersistentTopic:
     """Return a topic that must be persistent. Raises NotFound; NotAllowed if it does not support ``what``.
 
     ``domain`` is required if the path does not contain it.
@@ -64,7 +64,7 @@ def subscription_of(topic: PersistentTopic, name: str) -> Subscription:
     return found
 
 
-def parts_of(call: Call, domain: str = "") -> list[TopicName]:
+def parts_of(call: HttpRequest, domain: str = "") -> list[TopicName]:
     """Return the partitions of the topic, or the topic if it is not partitioned. Raises NotFound for its namespace.
 
     ``domain`` is required if the path does not contain it.

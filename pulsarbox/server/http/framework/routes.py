@@ -14,9 +14,9 @@ from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.framework.request import Answer, Call, Later, Live, Pieces
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, LiveResponse, Pieces
 
-Handler = Callable[[Call], Answer | Later | Pieces | Live]
+Handler = Callable[[HttpRequest], HttpResponse | Later | Pieces | LiveResponse]
 
 
 class Permission(enum.Enum):
@@ -49,7 +49,7 @@ class Permission(enum.Enum):
     )
 
 
-class Route(NamedTuple):
+class HttpRoute(NamedTuple):
     """One endpoint. ``{domain}`` in its path is ``persistent`` or ``non-persistent``, other braces hold a name."""
 
     method: str
@@ -61,7 +61,7 @@ class Route(NamedTuple):
 class Match(NamedTuple):
     """The route of a request, and the variable parts of its path."""
 
-    route: Route
+    route: HttpRoute
     path: dict[str, str]
 
 
@@ -73,7 +73,7 @@ class _Node:
     def __init__(self) -> None:
         self.words: dict[str, _Node] = {}
         self.variable: _Node | None = None
-        self.route: Route | None = None
+        self.route: HttpRoute | None = None
         self.names: tuple[str, ...] = ()
         """Names of the variable parts, in order, except ``domain``."""
 
@@ -81,7 +81,7 @@ class _Node:
 class Routes:
     """All routes, found by method and path."""
 
-    def __init__(self, rows: Iterable[Route]) -> None:
+    def __init__(self, rows: Iterable[HttpRoute]) -> None:
         self.rows = tuple(rows)
         self._roots: dict[str, _Node] = {}
         for row in self.rows:
@@ -90,7 +90,7 @@ class Routes:
             for domain in DOMAINS if "{domain}" in row.path else ("",):
                 self._add(row, row.path.replace("{domain}", domain))
 
-    def _add(self, row: Route, path: str) -> None:
+    def _add(self, row: HttpRoute, path: str) -> None:
         node = self._roots.setdefault(row.method, _Node())
         names = []
         for segment in path.strip("/").split("/"):
@@ -115,7 +115,7 @@ class Routes:
         if "{domain}" in node.route.path:
             path["domain"] = next(segment for segment in segments if segment in DOMAINS)
         topic = path.get("topic")
-        if isinstance(topic, Segment):
+        if isinstance(topic, PathSegment):
             path["topic"] = topic.form  # as in Pulsar, a plus is a space: its clients encode topic names that way
         if "subscription" in path and "topic" in path:
             path["subscription"] = unquote_plus(path["subscription"])  # clients encode it twice, as Pulsar requires
@@ -137,7 +137,7 @@ def _walk(node: _Node, segments: list[str], i: int, values: tuple[str, ...]) -> 
     return found
 
 
-class Segment(str):
+class PathSegment(str):
     """One decoded segment of a path."""
 
     __slots__ = ("form",)
@@ -153,7 +153,7 @@ def split_path(raw: str) -> list[str]:
     return segments
 
 
-def _segment(text: str) -> Segment:
+def _segment(text: str) -> PathSegment:
     if "%" in text and _NO_ESCAPE.search(text):
         raise BadRequest("The path has a % that is not followed by two hexadecimal digits: encode it as %25")
     try:
@@ -161,7 +161,7 @@ def _segment(text: str) -> Segment:
     except UnicodeDecodeError:
         raise BadRequest("The path is not UTF-8") from None
     _check_nul(decoded)
-    segment = Segment(decoded)
+    segment = PathSegment(decoded)
     segment.form = unquote_plus(text, errors="strict") if "+" in text else decoded
     return segment
 

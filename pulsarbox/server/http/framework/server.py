@@ -23,7 +23,15 @@ from pulsarbox.server.http.framework.authorization import permit
 from pulsarbox.server.http.framework.connections import HttpConnection, Server
 from pulsarbox.server.http.framework.cross_site import CrossSite
 from pulsarbox.server.http.framework.live_stream import LiveAnswers, holder_of
-from pulsarbox.server.http.framework.request import FAILED, Answer, Call, Later, Live, Pieces, refusal
+from pulsarbox.server.http.framework.request import (
+    FAILED,
+    HttpRequest,
+    HttpResponse,
+    Later,
+    LiveResponse,
+    Pieces,
+    refusal,
+)
 from pulsarbox.server.http.framework.routes import Match, split_path
 from pulsarbox.server.http.framework.streamed_response import stream
 from pulsarbox.server.http.route_table import all_routes
@@ -111,18 +119,18 @@ class HttpServer:
         match = self._match(request)
         # Authenticate before reading the body, so that unauthenticated clients cannot send one.
         who = await who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
-        if isinstance(who, Answer):
+        if isinstance(who, HttpResponse):
             return self._unread(request, who, None)
         if reason := self._cross_site.refusal(request.headers, who):
             return self._unread(request, refusal(403, reason), who)
         body = await self._body(request)
-        if isinstance(body, Answer):
+        if isinstance(body, HttpResponse):
             return self._unread(request, body, who)
         found = self._given(request, match, body, who)
         headers = {**SERVER, **self._cross_site.shared_with(request.headers)}
         if isinstance(found, Pieces):
             return await stream(request, found, headers)
-        if isinstance(found, Live):
+        if isinstance(found, LiveResponse):
             holder = holder_of(who, request.remote)
             refused = self._live.refusal(holder, self._shell.broker.core.settings)
             if refused is None:
@@ -136,7 +144,7 @@ class HttpServer:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 
-    def _unread(self, request: web.BaseRequest, given: Answer, who: Principal | None) -> web.Response:
+    def _unread(self, request: web.BaseRequest, given: HttpResponse, who: Principal | None) -> web.Response:
         """Answer a request whose body was not read completely, and close the connection."""
         headers = {**SERVER, "Content-Type": given.content_type}
         response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
@@ -144,7 +152,7 @@ class HttpServer:
         self._audit.tell(request, given, who, self._shell.now())
         return response
 
-    async def _body(self, request: web.BaseRequest) -> bytes | Answer:
+    async def _body(self, request: web.BaseRequest) -> bytes | HttpResponse:
         """Return the whole body, or the answer if it cannot be read."""
         too_large = refusal(413, f"The body is larger than {self._body_max} bytes (httpMaxRequestSize)")
         if (request.content_length or 0) > self._body_max:
@@ -163,10 +171,10 @@ class HttpServer:
             return refusal(400, f"The body cannot be read: {error}")
 
     def _given(
-        self, request: web.BaseRequest, match: Match | Answer, body: bytes, who: Principal | None
-    ) -> Answer | Later | Pieces | Live:
+        self, request: web.BaseRequest, match: Match | HttpResponse, body: bytes, who: Principal | None
+    ) -> HttpResponse | Later | Pieces | LiveResponse:
         """Return the handler's answer, possibly deferred, or the error answer of its exception."""
-        if isinstance(match, Answer):
+        if isinstance(match, HttpResponse):
             return match
         try:
             call = self._call(request, match, body, who)
@@ -180,9 +188,9 @@ class HttpServer:
         finally:
             self._shell.kick()
 
-    def _call(self, request: web.BaseRequest, match: Match, body: bytes, who: Principal | None) -> Call:
+    def _call(self, request: web.BaseRequest, match: Match, body: bytes, who: Principal | None) -> HttpRequest:
         assert isinstance(request.protocol, HttpConnection)
-        return Call(
+        return HttpRequest(
             self._shell.broker,
             self._shell.now(),
             match.path,
@@ -197,10 +205,10 @@ class HttpServer:
     async def _may_still(self, request: web.BaseRequest, before: Principal | None) -> bool:
         """Return whether the client of a stream would still be granted it."""
         match = self._match(request)
-        if isinstance(match, Answer):
+        if isinstance(match, HttpResponse):
             return False
         who = await who_asks(request, self._shell, match.route.permission)
-        if isinstance(who, Answer) or who != before:
+        if isinstance(who, HttpResponse) or who != before:
             return False
         try:
             permit(self._call(request, match, b"", who), match.route.permission)
@@ -208,14 +216,14 @@ class HttpServer:
             return False
         return True
 
-    def _match(self, request: web.BaseRequest) -> Match | Answer:
+    def _match(self, request: web.BaseRequest) -> Match | HttpResponse:
         """Return the route of a request, or the answer if there is none, or for OPTIONS."""
         try:
             return self._found(request.method, request.rel_url.raw_path)
         except PulsarBoxError as error:
             return refusal(error.http_status, str(error))
 
-    def _found(self, method: str, raw_path: str) -> Match | Answer:
+    def _found(self, method: str, raw_path: str) -> Match | HttpResponse:
         """Return the result of ``_match``. Raises NotFound, BadRequest."""
         segments = split_path(raw_path)
         match = self._routes.find("GET" if method == "HEAD" else method, segments)
@@ -227,7 +235,7 @@ class HttpServer:
         allowed = [*(["HEAD"] if "GET" in others else []), *others, "OPTIONS"]
         headers = MappingProxyType({"Allow": ",".join(allowed)})
         if method == "OPTIONS":
-            return Answer(200, ", ".join(allowed).encode(), "text/plain", headers)
+            return HttpResponse(200, ", ".join(allowed).encode(), "text/plain", headers)
         reason = (
             f"{printable(raw_path)} supports {', '.join(others)}, not {method}"
             if method in _METHODS
@@ -235,13 +243,13 @@ class HttpServer:
         )
         return refusal(405, reason)._replace(headers=headers)
 
-    async def _there(self, given: Answer | Later) -> Answer:
+    async def _there(self, given: HttpResponse | Later) -> HttpResponse:
         """Wait for a deferred answer."""
-        if isinstance(given, Answer):
+        if isinstance(given, HttpResponse):
             return given
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[HttpResponse] = asyncio.get_running_loop().create_future()
 
-        def told(answer: Answer) -> None:
+        def told(answer: HttpResponse) -> None:
             if not future.done():
                 future.set_result(answer)
 
@@ -255,7 +263,7 @@ class HttpServer:
                 504, f"The request takes longer than {ANSWER_SECONDS_MAX:g} s and continues in the background"
             )
 
-    async def _durable(self, given: Answer) -> Answer:
+    async def _durable(self, given: HttpResponse) -> HttpResponse:
         """Return the answer once everything that the core has changed so far is durable."""
         future = asyncio.get_running_loop().create_future()
 

@@ -8,24 +8,24 @@ the rule for messages that no subscription has covered (see ``box.message_keepin
 
 from typing import Any
 
-from pulsarbox.broker.policies.effective import Held, held
+from pulsarbox.broker.policies.effective import EffectivePolicy, held
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.table import row_of
 from pulsarbox.server.http.box.message_keeping import unsubscribed_rule
-from pulsarbox.server.http.framework.request import Answer, Call, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def of_namespace(call: Call) -> Answer:
+def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the policies in effect for the topics of a namespace without policies of their own."""
     namespace = call.namespace()
     call.broker.tenants.policies(namespace)
     return _answer(call, held(call.broker.core.policies, namespace), parse_topic(f"{namespace}/-"))
 
 
-def of_topic(call: Call) -> Answer:
+def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the policies in effect for a topic; a partition has those of its partitioned topic."""
     name, topics = call.topic(), call.broker.topics
     require_namespace(call, name)
@@ -34,7 +34,7 @@ def of_topic(call: Call) -> Answer:
     return _answer(call, held(call.broker.core.policies, name.namespace, name), name)
 
 
-def _answer(call: Call, found: dict[str, Held], topic: TopicName) -> Answer:
+def _answer(call: HttpRequest, found: dict[str, EffectivePolicy], topic: TopicName) -> HttpResponse:
     """``topic`` is one to which these policies apply."""
     told: dict[str, dict[str, Any]] = {}
     for name, each in found.items():
@@ -49,6 +49,6 @@ def _answer(call: Call, found: dict[str, Held], topic: TopicName) -> Answer:
 _PATH = "/pulsarbox/v1/policies"
 
 ROUTES = (
-    Route("GET", f"{_PATH}/{{tenant}}/{{namespace}}", Permission.TENANT_ADMIN, of_namespace),
-    Route("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Permission.TENANT_ADMIN, of_topic),
+    HttpRoute("GET", f"{_PATH}/{{tenant}}/{{namespace}}", Permission.TENANT_ADMIN, of_namespace),
+    HttpRoute("GET", f"{_PATH}/{{domain}}/{{tenant}}/{{namespace}}/{{topic}}", Permission.TENANT_ADMIN, of_topic),
 )

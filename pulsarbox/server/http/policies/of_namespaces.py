@@ -7,26 +7,26 @@ from collections.abc import Iterator
 
 from pulsarbox.errors import PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import ROWS
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
-from pulsarbox.server.http.framework.routes import Handler, Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
+from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permission
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 OWN = "/pulsarbox/v1/policies/{tenant}/{namespace}"
 
 
-def _get(row: PolicyRow, place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         policies = call.broker.tenants.policies(call.namespace())
         return shown(place.value_in(policies, call.broker.core.settings.clusterName), place.unset)
 
     return handler
 
 
-def _set(row: PolicyRow, place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         namespace, tenants = call.namespace(), call.broker.tenants
         policies = tenants.policies(namespace)
         value = given(call, row, place)
@@ -44,8 +44,8 @@ def _set(row: PolicyRow, place: Place) -> Handler:
     return handler
 
 
-def _remove(place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _remove(place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         namespace, tenants = call.namespace(), call.broker.tenants
         if place.key in tenants.policies(namespace):
             tenants.set_policy(namespace, place.key, None, call.now)
@@ -54,17 +54,17 @@ def _remove(place: Place) -> Handler:
     return handler
 
 
-def _routes() -> Iterator[Route]:
+def _routes() -> Iterator[HttpRoute]:
     for row in ROWS:
         place = row.namespace
         if place is None:
             continue
         path, who = f"{OWN if row.own else NAMESPACE}/{place.path}", Permission.TENANT_ADMIN
         changing = Permission.SUPERUSER if place.superuser else who
-        yield Route("GET", path, who, _get(row, place))
-        yield Route(place.verb, path, changing, _set(row, place))
+        yield HttpRoute("GET", path, who, _get(row, place))
+        yield HttpRoute(place.verb, path, changing, _set(row, place))
         if place.removed:
-            yield Route("DELETE", path, changing, _remove(place))
+            yield HttpRoute("DELETE", path, changing, _remove(place))
 
 
 ROUTES = tuple(_routes())

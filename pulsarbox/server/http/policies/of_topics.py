@@ -12,11 +12,11 @@ from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, leve
 from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.checks import fits
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, row_of
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
-from pulsarbox.server.http.framework.routes import Handler, Permission, Route
+from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permission
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
 from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 
@@ -26,7 +26,7 @@ SHARED_RATE = row_of("subscription-dispatch-rate")
 """The rate of subscriptions without a rate of their own."""
 
 
-def topic_of(call: Call) -> TopicName:
+def topic_of(call: HttpRequest) -> TopicName:
     """Return the topic of the request. Raises NotFound; PreconditionFailed for a partition; NotAllowed."""
     name, broker = call.topic(), call.broker
     if not broker.core.settings.topicLevelPoliciesEnabled:
@@ -39,20 +39,20 @@ def topic_of(call: Call) -> TopicName:
     return name
 
 
-def own(call: Call, name: TopicName) -> Row:
+def own(call: HttpRequest, name: TopicName) -> Row:
     """Return the policies set on the topic; with ``isGlobal``, those for all clusters."""
     row = call.broker.core.policies.row(policies_key(str(name)))
     found: Row = row.get(GLOBAL, {}) if call.flag("isGlobal") else row
     return found
 
 
-def keep(call: Call, name: TopicName, key: str, value: Any) -> Answer:
+def keep(call: HttpRequest, name: TopicName, key: str, value: Any) -> HttpResponse:
     """Set a policy of the topic, or remove it with None."""
     call.broker.core.policies.set_topic(name, key, value, call.now, everywhere=call.flag("isGlobal"))
     return DONE
 
 
-def levels(call: Call, name: TopicName) -> Levels:
+def levels(call: HttpRequest, name: TopicName) -> Levels:
     """Return the rows that set the topic's policies; with ``isGlobal`` without those that only this cluster has."""
     policies = call.broker.core.policies
     row = policies.row(policies_key(str(name)))
@@ -61,8 +61,8 @@ def levels(call: Call, name: TopicName) -> Levels:
     return levels_of(row, policies.row(namespace_key(name.namespace)))
 
 
-def _get(row: PolicyRow, place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         name = topic_of(call)
         if place.applied and call.flag("applied"):
             return shown(in_effect(row, levels(call, name), call.broker.core.settings).value, place.unset)
@@ -71,8 +71,8 @@ def _get(row: PolicyRow, place: Place) -> Handler:
     return handler
 
 
-def _set(row: PolicyRow, place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         name = topic_of(call)
         value = given(call, row, place)
         if value is UNCHANGED:
@@ -94,8 +94,8 @@ def _check_quotas(policies: Row, retention: Any) -> None:
         )
 
 
-def _remove(place: Place) -> Handler:
-    def handler(call: Call) -> Answer:
+def _remove(place: PolicyEndpoint) -> Handler:
+    def handler(call: HttpRequest) -> HttpResponse:
         return keep(call, topic_of(call), place.key, None)
 
     return handler
@@ -104,7 +104,7 @@ def _remove(place: Place) -> Handler:
 # All policies
 
 
-def remove_all(call: Call) -> Answer:
+def remove_all(call: HttpRequest) -> HttpResponse:
     """Remove all policies of a topic, including those for all clusters."""
     call.broker.core.policies.put_topic(call.topic(), None, call.now)
     return DONE
@@ -113,7 +113,7 @@ def remove_all(call: Call) -> Answer:
 # One subscription
 
 
-def get_subscription_rate(call: Call) -> Answer:
+def get_subscription_rate(call: HttpRequest) -> HttpResponse:
     """Return the dispatch rate of one subscription, which need not exist."""
     name = topic_of(call)
     subscription = call.path["subscription"]
@@ -125,7 +125,7 @@ def get_subscription_rate(call: Call) -> Answer:
     return shown(value, SHARED_RATE.topic.unset)
 
 
-def set_subscription_rate(call: Call) -> Answer:
+def set_subscription_rate(call: HttpRequest) -> HttpResponse:
     """Set the dispatch rate of one subscription. As in Pulsar, an unlimited rate changes nothing."""
     name = topic_of(call)
     assert SHARED_RATE.topic is not None
@@ -135,12 +135,12 @@ def set_subscription_rate(call: Call) -> Answer:
     return _keep_rate(call, name, value)
 
 
-def remove_subscription_rate(call: Call) -> Answer:
+def remove_subscription_rate(call: HttpRequest) -> HttpResponse:
     """Remove the dispatch rate of one subscription."""
     return _keep_rate(call, topic_of(call), None)
 
 
-def _keep_rate(call: Call, name: TopicName, rate: Any) -> Answer:
+def _keep_rate(call: HttpRequest, name: TopicName, rate: Any) -> HttpResponse:
     subscription = call.path["subscription"]
     rows = dict(own(call, name).get(SUBSCRIPTION_POLICIES, {}))
     row = {key: value for key, value in rows.pop(subscription, {}).items() if key != SUBSCRIPTION_RATE}
@@ -151,22 +151,22 @@ def _keep_rate(call: Call, name: TopicName, rate: Any) -> Answer:
     return keep(call, name, SUBSCRIPTION_POLICIES, rows or None)
 
 
-def _routes() -> Iterator[Route]:
+def _routes() -> Iterator[HttpRoute]:
     who = Permission.TENANT_ADMIN
     for row in ROWS:
         place = row.topic
         if place is None:
             continue
         path = f"{OWN if row.own else TOPIC}/{place.path}"
-        yield Route("GET", path, who, _get(row, place))
-        yield Route(place.verb, path, who, _set(row, place))
+        yield HttpRoute("GET", path, who, _get(row, place))
+        yield HttpRoute(place.verb, path, who, _set(row, place))
         if place.removed:
-            yield Route("DELETE", path, who, _remove(place))
-    yield Route("DELETE", f"{TOPIC}/policies", who, remove_all)
+            yield HttpRoute("DELETE", path, who, _remove(place))
+    yield HttpRoute("DELETE", f"{TOPIC}/policies", who, remove_all)
     path = f"{TOPIC}/{{subscription}}/{SUBSCRIPTION_RATE}"
-    yield Route("GET", path, who, get_subscription_rate)
-    yield Route("POST", path, who, set_subscription_rate)
-    yield Route("DELETE", path, who, remove_subscription_rate)
+    yield HttpRoute("GET", path, who, get_subscription_rate)
+    yield HttpRoute("POST", path, who, set_subscription_rate)
+    yield HttpRoute("DELETE", path, who, remove_subscription_rate)
 
 
 ROUTES = tuple(_routes())

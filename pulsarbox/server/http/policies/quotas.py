@@ -10,8 +10,8 @@ from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits, quota
 from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_TYPES
 from pulsarbox.protocol.policies.table import QUOTA_ROWS
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
 from pulsarbox.server.http.policies.of_topics import TOPIC, keep, levels, own, topic_of
 
@@ -19,14 +19,14 @@ OF_NAMESPACE = "backlog_quota_map"
 OF_TOPIC = "backLogQuotaMap"
 
 
-def _type(call: Call) -> str:
+def _type(call: HttpRequest) -> str:
     kind = call.query.get("backlogQuotaType") or QUOTA_TYPES[0]
     if kind not in QUOTA_TYPES:
         raise NotFound(f"backlogQuotaType must be one of {', '.join(QUOTA_TYPES)}, not {kind[:40]!r}")
     return kind
 
 
-def _given(call: Call) -> dict[str, Any] | None:
+def _given(call: HttpRequest) -> dict[str, Any] | None:
     body = call.json()
     if body is None:
         return None
@@ -41,12 +41,12 @@ def _given(call: Call) -> dict[str, Any] | None:
 # Namespaces
 
 
-def of_namespace(call: Call) -> Answer:
+def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the quotas that are set."""
     return answer(dict(sorted(call.broker.tenants.policies(call.namespace()).get(OF_NAMESPACE, {}).items())))
 
 
-def set_namespace(call: Call) -> Answer:
+def set_namespace(call: HttpRequest) -> HttpResponse:
     """Set the quota of a type, by default the size quota."""
     namespace, kind = call.namespace(), _type(call)
     policies = call.broker.tenants.policies(namespace)
@@ -62,7 +62,7 @@ def set_namespace(call: Call) -> Answer:
     return DONE
 
 
-def remove_namespace(call: Call) -> Answer:
+def remove_namespace(call: HttpRequest) -> HttpResponse:
     """Remove the quota of a type."""
     namespace, kind = call.namespace(), _type(call)
     quotas = dict(call.broker.tenants.policies(namespace).get(OF_NAMESPACE, {}))
@@ -74,7 +74,7 @@ def remove_namespace(call: Call) -> Answer:
 # Topics
 
 
-def of_topic(call: Call) -> Answer:
+def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the quotas that are set for a topic; with ``applied``, those in effect, each type separately."""
     name = topic_of(call)
     if call.flag("applied"):
@@ -85,7 +85,7 @@ def of_topic(call: Call) -> Answer:
     return answer(dict(sorted(quotas.items())))
 
 
-def set_topic(call: Call) -> Answer:
+def set_topic(call: HttpRequest) -> HttpResponse:
     """Set the quota of a type, by default the size quota. An empty body removes it."""
     name, kind = topic_of(call), _type(call)
     value = _given(call)
@@ -100,13 +100,13 @@ def set_topic(call: Call) -> Answer:
     return _keep(call, kind, value)
 
 
-def remove_topic(call: Call) -> Answer:
+def remove_topic(call: HttpRequest) -> HttpResponse:
     """Remove the quota of a type."""
     topic_of(call)
     return _keep(call, _type(call), None)
 
 
-def _keep(call: Call, kind: str, value: dict[str, Any] | None) -> Answer:
+def _keep(call: HttpRequest, kind: str, value: dict[str, Any] | None) -> HttpResponse:
     name = call.topic()
     quotas = {each: kept for each, kept in own(call, name).get(OF_TOPIC, {}).items() if each != kind}
     if value is not None:
@@ -114,17 +114,17 @@ def _keep(call: Call, kind: str, value: dict[str, Any] | None) -> Answer:
     return keep(call, name, OF_TOPIC, quotas or None)
 
 
-def check(call: Call) -> Answer:
+def check(call: HttpRequest) -> HttpResponse:
     """Check all quotas now. A box checks them whenever a backlog changes, so this does nothing."""
     return DONE
 
 
 ROUTES = (
-    Route("GET", f"{NAMESPACE}/backlogQuotaMap", Permission.TENANT_ADMIN, of_namespace),
-    Route("POST", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, set_namespace),
-    Route("DELETE", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, remove_namespace),
-    Route("GET", f"{TOPIC}/backlogQuotaMap", Permission.TENANT_ADMIN, of_topic),
-    Route("POST", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, set_topic),
-    Route("DELETE", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, remove_topic),
-    Route("GET", "/admin/v2/brokers/backlog-quota-check", Permission.SUPERUSER, check),
+    HttpRoute("GET", f"{NAMESPACE}/backlogQuotaMap", Permission.TENANT_ADMIN, of_namespace),
+    HttpRoute("POST", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, set_namespace),
+    HttpRoute("DELETE", f"{NAMESPACE}/backlogQuota", Permission.TENANT_ADMIN, remove_namespace),
+    HttpRoute("GET", f"{TOPIC}/backlogQuotaMap", Permission.TENANT_ADMIN, of_topic),
+    HttpRoute("POST", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, set_topic),
+    HttpRoute("DELETE", f"{TOPIC}/backlogQuota", Permission.TENANT_ADMIN, remove_topic),
+    HttpRoute("GET", "/admin/v2/brokers/backlog-quota-check", Permission.SUPERUSER, check),
 )

@@ -9,8 +9,8 @@ from pulsarbox.broker.policies.kinds.resource_group import group_key
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
 from pulsarbox.protocol.policies.policy_values import RESOURCE_GROUP
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer, plain
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer, plain
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
 from pulsarbox.storage.catalog import Row
 
@@ -18,17 +18,17 @@ KEY: Final = "resource_group_name"
 _MISSING: Final = "ResourceGroup does not exist"
 
 
-def groups(call: Call) -> Answer:
+def groups(call: HttpRequest) -> HttpResponse:
     """Return the names of all groups."""
     return answer([key.partition("/")[2] for key in call.broker.core.catalog.keys(group_key(""))])
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the rates of a group; -1 means no limit."""
     return answer(dict.fromkeys(RESOURCE_GROUP.members, -1) | _group(call))
 
 
-def put(call: Call) -> Answer:
+def put(call: HttpRequest) -> HttpResponse:
     """Create a group, or change the rates in the body."""
     name = check_entity_name("ResourceGroup", call.path["resourcegroup"])
     body = call.json_object()
@@ -39,7 +39,7 @@ def put(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Answer:
+def delete(call: HttpRequest) -> HttpResponse:
     """Delete a group that has no namespaces."""
     name = call.path["resourcegroup"]
     _group(call)
@@ -51,26 +51,26 @@ def delete(call: Call) -> Answer:
     return DONE
 
 
-def _group(call: Call) -> dict[str, Any]:
+def _group(call: HttpRequest) -> dict[str, Any]:
     row = call.broker.core.catalog.get(group_key(call.path["resourcegroup"]))
     if row is None:
         raise NotFound(_MISSING)
     return row
 
 
-def _keep(call: Call, name: str, row: Row | None) -> None:
+def _keep(call: HttpRequest, name: str, row: Row | None) -> None:
     call.broker.core.put_resource_group(name, row, call.now)
 
 
 # Namespaces
 
 
-def of_namespace(call: Call) -> Answer:
+def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the group of a namespace, as plain text."""
     return plain(call.broker.tenants.policies(call.namespace()).get(KEY, ""))
 
 
-def attach(call: Call) -> Answer:
+def attach(call: HttpRequest) -> HttpResponse:
     """Attach a namespace to a group."""
     name, namespace = call.path["resourcegroup"], call.namespace()
     call.broker.tenants.policies(namespace)
@@ -80,7 +80,7 @@ def attach(call: Call) -> Answer:
     return DONE
 
 
-def detach(call: Call) -> Answer:
+def detach(call: HttpRequest) -> HttpResponse:
     """Detach a namespace from its group."""
     namespace = call.namespace()
     if KEY in call.broker.tenants.policies(namespace):
@@ -91,11 +91,11 @@ def detach(call: Call) -> Answer:
 _GROUP = "/admin/v2/resourcegroups/{resourcegroup}"
 
 ROUTES = (
-    Route("GET", "/admin/v2/resourcegroups", Permission.SUPERUSER, groups),
-    Route("GET", _GROUP, Permission.SUPERUSER, get),
-    Route("PUT", _GROUP, Permission.SUPERUSER, put),
-    Route("DELETE", _GROUP, Permission.SUPERUSER, delete),
-    Route("GET", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, of_namespace),
-    Route("POST", f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", Permission.TENANT_ADMIN, attach),
-    Route("DELETE", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, detach),
+    HttpRoute("GET", "/admin/v2/resourcegroups", Permission.SUPERUSER, groups),
+    HttpRoute("GET", _GROUP, Permission.SUPERUSER, get),
+    HttpRoute("PUT", _GROUP, Permission.SUPERUSER, put),
+    HttpRoute("DELETE", _GROUP, Permission.SUPERUSER, delete),
+    HttpRoute("GET", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, of_namespace),
+    HttpRoute("POST", f"{NAMESPACE}/resourcegroup/{{resourcegroup}}", Permission.TENANT_ADMIN, attach),
+    HttpRoute("DELETE", f"{NAMESPACE}/resourcegroup", Permission.TENANT_ADMIN, detach),
 )

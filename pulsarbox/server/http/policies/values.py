@@ -6,8 +6,8 @@ from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_R
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.policies.checks import check
-from pulsarbox.protocol.policies.row import Blank, Place, PolicyRow, Silent
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
+from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow, Silent
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer
 
 UNCHANGED: Final = object()
 """Marks a request that changes nothing."""
@@ -15,7 +15,7 @@ UNCHANGED: Final = object()
 _NO_BODY: Final = "The request entity cannot be empty."
 
 
-def given(call: Call, row: PolicyRow, place: Place) -> Any:
+def given(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     """Return the value that a request sets: validated, None to remove it, or UNCHANGED.
 
     Raises BadRequest, PreconditionFailed, NotFound.
@@ -32,7 +32,7 @@ def given(call: Call, row: PolicyRow, place: Place) -> Any:
     return None if value == place.nothing else value
 
 
-def _require_codec(call: Call, name: str) -> None:
+def _require_codec(call: HttpRequest, name: str) -> None:
     """Raise PreconditionFailed unless the codec exists and supports compression at rest."""
     try:
         call.broker.core.plugins.require_codec(name)
@@ -40,7 +40,7 @@ def _require_codec(call: Call, name: str) -> None:
         raise PreconditionFailed(f"compressionAtRest cannot be {name!r}: {error}") from None
 
 
-def _queried(call: Call, place: Place) -> int | None:
+def _queried(call: HttpRequest, place: PolicyEndpoint) -> int | None:
     text = call.query.get(place.query, "").strip()
     if not text:
         return None
@@ -50,7 +50,7 @@ def _queried(call: Call, place: Place) -> int | None:
         raise NotFound(f"{place.query} must be a whole number, not {text[:40]!r}") from None
 
 
-def _blank(call: Call, row: PolicyRow, place: Place) -> Any:
+def _blank(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     if place.blank is Blank.KEEPS:
         return UNCHANGED
     if place.blank is Blank.REFUSED:
@@ -62,10 +62,10 @@ def _blank(call: Call, row: PolicyRow, place: Place) -> Any:
     return None
 
 
-def shown(value: Any, unset: Any) -> Answer:
+def shown(value: Any, unset: Any) -> HttpResponse:
     """Return a value as an answer; ``unset`` is the answer if there is none."""
     if value is not None:
         return answer(value)
     if unset is Silent.NO_CONTENT:
         return DONE
-    return Answer(200) if unset is Silent.EMPTY else answer(unset)
+    return HttpResponse(200) if unset is Silent.EMPTY else answer(unset)

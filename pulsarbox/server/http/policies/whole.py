@@ -6,9 +6,9 @@ from pulsarbox.broker.security.permissions import EMPTY, checked
 from pulsarbox.errors import AuthorizationError, BadRequest, NotSupported, PreconditionFailed
 from pulsarbox.protocol.policies.checks import check, fits, quota_map
 from pulsarbox.protocol.policies.policy_values import QUOTA
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
-from pulsarbox.server.http.framework.request import Call, kind_of, texts
+from pulsarbox.server.http.framework.request import HttpRequest, kind_of, texts
 
 DEFAULTS: Final[dict[str, Any]] = {
     "auth_policies": EMPTY,
@@ -54,12 +54,12 @@ UNKNOWN: Final = (
 )
 """Members that this box does not apply: a new namespace may only have their default, or omit them."""
 
-_BY_KEY: Final[dict[str, tuple[PolicyRow, Place]]] = {
+_BY_KEY: Final[dict[str, tuple[PolicyRow, PolicyEndpoint]]] = {
     row.namespace.key: (row, row.namespace) for row in ROWS if row.namespace is not None
 }
 
 
-def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
+def brought(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any]:
     """Return the policies for a new namespace; unknown members are ignored, as in Pulsar.
 
     Raises BadRequest, PreconditionFailed; NotSupported for policies that a box does not apply.
@@ -82,7 +82,7 @@ def brought(call: Call, policies: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _read(row: PolicyRow, place: Place, value: Any) -> Any:
+def _read(row: PolicyRow, place: PolicyEndpoint, value: Any) -> Any:
     if place.by_cluster:
         if not isinstance(value, dict):
             raise BadRequest(f"{place.key} must be an object with a member for each cluster, not {kind_of(value)}")
@@ -113,7 +113,7 @@ def _add_group(kept: dict[str, Any], group: Any) -> None:
     kept["resource_group_name"] = group
 
 
-def _check_clusters(call: Call, policies: dict[str, Any]) -> None:
+def _check_clusters(call: HttpRequest, policies: dict[str, Any]) -> None:
     own = call.broker.core.settings.clusterName
     for name in ("replication_clusters", "allowed_clusters"):
         clusters = policies.get(name, [])

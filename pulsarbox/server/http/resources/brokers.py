@@ -7,12 +7,12 @@ from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, plain
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, plain
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import AllBundles
 
 
-def health(call: Call) -> Later:
+def health(call: HttpRequest) -> Later:
     """Check the health of the box: publish, store and read back a message before answering."""
     asked = call.query.get("brokerId")
     if asked and asked != _broker_id(call):
@@ -29,18 +29,18 @@ def health(call: Call) -> Later:
     return later
 
 
-def ready(call: Call) -> Answer:
+def ready(call: HttpRequest) -> HttpResponse:
     """Return whether the box is ready. Like every answer, this waits for metadata changes to be durable."""
     return plain("ok")
 
 
-def leader(call: Call) -> Answer:
+def leader(call: HttpRequest) -> HttpResponse:
     """Return the leader broker: the only one."""
     endpoints = call.broker.endpoints
     return answer({"serviceUrl": endpoints.web_url or endpoints.web_url_tls, "brokerId": _broker_id(call)})
 
 
-def owned(call: Call) -> Answer:
+def owned(call: HttpRequest) -> HttpResponse:
     """Return the bundles with loaded topics; the only broker owns them all."""
     if call.path["broker"] != _broker_id(call):
         raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
@@ -53,11 +53,11 @@ OWNED: Final = {"broker_assignment": "shared", "is_controlled": False, "is_activ
 """Pulsar's ownership status of a bundle without an explicit assignment."""
 
 
-def _broker_id(call: Call) -> str:
+def _broker_id(call: HttpRequest) -> str:
     return call.broker.endpoints.broker_id
 
 
-def shut_down(call: Call) -> Answer:
+def shut_down(call: HttpRequest) -> HttpResponse:
     """End the process as SIGTERM does: finish pending work, store everything, disconnect clients.
 
     The answer is sent first. ``maxConcurrentUnloadPerSec`` and ``forcedTerminateTopic`` are for brokers that transfer
@@ -78,29 +78,29 @@ _INT: Final = re.compile(r"-?[0-9]{1,10}")
 # Configuration
 
 
-def dynamic_names(call: Call) -> Answer:
+def dynamic_names(call: HttpRequest) -> HttpResponse:
     """Return the settings that can be changed at run time."""
     return answer(call.broker.configuration.names)
 
 
-def dynamic_values(call: Call) -> Answer:
+def dynamic_values(call: HttpRequest) -> HttpResponse:
     """Return the changed ones, as strings."""
     return answer(call.broker.configuration.values())
 
 
-def update_dynamic(call: Call) -> Answer:
+def update_dynamic(call: HttpRequest) -> HttpResponse:
     """Change a setting, now and for every start."""
     call.broker.configuration.update(call.path["name"], call.path["value"], call.now)
     return plain("")
 
 
-def delete_dynamic(call: Call) -> Answer:
+def delete_dynamic(call: HttpRequest) -> HttpResponse:
     """Revert a setting to the configuration file."""
     call.broker.configuration.delete(call.path["name"], call.now)
     return plain("")
 
 
-def runtime(call: Call) -> Answer:
+def runtime(call: HttpRequest) -> HttpResponse:
     """Return all current settings except secrets, as strings."""
     settings = call.broker.core.settings
     return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
@@ -110,29 +110,29 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def internal(call: Call) -> Answer:
+def internal(call: HttpRequest) -> HttpResponse:
     """Return the location of the metadata in Pulsar's format: the data directory."""
     url = f"lmdb:{call.broker.core.settings.dataDirectory}"
     names = ("zookeeperServers", "configurationStoreServers", "metadataStoreUrl", "configurationMetadataStoreUrl")
     return answer(dict.fromkeys(names, url) | {"ledgersRootPath": "/ledgers"})
 
 
-def version(call: Call) -> Answer:
+def version(call: HttpRequest) -> HttpResponse:
     """Return the compatible version of Pulsar, by which tools decide what they may call."""
     return plain(COMPATIBLE_PULSAR_VERSION)
 
 
-def brokers(call: Call) -> Answer:
+def brokers(call: HttpRequest) -> HttpResponse:
     """Return the only broker. As in Pulsar, any cluster name is accepted."""
     return answer([_broker_id(call)])
 
 
-def clusters(call: Call) -> Answer:
+def clusters(call: HttpRequest) -> HttpResponse:
     """Return the only cluster."""
     return answer([call.broker.core.settings.clusterName])
 
 
-def cluster(call: Call) -> Answer:
+def cluster(call: HttpRequest) -> HttpResponse:
     """Return the URLs of the cluster."""
     if call.path["cluster"] != call.broker.core.settings.clusterName:
         raise NotFound("Cluster does not exist")
@@ -151,20 +151,20 @@ PLAIN_CLUSTER: dict[str, Any] = {
 """The remaining fields of a cluster with a single broker."""
 
 ROUTES = (
-    Route("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
-    Route("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
-    Route("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
-    Route("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
-    Route("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
-    Route("GET", "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", Permission.SUPERUSER, owned),
-    Route("GET", "/admin/v2/brokers/configuration", Permission.SUPERUSER, dynamic_names),
-    Route("GET", "/admin/v2/brokers/configuration/values", Permission.SUPERUSER, dynamic_values),
-    Route("POST", "/admin/v2/brokers/configuration/{name}/{value}", Permission.SUPERUSER, update_dynamic),
-    Route("DELETE", "/admin/v2/brokers/configuration/{name}", Permission.SUPERUSER, delete_dynamic),
-    Route("GET", "/admin/v2/brokers/configuration/runtime", Permission.SUPERUSER, runtime),
-    Route("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
-    Route("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
-    Route("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
-    Route("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
-    Route("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
+    HttpRoute("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
+    HttpRoute("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
+    HttpRoute("GET", "/admin/v2/brokers/version", Permission.ANYONE, version),
+    HttpRoute("GET", "/admin/v2/brokers/leaderBroker", Permission.SUPERUSER, leader),
+    HttpRoute("POST", "/admin/v2/brokers/shutdown", Permission.SUPERUSER, shut_down),
+    HttpRoute("GET", "/admin/v2/brokers/{cluster}/{broker}/ownedNamespaces", Permission.SUPERUSER, owned),
+    HttpRoute("GET", "/admin/v2/brokers/configuration", Permission.SUPERUSER, dynamic_names),
+    HttpRoute("GET", "/admin/v2/brokers/configuration/values", Permission.SUPERUSER, dynamic_values),
+    HttpRoute("POST", "/admin/v2/brokers/configuration/{name}/{value}", Permission.SUPERUSER, update_dynamic),
+    HttpRoute("DELETE", "/admin/v2/brokers/configuration/{name}", Permission.SUPERUSER, delete_dynamic),
+    HttpRoute("GET", "/admin/v2/brokers/configuration/runtime", Permission.SUPERUSER, runtime),
+    HttpRoute("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
+    HttpRoute("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
+    HttpRoute("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
+    HttpRoute("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
+    HttpRoute("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
 )

@@ -6,15 +6,15 @@ from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent, stored_topic
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def compact(call: Call) -> Later:
+def compact(call: HttpRequest) -> Later:
     """Compact a topic, or each partition of one. A compaction already in progress is a conflict."""
     topics = [persistent(find_topic(call, part, call.now), "Compaction") for part in parts_of(call)]
     running: list[Conflict] = []
@@ -34,7 +34,7 @@ def compact(call: Call) -> Later:
     return in_turns(call, topics, start, finish, AT_ONCE)
 
 
-def compaction_status(call: Call) -> Answer:
+def compaction_status(call: HttpRequest) -> HttpResponse:
     """Return the status of a topic's compaction, with its ``progress`` while it runs, beyond Pulsar."""
     topic = stored_topic(call, "Compaction")
     run = topic.compaction.run
@@ -47,7 +47,7 @@ def compaction_status(call: Call) -> Answer:
     return answer({"status": "SUCCESS" if was_run else "NOT_RUN", "lastError": ""})
 
 
-def cancel(call: Call) -> Answer:
+def cancel(call: HttpRequest) -> HttpResponse:
     """Cancel the compaction of a topic: its compacted view is unchanged."""
     stored_topic(call, "Compaction").compaction.cancel(call.now)
     return DONE
@@ -67,7 +67,7 @@ def compaction_stats(topic: PersistentTopic) -> dict[str, Any]:
 _TOPIC = "{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("PUT", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compact),
-    Route("GET", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compaction_status),
-    Route("DELETE", f"/pulsarbox/v1/compaction/{_TOPIC}", Permission.TENANT_ADMIN, cancel),
+    HttpRoute("PUT", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compact),
+    HttpRoute("GET", f"/admin/v2/{_TOPIC}/compaction", Permission.TENANT_ADMIN, compaction_status),
+    HttpRoute("DELETE", f"/pulsarbox/v1/compaction/{_TOPIC}", Permission.TENANT_ADMIN, cancel),
 )

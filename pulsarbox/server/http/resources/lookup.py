@@ -2,16 +2,16 @@
 
 from urllib.parse import urlsplit
 
-from pulsarbox.broker.endpoints import Place
+from pulsarbox.broker.endpoints import BrokerAddress
 from pulsarbox.config.listeners import host_in_url
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName
-from pulsarbox.server.http.framework.request import Answer, Call, answer, plain
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer, plain
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import bundle_of
 
 
-def lookup(call: Call) -> Answer:
+def lookup(call: HttpRequest) -> HttpResponse:
     """Return the URLs of the broker. The topic need not exist, but its namespace must."""
     listener = call.query.get("listenerName", "").strip() or call.listener
     _require_namespace(call, call.topic())
@@ -21,7 +21,7 @@ def lookup(call: Call) -> Answer:
         # The Host header is the only name known to reach the box. How other ports are mapped is unknown.
         host, port = reached
         own = f"{'https' if call.secure else 'http'}://{host}{port}"
-        place = Place(*(_at(host, url) for url in place))
+        place = BrokerAddress(*(_at(host, url) for url in place))
         place = place._replace(web_url_tls=own) if call.secure else place._replace(web_url=own)
     urls = {"brokerUrl": place.url, "brokerUrlTls": place.url_tls, "httpUrl": place.web_url}
     urls |= {"httpUrlTls": place.web_url_tls, "nativeUrl": place.url}
@@ -29,14 +29,14 @@ def lookup(call: Call) -> Answer:
     return answer({name: url for name, url in urls.items() if url} | {"brokerUrlSsl": ""})
 
 
-def bundle(call: Call) -> Answer:
+def bundle(call: HttpRequest) -> HttpResponse:
     """Return the bundle of a topic."""
     topic = call.topic()
     _require_namespace(call, topic)
     return plain(bundle_of(call.broker.tenants, topic))
 
 
-def _require_namespace(call: Call, topic: TopicName) -> None:
+def _require_namespace(call: HttpRequest, topic: TopicName) -> None:
     if not call.broker.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace not found")
 
@@ -60,6 +60,6 @@ def _reached(given: str) -> tuple[str, str] | None:
 _TOPIC = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", _TOPIC, Permission.TOPIC_USER, lookup),
-    Route("GET", f"{_TOPIC}/bundle", Permission.NAMESPACE_USER, bundle),
+    HttpRoute("GET", _TOPIC, Permission.TOPIC_USER, lookup),
+    HttpRoute("GET", f"{_TOPIC}/bundle", Permission.NAMESPACE_USER, bundle),
 )

@@ -9,7 +9,7 @@ from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFaile
 from pulsarbox.names import PERSISTENT, TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.message_id_json import place_of
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, plain
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, plain
 from pulsarbox.server.http.framework.resource_lookup import (
     find_topic,
     parts_of,
@@ -17,7 +17,7 @@ from pulsarbox.server.http.framework.resource_lookup import (
     require_namespace,
     stored_topic,
 )
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.partitions import made
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 from pulsarbox.storage.catalog import cursor_key, topic_key
@@ -27,7 +27,7 @@ AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def truncate(call: Call) -> Later:
+def truncate(call: HttpRequest) -> Later:
     """Acknowledge everything for every subscription, and delete it regardless of retention. On each partition."""
     if call.path["domain"] == "non-persistent":
         raise PreconditionFailed("unsupport truncate: a non-persistent topic stores no messages")
@@ -39,13 +39,13 @@ def truncate(call: Call) -> Later:
     return later
 
 
-def trim(call: Call) -> Later:
+def trim(call: HttpRequest) -> Later:
     """Delete the ledgers that are no longer needed, as happens automatically. On each partition."""
     topics = _stored(call, "Trim")
     return in_turns(call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.give(plain("")), AT_ONCE)
 
 
-def close_ledger(call: Call) -> Answer:
+def close_ledger(call: HttpRequest) -> HttpResponse:
     """Close the open ledger and open the next one: ``{"closed": 12}``; it can then be offloaded, or trimmed.
 
     Null if the ledger has no entries, or was opened less than ``olderThanMs`` (in the body) ago, or the topic is
@@ -60,7 +60,7 @@ def close_ledger(call: Call) -> Answer:
     return answer({"closed": closed})
 
 
-def create_missing(call: Call) -> Later:
+def create_missing(call: HttpRequest) -> Later:
     """Create the missing partitions of a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
@@ -70,7 +70,7 @@ def create_missing(call: Call) -> Later:
     return made(call, name, count)
 
 
-def backlog_size(call: Call) -> Later:
+def backlog_size(call: HttpRequest) -> Later:
     """Return the bytes of the entries after the message in the body; of all entries for ledger -1."""
     name = call.topic()
     require_namespace(call, name)
@@ -93,7 +93,7 @@ def backlog_size(call: Call) -> Later:
     return later
 
 
-def message_id_by_index(call: Call) -> Answer:
+def message_id_by_index(call: HttpRequest) -> HttpResponse:
     """Refuse, as Pulsar does without broker entry metadata, which is its default."""
     find_topic(call, call.topic(), call.now)
     raise PreconditionFailed("GetMessageIDByIndex is not allowed when broker entry metadata is disabled")
@@ -102,7 +102,7 @@ def message_id_by_index(call: Call) -> Answer:
 # Storage information
 
 
-def internal_info(call: Call) -> Answer:
+def internal_info(call: HttpRequest) -> HttpResponse:
     """Return the ledgers and cursors of a topic's metadata; for a partitioned topic, per partition."""
     name = call.topic()
     parts = parts_of(call)
@@ -153,7 +153,7 @@ def _cursor(subscription: Subscription) -> dict[str, Any]:
     }
 
 
-def offline_backlog(call: Call) -> Answer:
+def offline_backlog(call: HttpRequest) -> HttpResponse:
     """Return the backlog of an unloaded topic, the same here as of a loaded one. Empty for a missing topic."""
     name = call.topic()
     require_namespace(call, name)
@@ -162,7 +162,7 @@ def offline_backlog(call: Call) -> Answer:
     return answer(_offline(name, call) | (_held(found) if found is not None else {}))
 
 
-def _offline(name: TopicName, call: Call) -> dict[str, Any]:
+def _offline(name: TopicName, call: HttpRequest) -> dict[str, Any]:
     return {
         "topicName": f"{name.namespace}/{name.domain}/{name.local}",
         "brokerName": call.broker.endpoints.host,
@@ -191,19 +191,21 @@ def _held(topic: PersistentTopic) -> dict[str, Any]:
     }
 
 
-def _stored(call: Call, what: str) -> list[PersistentTopic]:
+def _stored(call: HttpRequest, what: str) -> list[PersistentTopic]:
     return [persistent(find_topic(call, part, call.now), what) for part in parts_of(call)]
 
 
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("DELETE", f"{_TOPIC}/truncate", Permission.TENANT_ADMIN, truncate),
-    Route("POST", f"{_TOPIC}/trim", Permission.TENANT_ADMIN, trim),
-    Route("POST", "/pulsarbox/v1/ledgers/{tenant}/{namespace}/{topic}/close", Permission.TENANT_ADMIN, close_ledger),
-    Route("POST", f"{_TOPIC}/createMissedPartitions", Permission.TENANT_ADMIN, create_missing),
-    Route("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_CONSUMER, backlog_size),
-    Route("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_CONSUMER, message_id_by_index),
-    Route("GET", f"{_TOPIC}/internal-info", Permission.TOPIC_USER, internal_info),
-    Route("GET", f"{_TOPIC}/backlog", Permission.TOPIC_CONSUMER, offline_backlog),
+    HttpRoute("DELETE", f"{_TOPIC}/truncate", Permission.TENANT_ADMIN, truncate),
+    HttpRoute("POST", f"{_TOPIC}/trim", Permission.TENANT_ADMIN, trim),
+    HttpRoute(
+        "POST", "/pulsarbox/v1/ledgers/{tenant}/{namespace}/{topic}/close", Permission.TENANT_ADMIN, close_ledger
+    ),
+    HttpRoute("POST", f"{_TOPIC}/createMissedPartitions", Permission.TENANT_ADMIN, create_missing),
+    HttpRoute("PUT", f"{_TOPIC}/backlogSize", Permission.TOPIC_CONSUMER, backlog_size),
+    HttpRoute("GET", f"{_TOPIC}/getMessageIdByIndex", Permission.TOPIC_CONSUMER, message_id_by_index),
+    HttpRoute("GET", f"{_TOPIC}/internal-info", Permission.TOPIC_USER, internal_info),
+    HttpRoute("GET", f"{_TOPIC}/backlog", Permission.TOPIC_CONSUMER, offline_backlog),
 )

@@ -14,9 +14,9 @@ from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decomp
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
 from pulsarbox.server.http.framework.message_id_json import EARLIEST, shown
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
@@ -55,7 +55,7 @@ _BYTES: Final = {
 }
 
 
-def peek(call: Call) -> Later:
+def peek(call: HttpRequest) -> Later:
     """Return the n-th unacknowledged entry of the subscription, without consuming it."""
     number = call.number("number")
     topic = stored_topic(call, "Peek messages")
@@ -74,7 +74,7 @@ def peek(call: Call) -> Later:
     return later
 
 
-def by_id(call: Call) -> Later:
+def by_id(call: HttpRequest) -> Later:
     """Return the entry with an id."""
     position = Position(call.number("ledger"), call.number("entry"))
     topic = stored_topic(call, "Get message by id")
@@ -86,7 +86,7 @@ def by_id(call: Call) -> Later:
     return later
 
 
-def examine(call: Call) -> Later:
+def examine(call: HttpRequest) -> Later:
     """Return the n-th entry from the start or, by default, from the end; beyond that, the last in that direction."""
     topic = stored_topic(call, "Examine messages")
     try:
@@ -109,7 +109,7 @@ def examine(call: Call) -> Later:
     return later
 
 
-def last(call: Call) -> Later:
+def last(call: HttpRequest) -> Later:
     """Return the id of the last visible message."""
     topic = stored_topic(call, "Get the last message id")
     later = Later()
@@ -121,7 +121,7 @@ def last(call: Call) -> Later:
     return later
 
 
-def by_time(call: Call) -> Later:
+def by_time(call: HttpRequest) -> Later:
     """Return the id of the first entry published at a time (ms since 1970) or later; the earliest id for 0.
 
     As in Pulsar, only the compacted view may still have that entry: readers with readCompacted find it.
@@ -168,7 +168,7 @@ def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
     return {"txn-uncommitted": _text(uncommitted), "txn-aborted": _text(aborted)}
 
 
-def entry_answer(entry: Entry, standing: dict[str, str]) -> Answer:
+def entry_answer(entry: Entry, standing: dict[str, str]) -> HttpResponse:
     """Return an entry as an answer: the metadata in headers, the decompressed payload as the body; batches stay whole.
 
     ``standing`` has the headers of its transaction. Raises NotSupported for an unknown compression codec,
@@ -179,7 +179,7 @@ def entry_answer(entry: Entry, standing: dict[str, str]) -> Answer:
     encrypted = bool(metadata.encryption_keys)
     headers = {f"{PREFIX}{name}": value for name, value in (_headers(entry, metadata, len(payload)) | standing).items()}
     body = payload if encrypted else _expanded(payload, metadata)
-    return Answer(200, body, headers=MappingProxyType(headers))
+    return HttpResponse(200, body, headers=MappingProxyType(headers))
 
 
 def _headers(entry: Entry, metadata: MessageMetadata, size: int) -> dict[str, str]:
@@ -234,9 +234,9 @@ def _expanded(payload: bytes, metadata: MessageMetadata) -> bytes:
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
-    Route("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
-    Route("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
-    Route("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
-    Route("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
+    HttpRoute("GET", f"{_TOPIC}/subscription/{{subscription}}/position/{{number}}", Permission.TOPIC_CONSUMER, peek),
+    HttpRoute("GET", f"{_TOPIC}/ledger/{{ledger}}/entry/{{entry}}", Permission.TOPIC_CONSUMER, by_id),
+    HttpRoute("GET", f"{_TOPIC}/examinemessage", Permission.TOPIC_CONSUMER, examine),
+    HttpRoute("GET", f"{_TOPIC}/lastMessageId", Permission.TOPIC_CONSUMER, last),
+    HttpRoute("GET", f"{_TOPIC}/messageid/{{timestamp}}", Permission.TOPIC_CONSUMER, by_time),
 )

@@ -8,8 +8,8 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.framework.cooperative_work import counted, in_turns, in_waves
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import Bundles, check_bundle
 
 AT_ONCE = 50
@@ -19,12 +19,12 @@ WAVE = 20
 """Topics unloaded or cleared together; the work after their commit is one turn."""
 
 
-def bundles(call: Call) -> Answer:
+def bundles(call: HttpRequest) -> HttpResponse:
     """Return the hash ranges of a namespace."""
     return answer(call.broker.tenants.policies(call.namespace())["bundles"])
 
 
-def in_bundle(call: Call) -> Answer:
+def in_bundle(call: HttpRequest) -> HttpResponse:
     """Return the non-persistent topics of a bundle; 204 if there are none."""
     bundle = check_bundle(call.broker.tenants, call.namespace(), call.path["bundle"])
     names = call.broker.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
@@ -33,13 +33,13 @@ def in_bundle(call: Call) -> Answer:
     return answer(found) if found else DONE
 
 
-def unload(call: Call) -> Later:
+def unload(call: HttpRequest) -> Later:
     """Unload every topic: producers and consumers are closed, and reconnect automatically. No data is lost."""
     namespace, bundle = _where(call)
     return _unload(call, _loaded(call, namespace, bundle))
 
 
-def _loaded(call: Call, namespace: str, bundle: str | None) -> Iterator[Topic]:
+def _loaded(call: HttpRequest, namespace: str, bundle: str | None) -> Iterator[Topic]:
     """Yield the loaded topics, of one bundle if given."""
     bundles = Bundles(call.broker.tenants, namespace)
     for topic in call.broker.topics:
@@ -47,11 +47,11 @@ def _loaded(call: Call, namespace: str, bundle: str | None) -> Iterator[Topic]:
             yield topic
 
 
-def _unload(call: Call, loaded: Iterable[Topic]) -> Later:
+def _unload(call: HttpRequest, loaded: Iterable[Topic]) -> Later:
     return in_waves(call, loaded, call.broker.topics.unload, lambda: DONE, WAVE)
 
 
-def delete_bundle(call: Call) -> Later:
+def delete_bundle(call: HttpRequest) -> Later:
     """Release the ownership of a bundle. As in Pulsar, no topic is deleted.
 
     With ``force``, loaded topics are unloaded; otherwise a bundle with topics is refused.
@@ -76,7 +76,7 @@ def delete_bundle(call: Call) -> Later:
     return in_turns(call, _names(call), look, free, AT_ONCE)
 
 
-def clear_backlog(call: Call) -> Later:
+def clear_backlog(call: HttpRequest) -> Later:
     """Acknowledge everything for every subscription, or for the named one on each topic that has it."""
     wanted = call.path.get("subscription")
     found = 0
@@ -90,7 +90,7 @@ def clear_backlog(call: Call) -> Later:
             each.clearing.clear(one, now)
         one(now)
 
-    def finish() -> Answer:
+    def finish() -> HttpResponse:
         if wanted is not None and not found:
             raise NotFound(f"Subscription {wanted} not found in this namespace")
         return DONE
@@ -98,7 +98,7 @@ def clear_backlog(call: Call) -> Later:
     return in_waves(call, _names(call), clear, finish, WAVE)
 
 
-def unsubscribe(call: Call) -> Later:
+def unsubscribe(call: HttpRequest) -> Later:
     """Delete the named subscription from every topic that has it; none is deleted while any has consumers."""
     wanted = call.path["subscription"]
     found: list[Subscription] = []
@@ -117,7 +117,7 @@ def unsubscribe(call: Call) -> Later:
     return in_turns(call, _names(call), look, delete, AT_ONCE)
 
 
-def _where(call: Call) -> tuple[str, str | None]:
+def _where(call: HttpRequest) -> tuple[str, str | None]:
     """Return the namespace, and the bundle if given. Raises NotFound, PreconditionFailed."""
     namespace, bundle = call.namespace(), call.path.get("bundle")
     if not call.broker.tenants.has_namespace(namespace):
@@ -125,7 +125,7 @@ def _where(call: Call) -> tuple[str, str | None]:
     return namespace, None if bundle is None else check_bundle(call.broker.tenants, namespace, bundle)
 
 
-def _names(call: Call) -> Iterator[str]:
+def _names(call: HttpRequest) -> Iterator[str]:
     """Return the persistent topics in scope; the namespace is validated immediately."""
     namespace, bundle = _where(call)
     pages = call.broker.topics.pages(namespace, "PERSISTENT", system=True)
@@ -133,7 +133,7 @@ def _names(call: Call) -> Iterator[str]:
     return (name for page in pages for name in page if bundle in (None, bundles.of(parse_topic(name))))
 
 
-def _subscriptions(call: Call, name: str, now: Now) -> list[Subscription]:
+def _subscriptions(call: HttpRequest, name: str, now: Now) -> list[Subscription]:
     topic = call.broker.topics.find(parse_topic(name), now)
     return list(topic.subscriptions.values()) if isinstance(topic, PersistentTopic) else []
 
@@ -142,15 +142,15 @@ _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 _BUNDLE = f"{_NAMESPACE}/{{bundle}}"
 
 ROUTES = (
-    Route("GET", f"{_NAMESPACE}/bundles", Permission.NAMESPACE_USER, bundles),
-    Route("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}", Permission.NAMESPACE_USER, in_bundle),
-    Route("PUT", f"{_NAMESPACE}/unload", Permission.SUPERUSER, unload),
-    Route("DELETE", _BUNDLE, Permission.TENANT_ADMIN, delete_bundle),
-    Route("PUT", f"{_BUNDLE}/unload", Permission.SUPERUSER, unload),
-    Route("POST", f"{_NAMESPACE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
-    Route("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
-    Route("POST", f"{_BUNDLE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
-    Route("POST", f"{_BUNDLE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
-    Route("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
-    Route("POST", f"{_BUNDLE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
+    HttpRoute("GET", f"{_NAMESPACE}/bundles", Permission.NAMESPACE_USER, bundles),
+    HttpRoute("GET", "/admin/v2/non-persistent/{tenant}/{namespace}/{bundle}", Permission.NAMESPACE_USER, in_bundle),
+    HttpRoute("PUT", f"{_NAMESPACE}/unload", Permission.SUPERUSER, unload),
+    HttpRoute("DELETE", _BUNDLE, Permission.TENANT_ADMIN, delete_bundle),
+    HttpRoute("PUT", f"{_BUNDLE}/unload", Permission.SUPERUSER, unload),
+    HttpRoute("POST", f"{_NAMESPACE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    HttpRoute("POST", f"{_NAMESPACE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    HttpRoute("POST", f"{_BUNDLE}/clearBacklog", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    HttpRoute("POST", f"{_BUNDLE}/clearBacklog/{{subscription}}", Permission.NAMESPACE_CONSUMER, clear_backlog),
+    HttpRoute("POST", f"{_NAMESPACE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
+    HttpRoute("POST", f"{_BUNDLE}/unsubscribe/{{subscription}}", Permission.NAMESPACE_CONSUMER, unsubscribe),
 )

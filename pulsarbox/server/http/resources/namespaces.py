@@ -3,15 +3,15 @@
 from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, kind_of, plain
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, kind_of, plain
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.policies.whole import DEFAULTS, brought
 from pulsarbox.server.http.resources.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 
 
-def namespaces(call: Call) -> Answer:
+def namespaces(call: HttpRequest) -> HttpResponse:
     """Return the namespaces of a tenant."""
     tenant = check_entity_name("Tenant", call.path["tenant"])
     if tenant not in call.broker.tenants.all():
@@ -19,18 +19,18 @@ def namespaces(call: Call) -> Answer:
     return answer(call.broker.tenants.namespaces(tenant))
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the policies of a namespace."""
     return answer(DEFAULTS | call.broker.tenants.policies(call.namespace()))
 
 
-def create(call: Call) -> Answer:
+def create(call: HttpRequest) -> HttpResponse:
     """Create a namespace."""
     call.broker.tenants.create_namespace(call.namespace(), brought(call, call.json_object() or {}))
     return DONE
 
 
-def delete(call: Call) -> Later:
+def delete(call: HttpRequest) -> Later:
     """Delete a namespace; with force, if allowed, including all its topics."""
     namespace = call.namespace()
     force = call.flag("force")
@@ -41,7 +41,7 @@ def delete(call: Call) -> Later:
     return in_steps(call, call.broker.removal.of_namespace(namespace, force=force), lambda now: DONE)
 
 
-def topics(call: Call) -> Later:
+def topics(call: HttpRequest) -> Later:
     """Return the topics of a namespace, partitions individually."""
     mode = call.query.get("mode", "PERSISTENT")
     if mode not in MODES:
@@ -49,27 +49,27 @@ def topics(call: Call) -> Later:
     return listed(call, mode)
 
 
-def replication(call: Call) -> Answer:
+def replication(call: HttpRequest) -> HttpResponse:
     """Return the clusters of a namespace: the only one."""
     return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
 
 
-def allowed_clusters(call: Call) -> Answer:
+def allowed_clusters(call: HttpRequest) -> HttpResponse:
     """Return the allowed clusters of a namespace, if set."""
     return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
 
 
-def set_replication(call: Call) -> Answer:
+def set_replication(call: HttpRequest) -> HttpResponse:
     """Set the clusters of a namespace, which can only be this one."""
     return _set_clusters(call, "replication_clusters")
 
 
-def set_allowed_clusters(call: Call) -> Answer:
+def set_allowed_clusters(call: HttpRequest) -> HttpResponse:
     """Set the allowed clusters of a namespace, which can only be this one."""
     return _set_clusters(call, "allowed_clusters")
 
 
-def _set_clusters(call: Call, policy: str) -> Answer:
+def _set_clusters(call: HttpRequest, policy: str) -> HttpResponse:
     clusters = call.json()
     if not clusters and policy == "replication_clusters":
         raise PreconditionFailed("ClusterIds should not be null or empty")
@@ -88,13 +88,13 @@ def _set_clusters(call: Call, policy: str) -> Answer:
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 ROUTES = (
-    Route("GET", "/admin/v2/namespaces/{tenant}", Permission.TENANT_ADMIN, namespaces),
-    Route("GET", _NAMESPACE, Permission.TENANT_ADMIN, get),
-    Route("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
-    Route("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
-    Route("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
-    Route("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
-    Route("POST", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, set_replication),
-    Route("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
-    Route("POST", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, set_allowed_clusters),
+    HttpRoute("GET", "/admin/v2/namespaces/{tenant}", Permission.TENANT_ADMIN, namespaces),
+    HttpRoute("GET", _NAMESPACE, Permission.TENANT_ADMIN, get),
+    HttpRoute("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
+    HttpRoute("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
+    HttpRoute("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
+    HttpRoute("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
+    HttpRoute("POST", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, set_replication),
+    HttpRoute("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
+    HttpRoute("POST", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, set_allowed_clusters),
 )

@@ -6,17 +6,17 @@ from typing import Any
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, kind_of, texts
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, kind_of, texts
 from pulsarbox.server.http.framework.resource_lookup import check_is_users
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def partitioned_topics(call: Call) -> Answer:
+def partitioned_topics(call: HttpRequest) -> HttpResponse:
     """Return the partitioned topics of a namespace, without their partitions."""
     return answer(call.broker.topics.partitioned_names(call.namespace(), call.path["domain"]))
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the number of partitions of a topic: 0 if it is not partitioned.
 
     With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that may be auto-created
@@ -33,7 +33,7 @@ def get(call: Call) -> Answer:
     return answer(metadata)
 
 
-def create(call: Call) -> Later:
+def create(call: HttpRequest) -> Later:
     """Create a partitioned topic."""
     topic, body = call.topic(), call.json()
     check_is_users(topic)
@@ -46,13 +46,13 @@ def create(call: Call) -> Later:
     return made(call, topic, count)
 
 
-def made(call: Call, topic: TopicName, count: int) -> Later:
+def made(call: HttpRequest, topic: TopicName, count: int) -> Later:
     """Create the missing partitions."""
     steps = (partial(call.broker.topics.make_partition, topic, number) for number in range(count))
     return in_steps(call, steps, lambda now: DONE)
 
 
-def grow(call: Call) -> Answer:
+def grow(call: HttpRequest) -> HttpResponse:
     """Increase the number of partitions; with ``force`` even if stray partitions exist beyond the current number."""
     topic, body = call.topic(), call.json()
     count = _count(body.get("partitions") if isinstance(body, dict) else body)
@@ -60,7 +60,7 @@ def grow(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Later:
+def delete(call: HttpRequest) -> Later:
     """Delete a partitioned topic; while clients are connected, only with force."""
     steps = call.broker.removal.of_partitioned(call.topic(), force=call.flag("force"))
     return in_steps(call, steps, lambda now: DONE)
@@ -81,9 +81,11 @@ def _count(value: object) -> int:
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/partitions"
 
 ROUTES = (
-    Route("GET", "/admin/v2/{domain}/{tenant}/{namespace}/partitioned", Permission.NAMESPACE_USER, partitioned_topics),
-    Route("GET", _TOPIC, Permission.TOPIC_USER, get),
-    Route("PUT", _TOPIC, Permission.TENANT_ADMIN, create),
-    Route("POST", _TOPIC, Permission.TENANT_ADMIN, grow),
-    Route("DELETE", _TOPIC, Permission.TENANT_ADMIN, delete),
+    HttpRoute(
+        "GET", "/admin/v2/{domain}/{tenant}/{namespace}/partitioned", Permission.NAMESPACE_USER, partitioned_topics
+    ),
+    HttpRoute("GET", _TOPIC, Permission.TOPIC_USER, get),
+    HttpRoute("PUT", _TOPIC, Permission.TENANT_ADMIN, create),
+    HttpRoute("POST", _TOPIC, Permission.TENANT_ADMIN, grow),
+    HttpRoute("DELETE", _TOPIC, Permission.TENANT_ADMIN, delete),
 )

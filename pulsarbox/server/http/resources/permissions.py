@@ -5,25 +5,25 @@ from typing import Any
 from pulsarbox.broker.security.permissions import check_actions, check_roles
 from pulsarbox.errors import BadRequest, InvalidTopicName, NotFound
 from pulsarbox.names import TopicName, parse_topic
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 # Namespaces
 
 
-def of_namespace(call: Call) -> Answer:
+def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the actions granted to each role in a namespace."""
     return answer(call.broker.permissions.of_namespace(call.namespace()))
 
 
-def grant(call: Call) -> Answer:
+def grant(call: HttpRequest) -> HttpResponse:
     """Grant a role the actions in the body, in a namespace."""
     _require(call, "Topic's namespace does not exist")
     call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
     return DONE
 
 
-def revoke(call: Call) -> Answer:
+def revoke(call: HttpRequest) -> HttpResponse:
     """Revoke all actions of a role in a namespace."""
     call.broker.permissions.revoke(call.namespace(), call.path["role"], call.now)
     return DONE
@@ -32,19 +32,19 @@ def revoke(call: Call) -> Answer:
 # Subscriptions
 
 
-def of_subscriptions(call: Call) -> Answer:
+def of_subscriptions(call: HttpRequest) -> HttpResponse:
     """Return the roles to which each subscription of a namespace is restricted."""
     return answer(call.broker.permissions.of_subscriptions(call.namespace()))
 
 
-def grant_subscription(call: Call) -> Answer:
+def grant_subscription(call: HttpRequest) -> HttpResponse:
     """Restrict a subscription to the roles in the body; an empty list lifts the restriction."""
     roles = check_roles(_body(call, "Roles"))
     call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
     return DONE
 
 
-def revoke_subscription(call: Call) -> Answer:
+def revoke_subscription(call: HttpRequest) -> HttpResponse:
     """Remove a role from the roles of a subscription."""
     call.broker.permissions.revoke_subscription(
         call.namespace(), call.path["subscription"], call.path["role"], call.now
@@ -55,12 +55,12 @@ def revoke_subscription(call: Call) -> Answer:
 # Topics
 
 
-def of_topic(call: Call) -> Answer:
+def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the actions granted to each role on a topic, through its namespace or directly."""
     return answer(call.broker.permissions.of_topic(_existing(call, call.topic())))
 
 
-def grant_topic(call: Call) -> Answer:
+def grant_topic(call: HttpRequest) -> HttpResponse:
     """Grant a role the actions in the body, on one topic."""
     body = call.json()
     actions = check_actions([] if body is None else body)  # as in Pulsar
@@ -68,13 +68,13 @@ def grant_topic(call: Call) -> Answer:
     return DONE
 
 
-def revoke_topic(call: Call) -> Answer:
+def revoke_topic(call: HttpRequest) -> HttpResponse:
     """Revoke all actions of a role on a topic, except those granted in the namespace."""
     call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
     return DONE
 
 
-def grant_topics(call: Call) -> Answer:
+def grant_topics(call: HttpRequest) -> HttpResponse:
     """Grant permissions on several topics of a namespace: ``[{"topic", "role", "actions"}]``. All or none."""
     wanted = [(*each, check_actions(option.get("actions") or [])) for each, option in _options(call)]
     for topic, role, actions in wanted:
@@ -82,14 +82,14 @@ def grant_topics(call: Call) -> Answer:
     return DONE
 
 
-def revoke_topics(call: Call) -> Answer:
+def revoke_topics(call: HttpRequest) -> HttpResponse:
     """Revoke permissions on several topics of a namespace: ``[{"topic", "role"}]``. All or none."""
     for (topic, role), _ in list(_options(call)):
         call.broker.permissions.revoke_topic(topic, role, call.now)
     return DONE
 
 
-def _options(call: Call) -> list[tuple[tuple[TopicName, str], dict[str, Any]]]:
+def _options(call: HttpRequest) -> list[tuple[tuple[TopicName, str], dict[str, Any]]]:
     body = call.json()
     if not isinstance(body, list) or not all(isinstance(each, dict) for each in body):
         raise BadRequest('The body must be a list of objects: [{"topic": ..., "role": ...}]')
@@ -107,21 +107,21 @@ def _options(call: Call) -> list[tuple[tuple[TopicName, str], dict[str, Any]]]:
     return found
 
 
-def _existing(call: Call, topic: TopicName) -> TopicName:
+def _existing(call: HttpRequest, topic: TopicName) -> TopicName:
     """Return the topic. Raises NotFound if it does not exist."""
     if not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic):
         raise NotFound(f"Topic {topic} not found")
     return topic
 
 
-def _body(call: Call, what: str) -> Any:
+def _body(call: HttpRequest, what: str) -> Any:
     body = call.json()
     if body is None:
         raise BadRequest(f"{what} should not be null")
     return body
 
 
-def _require(call: Call, reason: str) -> None:
+def _require(call: HttpRequest, reason: str) -> None:
     if not call.broker.tenants.has_namespace(call.namespace()):
         raise NotFound(reason)
 
@@ -130,15 +130,17 @@ _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}/permissions"
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions"
 
 ROUTES = (
-    Route("GET", _NAMESPACE, Permission.TENANT_ADMIN, of_namespace),
-    Route("POST", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, grant),
-    Route("DELETE", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, revoke),
-    Route("GET", f"{_NAMESPACE}/subscription", Permission.TENANT_ADMIN, of_subscriptions),
-    Route("POST", f"{_NAMESPACE}/subscription/{{subscription}}", Permission.TENANT_ADMIN, grant_subscription),
-    Route("DELETE", f"{_NAMESPACE}/{{subscription}}/{{role}}", Permission.TENANT_ADMIN, revoke_subscription),
-    Route("GET", _TOPIC, Permission.TENANT_ADMIN, of_topic),
-    Route("POST", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, grant_topic),
-    Route("DELETE", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, revoke_topic),
-    Route("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, grant_topics),
-    Route("POST", "/admin/v2/namespaces/revokePermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, revoke_topics),
+    HttpRoute("GET", _NAMESPACE, Permission.TENANT_ADMIN, of_namespace),
+    HttpRoute("POST", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, grant),
+    HttpRoute("DELETE", f"{_NAMESPACE}/{{role}}", Permission.TENANT_ADMIN, revoke),
+    HttpRoute("GET", f"{_NAMESPACE}/subscription", Permission.TENANT_ADMIN, of_subscriptions),
+    HttpRoute("POST", f"{_NAMESPACE}/subscription/{{subscription}}", Permission.TENANT_ADMIN, grant_subscription),
+    HttpRoute("DELETE", f"{_NAMESPACE}/{{subscription}}/{{role}}", Permission.TENANT_ADMIN, revoke_subscription),
+    HttpRoute("GET", _TOPIC, Permission.TENANT_ADMIN, of_topic),
+    HttpRoute("POST", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, grant_topic),
+    HttpRoute("DELETE", f"{_TOPIC}/{{role}}", Permission.TENANT_ADMIN, revoke_topic),
+    HttpRoute("POST", "/admin/v2/namespaces/grantPermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, grant_topics),
+    HttpRoute(
+        "POST", "/admin/v2/namespaces/revokePermissionsOnTopics", Permission.TENANT_ADMIN_OF_TOPICS, revoke_topics
+    ),
 )

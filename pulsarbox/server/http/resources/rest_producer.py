@@ -26,9 +26,18 @@ from pulsarbox.protocol.schema.encoding import Encode, UnencodableError, making
 from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer, asker, kind_of, long_of, texts
+from pulsarbox.server.http.framework.request import (
+    HttpRequest,
+    HttpResponse,
+    Later,
+    answer,
+    asker,
+    kind_of,
+    long_of,
+    texts,
+)
 from pulsarbox.server.http.framework.resource_lookup import find_topic, require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 _NAME: Final = "RestProducer"
 """The default producer name."""
@@ -51,12 +60,12 @@ class _Encoded(NamedTuple):
     body: bytes
 
 
-def produce(call: Call) -> Later:
+def produce(call: HttpRequest) -> Later:
     """Publish messages; those of a partitioned topic to the partitions chosen by the box's router."""
     return _Request(call).run()
 
 
-def produce_to_partition(call: Call) -> Later:
+def produce_to_partition(call: HttpRequest) -> Later:
     """Publish messages to one partition."""
     return _Request(call, call.number("partition")).run()
 
@@ -64,7 +73,7 @@ def produce_to_partition(call: Call) -> Later:
 class _Request:
     """One request: its messages and their results."""
 
-    def __init__(self, call: Call, partition: int | None = None) -> None:
+    def __init__(self, call: HttpRequest, partition: int | None = None) -> None:
         self._call = call
         self._name = call.topic()
         require_namespace(call, self._name)
@@ -191,7 +200,7 @@ class _Request:
         if not self._left and self._later is not None:
             self._later.give(self._answer())
 
-    def _answer(self) -> Answer:
+    def _answer(self) -> HttpResponse:
         return answer({"messagePublishResults": self._acks, "schemaVersion": self._version.version})
 
 
@@ -224,7 +233,7 @@ def _number(body: dict[str, Any], name: str) -> int:
 # Schemas
 
 
-def _schema(call: Call, name: TopicName, body: dict[str, Any]) -> Steps[StoredSchema]:
+def _schema(call: HttpRequest, name: TopicName, body: dict[str, Any]) -> Steps[StoredSchema]:
     """Return the schema for encoding the messages; one in the body is stored, like that of a producer."""
     version = body.get("schemaVersion", -1)
     if not isinstance(version, int) or isinstance(version, bool):
@@ -277,6 +286,6 @@ def _encoders(schema: Schema) -> Steps[tuple[Encode | None, Encode]]:
 _TOPIC: Final = "/topics/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("POST", _TOPIC, Permission.TOPIC_PRODUCER, produce),
-    Route("POST", f"{_TOPIC}/partitions/{{partition}}", Permission.TOPIC_PRODUCER, produce_to_partition),
+    HttpRoute("POST", _TOPIC, Permission.TOPIC_PRODUCER, produce),
+    HttpRoute("POST", f"{_TOPIC}/partitions/{{partition}}", Permission.TOPIC_PRODUCER, produce_to_partition),
 )

@@ -13,8 +13,8 @@ from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 from pulsarbox.server.http.framework.request import (
     JSON,
-    Answer,
-    Call,
+    HttpRequest,
+    HttpResponse,
     Later,
     Pieces,
     answer,
@@ -23,7 +23,7 @@ from pulsarbox.server.http.framework.request import (
     kind_of,
     texts,
 )
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 T = TypeVar("T")
 
@@ -32,7 +32,7 @@ NO_VERSION: Final = -1
 """Pulsar's version number for a schema that a topic does not have."""
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return the newest version of a schema, or the requested one."""
     version = call.path.get("version")
     number = None
@@ -47,7 +47,7 @@ def get(call: Call) -> Answer:
     return answer(_shown(stored))
 
 
-def versions(call: Call) -> Pieces:
+def versions(call: HttpRequest) -> Pieces:
     """Return all versions of a schema, oldest first."""
     found = call.broker.schemas.versions(call.topic("persistent"))
 
@@ -60,14 +60,14 @@ def versions(call: Call) -> Pieces:
     return Pieces(JSON, pieces())
 
 
-def post(call: Call) -> Later:
+def post(call: HttpRequest) -> Later:
     """Return the version of a schema, adding it if it is new. The topic need not exist."""
     topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
     steps = schemas.putting(topic, schema, call.now.wall)
     return _computed(call, schema, steps, lambda stored: answer({"version": {"version": stored.version}}))
 
 
-def compatibility(call: Call) -> Later:
+def compatibility(call: HttpRequest) -> Later:
     """Return whether a schema is compatible as the next version, by which strategy, and why not."""
     topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
 
@@ -84,7 +84,7 @@ def compatibility(call: Call) -> Later:
     return _computed(call, schema, checking(), lambda told: answer(told)._replace(status=202))
 
 
-def version_of(call: Call) -> Later:
+def version_of(call: HttpRequest) -> Later:
     """Return the version of a schema on the topic; -1 if it has none."""
     topic, schema = call.topic("persistent"), _brought(call)
     steps = call.broker.schemas.finding(topic, schema)
@@ -93,7 +93,7 @@ def version_of(call: Call) -> Later:
     )
 
 
-def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], Answer]) -> Later:
+def _computed(call: HttpRequest, schema: Schema, steps: Steps[T], shown: Callable[[T], HttpResponse]) -> Later:
     """Answer with the result of a computation. Those of one role alternate with those of others."""
     later = Later()
 
@@ -107,7 +107,7 @@ def _computed(call: Call, schema: Schema, steps: Steps[T], shown: Callable[[T], 
     return later
 
 
-def metadata(call: Call) -> Answer:
+def metadata(call: HttpRequest) -> HttpResponse:
     """Return the version numbers. Pulsar adds their locations in BookKeeper, which do not exist in a box."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
     numbers = schemas.numbers(topic)
@@ -119,13 +119,13 @@ def metadata(call: Call) -> Answer:
     return answer({"info": places[-1], "index": places})
 
 
-def delete(call: Call) -> Answer:
+def delete(call: HttpRequest) -> HttpResponse:
     """Delete all versions. The answer is the version of the deletion, -1 with force."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
     return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
-def _brought(call: Call) -> Schema:
+def _brought(call: HttpRequest) -> Schema:
     """Parse the schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
     topic, body = call.topic("persistent"), call.json_object()
     if body is None:
@@ -193,12 +193,12 @@ def _key_value_text(data: bytes) -> str:
 _TOPIC = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/schema", Permission.TOPIC_USER, get),
-    Route("GET", f"{_TOPIC}/schema/{{version}}", Permission.TOPIC_USER, get),
-    Route("GET", f"{_TOPIC}/schemas", Permission.TOPIC_USER, versions),
-    Route("POST", f"{_TOPIC}/schema", Permission.TOPIC_PRODUCER, post),
-    Route("POST", f"{_TOPIC}/compatibility", Permission.TENANT_ADMIN, compatibility),
-    Route("POST", f"{_TOPIC}/version", Permission.TOPIC_USER, version_of),
-    Route("GET", f"{_TOPIC}/metadata", Permission.TOPIC_USER, metadata),
-    Route("DELETE", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, delete),
+    HttpRoute("GET", f"{_TOPIC}/schema", Permission.TOPIC_USER, get),
+    HttpRoute("GET", f"{_TOPIC}/schema/{{version}}", Permission.TOPIC_USER, get),
+    HttpRoute("GET", f"{_TOPIC}/schemas", Permission.TOPIC_USER, versions),
+    HttpRoute("POST", f"{_TOPIC}/schema", Permission.TOPIC_PRODUCER, post),
+    HttpRoute("POST", f"{_TOPIC}/compatibility", Permission.TENANT_ADMIN, compatibility),
+    HttpRoute("POST", f"{_TOPIC}/version", Permission.TOPIC_USER, version_of),
+    HttpRoute("GET", f"{_TOPIC}/metadata", Permission.TOPIC_USER, metadata),
+    HttpRoute("DELETE", f"{_TOPIC}/schema", Permission.TENANT_ADMIN, delete),
 )

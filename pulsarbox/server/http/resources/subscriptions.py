@@ -4,8 +4,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from pulsarbox.broker.backlog.analyze_backlog import BacklogScan, Counts
-from pulsarbox.broker.subscription.consumer import Held
+from pulsarbox.broker.backlog.analyze_backlog import BacklogCounts, BacklogScan
+from pulsarbox.broker.subscription.consumer import HeldEntry
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
@@ -20,8 +20,8 @@ from pulsarbox.errors import (
 )
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
-from pulsarbox.server.http.framework.message_id_json import LATEST, Place, place_of, start_of
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, texts
+from pulsarbox.server.http.framework.message_id_json import LATEST, MessageIdArgument, place_of, start_of
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, texts
 from pulsarbox.server.http.framework.resource_lookup import (
     find_topic,
     parts_of,
@@ -30,7 +30,7 @@ from pulsarbox.server.http.framework.resource_lookup import (
     stored_topic,
     subscription_of,
 )
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.catalog import cursor_key
 from pulsarbox.storage.record import Position
 
@@ -44,7 +44,7 @@ AT_ONCE = 50
 Operation = Callable[[Subscription, Callable[[Now], None], Callable[[Exception], None], Now], None]
 
 
-def create(call: Call) -> Later:
+def create(call: HttpRequest) -> Later:
     """Create a durable subscription at the message id in the body, by default at the end.
 
     A missing topic is created if auto-creation allows it. On a partitioned topic, all partitions get the subscription.
@@ -54,7 +54,7 @@ def create(call: Call) -> Later:
         raise BadRequest("Create subscription on non-persistent topic can only be done through client")
     check_name(name)
     # As in Pulsar, which ignores ``excluded`` here.
-    place = (place_of(call) or Place(LATEST))._replace(excluded=False)
+    place = (place_of(call) or MessageIdArgument(LATEST))._replace(excluded=False)
     parts = parts_of(call)
     topics = [_opened(call, part) for part in parts]
     if all(name in topic.subscriptions for topic in topics):
@@ -72,7 +72,7 @@ def create(call: Call) -> Later:
     return later
 
 
-def _opened(call: Call, name: TopicName) -> PersistentTopic:
+def _opened(call: HttpRequest, name: TopicName) -> PersistentTopic:
     return persistent(call.broker.topics.open(name, call.now), "Create subscription")
 
 
@@ -87,7 +87,7 @@ def check_name(name: str) -> None:
 def _create_at(
     topic: PersistentTopic,
     name: str,
-    place: Place,
+    place: MessageIdArgument,
     done: Callable[[Now], None],
     failed: Callable[[Exception], None],
     now: Now,
@@ -102,7 +102,7 @@ def _create_at(
         else:
             done(when)
 
-    def known(held: Held | None, when: Now) -> None:
+    def known(held: HeldEntry | None, when: Now) -> None:
         position, ack_set = start_of(place, held)
         topic.locate(position, partial(located, ack_set, position), lambda error, _: failed(error), when)
 
@@ -111,8 +111,8 @@ def _create_at(
 
 def _look_up(
     topic: PersistentTopic,
-    place: Place,
-    known: Callable[[Held | None, Now], None],
+    place: MessageIdArgument,
+    known: Callable[[HeldEntry | None, Now], None],
     failed: Callable[[Exception], None],
     now: Now,
 ) -> None:
@@ -123,7 +123,7 @@ def _look_up(
         topic.look_up(place.position, known, lambda error, _: failed(error), now)
 
 
-def delete(call: Call) -> Later:
+def delete(call: HttpRequest) -> Later:
     """Delete a subscription, on all partitions; while consumers are connected, only with force."""
     force, parts = call.flag("force"), parts_of(call)
     found = _found(call, parts)
@@ -141,14 +141,14 @@ def delete(call: Call) -> Later:
     return in_turns(call, found, remove, lambda now, later: later.give(DONE), AT_ONCE)
 
 
-def _found(call: Call, parts: list[TopicName]) -> list[Subscription]:
+def _found(call: HttpRequest, parts: list[TopicName]) -> list[Subscription]:
     """Return the subscription on each partition that has it. Raises NotFound if a topic is missing, NotAllowed."""
     name = call.path["subscription"]
     topics = [persistent(find_topic(call, part, call.now), "This") for part in parts]
     return [topic.subscriptions[name] for topic in topics if name in topic.subscriptions]
 
 
-def get_properties(call: Call) -> Answer:
+def get_properties(call: HttpRequest) -> HttpResponse:
     """Return the properties of a subscription."""
     found = _found(call, parts_of(call))
     if not found:
@@ -156,7 +156,7 @@ def get_properties(call: Call) -> Answer:
     return answer({name: value for each in found for name, value in each.properties.items()})
 
 
-def put_properties(call: Call) -> Answer:
+def put_properties(call: HttpRequest) -> HttpResponse:
     """Replace the properties of a subscription."""
     properties = texts(call.json(), "Properties of a subscription")
     found = _found(call, parts_of(call))
@@ -175,7 +175,7 @@ def put_properties(call: Call) -> Answer:
 # Acknowledgement
 
 
-def skip(call: Call) -> Later:
+def skip(call: HttpRequest) -> Later:
     """Acknowledge the next entries of a subscription; not for a partitioned topic."""
     count = call.number("count")
     subscription = subscription_of(stored_topic(call, "Skip messages"), call.path["subscription"])
@@ -184,7 +184,7 @@ def skip(call: Call) -> Later:
     return later
 
 
-def skip_all(call: Call) -> Later:
+def skip_all(call: HttpRequest) -> Later:
     """Acknowledge everything, on each partition; all of them must have the subscription."""
 
     def clear(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
@@ -193,7 +193,7 @@ def skip_all(call: Call) -> Later:
     return _on_all(call, clear)
 
 
-def _on_all(call: Call, operation: Operation, *, name_the_part: bool = False) -> Later:
+def _on_all(call: HttpRequest, operation: Operation, *, name_the_part: bool = False) -> Later:
     """Apply an operation to the subscription on each partition. Raises NotFound if one does not have it."""
     parts, name = parts_of(call), call.path["subscription"]
     found = []
@@ -220,13 +220,13 @@ def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
 # Expiry
 
 
-def expire(call: Call) -> Later:
+def expire(call: HttpRequest) -> Later:
     """Acknowledge messages published more than the given number of seconds ago."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     return _on_all(call, partial(_expire, before), name_the_part=True)
 
 
-def expire_everywhere(call: Call) -> Later:
+def expire_everywhere(call: HttpRequest) -> Later:
     """Expire messages by age on all subscriptions of a topic."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     topics = [persistent(find_topic(call, part, call.now), "Expire messages") for part in parts_of(call)]
@@ -255,7 +255,7 @@ def _expire(
     subscription.clearing.expire_before(before, done, failed, now)
 
 
-def expire_through(call: Call) -> Later:
+def expire_through(call: HttpRequest) -> Later:
     """Acknowledge everything up to a message, which may be excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
@@ -271,7 +271,7 @@ def expire_through(call: Call) -> Later:
         )
     later = Later()
 
-    def known(held: Held | None, now: Now) -> None:
+    def known(held: HeldEntry | None, now: Now) -> None:
         position, ack_set = place.position, list[int]()
         if held is not None and 0 <= place.batch_index < held.batch_size:
             # Later messages of its batch remain.
@@ -290,7 +290,7 @@ def expire_through(call: Call) -> Later:
     return later
 
 
-def _required(place: Place | None) -> Place:
+def _required(place: MessageIdArgument | None) -> MessageIdArgument:
     if place is None:
         raise BadRequest('The body must name a message: {"ledgerId": ..., "entryId": ...}, "earliest" or "latest"')
     return place
@@ -299,7 +299,7 @@ def _required(place: Place | None) -> Place:
 # Analysis
 
 
-def analyze(call: Call) -> Later:
+def analyze(call: HttpRequest) -> Later:
     """Count the unacknowledged entries and messages by reading each, from the message id in the body on.
 
     Without entry filters, all are accepted. Not for partitioned topics, only for their partitions.
@@ -328,7 +328,7 @@ def analyze(call: Call) -> Later:
     return later
 
 
-def _analyzed(counts: Counts) -> dict[str, Any]:
+def _analyzed(counts: BacklogCounts) -> dict[str, Any]:
     """Return the counts as Pulsar's AnalyzeSubscriptionBacklogResult."""
     ends = {"firstMessageId": counts.first, "lastMessageId": counts.last}
     return {
@@ -349,7 +349,7 @@ def _analyzed(counts: Counts) -> dict[str, Any]:
 # Cursor resets
 
 
-def reset_to_time(call: Call) -> Later:
+def reset_to_time(call: HttpRequest) -> Later:
     """Reset to the first message published at a time (ms since 1970) or later, on all partitions."""
     at = call.now.of_client(call.number("timestamp"))
 
@@ -359,7 +359,7 @@ def reset_to_time(call: Call) -> Later:
     return _on_all(call, seek, name_the_part=True)
 
 
-def reset(call: Call) -> Later:
+def reset(call: HttpRequest) -> Later:
     """Reset to a message, or to the next one if it is excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
@@ -370,7 +370,7 @@ def reset(call: Call) -> Later:
     subscription = subscription_of(topic, call.path["subscription"])
     later = Later()
 
-    def known(held: Held | None, now: Now) -> None:
+    def known(held: HeldEntry | None, now: Now) -> None:
         position, ack_set = start_of(place, held)
         try:
             subscription.seek(position, ack_set, later.done, _busy(later.failed), now)
@@ -395,16 +395,16 @@ _SUBSCRIPTION = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{s
 _ALL = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/all_subscription"
 
 ROUTES = (
-    Route("PUT", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, create),
-    Route("DELETE", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, delete),
-    Route("GET", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, get_properties),
-    Route("PUT", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, put_properties),
-    Route("POST", f"{_SUBSCRIPTION}/skip/{{count}}", Permission.TOPIC_CONSUMER, skip),
-    Route("POST", f"{_SUBSCRIPTION}/skip_all", Permission.TOPIC_CONSUMER, skip_all),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire),
-    Route("POST", f"{_SUBSCRIPTION}/expireMessages", Permission.TOPIC_CONSUMER, expire_through),
-    Route("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire_everywhere),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_CONSUMER, reset_to_time),
-    Route("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_CONSUMER, reset),
-    Route("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_CONSUMER, analyze),
+    HttpRoute("PUT", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, create),
+    HttpRoute("DELETE", _SUBSCRIPTION, Permission.TOPIC_CONSUMER, delete),
+    HttpRoute("GET", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, get_properties),
+    HttpRoute("PUT", f"{_SUBSCRIPTION}/properties", Permission.TOPIC_CONSUMER, put_properties),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/skip/{{count}}", Permission.TOPIC_CONSUMER, skip),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/skip_all", Permission.TOPIC_CONSUMER, skip_all),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/expireMessages", Permission.TOPIC_CONSUMER, expire_through),
+    HttpRoute("POST", f"{_ALL}/expireMessages/{{seconds}}", Permission.TOPIC_CONSUMER, expire_everywhere),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/resetcursor/{{timestamp}}", Permission.TOPIC_CONSUMER, reset_to_time),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/resetcursor", Permission.TOPIC_CONSUMER, reset),
+    HttpRoute("POST", f"{_SUBSCRIPTION}/analyzeBacklog", Permission.TOPIC_CONSUMER, analyze),
 )

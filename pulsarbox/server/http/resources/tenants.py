@@ -3,33 +3,33 @@
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
-def tenants(call: Call) -> Answer:
+def tenants(call: HttpRequest) -> HttpResponse:
     """Return the names of all tenants."""
     return answer(call.broker.tenants.all())
 
 
-def get(call: Call) -> Answer:
+def get(call: HttpRequest) -> HttpResponse:
     """Return a tenant's admins and clusters."""
     return answer(call.broker.tenants.get(call.path["tenant"]))
 
 
-def create(call: Call) -> Answer:
+def create(call: HttpRequest) -> HttpResponse:
     """Create a tenant."""
     call.broker.tenants.create(call.path["tenant"], call.json_object())
     return DONE
 
 
-def update(call: Call) -> Answer:
+def update(call: HttpRequest) -> HttpResponse:
     """Replace a tenant's admins and clusters."""
     call.broker.tenants.update(call.path["tenant"], call.json_object())
     return DONE
 
 
-def delete(call: Call) -> Later:
+def delete(call: HttpRequest) -> Later:
     """Delete a tenant; with force, if allowed, including all its namespaces."""
     tenant, tenants = call.path["tenant"], call.broker.tenants
     force = call.flag("force")
@@ -42,7 +42,7 @@ def delete(call: Call) -> Later:
     removal, namespaces = call.broker.removal, tenants.namespaces(tenant) if force else []
     steps = (step for namespace in namespaces for step in removal.of_namespace(namespace, force=True))
 
-    def finish(now: Now) -> Answer:
+    def finish(now: Now) -> HttpResponse:
         tenants.delete(tenant)
         return DONE
 
@@ -50,9 +50,9 @@ def delete(call: Call) -> Later:
 
 
 ROUTES = (
-    Route("GET", "/admin/v2/tenants", Permission.SUPERUSER, tenants),
-    Route("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT, get),
-    Route("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT, create),
-    Route("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT, update),
-    Route("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT, delete),
+    HttpRoute("GET", "/admin/v2/tenants", Permission.SUPERUSER, tenants),
+    HttpRoute("GET", "/admin/v2/tenants/{tenant}", Permission.TENANT, get),
+    HttpRoute("PUT", "/admin/v2/tenants/{tenant}", Permission.TENANT, create),
+    HttpRoute("POST", "/admin/v2/tenants/{tenant}", Permission.TENANT, update),
+    HttpRoute("DELETE", "/admin/v2/tenants/{tenant}", Permission.TENANT, delete),
 )

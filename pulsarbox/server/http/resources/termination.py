@@ -7,16 +7,16 @@ from pulsarbox.errors import NotAcceptable, NotAllowed, NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.message_id_json import shown
-from pulsarbox.server.http.framework.request import Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, persistent, require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.record import Position
 
 AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def terminate(call: Call) -> Later:
+def terminate(call: HttpRequest) -> Later:
     """Terminate a topic; return the id of its last message. Idempotent."""
     name = call.topic()
     if not name.persistent:
@@ -32,7 +32,7 @@ def terminate(call: Call) -> Later:
     return later
 
 
-def terminate_partitions(call: Call) -> Later:
+def terminate_partitions(call: HttpRequest) -> Later:
     """Terminate all partitions of a topic; return the id of each last message. None terminates if one is missing."""
     name, topics = call.topic(), call.broker.topics
     require_namespace(call, name)
@@ -65,13 +65,13 @@ def terminate_partitions(call: Call) -> Later:
     return later
 
 
-def _stored(call: Call, name: TopicName, now: Now) -> PersistentTopic:
+def _stored(call: HttpRequest, name: TopicName, now: Now) -> PersistentTopic:
     return persistent(find_topic(call, name, now), "Termination")
 
 
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/terminate"
 
 ROUTES = (
-    Route("POST", _TOPIC, Permission.TENANT_ADMIN, terminate),
-    Route("POST", f"{_TOPIC}/partitions", Permission.TENANT_ADMIN, terminate_partitions),
+    HttpRoute("POST", _TOPIC, Permission.TENANT_ADMIN, terminate),
+    HttpRoute("POST", f"{_TOPIC}/partitions", Permission.TENANT_ADMIN, terminate_partitions),
 )

@@ -4,21 +4,21 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, texts
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, texts
 from pulsarbox.server.http.framework.resource_lookup import check_is_users, find_topic, parts_of, require_namespace
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import Bundles
 from pulsarbox.storage.catalog import Row, partitions_key, topic_key
 
 _MODES = {"persistent": "PERSISTENT", "non-persistent": "NON_PERSISTENT"}
 
 
-def topics(call: Call) -> Later:
+def topics(call: HttpRequest) -> Later:
     """Return the topics of a namespace, or of one of its bundles, partitions individually."""
     return listed(call, _MODES[call.path["domain"]], call.query.get("bundle", ""))
 
 
-def listed(call: Call, mode: str, bundle: str = "") -> Later:
+def listed(call: HttpRequest, mode: str, bundle: str = "") -> Later:
     """Return the names of topics, from ``Topics.pages``. Raises NotFound."""
     found: list[str] = []
     bundles = Bundles(call.broker.tenants, call.namespace()) if bundle else None
@@ -30,7 +30,7 @@ def listed(call: Call, mode: str, bundle: str = "") -> Later:
     return in_turns(call, pages, add, lambda now, later: later.give(answer(found)), 1)
 
 
-def create(call: Call) -> Answer:
+def create(call: HttpRequest) -> HttpResponse:
     """Create a non-partitioned topic. The body has its properties, or is empty."""
     topic = call.topic()
     check_is_users(topic)
@@ -38,7 +38,7 @@ def create(call: Call) -> Answer:
     return DONE
 
 
-def delete(call: Call) -> Answer:
+def delete(call: HttpRequest) -> HttpResponse:
     """Delete a topic; while clients are connected, only with force."""
     topic = call.topic()
     missing = not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic)
@@ -48,7 +48,7 @@ def delete(call: Call) -> Answer:
     return DONE
 
 
-def subscriptions(call: Call) -> Answer:
+def subscriptions(call: HttpRequest) -> HttpResponse:
     """Return the names of the subscriptions, including those of readers; for a partitioned topic, of all partitions."""
     topic = call.topic()
     partitions = call.broker.topics.partitions(topic)
@@ -60,7 +60,7 @@ def subscriptions(call: Call) -> Answer:
     return answer(sorted({each.name for one in found if one is not None for each in one.all_subscriptions()}))
 
 
-def unload(call: Call) -> Later:
+def unload(call: HttpRequest) -> Later:
     """Unload a topic, or all partitions of one: its clients reconnect, and no data is lost."""
     topics = call.broker.topics
     names = parts_of(call)
@@ -75,12 +75,12 @@ def unload(call: Call) -> Later:
     return later
 
 
-def get_properties(call: Call) -> Answer:
+def get_properties(call: HttpRequest) -> HttpResponse:
     """Return the properties of a topic."""
     return answer(_properties(call)[2])
 
 
-def put_properties(call: Call) -> Answer:
+def put_properties(call: HttpRequest) -> HttpResponse:
     """Add or change properties of a topic."""
     key, row, properties = _properties(call)
     added = texts(call.json(), "Properties of a topic")
@@ -88,7 +88,7 @@ def put_properties(call: Call) -> Answer:
     return DONE
 
 
-def delete_property(call: Call) -> Answer:
+def delete_property(call: HttpRequest) -> HttpResponse:
     """Remove one property of a topic. Idempotent."""
     key, row, properties = _properties(call)
     name = call.query.get("key")
@@ -99,7 +99,7 @@ def delete_property(call: Call) -> Answer:
     return DONE
 
 
-def _properties(call: Call) -> tuple[str, Row, dict[str, str]]:
+def _properties(call: HttpRequest) -> tuple[str, Row, dict[str, str]]:
     """Return the row with the properties of a topic: its key, the row, and the properties. Raises NotFound."""
     name, catalog = call.topic(), call.broker.core.catalog
     if not name.persistent:
@@ -115,12 +115,12 @@ def _properties(call: Call) -> tuple[str, Row, dict[str, str]]:
 _NAMESPACE = "/admin/v2/{domain}/{tenant}/{namespace}"
 
 ROUTES = (
-    Route("GET", _NAMESPACE, Permission.NAMESPACE_USER, topics),
-    Route("PUT", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, create),
-    Route("DELETE", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, delete),
-    Route("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_CONSUMER, subscriptions),
-    Route("PUT", f"{_NAMESPACE}/{{topic}}/unload", Permission.TENANT_ADMIN, unload),
-    Route("GET", f"{_NAMESPACE}/{{topic}}/properties", Permission.TOPIC_USER, get_properties),
-    Route("PUT", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, put_properties),
-    Route("DELETE", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, delete_property),
+    HttpRoute("GET", _NAMESPACE, Permission.NAMESPACE_USER, topics),
+    HttpRoute("PUT", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, create),
+    HttpRoute("DELETE", f"{_NAMESPACE}/{{topic}}", Permission.TENANT_ADMIN, delete),
+    HttpRoute("GET", f"{_NAMESPACE}/{{topic}}/subscriptions", Permission.TOPIC_CONSUMER, subscriptions),
+    HttpRoute("PUT", f"{_NAMESPACE}/{{topic}}/unload", Permission.TENANT_ADMIN, unload),
+    HttpRoute("GET", f"{_NAMESPACE}/{{topic}}/properties", Permission.TOPIC_USER, get_properties),
+    HttpRoute("PUT", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, put_properties),
+    HttpRoute("DELETE", f"{_NAMESPACE}/{{topic}}/properties", Permission.TENANT_ADMIN, delete_property),
 )

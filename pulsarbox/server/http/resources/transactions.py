@@ -6,24 +6,24 @@ There is a single coordinator, 0, without a separate log, so Pulsar's statistics
 from typing import Any
 
 from pulsarbox.broker.topic.topic import PersistentTopic
-from pulsarbox.broker.transactions.transaction import ABORTED, Transaction
+from pulsarbox.broker.transactions.transaction import ABORTED, OpenTransaction
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
-from pulsarbox.server.http.framework.request import DONE, Answer, Call, Later, answer, long_of
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, long_of
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.transactions import TxnId, aborted_of
 
 SCALED = "A box has exactly one transaction coordinator, which handles every transaction"
 
 
-def coordinators(call: Call) -> Answer:
+def coordinators(call: HttpRequest) -> HttpResponse:
     """Return the only coordinator with its URL."""
     _check(call)
     return answer([{"id": 0, "brokerServiceUrl": call.broker.endpoints.broker_url}])
 
 
-def coordinator_stats(call: Call) -> Answer:
+def coordinator_stats(call: HttpRequest) -> HttpResponse:
     """Return coordinator statistics: of one if ``coordinatorId`` is given, otherwise of each by number."""
     _check(call)
     transactions = call.broker.core.transactions
@@ -38,13 +38,13 @@ def coordinator_stats(call: Call) -> Answer:
     return answer(stats if "coordinatorId" in call.query else {"0": stats})
 
 
-def metadata(call: Call) -> Answer:
+def metadata(call: HttpRequest) -> HttpResponse:
     """Return one open or recently ended transaction."""
     _check(call)
     return answer(_shown(call, _transaction(call)))
 
 
-def slow(call: Call) -> Answer:
+def slow(call: HttpRequest) -> HttpResponse:
     """Return the transactions open for longer than ``timeout`` milliseconds, by id."""
     _check(call)
     before = call.now.wall - call.number("timeout")
@@ -52,7 +52,7 @@ def slow(call: Call) -> Answer:
     return answer({str(txn.id): _shown(call, txn) for txn in found})
 
 
-def abort(call: Call) -> Later:
+def abort(call: HttpRequest) -> Later:
     """Abort a transaction of any owner."""
     _check(call)
     later = Later()
@@ -73,7 +73,7 @@ class Superuser:
     principal = None
 
 
-def scale(call: Call) -> Answer:
+def scale(call: HttpRequest) -> HttpResponse:
     """Accept one coordinator, which changes nothing; refuse other numbers."""
     _check(call)
     wanted = call.json()
@@ -84,7 +84,7 @@ def scale(call: Call) -> Answer:
     return DONE
 
 
-def in_buffer(call: Call) -> Answer:
+def in_buffer(call: HttpRequest) -> HttpResponse:
     """Return the position of a transaction's first message on a topic."""
     _check(call)
     topic, txn_id = stored_topic_of(call), _id_of(call)
@@ -93,7 +93,7 @@ def in_buffer(call: Call) -> Answer:
     return answer(_in_buffer(topic, txn_id, aborted))
 
 
-def in_pending_ack(call: Call) -> Answer:
+def in_pending_ack(call: HttpRequest) -> HttpResponse:
     """Return the position of a transaction's cumulative acknowledgement on a subscription."""
     _check(call)
     topic = stored_topic_of(call)
@@ -101,7 +101,7 @@ def in_pending_ack(call: Call) -> Answer:
     return answer(_in_pending_ack(topic, call.path["subscription"], _id_of(call)))
 
 
-def buffer(call: Call) -> Answer:
+def buffer(call: HttpRequest) -> HttpResponse:
     """Return the transaction buffer statistics of a topic."""
     _check(call)
     topic = stored_topic_of(call)
@@ -119,7 +119,7 @@ def buffer(call: Call) -> Answer:
     return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
 
 
-def pending_acks(call: Call) -> Answer:
+def pending_acks(call: HttpRequest) -> HttpResponse:
     """Return the pending ack statistics of a subscription."""
     _check(call)
     topic = stored_topic_of(call)
@@ -134,7 +134,7 @@ def pending_acks(call: Call) -> Answer:
     return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
 
 
-def position(call: Call) -> Answer:
+def position(call: HttpRequest) -> HttpResponse:
     """Return whether an open transaction has acknowledged an entry, or its message ``batchIndex``."""
     _check(call)
     topic = stored_topic_of(call)
@@ -157,23 +157,23 @@ def position(call: Call) -> Answer:
 # Helpers
 
 
-def _check(call: Call) -> None:
+def _check(call: HttpRequest) -> None:
     call.broker.core.transactions.check_coordinator(0)
     text = call.query.get("coordinatorId", call.path.get("mostSigBits", "0"))
     if text.removeprefix("-").isdigit() and long_of(text) != 0:
         raise NotFound(f"Transaction coordinator not found! coordinator id : {text}")
 
 
-def stored_topic_of(call: Call) -> PersistentTopic:
+def stored_topic_of(call: HttpRequest) -> PersistentTopic:
     """Return the topic of the path, which is persistent since the path has no domain. Raises NotFound, NotAllowed."""
     return stored_topic(call, "Transaction stats", "persistent")
 
 
-def _id_of(call: Call) -> TxnId:
+def _id_of(call: HttpRequest) -> TxnId:
     return TxnId(call.number("mostSigBits"), call.number("leastSigBits"))
 
 
-def _transaction(call: Call) -> Transaction:
+def _transaction(call: HttpRequest) -> OpenTransaction:
     txn_id, transactions = _id_of(call), call.broker.core.transactions
     found = transactions.open.get(txn_id) or transactions.recent(txn_id)
     if found is None:
@@ -181,7 +181,7 @@ def _transaction(call: Call) -> Transaction:
     return found
 
 
-def _shown(call: Call, txn: Transaction) -> dict[str, Any]:
+def _shown(call: HttpRequest, txn: OpenTransaction) -> dict[str, Any]:
     acked: dict[str, dict[str, Any]] = {}
     for (name, subscription), shown in txn.subscriptions.items():
         acked.setdefault(shown, {})[subscription] = _in_pending_ack(_topic(call, name), subscription, txn.id)
@@ -197,7 +197,7 @@ def _shown(call: Call, txn: Transaction) -> dict[str, Any]:
     } | ({} if txn.owner is None else {"owner": txn.owner})
 
 
-def _topic(call: Call, name: str) -> PersistentTopic | None:
+def _topic(call: HttpRequest, name: str) -> PersistentTopic | None:
     return call.broker.topics.persistent(name, call.now)
 
 
@@ -233,17 +233,17 @@ _TXN = "{mostSigBits}/{leastSigBits}"
 
 # As in Pulsar, any authenticated client may read statistics: clients check their own transactions.
 ROUTES = (
-    Route("GET", f"{_V3}/coordinators", Permission.NAMED, coordinators),
-    Route("GET", f"{_V3}/coordinatorStats", Permission.NAMED, coordinator_stats),
-    Route("GET", f"{_V3}/transactionMetadata/{_TXN}", Permission.NAMED, metadata),
-    Route("GET", f"{_V3}/slowTransactions/{{timeout}}", Permission.NAMED, slow),
-    Route("POST", f"{_V3}/abortTransaction/{_TXN}", Permission.SUPERUSER, abort),
-    Route("POST", f"{_V3}/transactionCoordinator/replicas", Permission.SUPERUSER, scale),
-    Route("GET", f"{_V3}/transactionInBufferStats/{_TOPIC}/{_TXN}", Permission.NAMED, in_buffer),
-    Route("GET", f"{_V3}/transactionInPendingAckStats/{_SUBSCRIPTION}/{_TXN}", Permission.NAMED, in_pending_ack),
-    Route("GET", f"{_V3}/transactionBufferStats/{_TOPIC}", Permission.NAMED, buffer),
-    Route("GET", f"{_V3}/pendingAckStats/{_SUBSCRIPTION}", Permission.NAMED, pending_acks),
-    Route(
+    HttpRoute("GET", f"{_V3}/coordinators", Permission.NAMED, coordinators),
+    HttpRoute("GET", f"{_V3}/coordinatorStats", Permission.NAMED, coordinator_stats),
+    HttpRoute("GET", f"{_V3}/transactionMetadata/{_TXN}", Permission.NAMED, metadata),
+    HttpRoute("GET", f"{_V3}/slowTransactions/{{timeout}}", Permission.NAMED, slow),
+    HttpRoute("POST", f"{_V3}/abortTransaction/{_TXN}", Permission.SUPERUSER, abort),
+    HttpRoute("POST", f"{_V3}/transactionCoordinator/replicas", Permission.SUPERUSER, scale),
+    HttpRoute("GET", f"{_V3}/transactionInBufferStats/{_TOPIC}/{_TXN}", Permission.NAMED, in_buffer),
+    HttpRoute("GET", f"{_V3}/transactionInPendingAckStats/{_SUBSCRIPTION}/{_TXN}", Permission.NAMED, in_pending_ack),
+    HttpRoute("GET", f"{_V3}/transactionBufferStats/{_TOPIC}", Permission.NAMED, buffer),
+    HttpRoute("GET", f"{_V3}/pendingAckStats/{_SUBSCRIPTION}", Permission.NAMED, pending_acks),
+    HttpRoute(
         "GET",
         f"{_V3}/positionStatsInPendingAck/{_SUBSCRIPTION}/{{ledgerId}}/{{entryId}}",
         Permission.NAMED,

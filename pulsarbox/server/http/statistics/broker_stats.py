@@ -10,8 +10,8 @@ from pulsarbox.broker.topic.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer, compact
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer, compact
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import AllBundles
 from pulsarbox.server.http.statistics.topic_digest import digest, text
 from pulsarbox.server.metrics import box, process
@@ -24,7 +24,7 @@ AT_ONCE: Final = 20
 """Topics processed per turn."""
 
 
-def topics(call: Call) -> Later:
+def topics(call: HttpRequest) -> Later:
     """Return the loaded topics: by namespace, by bundle, by domain.
 
     Each is formatted in the turn that reads it: formatting all of them at once would be a long turn.
@@ -41,7 +41,7 @@ def topics(call: Call) -> Later:
             domain.append(f"{text(str(name))}:{digest(topic, now)}".encode(errors="replace"))
 
     def finish(now: Now, later: Later) -> None:
-        later.give(Answer(200, b"".join(_nested(found))))
+        later.give(HttpResponse(200, b"".join(_nested(found))))
 
     return in_turns(call, call.broker.topics, work, finish, AT_ONCE)
 
@@ -59,7 +59,7 @@ def _nested(found: Any) -> Iterator[bytes]:
     yield b"}" if found else b"{}"
 
 
-def metrics(call: Call) -> Later:
+def metrics(call: HttpRequest) -> Later:
     """Return Pulsar's metrics in JSON, except those about Java."""
     broker, rows = call.broker, dict[tuple[str, bool], TopicRow]()
     latencies = broker.core.commits.times.last_minute(call.now)
@@ -146,7 +146,7 @@ def _traffic(row: TopicRow) -> Stats:
     }
 
 
-def load_report(call: Call) -> Later:
+def load_report(call: HttpRequest) -> Later:
     """Return the load report for a load balancer."""
     broker, bundles, all_bundles = call.broker, dict[str, Stats](), AllBundles(call.broker.tenants)
     latencies = broker.core.commits.times.last_minute(call.now)
@@ -223,8 +223,8 @@ def _host(broker: Broker) -> str:
 
 
 ROUTES = (
-    Route("GET", "/admin/v2/broker-stats/topics", Permission.SUPERUSER, topics),
-    Route("GET", "/admin/v2/broker-stats/destinations", Permission.SUPERUSER, topics),
-    Route("GET", "/admin/v2/broker-stats/metrics", Permission.SUPERUSER, metrics),
-    Route("GET", "/admin/v2/broker-stats/load-report", Permission.SUPERUSER, load_report),
+    HttpRoute("GET", "/admin/v2/broker-stats/topics", Permission.SUPERUSER, topics),
+    HttpRoute("GET", "/admin/v2/broker-stats/destinations", Permission.SUPERUSER, topics),
+    HttpRoute("GET", "/admin/v2/broker-stats/metrics", Permission.SUPERUSER, metrics),
+    HttpRoute("GET", "/admin/v2/broker-stats/load-report", Permission.SUPERUSER, load_report),
 )

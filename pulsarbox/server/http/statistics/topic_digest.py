@@ -11,7 +11,7 @@ from pulsarbox.broker.subscription.consumer import Consumer, Rates
 from pulsarbox.broker.subscription.interface import AnySubscription
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.server.http.framework.request import compact
@@ -70,7 +70,7 @@ def _stored(topic: PersistentTopic) -> str:
     return f',"storageSize":{topic.ledger.size},"backlogSize":{behind},"pendingAddEntriesCount":0'
 
 
-def _publisher(producer: Producer, rate: float, throughput: float) -> str:
+def _publisher(producer: AttachedProducer, rate: float, throughput: float) -> str:
     return (
         f'{{"msgRateIn":{rate},"msgThroughputIn":{throughput},"averageMsgSize":{throughput / rate if rate else 0.0},'
         f'"address":{text(f"/{producer.cnx.address}")},"producerId":{producer.producer_id},'

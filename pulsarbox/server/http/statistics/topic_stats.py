@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
-from pulsarbox.broker.limits.limiter import Scope
+from pulsarbox.broker.limits.limiter import LimitScope
 from pulsarbox.broker.limits.throttle_report import subscription_report, topic_report
 from pulsarbox.broker.stats.blocked_reason_text import why_held
 from pulsarbox.broker.stats.drain_estimate import longest, seconds_to_drain
@@ -26,7 +26,7 @@ from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.broker.subscription.interface import AnySubscription
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import WALL_MAX, Now
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
@@ -47,14 +47,14 @@ NO_COMPACTION: Final = {
 }
 
 
-_LIMITS: Final = {Scope.SUBSCRIPTION: "Subscription", Scope.TOPIC: "Topic", Scope.BROKER: "Broker"}
+_LIMITS: Final = {LimitScope.SUBSCRIPTION: "Subscription", LimitScope.TOPIC: "Topic", LimitScope.BROKER: "Broker"}
 """Scopes whose throttling Pulsar counts; it has no counter for resource groups."""
 
 
 _DRAINING: Final = ("drainingHashesCount", "drainingHashesClearedTotal", "drainingHashesUnackedMessages")
 
 
-class Wanted(NamedTuple):
+class StatsOptions(NamedTuple):
     """What to include, and as of when."""
 
     now: Now
@@ -128,7 +128,7 @@ def empty() -> Stats:
     }
 
 
-def topic_stats(topic: Topic, wanted: Wanted) -> Stats:
+def topic_stats(topic: Topic, wanted: StatsOptions) -> Stats:
     """Return the statistics of a topic."""
     rates_in = [producer.rates(wanted.now)[:2] for producer in topic.producers]
     subscriptions = {each.name: subscription_stats(each, wanted) for each in topic.all_subscriptions()}
@@ -209,7 +209,7 @@ def _not_stored(topic: Topic, subscriptions: dict[str, Stats]) -> Stats:
     }
 
 
-def publisher_stats(producer: Producer, wanted: Wanted) -> Stats:
+def publisher_stats(producer: AttachedProducer, wanted: StatsOptions) -> Stats:
     """Return the statistics of a producer."""
     rate, throughput, chunks, dropped = producer.rates(wanted.now)
     stats = {
@@ -258,7 +258,7 @@ def _add_key_shared(consumers: Sequence[Stats], subscription: AnySubscription) -
         stats["keyHashRangeArrays"] = [list(pair) for pair in ranges.get(consumer, [])]
 
 
-def subscription_stats(subscription: AnySubscription, wanted: Wanted) -> Stats:
+def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> Stats:
     """Return the statistics of a subscription."""
     consumers = [consumer_stats(each, subscription, wanted) for each in subscription.consumers]
     if subscription.type == CommandSubscribe.Key_Shared:
@@ -373,7 +373,7 @@ def _throttled(subscription: Subscription, now: Now) -> Stats:
     return stats | {"limits": [each._asdict() for each in limits]} if limits else stats
 
 
-def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: Wanted) -> Stats:
+def consumer_stats(consumer: Consumer, subscription: AnySubscription, wanted: StatsOptions) -> Stats:
     """Return the statistics of a consumer; 0 unacknowledged if exclusive or failover, as in Pulsar."""
     rates = consumer.rates(wanted.now)
     entries = consumer.entries_out

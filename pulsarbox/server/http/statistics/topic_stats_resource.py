@@ -8,18 +8,18 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
-from pulsarbox.server.http.framework.request import Answer, Call, Later, answer
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, require_namespace, topic_of
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.internal_stats import internal_stats
-from pulsarbox.server.http.statistics.topic_stats import Stats, Wanted, add, empty, topic_stats
+from pulsarbox.server.http.statistics.topic_stats import Stats, StatsOptions, add, empty, topic_stats
 from pulsarbox.storage.record import Entry
 
 PARTITIONS_AT_ONCE: Final = 50
 """Partitions processed per turn: an unused one is loaded from its rows."""
 
 
-def stats(call: Call) -> Answer | Later:
+def stats(call: HttpRequest) -> HttpResponse | Later:
     """Return the statistics of a topic. With ``getEarliestTimeInBacklog``, the oldest messages of backlogs are read."""
     topic = topic_of(call)
     found = topic_stats(topic, _wanted(call))
@@ -30,12 +30,12 @@ def stats(call: Call) -> Answer | Later:
     return later
 
 
-def internal(call: Call) -> Answer:
+def internal(call: HttpRequest) -> HttpResponse:
     """Return the ledgers and cursors of a topic."""
     return answer(internal_stats(topic_of(call)))
 
 
-def partitioned(call: Call) -> Later:
+def partitioned(call: HttpRequest) -> Later:
     """Return the sum over all partitions, and each of them unless ``perPartition`` is false."""
     name, count = _partitioned(call)
     wanted = _wanted(call)
@@ -49,7 +49,7 @@ def partitioned(call: Call) -> Later:
             if isinstance(topic, PersistentTopic):
                 loaded.append((topic, found))
 
-    def summed() -> Answer:
+    def summed() -> HttpResponse:
         for i, found in enumerate(parts.values()):
             add(total, found, i)
         metadata: dict[str, Any] = {"partitions": count, "deleted": False}
@@ -65,7 +65,7 @@ def partitioned(call: Call) -> Later:
     return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
 
 
-def partitioned_internal(call: Call) -> Later:
+def partitioned_internal(call: HttpRequest) -> Later:
     """Return the ledgers and cursors of each partition."""
     name, count = _partitioned(call)
     parts: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def partitioned_internal(call: Call) -> Later:
     return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
 
 
-def _partitioned(call: Call) -> tuple[TopicName, int]:
+def _partitioned(call: HttpRequest) -> tuple[TopicName, int]:
     name = call.topic()
     require_namespace(call, name)
     count = call.broker.topics.partitions(name)
@@ -90,16 +90,16 @@ def _partitioned(call: Call) -> tuple[TopicName, int]:
     return name, count
 
 
-def _partition(call: Call, name: TopicName, now: Now) -> Topic | None:
+def _partition(call: HttpRequest, name: TopicName, now: Now) -> Topic | None:
     try:
         return find_topic(call, name, now)
     except NotFound:  # deleted meanwhile, possibly as inactive
         return None
 
 
-def _wanted(call: Call) -> Wanted:
+def _wanted(call: HttpRequest) -> StatsOptions:
     owner = call.broker.endpoints.broker_id
-    return Wanted(
+    return StatsOptions(
         call.now, owner, publishers=not call.flag("excludePublishers"), consumers=not call.flag("excludeConsumers")
     )
 
@@ -134,8 +134,8 @@ def _note_earliest(found: Stats, name: str, done: Any, entry: Entry, now: Now) -
 _TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 
 ROUTES = (
-    Route("GET", f"{_TOPIC}/stats", Permission.TOPIC_USER, stats),
-    Route("GET", f"{_TOPIC}/internalStats", Permission.TOPIC_USER, internal),
-    Route("GET", f"{_TOPIC}/partitioned-stats", Permission.TOPIC_USER, partitioned),
-    Route("GET", f"{_TOPIC}/partitioned-internalStats", Permission.TOPIC_USER, partitioned_internal),
+    HttpRoute("GET", f"{_TOPIC}/stats", Permission.TOPIC_USER, stats),
+    HttpRoute("GET", f"{_TOPIC}/internalStats", Permission.TOPIC_USER, internal),
+    HttpRoute("GET", f"{_TOPIC}/partitioned-stats", Permission.TOPIC_USER, partitioned),
+    HttpRoute("GET", f"{_TOPIC}/partitioned-internalStats", Permission.TOPIC_USER, partitioned_internal),
 )

@@ -26,7 +26,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Acked:
+class AcknowledgedEntries:
     """Entries that a subscription has acknowledged."""
 
     mark: Place
@@ -51,7 +51,7 @@ class Acked:
         return messages if left is None else left.bit_count()
 
 
-def left_of(rows: "DataFrame", acked: Mapping[str, Acked]) -> "DataFrame":
+def left_of(rows: "DataFrame", acked: Mapping[str, AcknowledgedEntries]) -> "DataFrame":
     """Filter rows with ``columns=all`` for unacknowledged messages; ``acked`` is by topic or partition."""
     if not any(each.ranges or each.batches for each in acked.values()):
         return rows  # a read starts after the mark
@@ -60,7 +60,7 @@ def left_of(rows: "DataFrame", acked: Mapping[str, Acked]) -> "DataFrame":
     return map_in_arrow(rows, partial(_left, acked), rows.schema)
 
 
-def _left(acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
+def _left(acked: Mapping[str, AcknowledgedEntries], batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
     """Filter the batches of a task."""
     import pyarrow as pa
 
@@ -69,7 +69,7 @@ def _left(acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]") -> "Iter
         yield batch.filter(pa.array([not acked[topic].holds(*place) for topic, *place in places], pa.bool_()))
 
 
-def acked_of(to: Reach, topic: str, subscription: str) -> Acked:
+def acked_of(to: Reach, topic: str, subscription: str) -> AcknowledgedEntries:
     """Return the acknowledged entries of a topic or partition.
 
     Raises PulsarBoxError for a missing subscription, and the broker's errors.
@@ -81,7 +81,7 @@ def acked_of(to: Reach, topic: str, subscription: str) -> Acked:
         return replace(found, batches=service.in_part(topic, subscription))
 
 
-def read(stats: Mapping[str, Any], topic: str, subscription: str) -> Acked:
+def read(stats: Mapping[str, Any], topic: str, subscription: str) -> AcknowledgedEntries:
     """Parse the acknowledged entries out of internal statistics. Raises PulsarBoxError."""
     cursors = stats.get("cursors", {})
     cursor = cursors.get(subscription)
@@ -99,4 +99,4 @@ def read(stats: Mapping[str, Any], topic: str, subscription: str) -> Acked:
             "`pulsarbox dlq replay` for dead letters, or omit -s"
         )
     ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
-    return Acked((int(ledger), int(entry)), ranges)
+    return AcknowledgedEntries((int(ledger), int(entry)), ranges)

@@ -47,7 +47,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnMapping:
     """Mapping of columns to parts of a message; empty: none."""
 
     topic: str = ""
@@ -78,7 +78,7 @@ class Columns:
         return [name for name in (*some, *self.properties, *self.order_by) if name]
 
 
-def messages(rows: "DataFrame", given: Columns) -> "DataFrame":
+def messages(rows: "DataFrame", given: ColumnMapping) -> "DataFrame":
     """Return rows as messages, in a frame for the sink. Raises PreconditionFailed for missing columns."""
     there = dict(rows.dtypes)
     for name in given.named():
@@ -107,7 +107,7 @@ def is_payload(columns: Mapping[str, str]) -> bool:
     return values in ([("value", "binary")], [("value", "string")])
 
 
-def _meaning(rows: "DataFrame", there: Mapping[str, str], given: Columns) -> "dict[str, Column]":
+def _meaning(rows: "DataFrame", there: Mapping[str, str], given: ColumnMapping) -> "dict[str, Column]":
     made: dict[str, Column] = {}
     for name, column in ((KEY, given.key), (ORDERING_KEY, given.ordering_key)):
         if column or name in there:
@@ -126,7 +126,7 @@ def _meaning(rows: "DataFrame", there: Mapping[str, str], given: Columns) -> "di
     return made
 
 
-def _values(there: Mapping[str, str], given: Columns) -> list[str]:
+def _values(there: Mapping[str, str], given: ColumnMapping) -> list[str]:
     """Return the columns of the value: those without another use."""
     if given.value:
         return [given.value]

@@ -23,7 +23,7 @@ MOST: Final = 1 << 30
 Row = Mapping[str, Any]
 
 
-class Asked(NamedTuple):
+class LetterFields(NamedTuple):
     """Request for dead letters. Picklable."""
 
     filter: str = ""
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
         return parse_filter(self.filter, self.now) or _every
 
 
-class Letter(NamedTuple):
+class LetterRow(NamedTuple):
     """Interpretation of one dead letter."""
 
     of: Fingerprint
@@ -80,10 +80,10 @@ def looked(row: Row, schemas: Schemas) -> Looked:
     return Looked(entry, metadata, metadata, -1 if batch is None else batch, value or b"", row["__topic"], schemas)
 
 
-def letter(message: Looked, asked: Asked, wanted: Callable[[Looked], bool]) -> Letter:
-    """Return the interpretation of a message; ``wanted``: see ``Asked.wanted``."""
+def letter(message: Looked, asked: LetterFields, wanted: Callable[[Looked], bool]) -> LetterRow:
+    """Return the interpretation of a message; ``wanted``: see ``LetterFields.wanted``."""
     target, why_not = target_of(message, message.source, asked.target)
-    return Letter(
+    return LetterRow(
         fingerprint(message),
         wanted(message),
         message.message_id,

@@ -10,7 +10,7 @@ from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode.row_columns import NAMES, chosen
 from pulsarbox.spark.options import EARLIEST, LATEST, READ, OptionError, parse
-from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, acked_of, left_of
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import AcknowledgedEntries, acked_of, left_of
 from pulsarbox.spark.pipelines.shipped.file_output import check_empty, write
 from pulsarbox.spark.pipelines.text_files import TEXT, WRITTEN, check_options, text_columns
 from pulsarbox.spark.source import topic_selection
@@ -44,7 +44,7 @@ class Export:
     encoding: str = "base64"
     """Encoding of binary columns in text files: one of BYTES."""
 
-    def acked(self, subscription: str) -> dict[str, Acked]:
+    def acked(self, subscription: str) -> dict[str, AcknowledgedEntries]:
         """Return the entries acknowledged on a subscription, by topic or partition. Raises the broker's errors."""
         options = parse({**self.box, **self.select}, READ)
         to = reach(options)

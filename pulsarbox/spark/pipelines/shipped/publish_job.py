@@ -19,7 +19,7 @@ from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.durable_files import put
 from pulsarbox.spark.options import WRITE, parse
-from pulsarbox.spark.sink.epoch_client import JOB, Epochs, Sink, SinkError
+from pulsarbox.spark.sink.epoch_client import JOB, Sink, SinkEpochs, SinkError
 from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 NUMBER: Final = "__n"
@@ -36,7 +36,7 @@ class JobError(Conflict):
 
 
 @dataclass(frozen=True)
-class Span:
+class RowSpan:
     """Rows that are published together."""
 
     first: int
@@ -46,9 +46,9 @@ class Span:
     rows: int
 
 
-def spans(counts: Iterable[tuple[int, int]], size: int) -> list[Span]:
+def spans(counts: Iterable[tuple[int, int]], size: int) -> list[RowSpan]:
     """Split the rows of some partitions into parts of at most ``size``; ``counts``: rows by partition number."""
-    found: list[Span] = []
+    found: list[RowSpan] = []
     first, rows, end = 0, 0, 0
     for partition, count in sorted(counts):
         done = 0
@@ -59,19 +59,19 @@ def spans(counts: Iterable[tuple[int, int]], size: int) -> list[Span]:
             done, rows = done + taken, rows + taken
             end = (partition << PARTITION_BITS) + done
             if rows == size:
-                found.append(Span(first, end, rows))
+                found.append(RowSpan(first, end, rows))
                 rows = 0
-    return [*found, Span(first, end, rows)] if rows else found
+    return [*found, RowSpan(first, end, rows)] if rows else found
 
 
 @dataclass
-class Progress:
+class PublishProgress:
     """Persistent state of a job."""
 
     asked: dict[str, str]
     """The job's parameters, as text."""
     token: str = field(default_factory=lambda: str(uuid.uuid4()))
-    spans: list[Span] | None = None
+    spans: list[RowSpan] | None = None
     """None until the rows are staged."""
     published: int = 0
     """Number of published parts."""
@@ -92,7 +92,7 @@ class Progress:
         return sum(each.rows for each in (self.spans or ())[: self.published])
 
 
-class Job:
+class PublishJob:
     """One job and its directory, locked by this process."""
 
     def __init__(self, directory: Path, name: str, asked: Mapping[str, str]) -> None:
@@ -113,7 +113,7 @@ class Job:
             self._lock.close()
             raise JobError(f"job {name} is already running, on {directory}") from None
         try:
-            self.progress = self._read() or Progress(dict(asked))
+            self.progress = self._read() or PublishProgress(dict(asked))
             self._check(asked)
             self.save()
         except BaseException:
@@ -124,7 +124,7 @@ class Job:
         """Release the lock."""
         self._lock.close()
 
-    def __enter__(self) -> "Job":
+    def __enter__(self) -> "PublishJob":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -134,7 +134,7 @@ class Job:
     def _path(self) -> Path:
         return self.directory / "job.json"
 
-    def _read(self) -> Progress | None:
+    def _read(self) -> PublishProgress | None:
         try:
             kept: dict[str, Any] = json.loads(self._path.read_bytes())
         except FileNotFoundError:
@@ -142,7 +142,7 @@ class Job:
         except (OSError, ValueError) as error:
             raise JobError(f"{self._path} cannot be read ({error}): choose another --job") from error
         found = kept.pop("spans")
-        return Progress(**kept, spans=None if found is None else [Span(**each) for each in found])
+        return PublishProgress(**kept, spans=None if found is None else [RowSpan(**each) for each in found])
 
     def _check(self, asked: Mapping[str, str]) -> None:
         if self.progress.spans is None:  # nothing is staged yet, so the parameters may be corrected
@@ -166,7 +166,7 @@ class Job:
         """Reserve the job's name for this directory in the box. Raises JobError, PulsarBoxError."""
         to = reach(parse(dict(box), WRITE))
         sink = Sink(f"{namespace}/{JOB}{self.name}", self.progress.token, str(uuid.uuid4()))
-        epochs = Epochs(partial(admin_of, to), sink, to.seconds)
+        epochs = SinkEpochs(partial(admin_of, to), sink, to.seconds)
         try:
             epochs.commit(0, [])
         except SinkError as error:
@@ -183,7 +183,7 @@ class Job:
         """Return the options that publish a part once; ``number`` starts at 0."""
         return {"jobId": f"{self.name}{PARTS}", "jobPart": str(number + 1)}
 
-    def parts(self) -> "Iterable[tuple[int, Span]]":
+    def parts(self) -> "Iterable[tuple[int, RowSpan]]":
         """Yield the remaining parts; each counts as published when the next is requested."""
         assert self.progress.spans is not None, "put aside"
         for number in range(self.progress.published, len(self.progress.spans)):

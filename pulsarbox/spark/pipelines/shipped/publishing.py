@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, PART_ROWS, PARTITION_BITS, Job, spans
+from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, PART_ROWS, PARTITION_BITS, PublishJob, spans
 from pulsarbox.spark.spark_naming import quoted, unglobbed
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class Publishing:
         return PART_ROWS if not self.rate else max(1, min(PART_ROWS, int(self.rate)))
 
 
-def put_aside(job: Job, make: "Callable[[], DataFrame]", size: int) -> None:
+def put_aside(job: PublishJob, make: "Callable[[], DataFrame]", size: int) -> None:
     """Stage the rows of a frame, in order, unless an earlier run of the job did."""
     from pyspark.sql import functions as sql
 
@@ -59,7 +59,7 @@ def put_aside(job: Job, make: "Callable[[], DataFrame]", size: int) -> None:
     job.save()
 
 
-def publish(spark: "SparkSession", job: Job, columns: list[str], how: Publishing) -> None:
+def publish(spark: "SparkSession", job: PublishJob, columns: list[str], how: Publishing) -> None:
     """Publish the remaining rows of a job, with the given ``columns``."""
     if not job.progress.rows:
         return

@@ -7,12 +7,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.multi_topic_consumer import Consumer
+from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import Subscribing
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.connect.connections import client_of
-from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, Job
+from pulsarbox.spark.pipelines.shipped.publish_job import NUMBER, PublishJob
 from pulsarbox.spark.pipelines.shipped.publishing import Publishing, publish, put_aside, remove
 from pulsarbox.spark.pipelines.shipped.triage import OURS, Triage, in_order, looked_at, ways
 from pulsarbox.spark.spark_naming import unglobbed
@@ -47,7 +47,7 @@ class Replayed:
         return sum(way["messages"] for way in self.ways if way["refused"])
 
 
-def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, parquet: str = "") -> Replayed:
+def replay(spark: "SparkSession", job: PublishJob, triage: Triage, how: Publishing, parquet: str = "") -> Replayed:
     """Run the remaining steps of a job. Raises PulsarBoxError and Spark's errors."""
     progress = job.progress
     job.claim(how.box, how.namespace)
@@ -61,22 +61,22 @@ def replay(spark: "SparkSession", job: Job, triage: Triage, how: Publishing, par
     return ended(job)
 
 
-def ended(job: Job) -> Replayed:
+def ended(job: PublishJob) -> Replayed:
     """End a job, possibly again, and return its result."""
     job.end(remove)
     remove(_letters_at(job))
     return Replayed(job.progress.note, job.progress.acknowledged)
 
 
-def _letters_at(job: Job) -> Path:
+def _letters_at(job: PublishJob) -> Path:
     return job.directory / "letters"
 
 
-def _letters(spark: "SparkSession", job: Job) -> "DataFrame":
+def _letters(spark: "SparkSession", job: PublishJob) -> "DataFrame":
     return spark.read.parquet(unglobbed(_letters_at(job)))
 
 
-def _chosen(spark: "SparkSession", job: Job, triage: Triage) -> "DataFrame":
+def _chosen(spark: "SparkSession", job: PublishJob, triage: Triage) -> "DataFrame":
     """Return the letters to replay, in order. All matches are stored first, so that the counts agree."""
     looked_at(spark, triage).write.mode("overwrite").parquet(str(_letters_at(job)))
     letters = _letters(spark, job)
@@ -98,7 +98,7 @@ def acknowledge(to: Reach, subscription: str, ids: Iterable[tuple[str, bytes]]) 
     client = client_of(to)
     try:
         for topic, of_topic in groupby(ids, key=itemgetter(0)):
-            consumer = Consumer(client, Subscribing(subscription, create=False, queue=1))
+            consumer = MultiTopicConsumer(client, Subscribing(subscription, create=False, queue=1))
             parts = consumer.add(topic)
             for messages, places in in_portions(told for _, told in of_topic):
                 count += messages

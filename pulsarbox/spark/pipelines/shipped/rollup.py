@@ -17,8 +17,8 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable_files import put
 from pulsarbox.spark.pipelines.declaration import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
-from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Part, Rolling, Row, Windows
-from pulsarbox.spark.pipelines.shipped.step_state import Keeping, Kept
+from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Rolling, Row, TaskCounts, Windows
+from pulsarbox.spark.pipelines.shipped.step_state import BatchState, Keeping
 from pulsarbox.storage.lmdb.private_files import make_directory
 
 if TYPE_CHECKING:
@@ -162,18 +162,18 @@ def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "
     assert context is not None, "called in a task"
     query, epoch = context.getLocalProperty(QUERY), context.getLocalProperty(EPOCH)
     assert query and epoch, "of a streaming query"
-    parts = [Part.of_json(json.loads(text)) for batch in batches for text in batch.column("part").to_pylist()]
+    parts = [TaskCounts.of_json(json.loads(text)) for batch in batches for text in batch.column("part").to_pylist()]
     rows = Keeping(Path(directory), query).once(int(epoch), partial(taken, how, parts))
     if rows:
         outgoing = [{"__key": row["topic"], "__eventTime": row["windowStart"]} | row for row in rows]
         yield pa.RecordBatch.from_pylist(outgoing, _arrow())
 
 
-def taken(how: Rolling, parts: Sequence[Part], state: Any) -> Kept:
+def taken(how: Rolling, parts: Sequence[TaskCounts], state: Any) -> BatchState:
     """Return the rows of a micro-batch and the new state, given the state of the previous one."""
     windows = Windows.of_json(how, state or {})
     rows: list[Row] = windows.take(parts)
-    return Kept(rows, windows.as_json())
+    return BatchState(rows, windows.as_json())
 
 
 def _arrow() -> Any:

@@ -1,8 +1,8 @@
 """Event time windows over topics: counting, closing, and late messages. Does not import Spark.
 
-Tasks count their messages into ``Part``s. ``Windows`` adds them up per topic and emits the rows of closed windows. Each
-message is counted in exactly one row per window, however late: messages of a closed window are emitted at once as an
-additional row, marked ``late``.
+Tasks count their messages into ``TaskCounts``. ``Windows`` adds them up per topic and emits the rows of closed
+windows. Each message is counted in exactly one row per window, however late: messages of a closed window are emitted
+at once as an additional row, marked ``late``.
 """
 
 import math
@@ -76,7 +76,7 @@ def latency_of(number: int) -> int:
 
 
 @dataclass
-class Counts:
+class WindowCounts:
     """Counts of one window of one topic."""
 
     messages: int = 0
@@ -94,7 +94,7 @@ class Counts:
     cut: bool = False
     """True if keys were dropped."""
 
-    def add(self, other: "Counts", keys: int) -> None:
+    def add(self, other: "WindowCounts", keys: int) -> None:
         """Add other counts, and keep at most ``keys`` keys."""
         self.messages += other.messages
         self.size += other.size
@@ -122,7 +122,7 @@ class Counts:
         return [*fields, sorted(self.latencies.items()), self.keys, self.cut]
 
     @classmethod
-    def of_json(cls, kept: list[Any]) -> "Counts":
+    def of_json(cls, kept: list[Any]) -> "WindowCounts":
         """Parse the result of ``as_json``."""
         messages, size, ahead, timed, slowest, latencies, keys, cut = kept
         return cls(messages, size, ahead, timed, slowest, dict(latencies), keys, cut)
@@ -139,7 +139,7 @@ def _add(mine: dict[Any, int], more: Mapping[Any, int]) -> None:
 
 
 @dataclass
-class Part:
+class TaskCounts:
     """Counts of one task for one topic."""
 
     topic: str
@@ -147,14 +147,14 @@ class Part:
     """The newest event time in ms."""
     published: int
     """The newest publish time in ms."""
-    windows: dict[int, Counts] = field(default_factory=dict)
+    windows: dict[int, WindowCounts] = field(default_factory=dict)
     """Counts by window start in ms."""
 
-    def add(self, other: "Part", keys: int) -> None:
+    def add(self, other: "TaskCounts", keys: int) -> None:
         """Add the counts of another task for the same topic."""
         self.newest, self.published = max(self.newest, other.newest), max(self.published, other.published)
         for start, counts in other.windows.items():
-            self.windows.setdefault(start, Counts()).add(counts, keys)
+            self.windows.setdefault(start, WindowCounts()).add(counts, keys)
 
     def as_json(self) -> list[Any]:
         """Return the part as JSON, to send it to the adding task."""
@@ -162,10 +162,10 @@ class Part:
         return [self.topic, self.newest, self.published, windows]
 
     @classmethod
-    def of_json(cls, told: list[Any]) -> "Part":
+    def of_json(cls, told: list[Any]) -> "TaskCounts":
         """Parse the result of ``as_json``."""
         topic, newest, published, windows = told
-        return cls(topic, newest, published, {start: Counts.of_json(counts) for start, counts in windows})
+        return cls(topic, newest, published, {start: WindowCounts.of_json(counts) for start, counts in windows})
 
 
 Row = dict[str, Any]
@@ -177,7 +177,7 @@ class _Topic:
     """The newest event time in ms."""
     closed: int
     """Windows that end at or before this time, in ms, were emitted."""
-    open: dict[int, Counts] = field(default_factory=dict)
+    open: dict[int, WindowCounts] = field(default_factory=dict)
 
 
 class Windows:
@@ -187,9 +187,9 @@ class Windows:
         self._how = how
         self._topics: dict[str, _Topic] = {}
 
-    def take(self, parts: Iterable[Part]) -> list[Row]:
+    def take(self, parts: Iterable[TaskCounts]) -> list[Row]:
         """Count a micro-batch and return the rows to emit now, by topic and window."""
-        brought: dict[str, Part] = {}
+        brought: dict[str, TaskCounts] = {}
         for part in parts:
             if part.topic in brought:
                 brought[part.topic].add(part, self._how.keys)
@@ -206,7 +206,7 @@ class Windows:
             rows += self._close(name, topic, over)
         return sorted(rows, key=lambda row: (row["topic"], row["windowStart"], row["late"]))
 
-    def _count(self, name: str, part: Part) -> list[Row]:
+    def _count(self, name: str, part: TaskCounts) -> list[Row]:
         """Add a part to the open windows, and return rows for the closed ones."""
         topic = self._topics.setdefault(name, _Topic(part.newest, -1))
         topic.newest = max(topic.newest, part.newest)
@@ -215,7 +215,7 @@ class Windows:
             if start + self._how.length <= topic.closed:
                 late.append(self._row(name, start, counts, late=True))
             else:
-                topic.open.setdefault(start, Counts()).add(counts, self._how.keys)
+                topic.open.setdefault(start, WindowCounts()).add(counts, self._how.keys)
         return late
 
     def _close(self, name: str, topic: _Topic, over: int) -> list[Row]:
@@ -226,7 +226,7 @@ class Windows:
         starts = sorted(start for start in topic.open if start + self._how.length <= topic.closed)
         return [self._row(name, start, topic.open.pop(start), late=False) for start in starts]
 
-    def _row(self, topic: str, start: int, counts: Counts, *, late: bool) -> Row:
+    def _row(self, topic: str, start: int, counts: WindowCounts, *, late: bool) -> Row:
         seconds = self._how.length / 1000
         return {
             "topic": topic,
@@ -260,5 +260,5 @@ class Windows:
         """Parse the result of ``as_json``."""
         made = cls(how)
         for name, (newest, closed, windows) in kept.items():
-            made._topics[name] = _Topic(newest, closed, {start: Counts.of_json(each) for start, each in windows})
+            made._topics[name] = _Topic(newest, closed, {start: WindowCounts.of_json(each) for start, each in windows})
         return made

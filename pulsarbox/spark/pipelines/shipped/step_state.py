@@ -22,7 +22,7 @@ class KeptError(PulsarBoxError):
     """Stored state is of another query, or unreadable."""
 
 
-class Kept(NamedTuple):
+class BatchState(NamedTuple):
     """Result of one micro-batch."""
 
     rows: list[Any]
@@ -38,7 +38,7 @@ class Keeping:
         self._directory = directory
         self._query = query
 
-    def once(self, number: int, work: Callable[[Any], Kept]) -> list[Any]:
+    def once(self, number: int, work: Callable[[Any], BatchState]) -> list[Any]:
         """Return the output of micro-batch ``number``: stored by an earlier run, or computed by ``work`` from the
         previous state, None for the first. Raises KeptError."""
         make_directory(self._directory)
@@ -56,7 +56,7 @@ class Keeping:
     def _numbers(self) -> list[int]:
         return [int(each.stem) for each in self._directory.glob("*.json") if each.stem.isdigit()]
 
-    def _read(self, path: Path) -> Kept:
+    def _read(self, path: Path) -> BatchState:
         try:
             query, rows, state = json.loads(path.read_bytes())
         except (OSError, ValueError) as error:
@@ -65,9 +65,9 @@ class Keeping:
             raise KeptError(
                 f"{path} belongs to another query: only its checkpoint was deleted. Reset the pipeline to start anew"
             )
-        return Kept(rows, state)
+        return BatchState(rows, state)
 
-    def _write(self, path: Path, made: Kept) -> None:
+    def _write(self, path: Path, made: BatchState) -> None:
         """Write durably unless the file exists, as two attempts of a task may run concurrently."""
         new = path.with_name(f"{path.name}.{os.getpid()}.new")
         with open(new, "wb", opener=opener) as file:

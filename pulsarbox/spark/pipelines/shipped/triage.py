@@ -11,8 +11,8 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.shipped import dead_letter_rows
-from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, acked_of
-from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import AcknowledgedEntries, acked_of
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields
 from pulsarbox.spark.pipelines.shipped.one_off_session import topics_of
 from pulsarbox.spark.topic_segments import Reach
 
@@ -62,7 +62,7 @@ class Triage:
     """The broker, as options of the format."""
     select: Mapping[str, str]
     """The topics, as options of the format."""
-    asked: Asked
+    asked: LetterFields
     subscription: str = ""
     """Restricts the triage to messages that it has not acknowledged."""
 
@@ -75,7 +75,7 @@ class Triage:
         """Return the dead letter topics, each partition separately. Raises NoTopicError and the broker's errors."""
         return topics_of(self.box, self.select)
 
-    def acked(self) -> dict[str, Acked]:
+    def acked(self) -> dict[str, AcknowledgedEntries]:
         """Return the acknowledged entries of each topic; empty without a subscription. Raises PulsarBoxError if a topic
         lacks the subscription, OptionError, and the broker's errors."""
         if not self.subscription:
@@ -138,7 +138,7 @@ def in_order(found: "DataFrame") -> "DataFrame":
 
 
 def _looked_at(
-    asked: Asked, registry: Registry, acked: Mapping[str, Acked], batches: "Iterable[RecordBatch]"
+    asked: LetterFields, registry: Registry, acked: Mapping[str, AcknowledgedEntries], batches: "Iterable[RecordBatch]"
 ) -> "Iterator[RecordBatch]":
     """Interpret the letters of a task."""
     import pyarrow as pa
@@ -177,7 +177,7 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
     return rows
 
 
-def _row(row: dict[str, Any], found: dead_letter_rows.Letter, known: Acked | None) -> dict[str, Any]:
+def _row(row: dict[str, Any], found: dead_letter_rows.LetterRow, known: AcknowledgedEntries | None) -> dict[str, Any]:
     """Return a result row; ``known``: the entries acknowledged on the subscription, if one is used."""
     where = MessageIdData.FromString(row["__messageId"])
     chunked = known is not None and where.HasField("first_chunk_message_id")

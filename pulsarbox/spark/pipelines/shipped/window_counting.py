@@ -8,15 +8,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines.shipped.rollup_windows import GROWTH, Counts, Part, Rolling
+from pulsarbox.spark.pipelines.shipped.rollup_windows import GROWTH, Rolling, TaskCounts, WindowCounts
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 
-def counted(batches: "Iterable[RecordBatch]", how: Rolling) -> list[Part]:
+def counted(batches: "Iterable[RecordBatch]", how: Rolling) -> list[TaskCounts]:
     """Count the messages of a task, by topic; partitions are merged."""
-    found: dict[str, Part] = {}
+    found: dict[str, TaskCounts] = {}
     for batch in batches:
         if batch.num_rows:
             for part in _parts(batch, how):
@@ -27,10 +27,10 @@ def counted(batches: "Iterable[RecordBatch]", how: Rolling) -> list[Part]:
     return list(found.values())
 
 
-def _parts(batch: "RecordBatch", how: Rolling) -> list[Part]:
+def _parts(batch: "RecordBatch", how: Rolling) -> list[TaskCounts]:
     messages = _messages(batch, how)
     newest = messages.group_by("topic").aggregate([("time", "max"), ("published", "max")]).to_pylist()
-    parts = {row["topic"]: Part(row["topic"], row["time_max"], row["published_max"]) for row in newest}
+    parts = {row["topic"]: TaskCounts(row["topic"], row["time_max"], row["published_max"]) for row in newest}
     for number in range(how.length // how.slide):
         start = pc.subtract(pc.multiply(_floor(messages["time"], how.slide), how.slide), number * how.slide)
         _count(messages.append_column("start", start), parts)
@@ -60,14 +60,14 @@ def _messages(batch: "RecordBatch", how: Rolling) -> pa.Table:
     )
 
 
-def _count(messages: pa.Table, parts: dict[str, Part]) -> None:
+def _count(messages: pa.Table, parts: dict[str, TaskCounts]) -> None:
     window = ["topic", "start"]
     sums = messages.group_by(window).aggregate(
         [([], "count_all"), ("size", "sum"), ("ahead", "sum"), ("latency", "count"), ("latency", "max")]
     )
     for row in sums.to_pylist():
         numbers = (row["count_all"], row["size_sum"], row["ahead_sum"], row["latency_count"], row["latency_max"] or 0)
-        parts[row["topic"]].windows[row["start"]] = Counts(*numbers)
+        parts[row["topic"]].windows[row["start"]] = WindowCounts(*numbers)
     for column in ("bucket", "key"):
         some = messages.filter(pc.is_valid(messages[column]))
         for row in some.group_by([*window, column]).aggregate([([], "count_all")]).to_pylist():

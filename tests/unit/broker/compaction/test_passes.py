@@ -6,18 +6,18 @@ import pytest
 
 from pulsarbox.broker.compaction.copy_pass import copy
 from pulsarbox.broker.compaction.latest_by_key import Winners
-from pulsarbox.broker.compaction.scan_pass import DROPPED, WHOLE, Rules, examine, key_of
+from pulsarbox.broker.compaction.scan_pass import DROPPED, WHOLE, EntryRules, examine, key_of
 from pulsarbox.plugins.compression.wire import CODECS, CodecMissing
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.storage.compacted_ledger import Original, pack_compacted, unpack_compacted
 from pulsarbox.storage.record import Entry
 from tests.unit.broker.compaction.entries import Pair, batch, encrypted, entry_of, metadata_of, opened, single
 
-PLAIN = Rules()
+PLAIN = EntryRules()
 Kept = list[tuple[int, list[tuple[str, bytes] | None]]]
 
 
-def compacted(entries: list[Entry], rules: Rules = PLAIN, most_keys: int = 1000, step: int = 3) -> list[Original]:
+def compacted(entries: list[Entry], rules: EntryRules = PLAIN, most_keys: int = 1000, step: int = 3) -> list[Original]:
     """All of it, some entries at a time."""
     winners = Winners(most_keys)
     again = True
@@ -64,7 +64,7 @@ def test_messages_without_a_key_go_unless_they_are_wanted() -> None:
         single(0, None), single(1, "a"), batch(2, [(None, b"x"), ("b", b"y")]), single(3, None, ordering_key=b"o"),
     ]  # fmt: skip
     assert [entry for entry, _ in shown(compacted(entries))] == [1, 2]
-    kept = shown(compacted(entries, Rules(retain_null_key=True)))
+    kept = shown(compacted(entries, EntryRules(retain_null_key=True)))
     assert [entry for entry, _ in kept] == [0, 1, 2, 3]
     assert kept[2] == (2, [("", b"x"), ("b", b"y")])
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_opened_stays_whole() -> None:
     broken = entry_of(1, metadata_of(num_messages_in_batch=3), b"\0\0")
     bomb = batch(2, [("a", b"0" * 100_000)], "zlib")
     entries = [encrypted(0, 2), broken, bomb, single(3, "a")]
-    assert [each.entry.entry_id for each in compacted(entries, Rules(most_unpacked=50_000))] == [0, 1, 2, 3]
+    assert [each.entry.entry_id for each in compacted(entries, EntryRules(most_unpacked=50_000))] == [0, 1, 2, 3]
 
 
 def test_a_codec_that_is_not_there_is_no_reason_to_lose_anything() -> None:
@@ -109,7 +109,7 @@ def test_a_codec_that_is_not_there_is_no_reason_to_lose_anything() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pulsarbox.plugins.compression.wire.codec", _missing)
         with pytest.raises(CodecMissing):
-            examine(Rules(), [entry], compacted=False)
+            examine(EntryRules(), [entry], compacted=False)
 
 
 def _missing(number: int) -> None:

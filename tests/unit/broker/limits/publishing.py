@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulsarbox.broker.topic.producer import Producer
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -36,6 +36,6 @@ def receipts(client: Client) -> list[tuple[int, int]]:
     return found
 
 
-def producer_of(client: Client, producer_id: int = 1) -> Producer:
+def producer_of(client: Client, producer_id: int = 1) -> AttachedProducer:
     """The broker's side of it."""
     return client.cnx.producers[producer_id]

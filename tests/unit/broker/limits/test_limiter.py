@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.limits.hold_times import SPANS_MAX, HoldTimes
-from pulsarbox.broker.limits.limiter import Limiter, Scope
+from pulsarbox.broker.limits.limiter import Limiter, LimitScope
 from pulsarbox.broker.limits.throttle_report import subscription_report, topic_report
 from pulsarbox.broker.limits.token_bucket import Limit
 from pulsarbox.broker.timers import Timers
@@ -44,7 +44,7 @@ def run(timers: Timers, start: Now, seconds: int) -> Now:
 
 def test_those_who_wait_take_turns() -> None:
     timers, now = Timers(), Now(5.0, 5000)
-    limiter = Limiter(Scope.TOPIC, "t", timers)
+    limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(3, 0), "topic", now)
     takers = [Taker(limiter, 6) for _ in range(3)]
     for taker in takers:
@@ -60,7 +60,7 @@ def test_those_who_wait_take_turns() -> None:
 
 def test_whoever_comes_later_does_not_take_what_others_wait_for() -> None:
     timers, now = Timers(), Now(5.0, 5000)
-    limiter = Limiter(Scope.TOPIC, "t", timers)
+    limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(3, 0), "topic", now)
     first, later = Taker(limiter, 6), Taker(limiter, 3)
     first.go_on(now)
@@ -74,7 +74,7 @@ def test_whoever_comes_later_does_not_take_what_others_wait_for() -> None:
 
 def test_nobody_is_called_who_does_not_wait_any_more() -> None:
     timers, now = Timers(), Now(5.0, 5000)
-    limiter = Limiter(Scope.TOPIC, "t", timers)
+    limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(1, 0), "topic", now)
     taker = Taker(limiter, 5)
     taker.go_on(now)
@@ -86,7 +86,7 @@ def test_nobody_is_called_who_does_not_wait_any_more() -> None:
 
 def test_an_advance_of_the_virtual_clock_counts_as_time() -> None:
     timers, now = Timers(), Now(5.0, 5000)
-    limiter = Limiter(Scope.TOPIC, "t", timers)
+    limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(1, 0, 60_000), "topic", now)
     taker = Taker(limiter, 3)
     taker.go_on(now)
@@ -162,7 +162,7 @@ def test_however_often_something_is_held_back_little_is_remembered_and_no_time_i
 
 def test_the_box_knows_which_limiters_hold_something_back() -> None:
     timers, now, holding = Timers(), Now(5.0, 5000), set[Limiter]()
-    limiter = Limiter(Scope.TOPIC, "t", timers, holding)
+    limiter = Limiter(LimitScope.TOPIC, "t", timers, holding)
     limiter.set(Limit(3, 0), "topic", now)
     taker = Taker(limiter, 5)
     taker.go_on(now)

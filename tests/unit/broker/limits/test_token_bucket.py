@@ -4,18 +4,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from pulsarbox.broker.limits.token_bucket import Limit, Step
+from pulsarbox.broker.limits.token_bucket import Limit, TokenBucket
 
 PERIODS = 1000
 
 
-def left(step: Step, at: int) -> int:
+def left(step: TokenBucket, at: int) -> int:
     step.refill(at)
     return max(step.left_messages, 0)
 
 
 def test_eleven_of_ten_leave_nine() -> None:
-    step = Step(Limit(10, 0), 0)
+    step = TokenBucket(Limit(10, 0), 0)
     assert left(step, 0) == 10
     step.take(11, 0)
     assert left(step, 999) == 0
@@ -23,21 +23,21 @@ def test_eleven_of_ten_leave_nine() -> None:
 
 
 def test_thirty_of_ten_leave_nothing_for_two_periods() -> None:
-    step = Step(Limit(10, 0), 0)
+    step = TokenBucket(Limit(10, 0), 0)
     step.take(30, 0)
     assert step.free_at() == 3000
     assert [left(step, at) for at in (0, 1000, 2000, 2999, 3000, 4000)] == [0, 0, 0, 0, 10, 10]
 
 
 def test_what_a_period_leaves_over_is_not_kept() -> None:
-    step = Step(Limit(10, 0), 0)
+    step = TokenBucket(Limit(10, 0), 0)
     step.take(3, 0)
     assert left(step, 1000) == 10
     assert left(step, 60_000) == 10
 
 
 def test_messages_and_bytes_hold_at_once() -> None:
-    step = Step(Limit(10, 100), 0)
+    step = TokenBucket(Limit(10, 100), 0)
     step.take(1, 250)
     assert step.used_up
     assert step.free_at() == 2000
@@ -49,7 +49,7 @@ def test_messages_and_bytes_hold_at_once() -> None:
 
 
 def test_a_limit_of_bytes_alone_counts_no_messages() -> None:
-    step = Step(Limit(0, 100), 0)
+    step = TokenBucket(Limit(0, 100), 0)
     step.take(1000, 99)
     assert not step.used_up
     step.take(1000, 1)
@@ -57,7 +57,7 @@ def test_a_limit_of_bytes_alone_counts_no_messages() -> None:
 
 
 def test_setting_a_limit_anew_gives_nothing_away() -> None:
-    step = Step(Limit(10, 0), 0)
+    step = TokenBucket(Limit(10, 0), 0)
     step.take(10, 0)
     step.change(Limit(10, 0), 500)
     assert step.used_up
@@ -71,14 +71,14 @@ def test_setting_a_limit_anew_gives_nothing_away() -> None:
 
 
 def test_a_limit_of_bytes_that_comes_in_addition_starts_full() -> None:
-    step = Step(Limit(10, 0), 0)
+    step = TokenBucket(Limit(10, 0), 0)
     step.take(10, 5000)
     step.change(Limit(10, 100), 10)
     assert step.left_bytes == 100
 
 
 def test_another_period_holds_at_once() -> None:
-    step = Step(Limit(10, 0, 60_000), 0)
+    step = TokenBucket(Limit(10, 0, 60_000), 0)
     step.take(10, 0)
     step.change(Limit(10, 0, 1000), 30_000)
     assert left(step, 30_999) == 0
@@ -90,7 +90,7 @@ def test_another_period_holds_at_once() -> None:
 
 
 def test_a_clock_that_goes_back_begins_a_period() -> None:
-    step = Step(Limit(10, 0), 100_000)
+    step = TokenBucket(Limit(10, 0), 100_000)
     step.take(10, 0)
     assert left(step, 50_000) == 0
     assert left(step, 50_999) == 0
@@ -102,7 +102,7 @@ class Published:
 
     def __init__(self, limit: int, period_ms: int = 1000) -> None:
         self.total = 0
-        self.step = Step(Limit(limit, 0, period_ms), 0, lambda: (self.total, 0))
+        self.step = TokenBucket(Limit(limit, 0, period_ms), 0, lambda: (self.total, 0))
 
     def publish(self, count: int, at: int) -> None:
         self.total += count
@@ -181,7 +181,7 @@ def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
 
     for taken, still, left in ((0, True, 105), (0, False, 5), (104, True, 1), (104, False, 1), (112, False, -7)):
         published[0] = 0
-        step = Step(Limit(10, 0), 0, more)
+        step = TokenBucket(Limit(10, 0), 0, more)
         published[0] = 100
         step.count(0)
         step.refill(1000)
@@ -190,7 +190,7 @@ def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
         assert step.left_messages == left
 
 
-def most(step: Step, batch: int, *, precise: bool, by_entry: bool) -> int:
+def most(step: TokenBucket, batch: int, *, precise: bool, by_entry: bool) -> int:
     """Messages that one period lets go when there is no end of batches, read by read as dispatchers do it."""
     sent = 0
     while not step.used_up:
@@ -207,7 +207,7 @@ def most(step: Step, batch: int, *, precise: bool, by_entry: bool) -> int:
 @pytest.mark.parametrize("rate", [10, 1000, 100_000])
 @pytest.mark.parametrize("by_entry", [False, True])
 def test_over_a_thousand_periods_it_is_the_limit_or_one_entry_more(rate: int, batch: int, *, by_entry: bool) -> None:
-    step = Step(Limit(rate, 0), 0)
+    step = TokenBucket(Limit(rate, 0), 0)
     total, entry = 0, 1 if by_entry else batch
     for period in range(PERIODS):
         step.refill(period * 1000)
@@ -220,7 +220,7 @@ def test_over_a_thousand_periods_it_is_the_limit_or_one_entry_more(rate: int, ba
 @pytest.mark.parametrize("batch", [1, 100, 1000])
 @pytest.mark.parametrize("rate", [10, 1000, 100_000])
 def test_without_precise_control_a_thousand_periods_are_the_limit_too(rate: int, batch: int) -> None:
-    step = Step(Limit(rate, 0), 0)
+    step = TokenBucket(Limit(rate, 0), 0)
     total = 0
     for period in range(PERIODS):
         step.refill(period * 1000)
@@ -237,7 +237,7 @@ Taken = st.tuples(st.integers(0, 5000), st.integers(1, 3000), st.integers(1, 100
 def test_never_more_than_the_limit_and_the_last(
     messages: int, size: int, period: int, takings: list[tuple[int, int, int]]
 ) -> None:
-    step = Step(Limit(messages, size, period), 0)
+    step = TokenBucket(Limit(messages, size, period), 0)
     at = total_messages = total_bytes = 0
     for wait, some_messages, some_bytes in takings:
         at += wait
@@ -261,7 +261,7 @@ def test_never_more_than_the_limit_and_the_last(
 
 @given(st.integers(1, 100), st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 100)), max_size=100))
 def test_changing_back_and_forth_gives_nothing_away(limit: int, changes: list[tuple[int, int]]) -> None:
-    changed, plain = Step(Limit(limit, 0), 0), Step(Limit(limit, 0), 0)
+    changed, plain = TokenBucket(Limit(limit, 0), 0), TokenBucket(Limit(limit, 0), 0)
     at = 0
     for wait, other in changes:
         at += wait

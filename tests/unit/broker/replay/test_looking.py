@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.replay.entry_messages import Looked, open_entry
 from pulsarbox.broker.replay.fingerprint import fingerprint, reason_of, shape_of
-from pulsarbox.broker.replay.grouping import GROUPS_MAX, Group, Groups, merge
+from pulsarbox.broker.replay.grouping import GROUPS_MAX, FailureGroup, Groups, merge
 from pulsarbox.broker.replay.message_filter import parse_filter
 from pulsarbox.broker.replay.schema_check import misfit
 from pulsarbox.broker.replay.transform import Task, work_on
@@ -96,7 +96,7 @@ def test_of_too_many_groups_the_rest_is_one() -> None:
     into: Groups = {}
     for i in range(GROUPS_MAX + 5):
         mark = fingerprint(looked(b"x", properties=pairs({"error": "e" * (i % 190) + "x" * (i // 190)})))
-        merge(into, {mark.digest: Group(mark, 2, i, i, str(i), DLQ)})
+        merge(into, {mark.digest: FailureGroup(mark, 2, i, i, str(i), DLQ)})
     assert len(into) == GROUPS_MAX + 1
     assert (into[""].count, into[""].first, into[""].last) == (10, GROUPS_MAX, GROUPS_MAX + 4)
 

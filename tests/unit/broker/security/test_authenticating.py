@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.cnx import State
+from pulsarbox.broker.cnx import ConnectionState
 from pulsarbox.broker.security.credential_expiry import REFRESH
 from pulsarbox.broker.security.password_checks import (
     ASKERS_MAX,
@@ -271,7 +271,7 @@ def pending(box: Box, password: bytes = b"123456") -> Client:
     """A client whose password is being verified."""
     box.auto = False
     client = connect(box, "basic", b"admin:" + password)
-    assert client.names() == [] and client.cnx.state is State.AUTHENTICATING
+    assert client.names() == [] and client.cnx.state is ConnectionState.AUTHENTICATING
     return client
 
 

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
-from pulsarbox.broker.security.token import Claims, Key, TokenProvider, key_set_of, public, secret
+from pulsarbox.broker.security.token import ClaimRules, Key, TokenProvider, key_set_of, public, secret
 from pulsarbox.protocol.tokens import PAIRS, SECRET_SIZES, TokenError
 from tests.unit.broker.security.signing import NOW, SECRET, pair, pem, token
 
-PROVIDER = TokenProvider((secret(SECRET),), Claims())
+PROVIDER = TokenProvider((secret(SECRET),), ClaimRules())
 
 
 def ask(data: bytes, provider: TokenProvider = PROVIDER, now: float = NOW) -> Principal:
@@ -39,13 +39,13 @@ def test_a_pair_of_each_algorithm(algorithm: str) -> None:
     private, der = pair("RS256" if algorithm[0] in "RP" else algorithm)
     other, _ = pair("RS256" if algorithm[0] in "RP" else algorithm, number=1)
     for form in (der, pem(der)):
-        provider = TokenProvider((public(form, algorithm),), Claims())
+        provider = TokenProvider((public(form, algorithm),), ClaimRules())
         assert ask(token(private, algorithm), provider).role == "ann"
         assert "Signature verification failed" in str(refused(token(other, algorithm), provider))
 
 
 def test_a_short_secret_checks_no_longer_signature() -> None:
-    provider = TokenProvider((secret(SECRET[:32]),), Claims())
+    provider = TokenProvider((secret(SECRET[:32]),), ClaimRules())
     assert ask(token(SECRET[:32]), provider).role == "ann"
     long = jwt.encode({"sub": "ann"}, SECRET[:32], "HS256").split(".")[1]
     header = base64.urlsafe_b64encode(b'{"alg":"HS512"}').rstrip(b"=").decode()
@@ -55,7 +55,7 @@ def test_a_short_secret_checks_no_longer_signature() -> None:
 def test_a_public_key_is_no_secret() -> None:
     """The oldest trick: sign with what everybody knows, and say that it is HMAC."""
     _, der = pair("RS256")
-    provider = TokenProvider((public(der, "RS256"),), Claims())
+    provider = TokenProvider((public(der, "RS256"),), ClaimRules())
     for known in (der, pem(der), pem(der).strip()):
         forged = hmac_signed(known)
         assert "no key here is for its algorithm, HS256" in str(refused(forged, provider))
@@ -89,7 +89,7 @@ def test_an_expired_one_and_one_whose_time_has_not_come() -> None:
 
 
 def test_the_clock_of_who_makes_tokens_may_differ() -> None:
-    provider = TokenProvider((secret(SECRET),), Claims(skew=5))
+    provider = TokenProvider((secret(SECRET),), ClaimRules(skew=5))
     limited = token(exp=NOW, nbf=NOW)
     assert ask(limited, provider, NOW + 4.9) == Principal("ann", "token", (NOW + 5) * 1000)
     assert ask(limited, provider, NOW - 5).role == "ann"
@@ -106,7 +106,7 @@ def test_a_time_that_is_none(name: str, value: Any) -> None:
 
 
 def test_the_role_is_a_claim() -> None:
-    provider = TokenProvider((secret(SECRET),), Claims(role="email"))
+    provider = TokenProvider((secret(SECRET),), ClaimRules(role="email"))
     assert ask(token(email="a@b"), provider).role == "a@b"
     assert ask(token(email=["first", "second"]), provider).role == "first"
     for odd in (None, "", [], [5], 5, {"a": 1}):
@@ -114,7 +114,7 @@ def test_the_role_is_a_claim() -> None:
 
 
 def test_for_whom_it_is() -> None:
-    provider = TokenProvider((secret(SECRET),), Claims(audience="box", audience_claim="aud"))
+    provider = TokenProvider((secret(SECRET),), ClaimRules(audience="box", audience_claim="aud"))
     assert ask(token(aud="box"), provider).role == "ann"
     assert ask(token(aud=["other", "box"]), provider).role == "ann"
     for wrong in ("other", ["other"], [], "boxes", {"box": 1}, 5):
@@ -180,7 +180,7 @@ def keys_of(text: str) -> tuple[Key, ...]:
 
 @pytest.fixture
 def provider() -> TokenProvider:
-    made = TokenProvider((secret(SECRET),), Claims(audience="box"))
+    made = TokenProvider((secret(SECRET),), ClaimRules(audience="box"))
     made.use_key_set(
         keys_of(jwks(row("RS256", "one", alg="RS256"), row("ES256", "two"), {"kty": "oct", "k": "c2VjcmV0"}))
     )

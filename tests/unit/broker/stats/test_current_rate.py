@@ -2,18 +2,18 @@
 
 import pytest
 
-from pulsarbox.broker.stats.current_rate import TREND_LENGTH, TREND_SECONDS, Pace, Trend
+from pulsarbox.broker.stats.current_rate import TREND_LENGTH, TREND_SECONDS, CurrentRate, Trend
 
 
 def test_what_never_changes_has_no_rate() -> None:
-    pace = Pace(100.0, 5, 7)
+    pace = CurrentRate(100.0, 5, 7)
     assert not pace.look(101.0, 5, 7)
     assert (pace.first, pace.second) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("every", [0.5, 1.0, 4.0])
 def test_a_steady_rate_is_told_as_it_is_however_often_it_is_looked(every: float) -> None:
-    pace, at = Pace(0.0, 0, 1000), 0.0
+    pace, at = CurrentRate(0.0, 0, 1000), 0.0
     for _ in range(20):
         at += every
         pace.look(at, round(at * 100), 1000 - round(at * 10))
@@ -22,7 +22,7 @@ def test_a_steady_rate_is_told_as_it_is_however_often_it_is_looked(every: float)
 
 
 def test_what_has_stopped_is_at_rest_soon() -> None:
-    pace = Pace(0.0, 0, 0)
+    pace = CurrentRate(0.0, 0, 0)
     for second in range(1, 11):
         pace.look(float(second), second * 100, 0)
     for second in range(11, 16):
@@ -32,7 +32,7 @@ def test_what_has_stopped_is_at_rest_soon() -> None:
 
 
 def test_a_long_rest_does_not_dilute_what_comes_after_it() -> None:
-    pace = Pace(0.0, 0, 0)
+    pace = CurrentRate(0.0, 0, 0)
     for second in range(1, 100):
         pace.look(float(second), 0, 0)
     pace.look(100.0, 50, 0)
@@ -40,7 +40,7 @@ def test_a_long_rest_does_not_dilute_what_comes_after_it() -> None:
 
 
 def test_two_looks_in_one_instant() -> None:
-    pace = Pace(1.0, 0, 0)
+    pace = CurrentRate(1.0, 0, 0)
     assert pace.look(1.0, 5, 0)
     assert pace.first == 0.0
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.stats.pipeline_status import PIPELINES_MAX, Pipelines
+from pulsarbox.broker.stats.pipeline_status import PIPELINES_MAX, PipelineStatuses
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
 
@@ -15,12 +15,12 @@ def at(seconds: float) -> Now:
     return Now(seconds, round(seconds * 1000))
 
 
-def told(pipelines: Pipelines, seconds: float) -> dict[str, str]:
+def told(pipelines: PipelineStatuses, seconds: float) -> dict[str, str]:
     return {row["pipeline"]: row["state"] for row in (each.as_json(at(seconds)) for each in pipelines.all(at(seconds)))}
 
 
 def test_a_row_has_what_was_told_and_null_for_the_rest() -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     pipelines.tell("ann", "shop", {"queries": [QUERY | {"lag": 7, "lastError": "x" * 5000}], "pid": 9}, at(1))
     (query,) = pipelines.all(at(1))
     row = query.as_json(at(1))
@@ -42,7 +42,7 @@ def test_a_row_has_what_was_told_and_null_for_the_rest() -> None:
 
 
 def test_who_says_nothing_is_gone_and_then_forgotten_and_who_has_ended_is_not() -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     pipelines.tell("", "a", {"queries": [QUERY]}, at(0))
     pipelines.tell("", "b", {"queries": [QUERY | {"state": "failed"}]}, at(5))
     assert told(pipelines, 10) == {"a": "running", "b": "failed"}
@@ -53,7 +53,7 @@ def test_who_says_nothing_is_gone_and_then_forgotten_and_who_has_ended_is_not() 
 
 
 def test_two_roles_do_not_disturb_each_other() -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     pipelines.tell("ann", "a", {"queries": [QUERY]}, at(0))
     pipelines.tell("bob", "a", {"queries": [QUERY | {"state": "failed"}]}, at(0))
     pipelines.forget("bob", "none")
@@ -63,7 +63,7 @@ def test_two_roles_do_not_disturb_each_other() -> None:
 
 
 def test_of_too_many_those_go_that_were_told_of_longest_ago() -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     for number in range(PIPELINES_MAX + 3):
         pipelines.tell("", f"p{number}", {"queries": [QUERY]}, at(number / 1000))
         pipelines.tell("", "p0", {"queries": [QUERY]}, at(number / 1000))
@@ -74,7 +74,7 @@ def test_of_too_many_those_go_that_were_told_of_longest_ago() -> None:
 
 
 def test_a_role_that_tells_of_too_many_pushes_out_its_own() -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     pipelines.tell("ann", "shop", {"queries": [QUERY]}, at(0))
     for number in range(PIPELINES_MAX + 3):
         pipelines.tell("bob", f"p{number}", {"queries": [QUERY]}, at(1))
@@ -85,7 +85,7 @@ def test_a_role_that_tells_of_too_many_pushes_out_its_own() -> None:
 
 
 def test_what_is_told_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     monkeypatch.setattr("pulsarbox.broker.stats.pipeline_status.TEXTS_MAX", 50_000)
     pipelines.tell("ann", "shop", {"queries": [QUERY]}, at(0))
     long = QUERY | {"inputs": ["x" * 1000] * 10}
@@ -114,7 +114,7 @@ def test_what_is_told_is_bounded_in_all(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_what_cannot_be_is_refused_and_changes_nothing(body: dict[str, Any], said: str) -> None:
-    pipelines = Pipelines()
+    pipelines = PipelineStatuses()
     pipelines.tell("", "a", {"queries": [QUERY]}, at(0))
     with pytest.raises(BadRequest, match=said):
         pipelines.tell("", "a", body, at(1))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.broker.subscription import skip_and_clear
-from pulsarbox.broker.subscription.skip_and_clear import Walk
+from pulsarbox.broker.subscription.skip_and_clear import UnackedWalk
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
@@ -66,7 +66,7 @@ def test_the_nth_entry_is_the_one_that_counting_finds(
         total = positions.index((ledger_id, entry_id)) + 1
         cursor.acknowledge(ledger_id, entry_id, 1, 1, total, total)
     left = [at for at in positions if at not in gone]
-    walk = Walk(cursor, count)
+    walk = UnackedWalk(cursor, count)
     steps = 0
     while not walk.step(at_once):
         steps += 1

@@ -10,7 +10,7 @@ import pytest
 
 from pulsarbox.cli.common.confirmation import carry_out, confirm, matching
 from pulsarbox.cli.common.exits import Misused, NotThere, Partly
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 
 ASK = (
     "import sys; from pulsarbox.cli.common.confirmation import confirm; from pulsarbox.cli.common.exits import Failed\n"
@@ -79,7 +79,7 @@ def test_without_a_terminal_yes_is_needed(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def refuse() -> None:
-    raise Refused(404, "no such thing", "DELETE")
+    raise AdminRefused(404, "no such thing", "DELETE")
 
 
 def test_all_are_done_and_what_fails_is_said(capsys: pytest.CaptureFixture[str]) -> None:

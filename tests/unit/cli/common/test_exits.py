@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from pulsarbox import errors
 from pulsarbox.cli.common import exits
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 
 
 def ends_with(work: Callable[[], object]) -> tuple[int, str]:
@@ -76,7 +76,7 @@ def test_every_error_of_the_table_has_one_exit_code_on_both_ports(
     assert ends_with(raising(made))[0] == code
     if error not in (errors.ChecksumError, errors.UnsupportedVersion):  # which the Admin API does not answer
         for method in ("GET", "POST", "DELETE"):
-            assert ends_with(raising(Refused(error.http_status, "x", method)))[0] == code
+            assert ends_with(raising(AdminRefused(error.http_status, "x", method)))[0] == code
             assert exits.ending_of_status(error.http_status, "x", method).exit_code == code
 
 
@@ -110,7 +110,7 @@ def test_the_list_above_has_every_error_of_the_table() -> None:
 )
 def test_what_pulsar_calls_a_precondition(reason: str, code: int, forced: bool) -> None:
     for method in ("POST", "DELETE"):
-        ended = exits.ending(Refused(412, reason, method))
+        ended = exits.ending(AdminRefused(412, reason, method))
         assert ended.exit_code == code
         assert exits.ending_of_status(412, reason, method).exit_code == code
         assert ("use --force to delete it anyway" in ended.message) == (forced and method == "DELETE")
@@ -138,7 +138,7 @@ def test_answers_of_the_admin_api(status: int, code: int) -> None:
     [(400, "GET", 2), (406, "POST", 2), (422, "POST", 2), (403, "GET", 5), (412, "POST", 2), (409, "DELETE", 4)],
 )
 def test_refusals_of_the_admin_api_end_any_command_alike(status: int, method: str, code: int) -> None:
-    assert ends_with(raising(Refused(status, "no", method)))[0] == code
+    assert ends_with(raising(AdminRefused(status, "no", method)))[0] == code
 
 
 def test_how_to_be_granted_something_is_said_once() -> None:

@@ -6,10 +6,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pulsarbox.cli.common.lazy_group import Group
+from pulsarbox.cli.common.lazy_group import SuggestingGroup
 
 
-@click.group(cls=Group)
+@click.group(cls=SuggestingGroup)
 def tool() -> None:
     """A group."""
 

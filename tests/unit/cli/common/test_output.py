@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.cli.common.output import Found, Output, output_options, show, table
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show, table
 from pulsarbox.cli.common.yaml_text import to_yaml
 
 ROWS: list[dict[str, Any]] = [
@@ -19,11 +19,11 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
-def printed(*words: str, found: Found | None = None) -> Any:
+def printed(*words: str, found: TableOutput | None = None) -> Any:
     @click.command()
     @output_options
-    def command(output: Output) -> None:
-        show(output, lambda: found or Found(ROWS, ["name", "partitions", "rate", "tags"]))
+    def command(output: OutputOptions) -> None:
+        show(output, lambda: found or TableOutput(ROWS, ["name", "partitions", "rate", "tags"]))
 
     return CliRunner().invoke(command, words)
 
@@ -46,7 +46,7 @@ def test_data() -> None:
 
 
 def test_one_document() -> None:
-    one = Found(ROWS[:1], lines=["a line"])
+    one = TableOutput(ROWS[:1], lines=["a line"])
     assert printed(found=one).stdout == "a line\n"
     assert json.loads(printed("-o", "json", found=one).stdout) == ROWS[0]
     assert printed("-o", "json", "--filter", "partitions > 4", found=one).stdout == "null\n"

@@ -14,7 +14,7 @@ import pytest
 from pulsarbox.cli.common.exits import Misused, Unreachable
 from pulsarbox.cli.connect import context_store, counterpart_url
 from pulsarbox.cli.connect.credentials import credentials_for
-from pulsarbox.cli.connect.target import Given, admin_target, service_target
+from pulsarbox.cli.connect.target import TargetOptions, admin_target, service_target
 from pulsarbox.cli.pulsar_admin.connecting import session_for
 from pulsarbox.server.process.runtime_file import Running
 
@@ -69,18 +69,18 @@ def test_the_variable_of_the_admin_url_alone_names_the_broker_for_messages_too(p
     found = service_target(environ={"PULSARBOX_ADMIN_URL": url})
     assert (found.url, found.origin) == ("pulsar://broker:6650", f"of {url}, PULSARBOX_ADMIN_URL")
     assert admin_target(environ={"PULSARBOX_ADMIN_URL": url}).url == url
-    assert service_target(Given(admin_url=url), {}).url == "pulsar://broker:6650"
+    assert service_target(TargetOptions(admin_url=url), {}).url == "pulsar://broker:6650"
 
 
 def test_a_broker_with_tls_only(port: int) -> None:
     knows(brokerServiceUrlTls="pulsar+ssl://broker:6651")
-    assert service_target(Given(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar+ssl://broker:6651"
+    assert service_target(TargetOptions(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar+ssl://broker:6651"
 
 
 def test_where_both_are_named_both_are_taken_as_they_are(port: int) -> None:
     environ = {"PULSARBOX_ADMIN_URL": f"http://127.0.0.1:{port}", "PULSARBOX_SERVICE_URL": "pulsar://other:1"}
     assert service_target(environ=environ).url == "pulsar://other:1"
-    assert service_target(Given("pulsar://third:1"), environ).url == "pulsar://third:1"
+    assert service_target(TargetOptions("pulsar://third:1"), environ).url == "pulsar://third:1"
     assert Broker.tokens == []
 
 
@@ -91,12 +91,12 @@ def test_a_role_that_may_not_read_clusters_looks_a_topic_up(port: int, refused: 
         "/admin/v2/clusters/c": refused,
         LOOKUP: {"brokerUrl": "pulsar://broker:1", "brokerUrlSsl": ""},
     }
-    assert service_target(Given(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar://broker:1"
+    assert service_target(TargetOptions(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar://broker:1"
 
 
 def test_of_several_clusters_it_is_that_of_the_broker(port: int) -> None:
     Broker.answers = {"/admin/v2/clusters": ["c", "d"], LOOKUP: {"brokerUrl": "pulsar://broker:1"}}
-    assert service_target(Given(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar://broker:1"
+    assert service_target(TargetOptions(admin_url=f"http://127.0.0.1:{port}"), {}).url == "pulsar://broker:1"
 
 
 def test_a_broker_that_does_not_tell_is_refused_with_what_to_do(port: int) -> None:
@@ -131,8 +131,8 @@ def test_a_broker_that_cannot_be_asked_is_unreachable() -> None:
 )
 def test_localhost_of_another_machine_is_that_machine(monkeypatch: pytest.MonkeyPatch, told: str, meant: str) -> None:
     monkeypatch.setattr(counterpart_url, "_asked", lambda admin, seconds: (told, ""))
-    assert service_target(Given(admin_url="http://far:8080"), {}).url == meant
-    assert service_target(Given(admin_url="http://127.0.0.1:8080"), {}).url == told
+    assert service_target(TargetOptions(admin_url="http://far:8080"), {}).url == meant
+    assert service_target(TargetOptions(admin_url="http://127.0.0.1:8080"), {}).url == told
 
 
 def test_the_service_url_alone_means_the_usual_port_of_that_host_if_it_is_that_broker(port: int) -> None:
@@ -141,7 +141,7 @@ def test_the_service_url_alone_means_the_usual_port_of_that_host_if_it_is_that_b
     assert found.url == f"http://127.0.0.1:{port}"
     assert found.origin == "of pulsar://127.0.0.1:6650, PULSARBOX_SERVICE_URL"
     with pytest.raises(Misused) as refused:
-        admin_target(Given("pulsar://127.0.0.1:16650"), {})
+        admin_target(TargetOptions("pulsar://127.0.0.1:16650"), {})
     assert str(refused.value) == (
         "--url names pulsar://127.0.0.1:16650, and its Admin API is not known: "
         f"http://127.0.0.1:{port} is that of another broker, pulsar://container:6650; name it with --admin-url,"
@@ -151,9 +151,9 @@ def test_the_service_url_alone_means_the_usual_port_of_that_host_if_it_is_that_b
 
 def test_the_service_url_of_a_box_here_means_that_box(port: int) -> None:
     running = Running(7, 1, "1", "pulsar://far:1", "http://far:2", "127.0.0.1", 16650, 18080, "/data")
-    named = service_target(Given("pulsar://localhost:16650"), {})
+    named = service_target(TargetOptions("pulsar://localhost:16650"), {})
     assert counterpart_url.admin_url_of(named, [running]) == ("http://127.0.0.1:18080", False)
-    far = service_target(Given("pulsar://far:16650"), {})
+    far = service_target(TargetOptions("pulsar://far:16650"), {})
     with pytest.raises(Misused, match="http://far:"):
         counterpart_url.admin_url_of(far, [running], seconds=0.5)
 
@@ -180,13 +180,13 @@ def test_no_secret_is_sent_to_a_port_that_nobody_named(
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(Misused) as refused:
-        admin_target(Given(SERVICE, options=options), {})
+        admin_target(TargetOptions(SERVICE, options=options), {})
     assert str(refused.value) == (
         f"credentials are not sent to http://127.0.0.1:{port}: its port is a guess (of {SERVICE}, --url);"
         " name the Admin API with --admin-url, PULSARBOX_ADMIN_URL or in the context"
     )
     assert Broker.tokens == [], "nothing was asked"
-    named = admin_target(Given(SERVICE, f"http://127.0.0.1:{port}", options=options), {})
+    named = admin_target(TargetOptions(SERVICE, f"http://127.0.0.1:{port}", options=options), {})
     assert named.credentials().secret, "a server that is named gets it"
 
 
@@ -201,7 +201,7 @@ def test_a_context_with_a_service_url_alone_sends_its_secret_to_no_other_port(po
 def test_without_secrets_the_usual_port_is_asked(port: int) -> None:
     knows(brokerServiceUrl=SERVICE)
     certificate = {"auth_plugin": "tls", "auth_params": "tlsCertFile:a.pem,tlsKeyFile:a.key"}
-    found = admin_target(Given(SERVICE, options=certificate), {})
+    found = admin_target(TargetOptions(SERVICE, options=certificate), {})
     assert Broker.tokens == [None, None]
     assert found.credentials().certificate == "a.pem", "its key is not sent"
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.common.exits import Misused, Unreachable
 from pulsarbox.cli.connect.target import (
-    Given,
     Target,
+    TargetOptions,
     admin_options,
     admin_target,
     service_and_admin_options,
@@ -59,10 +59,10 @@ def box(tmp_path: Path) -> Iterator[Path]:
 
 def test_the_option_wins_over_the_environment_and_this_over_the_box(box: Path) -> None:
     environ = {"PULSARBOX_SERVICE_URL": "pulsar://two:2", "PULSARBOX_ADMIN_URL": "http://two:3"}
-    assert service_target(Given("pulsar://one:1"), environ=environ).url == "pulsar://one:1"
+    assert service_target(TargetOptions("pulsar://one:1"), environ=environ).url == "pulsar://one:1"
     assert service_target(environ=environ) == Target("pulsar://two:2", "PULSARBOX_SERVICE_URL", (("two", 2),))
     assert admin_target(environ=environ) == Target("http://two:3", "PULSARBOX_ADMIN_URL", (("two", 3),))
-    named = service_target(Given(data_dir=str(box)), environ)
+    named = service_target(TargetOptions(data_dir=str(box)), environ)
     assert named._replace(directory="") == Target(
         "pulsar://127.0.0.1:16650", f"the box on {box}", (("127.0.0.1", 16650),)
     )
@@ -93,7 +93,7 @@ def in_memory(pid: int, port: int) -> Iterator[None]:
 def test_a_box_in_memory_is_found_where_none_has_the_directory(box: Path) -> None:
     with in_memory(7, 16651):
         assert service_target(environ={}).url == "pulsar://127.0.0.1:16650"
-        assert service_target(Given("pulsar://one:1"), environ={}).url == "pulsar://one:1"
+        assert service_target(TargetOptions("pulsar://one:1"), environ={}).url == "pulsar://one:1"
         (box / "LOCK").unlink()
         found = service_target(environ={})
         assert found == Target("pulsar://[::1]:16651", "the box in memory, process 7", (("::1", 16651),))
@@ -111,7 +111,7 @@ def test_of_several_boxes_in_memory_none_is_taken_by_chance() -> None:
 
 def test_a_directory_that_is_named_must_have_a_box() -> None:
     with pytest.raises(Unreachable, match=r"no box runs on empty: start it with `pulsarbox start --detach"):
-        service_target(Given(data_dir="empty"), environ={"PULSARBOX_SERVICE_URL": "pulsar://two:2"})
+        service_target(TargetOptions(data_dir="empty"), environ={"PULSARBOX_SERVICE_URL": "pulsar://two:2"})
 
 
 def test_a_box_that_does_not_serve_yet_is_not_taken_for_none(box: Path) -> None:
@@ -131,7 +131,7 @@ def test_a_box_that_does_not_serve_yet_is_not_taken_for_none(box: Path) -> None:
     ],
 )
 def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
-    assert list(service_target(Given(url)).hosts) == hosts
+    assert list(service_target(TargetOptions(url)).hosts) == hosts
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
 )
 def test_a_url_that_cannot_be_one_is_refused_with_its_origin(url: str, problem: str) -> None:
     with pytest.raises(Misused, match=r"^--url: ") as refused:
-        service_target(Given(url))
+        service_target(TargetOptions(url))
     assert problem in str(refused.value)
     with pytest.raises(Misused, match=r"^PULSARBOX_SERVICE_URL: "):
         service_target(environ={"PULSARBOX_SERVICE_URL": url})
@@ -159,7 +159,7 @@ def test_a_url_that_cannot_be_one_is_refused_with_its_origin(url: str, problem: 
 
 def test_an_option_and_a_directory_contradict_each_other() -> None:
     with pytest.raises(Misused, match="--admin-url and --data-dir both name a broker"):
-        admin_target(Given(admin_url="http://a:1", data_dir="data"))
+        admin_target(TargetOptions(admin_url="http://a:1", data_dir="data"))
 
 
 @click.command()
@@ -212,5 +212,5 @@ def test_a_wrong_url_is_a_mistake_of_usage() -> None:
     ],
 )
 def test_what_to_do_follows_from_what_is_wrong(url: str, reason: str, advice: str) -> None:
-    found = admin_target(Given(admin_url=url)) if url.startswith("http") else service_target(Given(url))
+    found = admin_target(TargetOptions(admin_url=url)) if url.startswith("http") else service_target(TargetOptions(url))
     assert advice in str(found.unreachable(reason))

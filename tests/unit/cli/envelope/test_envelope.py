@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.cli.envelope.envelope import Writer, read
+from pulsarbox.cli.envelope.envelope import EnvelopeWriter, read
 from pulsarbox.protocol.message_encoder import Outgoing
 from tests.unit.cli.incoming import PUBLISHED, TOPIC, received
 
@@ -35,7 +35,7 @@ outgoing = st.builds(
 
 @given(outgoing, st.booleans())
 def test_what_is_read_is_what_was_written(message: Outgoing, batched: bool) -> None:
-    line = Writer().line(received(message, batched=batched))
+    line = EnvelopeWriter().line(received(message, batched=batched))
     assert line.isascii() and line.endswith(b"\n") and line.count(b"\n") == 1
     anew = message._replace(publish_time=0, sequence_id=None, schema_version=None)
     assert read(line)._replace(deliver_at=0) == anew._replace(properties=list(message.properties) or ())
@@ -43,12 +43,12 @@ def test_what_is_read_is_what_was_written(message: Outgoing, batched: bool) -> N
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
 def test_the_time_of_delivery_is_kept(when: int) -> None:
-    assert read(Writer().line(received(Outgoing(b"x", deliver_at=when)))).deliver_at == when
+    assert read(EnvelopeWriter().line(received(Outgoing(b"x", deliver_at=when)))).deliver_at == when
 
 
 def test_the_fields() -> None:
     message = Outgoing(b"\xff", "k", False, b"o", [("a", "1")], 5, 6, PUBLISHED, 9, b"\0\1")
-    assert json.loads(Writer().line(received(message, partition=4))) == {
+    assert json.loads(EnvelopeWriter().line(received(message, partition=4))) == {
         "v": 1, "topic": TOPIC, "id": "12:7:4:-1", "key": "k", "ordering_key_b64": "bw==", "payload_b64": "/w==",
         "props": {"a": "1"}, "event_time": 5, "seq": 9, "publish_time": PUBLISHED, "deliver_at": 6,
         "producer": "sender", "redelivery": 3, "schema": "AAE=",
@@ -56,30 +56,30 @@ def test_the_fields() -> None:
 
 
 def test_what_is_not_there_has_no_field() -> None:
-    assert set(json.loads(Writer().line(received(Outgoing(b""))))) == {
+    assert set(json.loads(EnvelopeWriter().line(received(Outgoing(b""))))) == {
         "v", "topic", "id", "payload", "seq", "publish_time", "producer", "redelivery",
     }  # fmt: skip
 
 
 def test_a_tombstone_is_not_an_empty_payload() -> None:
-    assert json.loads(Writer().line(received(Outgoing(None, "k"))))["payload"] is None
+    assert json.loads(EnvelopeWriter().line(received(Outgoing(None, "k"))))["payload"] is None
     assert read(b'{"payload": null}').payload is None
     assert read(b'{"payload": ""}').payload == b""
 
 
 def test_a_property_that_comes_twice() -> None:
     pairs = [("a", "1"), ("a", "2")]
-    line = Writer().line(received(Outgoing(b"", properties=pairs)))
+    line = EnvelopeWriter().line(received(Outgoing(b"", properties=pairs)))
     assert json.loads(line)["props"] == [["a", "1"], ["a", "2"]]
     assert read(line).properties == pairs
 
 
 def test_a_null_key() -> None:
-    assert read(Writer().line(received(Outgoing(b"", null_key=True)))).null_key
+    assert read(EnvelopeWriter().line(received(Outgoing(b"", null_key=True)))).null_key
 
 
 def test_a_writer_does_not_mix_up_entries() -> None:
-    writer = Writer()
+    writer = EnvelopeWriter()
     one, two = received(Outgoing(b"1", publish_time=1)), received(Outgoing(b"2", publish_time=2), topic="other")
     assert [json.loads(writer.line(each))["publish_time"] for each in (one, two, one)] == [1, 2, 1]
 

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.cli.envelope import stored_entries
-from pulsarbox.cli.envelope.envelope import Writer
+from pulsarbox.cli.envelope.envelope import EnvelopeWriter
 from pulsarbox.cli.envelope.seen_ids import Runs, SeenIds
 from pulsarbox.cli.envelope.stored_entries import Restoration
 from pulsarbox.cli.envelope.stored_message import read
 from pulsarbox.client.compression import compress, decompress
-from pulsarbox.client.message_decoder import Entry, Message, unpack
+from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, unpack
 from pulsarbox.client.places import MessageId
 from pulsarbox.errors import TopicNotFound
 from pulsarbox.protocol.message_encoder import Outgoing, StoredEntry, in_batch, metadata
@@ -183,10 +183,10 @@ class Target:
         return found
 
 
-def delivered(stored: Stored, number: int = 0, partition: int = 2) -> list[Message]:
+def delivered(stored: Stored, number: int = 0, partition: int = 2) -> list[ReceivedMessage]:
     """An entry as a consumer gets it."""
     consumer = cast(Any, SimpleNamespace(topic=f"{TOPIC}-partition-{partition}", partition=partition))
-    return unpack(Entry(consumer, 12, number, stored[0], 3), stored[1], [])
+    return unpack(ReceivedEntry(consumer, 12, number, stored[0], 3), stored[1], [])
 
 
 def opened(stored: Stored) -> tuple[Any, ...]:
@@ -215,7 +215,7 @@ def opened(stored: Stored) -> tuple[Any, ...]:
 def test_every_entry_comes_in_as_it_went_out_however_often_it_was_delivered(
     entries: list[Stored], data: st.DataObject
 ) -> None:
-    writer, target = Writer(ask=lambda topic, version: SCHEMA), Target()
+    writer, target = EnvelopeWriter(ask=lambda topic, version: SCHEMA), Target()
     restoration = target.restoration()
     lines = [[writer.line(message) for message in delivered(stored, number)] for number, stored in enumerate(entries)]
     for number, some in enumerate(lines):
@@ -234,14 +234,14 @@ def test_metadata_that_this_version_does_not_know_is_kept() -> None:
     plain = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
     stored = MessageMetadata.FromString(plain.SerializeToString() + b"\xf8\x7f\x05")
     target = Target()
-    target.restoration().take(Writer().line(delivered((stored, b""))[0]))
+    target.restoration().take(EnvelopeWriter().line(delivered((stored, b""))[0]))
     assert target.stored()[0][0].SerializeToString() == stored.SerializeToString()
 
 
 def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     body = b"".join(part for number in range(4) for part in in_batch(Outgoing(b"%d" % number), number))
     told = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, num_messages_in_batch=4)
-    writer, target = Writer(), Target()
+    writer, target = EnvelopeWriter(), Target()
     restoration = target.restoration()
     zero, one, two, three = (writer.line(each) for each in delivered((told, body)))
     other = writer.line(delivered((MessageMetadata(producer_name="p", sequence_id=9, publish_time=1), b"x"), 1)[0])
@@ -278,7 +278,7 @@ def test_a_batch_that_is_too_large_here_goes_message_by_message() -> None:
     target = Target(largest=100)
     restoration = target.restoration()
     for each in delivered((told, body)):
-        restoration.take(Writer().line(each))
+        restoration.take(EnvelopeWriter().line(each))
     assert [entry.body for _, entry in target.entries] == [b"x" * 50] * 3
     assert [told.sequence_id for told, _ in target.stored()] == [0, 1, 2]
 
@@ -288,7 +288,7 @@ def test_a_partition_that_is_not_there_is_said_once() -> None:
     restoration = target.restoration()
     for number in range(3):
         stored = MessageMetadata(producer_name="p", sequence_id=number, publish_time=1), b""
-        restoration.take(Writer().line(delivered(stored, number)[0]))
+        restoration.take(EnvelopeWriter().line(delivered(stored, number)[0]))
     assert target.told == ["copy has 2 partitions: messages of partition 2 are routed anew"]
 
 
@@ -368,7 +368,7 @@ def test_a_key_that_its_producer_called_base64_by_mistake_is_kept() -> None:
         producer_name="p", sequence_id=0, publish_time=1, partition_key="?", partition_key_b64_encoded=True
     )
     target = Target()
-    target.restoration().take(Writer().line(delivered((stored, b""))[0]))
+    target.restoration().take(EnvelopeWriter().line(delivered((stored, b""))[0]))
     assert target.stored()[0][0].partition_key == "?"
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from pulsarbox.config import Settings
-from pulsarbox.server.process.runtime_file import Report, Running
+from pulsarbox.server.process.runtime_file import Running, StartReport
 
 RUNNING = Running(
     pid=7,
@@ -37,7 +37,7 @@ class Daemon(ModuleType):
         self.collects = True
         self.code = 0
 
-    def run(self, settings: Settings, report: Report, *, memory: bool, log_file: Path | None) -> int:
+    def run(self, settings: Settings, report: StartReport, *, memory: bool, log_file: Path | None) -> int:
         self.started.append(settings)
         self.collects = gc.isenabled()
         self.in_memory = memory

@@ -10,7 +10,7 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.box.jobs import rows
 from pulsarbox.server.http.framework.authorization import permit
-from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.request import HttpRequest
 from pulsarbox.server.http.framework.routes import Permission
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import client_of, guarded_box
@@ -19,11 +19,11 @@ ORDERS = "persistent://shop/eu/orders"
 DLQ = "persistent://shop/eu/graves"
 
 
-def call_of(box: Box, role: str | None, body: Any = None, **path: str) -> Call:
+def call_of(box: Box, role: str | None, body: Any = None, **path: str) -> HttpRequest:
     import json
 
     principal = None if role is None else Principal(role, "token")
-    return Call(box.broker, box.now, path, {}, json.dumps(body).encode(), "", principal=principal)
+    return HttpRequest(box.broker, box.now, path, {}, json.dumps(body).encode(), "", principal=principal)
 
 
 def may(box: Box, role: str | None, body: Any = None, **path: str) -> str:

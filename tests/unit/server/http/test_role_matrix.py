@@ -9,8 +9,8 @@ import pytest
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.http.framework.authorization import permit
-from pulsarbox.server.http.framework.request import Call
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.route_table import all_routes
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import guarded_box
@@ -69,14 +69,14 @@ def principal_of(name: str) -> Principal | None:
     return None if role is None else Principal(role, "token")
 
 
-def call_of(box: Box, route: Route, principal: Principal | None) -> Call:
+def call_of(box: Box, route: HttpRoute, principal: Principal | None) -> HttpRequest:
     """A request of a route, about the topic that everybody in the table has to do with."""
     path = {name: VALUES.get(name, "1") for name in re.findall(r"{(\w+)}", route.path)}
     body = json.dumps([{"topic": "persistent://shop/eu/orders", "role": "r", "actions": ["produce"]}]).encode()
-    return Call(box.broker, box.now, path, {}, body, "", principal=principal)
+    return HttpRequest(box.broker, box.now, path, {}, body, "", principal=principal)
 
 
-def outcome(box: Box, route: Route, principal: Principal | None) -> str:
+def outcome(box: Box, route: HttpRoute, principal: Principal | None) -> str:
     """``yes``, or the HTTP status of the refusal."""
     try:
         permit(call_of(box, route, principal), route.permission)
@@ -128,7 +128,7 @@ def test_anyone_may_call_what_probes_and_collectors_need_and_nothing_else() -> N
 def test_with_authorization_off_nobody_is_asked() -> None:
     box = guarded_box(authorizationEnabled=False)
     route = next(row for row in all_routes().rows if row.permission is Permission.SUPERUSER)
-    permit(Call(box.broker, box.now, {}, {}, b"", ""), route.permission)
+    permit(HttpRequest(box.broker, box.now, {}, {}, b"", ""), route.permission)
 
 
 ASKED = ("nobody", "stranger", "other-admin", "packages", "producer", "consumer", "topic-producer", "topic-consumer",

@@ -10,8 +10,8 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.framework.authorization import permit
-from pulsarbox.server.http.framework.request import Call
-from pulsarbox.server.http.framework.routes import Permission, Route
+from pulsarbox.server.http.framework.request import HttpRequest
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.route_table import ROOMS
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import client_of, guarded_box
@@ -59,12 +59,12 @@ def outside(box: Box) -> dict[str, bytes]:
     return {key: row for key, row in rows.items() if is_outside(key)}
 
 
-def ask(box: Box, route: Route, role: str, tenant: str, body: Any) -> bool:
+def ask(box: Box, route: HttpRoute, role: str, tenant: str, body: Any) -> bool:
     """Send a request as the server does; whether it was let through."""
     values = {"tenant": tenant, "namespace": "eu", "topic": "orders", "subscription": "s", "domain": "persistent"}
     path = {name: values.get(name, "1") for name in re.findall(r"{(\w+)}", route.path)}
     sent, who = json.dumps(body).encode(), Principal(role, "token")
-    call = Call(box.broker, box.now, path, {"force": "true"}, sent, "", principal=who)
+    call = HttpRequest(box.broker, box.now, path, {"force": "true"}, sent, "", principal=who)
     try:
         permit(call, route.permission)
     except PulsarBoxError:

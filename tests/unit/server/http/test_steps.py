@@ -10,7 +10,7 @@ from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import Conflict
 from pulsarbox.server.http.framework.cooperative_work import STEPS_AT_ONCE, in_waves
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.resources.namespace_topics import WAVE
 from tests.unit.broker import playbook
 from tests.unit.server.http.clients import Client
@@ -116,8 +116,8 @@ def test_topics_are_unloaded_some_behind_one_commit() -> None:
     with_box(scenario)
 
 
-def call_of(box: playbook.Box) -> Call:
-    return Call(box.broker, box.now, {}, {}, b"", "")
+def call_of(box: playbook.Box) -> HttpRequest:
+    return HttpRequest(box.broker, box.now, {}, {}, b"", "")
 
 
 def test_a_wave_begins_when_the_one_before_has_ended() -> None:
@@ -129,7 +129,7 @@ def test_a_wave_begins_when_the_one_before_has_ended() -> None:
         begun.append(number)
         ends.append(ended)
 
-    given: list[Answer] = []
+    given: list[HttpResponse] = []
     in_waves(call_of(box), range(5), begin, lambda: DONE, 2).when_given(given.append)
     for expected in ([0, 1], [0, 1, 2, 3], [0, 1, 2, 3, 4]):
         box.broker.on_timer(box.now)
@@ -150,7 +150,7 @@ def test_waves_end_with_the_first_error_and_may_have_nothing_to_do() -> None:
             raise Conflict("no")
         ended(now)
 
-    given: list[Answer] = []
+    given: list[HttpResponse] = []
     in_waves(call_of(box), range(9), begin, lambda: DONE, 2).when_given(given.append)
     for _ in range(9):
         box.broker.on_timer(box.now)

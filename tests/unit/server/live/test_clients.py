@@ -7,7 +7,7 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.server.live.overview import overview
-from pulsarbox.server.live.view import Scope
+from pulsarbox.server.live.view import ViewScope
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.server.live.views import Row, rows
 
@@ -73,14 +73,14 @@ def test_what_waits_says_why() -> None:
     assert (suspended["cause"], suspended["held"] > 400_000) == ("suspended", True)
     assert suspended["causeText"].startswith("suspended until its receipts are sent, then its client resends the rest")
     assert (found["1"]["cause"], found["1-p3"]["cause"]) == (None, None)
-    totals = overview(box.broker, Scope(), box.now)["totals"]
+    totals = overview(box.broker, ViewScope(), box.now)["totals"]
     assert (totals["throttled"], totals["suspended"], totals["unread"]) == (2, 1, 0)
     client.cnx.reading_stops(box.now)
     found = clients(box)
     why = ("unread", "the connection is not read: the box waits for the disk")
     assert {(found[each]["cause"], found[each]["causeText"]) for each in ("1", "1-p1", "1-p3")} == {why}
     assert found["1-p2"]["cause"] == "suspended"
-    assert overview(box.broker, Scope(), box.now)["totals"]["unread"] == 1
+    assert overview(box.broker, ViewScope(), box.now)["totals"]["unread"] == 1
 
 
 def test_of_a_connection_with_many_clients_the_rate_is_added_up_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

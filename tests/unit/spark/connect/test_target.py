@@ -4,7 +4,7 @@ from ssl import SSLCertVerificationError
 
 import pytest
 
-from pulsarbox.client.admin import Admin, Refused
+from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.errors import NotConnected, passes
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.connect.connections import admin_of, client_of
@@ -69,9 +69,9 @@ def test_what_is_not_reached_is_told_with_its_option() -> None:
 
 
 def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.MonkeyPatch) -> None:
-    untrusted, unknown = NotConnected("no TLS handshake"), Refused(401, "Authentication required", "GET")
+    untrusted, unknown = NotConnected("no TLS handshake"), AdminRefused(401, "Authentication required", "GET")
     untrusted.__cause__ = SSLCertVerificationError("self-signed certificate")
-    wrong: list[Exception] = [untrusted, unknown, Refused(404, "not there", "GET")]
+    wrong: list[Exception] = [untrusted, unknown, AdminRefused(404, "not there", "GET")]
 
     def ask(*_: object) -> None:
         raise wrong.pop(0)
@@ -83,9 +83,11 @@ def test_who_is_not_trusted_or_known_is_told_what_to_give(monkeypatch: pytest.Mo
         ) as error:
             admin.own("/clock")
         assert not passes(error.value), "waiting does not help"
-        with pytest.raises(Refused, match=r"Authentication required\. Authenticate with option token or tokenFile"):
+        with pytest.raises(
+            AdminRefused, match=r"Authentication required\. Authenticate with option token or tokenFile"
+        ):
             admin.own("/clock")
-        with pytest.raises(Refused, match=r"^not there$"):
+        with pytest.raises(AdminRefused, match=r"^not there$"):
             admin.own("/clock")
 
 

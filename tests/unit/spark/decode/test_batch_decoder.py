@@ -21,10 +21,10 @@ from pulsarbox.spark.decode.batch_decoder import Together
 from pulsarbox.spark.decode.entry_decoder import _Opening
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.decode.protobuf_columns import Many
-from pulsarbox.spark.topic_segments import Lost, Segment
+from pulsarbox.spark.topic_segments import Lost, TopicSegment
 
 T = "persistent://public/default/t-partition-3"
-SEGMENT = Segment(T, 7, 0, 1 << 40, 100, 1000)
+SEGMENT = TopicSegment(T, 7, 0, 1 << 40, 100, 1000)
 
 text = st.text("abcé", max_size=4)
 numbers = st.integers(0, 2**64 - 1) | st.integers(0, 300)

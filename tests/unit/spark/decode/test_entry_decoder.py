@@ -19,10 +19,10 @@ from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.decode import entry_decoder as opened
 from pulsarbox.spark.decode.entry_decoder import _Opening, messages
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
-from pulsarbox.spark.topic_segments import DataLost, Lost, Place, Reach, Segment, hosts_of, part_of
+from pulsarbox.spark.topic_segments import DataLost, Lost, Reach, ReadPosition, TopicSegment, hosts_of, part_of
 
 T = "persistent://public/default/t-partition-3"
-SEGMENT = Segment(T, 7, 0, 99, 100, 1000)
+SEGMENT = TopicSegment(T, 7, 0, 99, 100, 1000)
 
 
 class Told:
@@ -55,7 +55,7 @@ def single(**fields: Any) -> SingleMessageMetadata:
     return SingleMessageMetadata(payload_size=0, **fields)
 
 
-def columns(*entries: Entry, segment: Segment = SEGMENT, told: Told | None = None) -> Messages:
+def columns(*entries: Entry, segment: TopicSegment = SEGMENT, told: Told | None = None) -> Messages:
     opening = _Opening(segment, COLUMNS, cast(Service, told or Told()))
     left = list(entries)
     while left:
@@ -113,10 +113,10 @@ def test_ranges_within_batches_and_what_is_compacted_out() -> None:
     five = [single(compacted_out=index == 3) for index in range(5)]
     ends = SEGMENT._replace(first=4, last=5, from_batch=2, to_batch=3)
     assert columns(batch(*five, at=4), batch(*five, at=5), segment=ends).batch == [2, 3, 4, 0, 1, 2]
-    view = SEGMENT._replace(compacted=8, start=Place(7, 4, 1), end=Place(7, 6))
+    view = SEGMENT._replace(compacted=8, start=ReadPosition(7, 4, 1), end=ReadPosition(7, 6))
     some = columns(*(batch(*five, at=at) for at in range(3, 8)), segment=view)
     assert list(zip(some.entry, some.batch, strict=True)) == [(4, 1), (4, 2), (4, 4), (5, 0), (5, 1), (5, 2), (5, 4)]
-    one = view._replace(start=Place(7, 4), end=Place(7, 5))
+    one = view._replace(start=ReadPosition(7, 4), end=ReadPosition(7, 5))
     assert columns(*(entry(at=at) for at in range(3, 8)), segment=one).entry == [4]
 
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_opened_is_told_and_left_out() -> None:
         told=told,
     )
     assert some.entry == [0, 6]
-    assert [each.start for each in told.told] == [Place(7, at) for at in range(1, 6)]
+    assert [each.start for each in told.told] == [ReadPosition(7, at) for at in range(1, 6)]
 
 
 def chunks(uuid: str, count: int, at: int) -> list[Entry]:
@@ -148,7 +148,7 @@ def test_chunks_are_joined_where_the_last_one_is(monkeypatch: pytest.MonkeyPatch
     log = [(7, 20 + number, body) for number, (_, _, body) in enumerate(log)]
     asked = []
 
-    def before(segment: Segment, service: Service) -> Any:
+    def before(segment: TopicSegment, service: Service) -> Any:
         asked.append(segment.first)
         front = [each for each in log if each[1] < segment.first]
         for at in range(len(front), 0, -2):
@@ -183,10 +183,10 @@ def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch
     class Box(Told):
         reach = Reach("pulsar://h:1")
 
-        def segments(self, topic: str, start: Place, end: Place) -> list[Segment]:
+        def segments(self, topic: str, start: ReadPosition, end: ReadPosition) -> list[TopicSegment]:
             return [SEGMENT._replace(first=0, last=end.entry - 1)]
 
-    def entries(segment: Segment, *_: Any) -> Any:
+    def entries(segment: TopicSegment, *_: Any) -> Any:
         yield log[segment.first : segment.last + 1]
 
     monkeypatch.setattr(access, "entries", entries)
@@ -196,7 +196,7 @@ def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch
     assert told.told == []
     assert columns(*log[201:], segment=SEGMENT._replace(first=201, last=202), told=told).rows == 1
     (lost,) = told.told
-    assert (lost.start, lost.end) == (Place(7, 202), Place(7, 203))
+    assert (lost.start, lost.end) == (ReadPosition(7, 202), ReadPosition(7, 203))
     assert "the first chunk of the message is more than 60 entries back" in str(lost)
     monkeypatch.setattr(opened, "BACK_ENTRIES", 300)
     told.told.clear()
@@ -242,7 +242,7 @@ def test_what_is_no_column_is_refused() -> None:
 def test_pieces_of_a_segment_are_the_segment(first: int, more: int, size: int, hidden: set[int], cut: bool) -> None:
     runs = tuple((at, at) for at in sorted(hidden) if first <= at <= first + more)
     ends = (2, 3) if cut else (0, 0)
-    segment = Segment(T, 7, first, first + more, more + 1, 40 * (more + 1), runs, *ends)
+    segment = TopicSegment(T, 7, first, first + more, more + 1, 40 * (more + 1), runs, *ends)
     pieces = list(segment.parts(size))
     assert [at for each in pieces for low, high in each.visible for at in range(low, high + 1)] == [
         at for at in range(first, first + more + 1) if at not in hidden
@@ -258,13 +258,13 @@ def test_urls_and_places() -> None:
     for wrong in ("localhost:6650", "kafka://h:1", "pulsar://", "pulsar://h:x", "pulsar://h:0"):
         with pytest.raises(ValueError, match=r"not a valid broker URL|not a valid host and port"):
             hosts_of(wrong, 6650)
-    assert (part_of("3:4"), part_of("3:4:5")) == (Place(3, 4), Place(3, 4, 5))
+    assert (part_of("3:4"), part_of("3:4:5")) == (ReadPosition(3, 4), ReadPosition(3, 4, 5))
 
 
 def test_what_is_lost_can_be_pickled() -> None:
     import pickle
 
-    error = DataLost(Lost(T, Place(1, 2), Place(3, 4), "is gone"))
+    error = DataLost(Lost(T, ReadPosition(1, 2), ReadPosition(3, 4), "is gone"))
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 # our own
     assert (again.lost, str(again)) == (error.lost, str(error))
     assert "entries from 1:2 up to 3:4" in str(error)

@@ -41,7 +41,7 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.message_columns import Cuts, Messages, Properties
 from pulsarbox.spark.decode.record_batches import MalformedError, Tables
 from pulsarbox.spark.decode.row_columns import ALL
-from pulsarbox.spark.decode.value_decoder import Unreadable
+from pulsarbox.spark.decode.value_decoder import UnreadableValues
 from pulsarbox.spark.schema.spark_types import NoColumnsError, of_row, type_of, value_fields, with_corrupt
 from pulsarbox.spark.topic_segments import Reach
 from tests.unit.protocol.schema.worst import doubling
@@ -167,7 +167,7 @@ def test_a_column_may_be_asked_for_as_another_type() -> None:
     ],
 )
 def test_columns_that_cannot_be_read_are_told_before_any_message_is(columns: Any, words: str) -> None:
-    with pytest.raises(Unreadable, match=re.escape(words)):
+    with pytest.raises(UnreadableValues, match=re.escape(words)):
         tables(columns_of(**columns), None).check([None])
 
 
@@ -410,7 +410,7 @@ def test_json_without_a_schema_is_read_by_the_columns_asked_for() -> None:
 @pytest.mark.parametrize(("name", "form"), [("a", "auto"), ("value", "auto"), ("a", "avro")])
 def test_columns_of_values_that_have_none_are_refused_with_what_to_do(name: str, form: str) -> None:
     made = tables(columns_of(**{name: INT}), None, form=form)
-    with pytest.raises(Unreadable, match="valueFormat"):
+    with pytest.raises(UnreadableValues, match="valueFormat"):
         made.batch(messages(b"x", version=None))
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.spark.offload.content import Content
+from pulsarbox.spark.offload.content import ColumnChecksums
 
 SCHEMA = pa.schema(
     [
@@ -45,7 +45,7 @@ ROWS = st.lists(
 
 
 def checksums(rows: list[Any], cuts: list[int]) -> dict[str, str]:
-    content = Content()
+    content = ColumnChecksums()
     table = pa.Table.from_pylist(rows, SCHEMA)
     edges = sorted({0, len(rows), *(cut % (len(rows) + 1) for cut in cuts)})
     for first, end in pairwise(edges):

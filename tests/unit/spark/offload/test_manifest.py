@@ -5,16 +5,16 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.spark.offload.layout import file_of, folder_of, topics_in
-from pulsarbox.spark.offload.manifest import Gap, Ledger, Manifest, OffloadError, Writing
+from pulsarbox.spark.offload.manifest import Gap, OffloadedLedger, OffloadError, OffloadManifest, Writing
 from pulsarbox.spark.offload.verifying import choice, verify
 from pulsarbox.spark.source.offsets import Mark
-from pulsarbox.spark.topic_segments import Place
+from pulsarbox.spark.topic_segments import ReadPosition
 
 TOPIC = "persistent://public/default/t-partition-1"
 
 
-def ledger(number: int, rows: int = 3) -> Ledger:
-    return Ledger(
+def ledger(number: int, rows: int = 3) -> OffloadedLedger:
+    return OffloadedLedger(
         topic=TOPIC, ledger=number, entries=rows, rows=rows, messages=rows, payload_bytes=9,
         file=file_of(TOPIC, number), file_bytes=7, file_checksum="ab", content={"value": "cd"}, schema="s",
         first=f"{number}:0", last=f"{number}:{rows - 1}", publish_time=(1, 2), event_time=None, before=0,
@@ -24,7 +24,7 @@ def ledger(number: int, rows: int = 3) -> Ledger:
 
 def write(folder: Path) -> None:
     with Writing(folder) as writing:
-        writing.begin(TOPIC, Mark(Place(1, 0), 0), "box")
+        writing.begin(TOPIC, Mark(ReadPosition(1, 0), 0), "box")
         writing.schema("s", {"type": "struct", "fields": []})
         writing.ledger(ledger(1))
         writing.ledger(ledger(2))
@@ -33,38 +33,38 @@ def write(folder: Path) -> None:
 def test_what_is_written_is_read(tmp_path: Path) -> None:
     write(tmp_path)
     with Writing(tmp_path) as writing:
-        writing.lost(TOPIC, Gap(Place(2, 3), Mark(Place(5, 0), 20), "gone"))
-    found = Manifest(tmp_path)
+        writing.lost(TOPIC, Gap(ReadPosition(2, 3), Mark(ReadPosition(5, 0), 20), "gone"))
+    found = OffloadManifest(tmp_path)
     history = found.histories[TOPIC]
     assert history.ledgers == [ledger(1), ledger(2)] and found.schemas == {"s": {"type": "struct", "fields": []}}
-    assert history.next == Mark(Place(5, 0), 20) and history.begin == Mark(Place(1, 0), 0)
-    assert history.gaps == [Gap(Place(2, 3), Mark(Place(5, 0), 20), "gone")]
+    assert history.next == Mark(ReadPosition(5, 0), 20) and history.begin == Mark(ReadPosition(1, 0), 0)
+    assert history.gaps == [Gap(ReadPosition(2, 3), Mark(ReadPosition(5, 0), 20), "gone")]
 
 
 def test_wherever_it_is_cut_the_whole_lines_stay_and_it_can_be_gone_on_with(tmp_path: Path) -> None:
     write(tmp_path)
-    path = Manifest(tmp_path).path
+    path = OffloadManifest(tmp_path).path
     whole = path.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
     for cut in range(ends[1], len(whole), 7):
         path.write_bytes(whole[:cut])
         lines = sum(end <= cut for end in ends)
-        assert len(Manifest(tmp_path).histories[TOPIC].ledgers) == max(0, lines - 2)
+        assert len(OffloadManifest(tmp_path).histories[TOPIC].ledgers) == max(0, lines - 2)
     path.write_bytes(whole[:-5])
     with Writing(tmp_path) as writing:
         writing.ledger(ledger(3))
-    assert [each.ledger for each in Manifest(tmp_path).histories[TOPIC].ledgers] == [1, 3]
+    assert [each.ledger for each in OffloadManifest(tmp_path).histories[TOPIC].ledgers] == [1, 3]
 
 
 @pytest.mark.parametrize("at", [10, 100, 300])
 def test_a_wrong_byte_is_said(tmp_path: Path, at: int) -> None:
     write(tmp_path)
-    path = Manifest(tmp_path).path
+    path = OffloadManifest(tmp_path).path
     stored = bytearray(path.read_bytes())
     stored[at] ^= 1
     path.write_bytes(stored)
     with pytest.raises(OffloadError, match=r"line [123]: its bytes do not match"):
-        Manifest(tmp_path)
+        OffloadManifest(tmp_path)
 
 
 def test_one_that_is_gone_is_not_one_that_never_was(tmp_path: Path) -> None:
@@ -73,13 +73,13 @@ def test_one_that_is_gone_is_not_one_that_never_was(tmp_path: Path) -> None:
         pass
     manifest = folder / "_manifest.jsonl"
     manifest.unlink()
-    assert Manifest(folder).histories == {} and list(topics_in(tmp_path)) == []
+    assert OffloadManifest(folder).histories == {} and list(topics_in(tmp_path)) == []
     (folder / "partition=none").mkdir()
     (folder / "partition=none" / "ledger=3.parquet").touch()
     with pytest.raises(
         OffloadError, match=r"_manifest.jsonl is missing, but there are ledger files\. Restore the file"
     ):
-        Manifest(folder)
+        OffloadManifest(folder)
     (found,) = verify(tmp_path, choice((), ""))
     assert found.topic == "persistent://public/default/orders" and "is missing" in found.problems[0]
 

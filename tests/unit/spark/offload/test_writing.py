@@ -8,7 +8,7 @@ import pytest
 
 from pulsarbox.spark.offload import writing
 from pulsarbox.spark.offload.manifest import OffloadError
-from pulsarbox.spark.offload.writing import Output, check
+from pulsarbox.spark.offload.writing import OffloadFile, check
 
 START = 1_700_000_000_000
 TIME = pa.timestamp("us", tz="UTC")
@@ -34,8 +34,8 @@ def rows(first: int, count: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def written(path: Path, *batches: pa.RecordBatch) -> Output:
-    output = Output(path, SCHEMA)
+def written(path: Path, *batches: pa.RecordBatch) -> OffloadFile:
+    output = OffloadFile(path, SCHEMA)
     for batch in batches:
         output.add(batch)
     assert output.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.pipelines.shipped import one_off_session, publish_job, replay
-from pulsarbox.spark.pipelines.shipped.publish_job import PARTITION_BITS, Job, JobError, Span, spans
+from pulsarbox.spark.pipelines.shipped.publish_job import PARTITION_BITS, JobError, PublishJob, RowSpan, spans
 from pulsarbox.spark.pipelines.stalled_tasks import Idle
 
 ASKED = {"from": "a.csv"}
@@ -30,7 +30,7 @@ def test_every_row_is_in_one_part(counts: list[int], size: int) -> None:
 
 
 def test_a_job_goes_on_where_it_was_killed(tmp_path: Path) -> None:
-    with Job(tmp_path / "j", "j", ASKED) as job:
+    with PublishJob(tmp_path / "j", "j", ASKED) as job:
         job.progress.spans = spans([(0, 5)], 2)
         job.save()
         seen = []
@@ -38,42 +38,42 @@ def test_a_job_goes_on_where_it_was_killed(tmp_path: Path) -> None:
             seen.append(number)
             if number == 1:  # killed while it publishes this one
                 break
-    with Job(tmp_path / "j", "j", ASKED) as job:
+    with PublishJob(tmp_path / "j", "j", ASKED) as job:
         token = job.progress.token
         assert (job.progress.published, job.progress.rows_published, job.progress.rows) == (1, 2, 5)
-        assert [(number, span) for number, span in job.parts()] == [(1, Span(2, 4, 2)), (2, Span(4, 5, 1))]
-    with Job(tmp_path / "j", "j", ASKED) as job:
+        assert [(number, span) for number, span in job.parts()] == [(1, RowSpan(2, 4, 2)), (2, RowSpan(4, 5, 1))]
+    with PublishJob(tmp_path / "j", "j", ASKED) as job:
         assert (job.progress.published, job.progress.token) == (3, token)
         job.end(lambda path: None)
         assert list(job.parts()) == []
 
 
 def test_a_job_is_what_its_rows_were_put_aside_for(tmp_path: Path) -> None:
-    Job(tmp_path, "j", ASKED | {"from": "no-such.csv"}).close()
-    with Job(tmp_path, "j", ASKED) as job:  # a name that was wrong may be mended
+    PublishJob(tmp_path, "j", ASKED | {"from": "no-such.csv"}).close()
+    with PublishJob(tmp_path, "j", ASKED) as job:  # a name that was wrong may be mended
         job.progress.spans = []
         job.save()
     for asked, before in (({"from": "b.csv"}, "from 'a.csv'"), (ASKED | {"rate": "1"}, "no rate")):
         with pytest.raises(JobError, match=f"was started with {before}.*--job"):
-            Job(tmp_path, "j", asked)
-    Job(tmp_path, "j", ASKED).close()
+            PublishJob(tmp_path, "j", asked)
+    PublishJob(tmp_path, "j", ASKED).close()
 
 
 def test_nobody_works_on_a_job_that_is_at_work(tmp_path: Path) -> None:
-    with Job(tmp_path, "j", ASKED), pytest.raises(JobError, match="is already running"):
-        Job(tmp_path, "j", ASKED)
+    with PublishJob(tmp_path, "j", ASKED), pytest.raises(JobError, match="is already running"):
+        PublishJob(tmp_path, "j", ASKED)
 
 
 def test_one_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     (tmp_path / "job.json").write_text("{")
     with pytest.raises(JobError, match="cannot be read"):
-        Job(tmp_path, "j", ASKED)
+        PublishJob(tmp_path, "j", ASKED)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(JobError, match=r"cannot be used: .*--state"):
-        Job(tmp_path / "file" / "j", "j", ASKED)
+        PublishJob(tmp_path / "file" / "j", "j", ASKED)
 
 
 def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,19 +82,19 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(publish_job, "put", full)
     with pytest.raises(PulsarBoxError, match=r"job.json cannot be written: No space left on device; fix that"):
-        Job(tmp_path, "j", ASKED)
+        PublishJob(tmp_path, "j", ASKED)
 
 
 def test_what_somebody_was_killed_over_goes_when_the_job_is_asked_for_again(tmp_path: Path) -> None:
     def killed(_: Path) -> None:
         raise KeyboardInterrupt
 
-    with Job(tmp_path, "j", ASKED) as job:
+    with PublishJob(tmp_path, "j", ASKED) as job:
         job.rows_at.mkdir()
         (tmp_path / "letters").mkdir()
         with pytest.raises(KeyboardInterrupt):
             job.end(killed)
-    with Job(tmp_path, "j", ASKED) as job:
+    with PublishJob(tmp_path, "j", ASKED) as job:
         assert job.progress.ended
         replay.ended(job)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["job.json", "job.lock"]

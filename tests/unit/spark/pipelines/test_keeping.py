@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.pipelines.shipped.step_state import RETAINED, Keeping, Kept, KeptError
+from pulsarbox.spark.pipelines.shipped.step_state import RETAINED, BatchState, Keeping, KeptError
 
 
-def counting(state: Any) -> Kept:
+def counting(state: Any) -> BatchState:
     """Puts out, and keeps, the number of micro-batches."""
     number = (state or 0) + 1
-    return Kept([number], number)
+    return BatchState([number], number)
 
 
 def test_each_goes_on_where_the_one_before_has_stopped(tmp_path: Path) -> None:
@@ -21,17 +21,17 @@ def test_each_goes_on_where_the_one_before_has_stopped(tmp_path: Path) -> None:
 def test_one_that_runs_again_puts_out_the_same(tmp_path: Path) -> None:
     keeping = Keeping(tmp_path, "q")
     keeping.once(0, counting)
-    assert keeping.once(1, lambda state: Kept(["first"], state)) == ["first"]
-    assert keeping.once(1, lambda state: Kept(["again"], 99)) == ["first"]
+    assert keeping.once(1, lambda state: BatchState(["first"], state)) == ["first"]
+    assert keeping.once(1, lambda state: BatchState(["again"], 99)) == ["first"]
     assert keeping.once(2, counting) == [2]
 
 
 def test_of_two_attempts_at_a_time_the_first_one_counts(tmp_path: Path) -> None:
     keeping = Keeping(tmp_path, "q")
 
-    def overtaken(state: Any) -> Kept:
-        keeping.once(0, lambda _: Kept(["other"], 7))
-        return Kept(["mine"], 1)
+    def overtaken(state: Any) -> BatchState:
+        keeping.once(0, lambda _: BatchState(["other"], 7))
+        return BatchState(["mine"], 1)
 
     assert keeping.once(0, overtaken) == ["other"]
     assert keeping.once(1, counting) == [8]

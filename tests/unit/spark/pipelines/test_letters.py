@@ -14,7 +14,7 @@ from pulsarbox.pipelines import Trial, function
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, Schema
 from pulsarbox.spark.connect.schema_registry import Registry
-from pulsarbox.spark.pipelines.shipped.dead_letter_rows import Asked, Letter, letter, looked
+from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields, LetterRow, letter, looked
 from pulsarbox.spark.pipelines.shipped.triage import _looked_at
 from pulsarbox.spark.topic_segments import Reach
 from pulsarbox.storage.record import Entry
@@ -43,7 +43,7 @@ def in_the_box(value: bytes | None, schemas: dict[int, Schema], **fields: Any) -
     return message
 
 
-def judged(asked: Asked, **fields: Any) -> Letter:
+def judged(asked: LetterFields, **fields: Any) -> LetterRow:
     return letter(looked(row(**fields), {}), asked, asked.wanted())
 
 
@@ -60,7 +60,9 @@ def test_a_letter_with_numbers_that_python_has_not_is_looked_at() -> None:
     types = {"__eventTime": pa.timestamp("us", "UTC"), "__publishTime": pa.timestamp("us", "UTC")}
     types |= {"__messageProperties": pa.map_(pa.string(), pa.string())}
     batch = pa.RecordBatch.from_arrays([pa.array([given[name]], types.get(name)) for name in given], list(given))
-    (found,) = _looked_at(Asked(filter=f"event_time == {late}"), Registry(Reach("pulsar://127.0.0.1:1")), {}, [batch])
+    (found,) = _looked_at(
+        LetterFields(filter=f"event_time == {late}"), Registry(Reach("pulsar://127.0.0.1:1")), {}, [batch]
+    )
     assert found.num_rows == 1 and found.column("publishTime").to_pylist() == [NOW]
     assert found.column("__eventTime").cast(pa.int64()).to_pylist() == [late * 1000]
 
@@ -74,7 +76,7 @@ def test_the_connection_for_schemas_is_closed_even_after_an_error(batches: list[
             closed.append(self)
 
     with pytest.raises(KeyError) if batches else nullcontext():
-        list(_looked_at(Asked(), Watched(Reach("pulsar://127.0.0.1:1")), {}, batches))
+        list(_looked_at(LetterFields(), Watched(Reach("pulsar://127.0.0.1:1")), {}, batches))
     assert len(closed) == 1
 
 
@@ -101,18 +103,18 @@ def test_a_payload_is_read_by_its_schema_as_the_box_does() -> None:
     ],
 )
 def test_filters_are_those_of_the_box(expression: str, holds: bool) -> None:
-    asked = Asked(expression, NOW + 1000)
+    asked = LetterFields(expression, NOW + 1000)
     wanted = asked.wanted()
     assert wanted(looked(row(), {})) is wanted(in_the_box(b'{"n": 1}', {})) is holds
 
 
 def test_a_filter_that_cannot_be_read_says_so() -> None:
     with pytest.raises(Unprocessable, match="filter: "):
-        Asked("props.colour ==").wanted()
+        LetterFields("props.colour ==").wanted()
 
 
 def test_it_goes_back_home_without_what_was_written_into_it() -> None:
-    found = judged(Asked(job="again"))
+    found = judged(LetterFields(job="again"))
     assert (found.target, found.why_not) == (HOME, "")
     kept = {"exception": "no order 17", "colour": "red"}
     assert found.properties == kept | {"REPLAY_JOB": "again", "REPLAY_COUNT": "1"}
@@ -125,7 +127,7 @@ def test_what_a_pipeline_gave_up_goes_back_without_what_it_wrote_and_is_grouped_
     trial = Trial(function(inputs="orders", output="o", dead_letter="orders-billing-DLQ", retries=0)(fails))
     trial.send("x", properties={"colour": "red"})
     told = trial.dead_letters[0].properties
-    found = judged(Asked(job="j"), __messageProperties=list(told.items()))
+    found = judged(LetterFields(job="j"), __messageProperties=list(told.items()))
     assert found.of.reason == "test_letters.py:#: ValueError: a price of #"
     assert found.target == HOME
     assert found.properties == {"colour": "red", "REPLAY_JOB": "j", "REPLAY_COUNT": "1"}
@@ -133,7 +135,7 @@ def test_what_a_pipeline_gave_up_goes_back_without_what_it_wrote_and_is_grouped_
 
 def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:
     more = TOLD | {"REPLAY_JOB": "first", "REPLAY_COUNT": "2", "RECONSUMETIMES": "4"}
-    found = judged(Asked(job="again", target="elsewhere"), __messageProperties=list(more.items()))
+    found = judged(LetterFields(job="again", target="elsewhere"), __messageProperties=list(more.items()))
     assert found.target == "persistent://public/default/elsewhere"
     assert found.replays == 2
     assert found.properties == TOLD | {"REPLAY_JOB": "again", "REPLAY_COUNT": "3"}
@@ -149,9 +151,9 @@ def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:
     ],
 )
 def test_one_that_cannot_go_back_says_why(told: dict[str, str], why: str) -> None:
-    found = judged(Asked(), __messageProperties=list(told.items()))
+    found = judged(LetterFields(), __messageProperties=list(told.items()))
     assert why in found.why_not
 
 
 def test_a_letter_of_a_batch_is_told_by_its_place_in_it() -> None:
-    assert judged(Asked(), __batchIndex=2, __topic=f"{DLQ}-partition-1").message_id == "3:4:1:2"
+    assert judged(LetterFields(), __batchIndex=2, __topic=f"{DLQ}-partition-1").message_id == "3:4:1:2"

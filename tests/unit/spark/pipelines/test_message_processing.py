@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.pipelines import Function, FunctionError, PipelineError, Trial, frame, function
-from pulsarbox.spark.pipelines.message_processing import Incoming, Outgoing, Processor
+from pulsarbox.spark.pipelines.message_processing import EncodedMessage, Incoming, Processor
 
 
 def trial(process: Any, **more: Any) -> Trial:
@@ -298,5 +298,5 @@ def test_a_trial_is_of_functions() -> None:
 def test_a_key_that_is_no_text() -> None:
     made = Processor(Function(process=lambda value, ctx: repr(ctx.key), inputs="a", output="b"), lambda: 0)
     assert made.process(Incoming(b"x", b"\xff")) == [
-        Outgoing("persistent://public/default/b", b"b'\\xff'", b"\xff", {}, None)
+        EncodedMessage("persistent://public/default/b", b"b'\\xff'", b"\xff", {}, None)
     ]

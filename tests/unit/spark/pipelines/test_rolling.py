@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from pulsarbox.spark.pipelines.shipped.rollup_windows import (
     ROW,
-    Counts,
-    Part,
     Rolling,
     Row,
+    TaskCounts,
+    WindowCounts,
     Windows,
     bucket,
     latency_of,
@@ -144,8 +144,8 @@ def test_a_latency_is_told_to_one_percent(latency: int) -> None:
 
 
 def test_keys_are_cut_to_the_most_frequent() -> None:
-    counts = Counts(keys={"a": 3, "b": 1})
-    counts.add(Counts(keys={"b": 1, "c": 1, "d": 9}), keys=3)
+    counts = WindowCounts(keys={"a": 3, "b": 1})
+    counts.add(WindowCounts(keys={"b": 1, "c": 1, "d": 9}), keys=3)
     assert (counts.keys, counts.cut) == ({"d": 9, "a": 3, "b": 2}, True)
 
 
@@ -170,11 +170,13 @@ def test_every_message_is_in_one_row_whatever_comes_when(batches: Any, flush: bo
         for event, published, topic in each:
             time = published if event is None or event > published + how.delay else event
             wanted[topic, time // 1000 * 1000] = wanted.get((topic, time // 1000 * 1000), 0) + 1
-        parts = [Part.of_json(json.loads(json.dumps(part.as_json()))) for part in counted([batch(*messages)], how)]
+        parts = [
+            TaskCounts.of_json(json.loads(json.dumps(part.as_json()))) for part in counted([batch(*messages)], how)
+        ]
         rows += windows.take(parts)
         windows = Windows.of_json(how, json.loads(json.dumps(windows.as_json())))
     for topic in (TOPIC, f"{TOPIC}2"):
-        rows += windows.take([Part(topic, 10**9, 10**9)])
+        rows += windows.take([TaskCounts(topic, 10**9, 10**9)])
     found: dict[tuple[str, int], int] = {}
     for row in rows:
         place = row["topic"], row["windowStart"]

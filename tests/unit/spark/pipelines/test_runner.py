@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
 from pulsarbox.spark.pipelines import requirements, runner, state, step_query
 from pulsarbox.spark.pipelines.query_progress import FAILED, STOPPED, Watched
 from pulsarbox.spark.pipelines.run_options import RunOptions
-from pulsarbox.spark.pipelines.state import Held, known
+from pulsarbox.spark.pipelines.state import QueryState, known
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Stage:
     def ask(self, method: str, path: str, body: Any = None) -> None:
         self.asked.append((method, path.removeprefix("/persistent/public/default/")))
         if path.endswith(self.refuses):
-            raise Refused(403, "no", method)
+            raise AdminRefused(403, "no", method)
 
     def run(self, *steps: Any, restarts: int = 2, once: bool = True) -> dict[str, Watched]:
         options = RunOptions(state=self._directory, once=once, restarts=restarts, report=False)
@@ -347,7 +347,7 @@ def test_a_broker_that_is_not_there_is_what_went_wrong_last(
 
 
 def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> None:
-    held = Held(tmp_path, "p", "q")
+    held = QueryState(tmp_path, "p", "q")
     with pytest.raises(PipelineError, match="p/q is already running"):
         stage.run(step("a"), step("q"))
     held.release()

@@ -15,7 +15,7 @@ from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.declaration import PipelineError
 from pulsarbox.spark.pipelines.shipped import rollup
-from pulsarbox.spark.pipelines.shipped.acknowledged_entries import Acked, read
+from pulsarbox.spark.pipelines.shipped.acknowledged_entries import AcknowledgedEntries, read
 from pulsarbox.spark.pipelines.shipped.backfill import is_payload
 from pulsarbox.spark.pipelines.shipped.export import ranged
 from pulsarbox.spark.pipelines.shipped.file_output import check_empty
@@ -81,7 +81,7 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
     cursor = {"markDeletePosition": "3:4", "individuallyDeletedMessages": "[(3:5..3:7],(4:-1..4:0]]"}
     stats: dict[str, Any] = {"cursors": {"s": cursor | {"totalNonContiguousDeletedMessagesRange": 2}}}
     acked = read(stats, "t", "s")
-    assert acked == Acked((3, 4), (((3, 5), (3, 7)), ((4, -1), (4, 0))))
+    assert acked == AcknowledgedEntries((3, 4), (((3, 5), (3, 7)), ((4, -1), (4, 0))))
     assert [acked.holds(3, entry) for entry in range(3, 10)] == [True, True, False, True, True, False, False]
     assert [acked.holds(4, 0), acked.holds(4, 1)] == [True, False]
     partly = replace(acked, batches={(3, 5): 0b101})

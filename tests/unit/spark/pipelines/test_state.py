@@ -11,26 +11,26 @@ import pytest
 
 from pulsarbox.spark.pipelines import state
 from pulsarbox.spark.pipelines.declaration import PipelineError
-from pulsarbox.spark.pipelines.state import Held, LockedError, known, reset
+from pulsarbox.spark.pipelines.state import LockedError, QueryState, known, reset
 
 
 def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     with pytest.raises(LockedError, match=rf"shop/totals is already running in .* \(process {os.getpid()}\)"):
-        Held(tmp_path, "shop", "totals")
-    Held(tmp_path, "shop", "other").release()
+        QueryState(tmp_path, "shop", "totals")
+    QueryState(tmp_path, "shop", "other").release()
     held.release()
-    Held(tmp_path, "shop", "totals").release()
+    QueryState(tmp_path, "shop", "totals").release()
 
 
 def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
     """To see whether it runs, the lock is shared for a moment."""
-    Held(tmp_path, "shop", "totals").release()
+    QueryState(tmp_path, "shop", "totals").release()
     with (tmp_path / "shop" / "totals" / "lock").open("r") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
         gone = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))
         gone.start()
-        Held(tmp_path, "shop", "totals").release()
+        QueryState(tmp_path, "shop", "totals").release()
         gone.join()
 
 
@@ -43,16 +43,16 @@ def test_a_lock_that_was_reset_while_it_was_asked_for_is_none(tmp_path: Path, mo
         reset(tmp_path, "shop", "totals")
         return take(file)
 
-    Held(tmp_path, "shop", "totals").release()
+    QueryState(tmp_path, "shop", "totals").release()
     monkeypatch.setattr(state, "_taken", late)
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     with pytest.raises(LockedError):
-        Held(tmp_path, "shop", "totals")
+        QueryState(tmp_path, "shop", "totals")
     held.release()
 
 
 def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     assert (held.about(), held.is_new) == ({}, True)
     held.note(a=1, b=2)
     held.note(b=3)
@@ -70,9 +70,9 @@ def test_what_is_known_of_it_adds_up(tmp_path: Path) -> None:
 
 
 def test_reset_takes_all_of_a_query_and_nothing_of_others(tmp_path: Path) -> None:
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     held.checkpoint.mkdir()
-    other = Held(tmp_path, "shop", "other")
+    other = QueryState(tmp_path, "shop", "other")
     other.release()
     with pytest.raises(LockedError):
         reset(tmp_path, "shop", "totals")
@@ -86,14 +86,14 @@ def test_reset_takes_all_of_a_query_and_nothing_of_others(tmp_path: Path) -> Non
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(PipelineError, match=r"cannot be used: .*--state"):
-        Held(tmp_path / "file", "shop", "totals")
+        QueryState(tmp_path / "file", "shop", "totals")
 
 
 def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     monkeypatch.setattr(state, "put", full)
     with pytest.raises(PipelineError, match=r"totals cannot be used: No space left on device; .*--state"):
         held.note(state="running")
@@ -108,7 +108,7 @@ def test_who_is_killed_while_it_is_reset_leaves_nothing_of_it(tmp_path: Path, mo
         (place / "checkpoint" / "offsets" / "0").unlink()
         raise KeyboardInterrupt
 
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     (held.checkpoint / "offsets").mkdir(parents=True)
     (held.checkpoint / "offsets" / "0").touch()
     (held.checkpoint / "metadata").touch()
@@ -118,7 +118,7 @@ def test_who_is_killed_while_it_is_reset_leaves_nothing_of_it(tmp_path: Path, mo
         with pytest.raises(KeyboardInterrupt):
             reset(tmp_path, "shop", "totals")
     assert list(known(tmp_path)) == []
-    held = Held(tmp_path, "shop", "totals")
+    held = QueryState(tmp_path, "shop", "totals")
     assert held.is_new
     held.release()
     reset(tmp_path, "shop", "totals")

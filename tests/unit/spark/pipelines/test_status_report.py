@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.client.admin import Refused
+from pulsarbox.client.admin import AdminRefused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.errors import AuthenticationError
 from pulsarbox.spark.pipelines import status_report
@@ -45,7 +45,7 @@ def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_tells_again_and_again_and_how_it_ended() -> None:
-    admin, states = Told(NotConnected("away"), Refused(503, "not yet", "PUT")), ["running"]
+    admin, states = Told(NotConnected("away"), AdminRefused(503, "not yet", "PUT")), ["running"]
     with reporter(admin, states):
         for _ in range(4):
             assert admin.told.acquire(timeout=60)
@@ -58,7 +58,7 @@ def test_it_tells_again_and_again_and_how_it_ended() -> None:
 
 
 @pytest.mark.parametrize(
-    "refusal", [Refused(401, "expired", "PUT"), Refused(403, "no", "PUT"), AuthenticationError("no")]
+    "refusal", [AdminRefused(401, "expired", "PUT"), AdminRefused(403, "no", "PUT"), AuthenticationError("no")]
 )
 def test_who_is_refused_says_so_once_and_tells_again_when_it_may(
     refusal: Exception, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +75,7 @@ def test_who_is_refused_says_so_once_and_tells_again_when_it_may(
 
 @pytest.mark.parametrize("status", [404, 405])
 def test_who_does_not_listen_is_let_be(status: int) -> None:
-    admin = Told(Refused(status, "no", "PUT"))
+    admin = Told(AdminRefused(status, "no", "PUT"))
     with reporter(admin, ["running"]) as told:
         told._thread.join(60)
         assert not told._thread.is_alive()

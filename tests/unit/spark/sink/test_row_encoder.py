@@ -8,17 +8,17 @@ import pytest
 
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.sink.epoch_client import SinkError
-from pulsarbox.spark.sink.row_encoder import RAW, Encoding, Shape, Taker, shape_of
+from pulsarbox.spark.sink.row_encoder import RAW, Encoding, RowShape, Taker, shape_of
 
 TOPIC = "persistent://public/default/t"
 NOW = 5_000
 
 
-def shape(topic: str = TOPIC, value_format: str = "auto", **columns: str) -> Shape:
+def shape(topic: str = TOPIC, value_format: str = "auto", **columns: str) -> RowShape:
     return shape_of(list(columns.items()), topic, value_format)
 
 
-def taken(found: Shape, batch: pa.RecordBatch, topic: str = TOPIC, encoding: Encoding = RAW) -> list[Any]:
+def taken(found: RowShape, batch: pa.RecordBatch, topic: str = TOPIC, encoding: Encoding = RAW) -> list[Any]:
     return list(Taker(found, topic, lambda name, named: encoding, lambda: NOW).messages(batch))
 
 

@@ -12,7 +12,7 @@ from pulsarbox.spark.sink import data_sink as adapters
 from pulsarbox.spark.sink import staging, write_job
 from pulsarbox.spark.sink.epoch_client import Sink, SinkError
 from pulsarbox.spark.sink.row_encoder import shape_of
-from pulsarbox.spark.sink.write_job import Attempt, Part, Sinking
+from pulsarbox.spark.sink.write_job import Attempt, Sinking, WriteAttempt
 from pulsarbox.spark.topic_segments import Reach
 
 TOPIC = "persistent://public/default/t"
@@ -63,7 +63,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(write_job, "Epochs", Epochs)
+    monkeypatch.setattr(write_job, "SinkEpochs", Epochs)
     monkeypatch.setattr(write_job, "_knowing", set())
     monkeypatch.setattr(staging, "abort", lambda connected, ids: found.aborted.extend(ids))
     return found
@@ -76,8 +76,8 @@ def write(is_stream: bool = True, **options: Any) -> Sinking:
     return Sinking(found, Reach("pulsar://h:1", "http://h:2"), shape, "{}", is_stream)
 
 
-def part(*transactions: str, known: bool = False, sink: Sink = SINK) -> Part:
-    return Part(sink, 7, 0, transactions, known)
+def part(*transactions: str, known: bool = False, sink: Sink = SINK) -> WriteAttempt:
+    return WriteAttempt(sink, 7, 0, transactions, known)
 
 
 class Sent:
@@ -105,7 +105,9 @@ class Sent:
         self.ended.append("closed")
 
 
-def sent(found: Sinking, monkeypatch: pytest.MonkeyPatch, attempt: Attempt, fails: bool = False) -> tuple[Sent, Part]:
+def sent(
+    found: Sinking, monkeypatch: pytest.MonkeyPatch, attempt: Attempt, fails: bool = False
+) -> tuple[Sent, WriteAttempt]:
     sender = Sent(fails)
     monkeypatch.setattr(Sinking, "_sender", lambda *_: sender)
     try:
@@ -117,7 +119,7 @@ def sent(found: Sinking, monkeypatch: pytest.MonkeyPatch, attempt: Attempt, fail
 def test_a_task_tells_what_it_has_staged(monkeypatch: pytest.MonkeyPatch) -> None:
     sender, found = sent(write(), monkeypatch, Attempt(SINK, 7, 3))
     assert sender.messages == [b"a", b"b", b"a", b"b"]
-    assert found == Part(SINK, 7, 3, ("0:1", "0:2"), False, 4)
+    assert found == WriteAttempt(SINK, 7, 3, ("0:1", "0:2"), False, 4)
     assert sender.ended == ["closed"]
 
 

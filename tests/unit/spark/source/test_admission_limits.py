@@ -5,13 +5,13 @@ from hypothesis import strategies as st
 
 from pulsarbox.spark.source.admission_limits import Available, admitted
 from pulsarbox.spark.source.offsets import Mark
-from pulsarbox.spark.topic_segments import Place, Segment
+from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 
 def available(topic: str, ledgers: list[tuple[int, int]], start: int = 0) -> Available:
     """Ledgers of so many entries, each of so many messages."""
     segments = [
-        Segment(
+        TopicSegment(
             topic, number, start if not number else 0, entries - 1, (entries - (0 if number else start)) * each, 100
         )
         for number, (entries, each) in enumerate(ledgers)
@@ -19,7 +19,7 @@ def available(topic: str, ledgers: list[tuple[int, int]], start: int = 0) -> Ava
     ]
     last = len(ledgers) - 1
     total = sum(entries * each for entries, each in ledgers)
-    return Available(Mark(Place(0, start), 0), segments, Mark(Place(last, ledgers[last][0]), total))
+    return Available(Mark(ReadPosition(0, start), 0), segments, Mark(ReadPosition(last, ledgers[last][0]), total))
 
 
 LEDGERS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 5)), min_size=1, max_size=4)
@@ -37,7 +37,7 @@ def behind(found: Available, ledgers: list[tuple[int, int]], mark: Mark) -> int:
 
 @given(LEDGERS, st.integers(1, 200))
 def test_a_topic_is_read_in_steps_of_about_the_limit_and_to_its_end(ledgers: list[tuple[int, int]], limit: int) -> None:
-    start, steps = Mark(Place(0, 0), 0), 0
+    start, steps = Mark(ReadPosition(0, 0), 0), 0
     everything = available("t", ledgers)
     largest = max(each for _, each in ledgers)
     while start != everything.end:
@@ -77,8 +77,8 @@ def test_without_a_limit_all_is_read() -> None:
 
 def test_bytes_limit_as_messages_do() -> None:
     found = {"t": available("t", [(10, 1)])}
-    assert admitted(found, None, 50) == {"t": Mark(Place(0, 5), 0)}
-    assert admitted(found, 2, 50) == {"t": Mark(Place(0, 2), 0)}
+    assert admitted(found, None, 50) == {"t": Mark(ReadPosition(0, 5), 0)}
+    assert admitted(found, 2, 50) == {"t": Mark(ReadPosition(0, 2), 0)}
 
 
 def test_topics_take_turns_where_the_limit_is_below_one_entry_of_each() -> None:
@@ -98,5 +98,5 @@ def test_the_end_of_what_was_read_is_noted_with_its_total() -> None:
 
 
 def test_nothing_new_is_nothing_to_admit() -> None:
-    start = Mark(Place(3, 4), 9)
+    start = Mark(ReadPosition(3, 4), 9)
     assert admitted({"t": Available(start, [], start)}, 1, 1) == {"t": start}

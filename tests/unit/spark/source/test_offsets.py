@@ -8,20 +8,20 @@ from hypothesis import strategies as st
 
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.source.offsets import END, Mark, OffsetError, asked, document, marks, parse, text
-from pulsarbox.spark.topic_segments import BEGINNING, Place
+from pulsarbox.spark.topic_segments import BEGINNING, ReadPosition
 
 IDS = st.integers(0, END.ledger)
-PLACES = st.builds(Place, IDS, IDS, st.integers(0, 10**9 - 1))
+PLACES = st.builds(ReadPosition, IDS, IDS, st.integers(0, 10**9 - 1))
 TOPIC = "persistent://public/default/orders"
 
 
 @given(PLACES)
-def test_a_place_is_what_its_text_says(place: Place) -> None:
+def test_a_place_is_what_its_text_says(place: ReadPosition) -> None:
     assert parse(text(place)) == place
 
 
 @pytest.mark.parametrize("place", [BEGINNING, END])
-def test_the_ends_of_everything_have_texts_too(place: Place) -> None:
+def test_the_ends_of_everything_have_texts_too(place: ReadPosition) -> None:
     assert parse(text(place)) == place
 
 
@@ -50,16 +50,16 @@ def test_a_user_names_places_in_several_ways() -> None:
     signed = [number - 256 if number > 127 else number for number in inside]
     given = {"orders": "12:345", TOPIC + "2": "Earliest", "bills": signed, "t": "latest"}
     assert asked(given) == {
-        TOPIC: Place(12, 345),
+        TOPIC: ReadPosition(12, 345),
         TOPIC + "2": "earliest",
-        "persistent://public/default/bills": Place(11, 101, 2),
+        "persistent://public/default/bills": ReadPosition(11, 101, 2),
         "persistent://public/default/t": "latest",
     }
 
 
 def test_the_text_of_a_checkpoint_is_taken_as_it_is() -> None:
-    assert asked(document({TOPIC: Mark(Place(12, 345, 6), 7)})) == {TOPIC: Mark(Place(12, 345, 6), 7)}
-    assert asked(document({TOPIC: Mark(Place(12, 345, 6))})) == {TOPIC: Place(12, 345, 6)}
+    assert asked(document({TOPIC: Mark(ReadPosition(12, 345, 6), 7)})) == {TOPIC: Mark(ReadPosition(12, 345, 6), 7)}
+    assert asked(document({TOPIC: Mark(ReadPosition(12, 345, 6))})) == {TOPIC: ReadPosition(12, 345, 6)}
 
 
 def test_the_ids_of_java_for_both_ends_are_known() -> None:

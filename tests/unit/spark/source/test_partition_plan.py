@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.spark.source.partition_plan import SMALL, partitions
-from pulsarbox.spark.topic_segments import Segment
+from pulsarbox.spark.topic_segments import TopicSegment
 
 MIB = 1 << 20
 
 
 @st.composite
-def ledgers(draw: st.DrawFn) -> list[Segment]:
+def ledgers(draw: st.DrawFn) -> list[TopicSegment]:
     """Of some topics, with volumes that they share, as a box tells them."""
     found = []
     for number in range(draw(st.integers(0, 12))):
@@ -20,16 +20,16 @@ def ledgers(draw: st.DrawFn) -> list[Segment]:
         size = entries * draw(st.sampled_from([1, 100, 1000, 100_000]))
         volumes = tuple(f"volumes/{each:08}" for each in sorted(draw(st.sets(st.integers(1, 6), max_size=4))))
         topic = f"persistent://public/default/t-{number % 3}"
-        found.append(Segment(topic, number, first, first + entries - 1, entries, size, volumes=volumes))
+        found.append(TopicSegment(topic, number, first, first + entries - 1, entries, size, volumes=volumes))
     return found
 
 
-def entries(segments: list[Segment]) -> Counter[tuple[str, int, int]]:
+def entries(segments: list[TopicSegment]) -> Counter[tuple[str, int, int]]:
     return Counter((each.topic, each.ledger, entry) for each in segments for entry in range(each.first, each.last + 1))
 
 
 @given(ledgers(), st.integers(1, 20), st.integers(1, 8 * MIB))
-def test_every_entry_is_read_exactly_once(segments: list[Segment], at_least: int, bytes_max: int) -> None:
+def test_every_entry_is_read_exactly_once(segments: list[TopicSegment], at_least: int, bytes_max: int) -> None:
     planned = partitions(segments, at_least, bytes_max)
     assert entries([piece for partition in planned for piece in partition]) == entries(segments)
     assert all(planned)
@@ -37,21 +37,21 @@ def test_every_entry_is_read_exactly_once(segments: list[Segment], at_least: int
 
 @given(ledgers(), st.integers(1, 20))
 def test_there_are_as_many_partitions_as_asked_for_where_there_are_entries(
-    segments: list[Segment], at_least: int
+    segments: list[TopicSegment], at_least: int
 ) -> None:
     there = sum(each.last - each.first + 1 for each in segments)
     assert len(partitions(segments, at_least, 64 * MIB)) >= min(at_least, there)
 
 
 @given(ledgers(), st.integers(1, 8 * MIB))
-def test_no_partition_is_larger_than_asked_for_but_by_an_entry(segments: list[Segment], bytes_max: int) -> None:
+def test_no_partition_is_larger_than_asked_for_but_by_an_entry(segments: list[TopicSegment], bytes_max: int) -> None:
     for partition in partitions(segments, 1, bytes_max):
         assert sum(each.bytes for each in partition) <= bytes_max or len(partition) == 1
         assert all(each.bytes <= bytes_max + each.bytes / (each.last - each.first + 1) + 1 for each in partition)
 
 
 @given(ledgers(), st.integers(1, 20), st.integers(1, 8 * MIB))
-def test_a_task_reads_a_ledger_in_its_order(segments: list[Segment], at_least: int, bytes_max: int) -> None:
+def test_a_task_reads_a_ledger_in_its_order(segments: list[TopicSegment], at_least: int, bytes_max: int) -> None:
     for partition in partitions(segments, at_least, bytes_max):
         behind: dict[tuple[str, int], int] = {}
         for piece in partition:
@@ -60,12 +60,12 @@ def test_a_task_reads_a_ledger_in_its_order(segments: list[Segment], at_least: i
 
 
 def test_a_small_read_is_one_task() -> None:
-    segments = [Segment(f"t-{number}", number, 0, 9, 10, 10_000) for number in range(100)]
+    segments = [TopicSegment(f"t-{number}", number, 0, 9, 10, 10_000) for number in range(100)]
     assert len(partitions(segments, 1, 64 * MIB)) == 1
 
 
 def test_a_larger_read_is_several_although_one_would_hold_it() -> None:
-    segment = Segment("t", 1, 0, 9_999, 10_000, 8 * SMALL)
+    segment = TopicSegment("t", 1, 0, 9_999, 10_000, 8 * SMALL)
     assert len(partitions([segment], 1, 64 * MIB)) == 8
 
 
@@ -73,7 +73,8 @@ def test_what_stands_in_one_volume_is_read_by_one_task() -> None:
     """A hundred topics that were written in turn, into ten volumes of 64 MiB."""
     volumes = tuple(f"volumes/{number:08}" for number in range(10))
     segments = [
-        Segment(f"t-{number}", number, 0, 9_999, 10_000, 640 * MIB // 100, volumes=volumes) for number in range(100)
+        TopicSegment(f"t-{number}", number, 0, 9_999, 10_000, 640 * MIB // 100, volumes=volumes)
+        for number in range(100)
     ]
     planned = partitions(segments, 1, 64 * MIB)
     assert len(planned) == 16
@@ -84,7 +85,7 @@ def test_what_stands_in_one_volume_is_read_by_one_task() -> None:
 def test_a_task_reads_a_stretch_of_a_volume() -> None:
     """A hundred topics that were written in turn into one volume: each task has the same part of each."""
     segments = [
-        Segment(f"t-{number}", number, 0, 9_999, 10_000, 1 << 23, volumes=("volumes/00000001",))
+        TopicSegment(f"t-{number}", number, 0, 9_999, 10_000, 1 << 23, volumes=("volumes/00000001",))
         for number in range(100)
     ]
     planned = partitions(segments, 1, 105 << 20)
@@ -98,7 +99,7 @@ def test_a_task_reads_a_stretch_of_a_volume() -> None:
 def test_a_task_reads_a_stretch_of_a_volume_where_topics_are_not_alike(sizes: list[int]) -> None:
     """A hundred topics of about 2 MiB: what is left of a division makes no partition, and shifts none."""
     segments = [
-        Segment(f"t-{at}", at, 0, size - 1, size, size * 1_100, volumes=("volumes/00000001",))
+        TopicSegment(f"t-{at}", at, 0, size - 1, size, size * 1_100, volumes=("volumes/00000001",))
         for at, size in enumerate(sizes)
     ]
     planned = partitions(segments, 1, 128 * MIB)
@@ -110,13 +111,13 @@ def test_a_task_reads_a_stretch_of_a_volume_where_topics_are_not_alike(sizes: li
 
 @given(st.integers(1, 1 << 34), st.integers(64 << 20, 1 << 30))
 def test_two_tasks_at_a_time_end_together_where_there_are_many(total: int, bytes_max: int) -> None:
-    segment = Segment("t", 1, 0, 1 << 30, 1 << 30, total)
+    segment = TopicSegment("t", 1, 0, 1 << 30, 1 << 30, total)
     count = len(partitions([segment], 1, bytes_max))
     assert count <= 8 or count % 8 == 0
 
 
 def test_the_parts_of_batches_that_are_not_wanted_stay_with_the_first_and_last_entry() -> None:
-    segment = Segment("t", 1, 0, 9, 100, 1000, hidden=((2, 7),), from_batch=3, to_batch=4)
+    segment = TopicSegment("t", 1, 0, 9, 100, 1000, hidden=((2, 7),), from_batch=3, to_batch=4)
     pieces = [piece for partition in partitions([segment], 10, 64 * MIB) for piece in partition]
     assert [(each.from_batch, each.to_batch) for each in (pieces[0], pieces[-1])] == [(3, 0), (0, 4)]
     assert not any(each.from_batch or each.to_batch for each in pieces[1:-1])
@@ -125,7 +126,7 @@ def test_the_parts_of_batches_that_are_not_wanted_stay_with_the_first_and_last_e
 
 
 @given(ledgers(), st.integers(1, 8 * MIB))
-def test_over_the_network_what_fits_into_a_task_is_not_cut(segments: list[Segment], bytes_max: int) -> None:
+def test_over_the_network_what_fits_into_a_task_is_not_cut(segments: list[TopicSegment], bytes_max: int) -> None:
     planned = partitions(segments, 1, bytes_max, in_place=False)
     pieces = [piece for partition in planned for piece in partition]
     assert entries(pieces) == entries(segments)

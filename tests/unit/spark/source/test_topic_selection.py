@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsarbox.spark.connect.broker_api import LATEST
-from pulsarbox.spark.options import BATCH, Options, parse
+from pulsarbox.spark.options import BATCH, SparkOptions, parse
 from pulsarbox.spark.source.topic_selection import is_meant, topics
-from pulsarbox.spark.topic_segments import BEGINNING, Lost, Place
+from pulsarbox.spark.topic_segments import BEGINNING, Lost, ReadPosition
 
 ORDERS = "persistent://public/default/orders"
 
@@ -21,7 +21,7 @@ class Broker:
         return dict.fromkeys(found)
 
 
-def options(**given: str) -> Options:
+def options(**given: str) -> SparkOptions:
     return parse(given, BATCH)
 
 
@@ -38,5 +38,5 @@ def test_a_topic_that_a_checkpoint_has_is_still_meant_or_not() -> None:
 
 
 def test_what_is_lost_to_the_end_says_so() -> None:
-    assert str(Lost(ORDERS, Place(3, 4), LATEST, "are gone")) == f"{ORDERS}: entries from 3:4 on are gone"
-    assert "from -1:-1 up to 3:4 (not included)" in str(Lost(ORDERS, BEGINNING, Place(3, 4), "are gone"))
+    assert str(Lost(ORDERS, ReadPosition(3, 4), LATEST, "are gone")) == f"{ORDERS}: entries from 3:4 on are gone"
+    assert "from -1:-1 up to 3:4 (not included)" in str(Lost(ORDERS, BEGINNING, ReadPosition(3, 4), "are gone"))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.storage.backup.creation import Made, Plan, create
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.restoring import Restored, restore
 from tests.tools import forks
@@ -26,7 +26,7 @@ def backed_up(source: Path, target: Path, plan: Plan | None = None) -> Made:
 
 
 def restored(target: Path, data: Path, name: str | None = None, **options: bool) -> Restored:
-    return restore(Repository(target), name, data, Pace(0, quiet), **options)
+    return restore(Repository(target), name, data, CopyPace(0, quiet), **options)
 
 
 def fill(store: DiskStore) -> None:

@@ -18,7 +18,7 @@ from pulsarbox.storage.backup import creation, cut, log_parts
 from pulsarbox.storage.backup.creation import Plan, create
 from pulsarbox.storage.backup.last import last_backup
 from pulsarbox.storage.backup.manifest import BackupConflict, BackupError, BackupNotFound
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.stored_files import Stored, StoredFiles
 from pulsarbox.storage.catalog import ledger_key
@@ -210,7 +210,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
     """Adding the file of a number fails behind its first chunk."""
     count, add = 0, StoredFiles.add
 
-    def fails(self: StoredFiles, chunks: Iterable[bytes], pace: Pace) -> Stored:
+    def fails(self: StoredFiles, chunks: Iterable[bytes], pace: CopyPace) -> Stored:
         nonlocal count
         count += 1
         if count != number:

@@ -19,14 +19,14 @@ from pulsarbox.storage.backup.manifest import (
     pack_manifest,
     unpack_manifest,
 )
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
-from pulsarbox.storage.backup.verification import Report, verify
+from pulsarbox.storage.backup.verification import BackupReport, verify
 from tests.unit.storage.backup.conftest import backed_up, quiet, restored
 
 
-def verified(target: Path, *names: str) -> Report:
-    return verify(Repository(target), names, Pace(0, quiet))
+def verified(target: Path, *names: str) -> BackupReport:
+    return verify(Repository(target), names, CopyPace(0, quiet))
 
 
 def flip(path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.engine import ReadRequest
-from pulsarbox.storage.entry_index import Stretch
+from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import ENTRY_HEADER
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.lmdb.meta_environment import Content
+from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 from pulsarbox.storage.record import Entry, unpack_batch
 from tests.unit.storage.batches import body_of
 from tests.unit.storage.engine_conformance import checkpoint_at, ids, read_all, reclaim_all
@@ -47,7 +47,7 @@ def check(engine: LmdbEngine) -> None:
     read_all(engine, 12, 0, 7, 200)
 
 
-def tables(engine: LmdbEngine) -> tuple[dict[int, Content], list[Stretch]]:
+def tables(engine: LmdbEngine) -> tuple[dict[int, VolumeContent], list[VolumeRun]]:
     with engine._volumes.metas.using(0) as meta:
         contents = meta.contents()
         return contents, meta.stretches_of([10, 11, 12], frozenset(contents))

@@ -10,13 +10,13 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import BATCH_HEADER
-from pulsarbox.storage.journal import Run
+from pulsarbox.storage.journal import JournalRun
 from pulsarbox.storage.packing.live_records import put_together, take_apart, wall_of
 from pulsarbox.storage.record import Entry, Meta, check_batch, pack_meta, unpack_batch, unpack_entry
 from tests.unit.storage.batches import batch_of, entry_of
 
 
-def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, Run]] | None:
+def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, JournalRun]] | None:
     """The batch with nothing but the entries of ledgers that are ``alive``."""
     entries = take_apart(value, lambda ledger_id, _: alive(ledger_id))
     return put_together(entries, wall_of(value)) if entries else None

@@ -9,10 +9,10 @@ from pulsarbox.storage.recording.history_files import (
     FILE_MS,
     KEY_EVERY,
     TIERS,
-    Frame,
     FrameFile,
     FrameWriter,
     History,
+    HistoryFrame,
     files,
     make_room,
     packed_rows,
@@ -26,9 +26,9 @@ HOUR = FILE_MS
 START = 1_700_000_000_000 // HOUR * HOUR
 
 
-def frame(time: int, backlog: int = 1) -> Frame:
+def frame(time: int, backlog: int = 1) -> HistoryFrame:
     rows = [{"topic": f"persistent://public/default/t{number}", "backlog": backlog * number} for number in range(50)]
-    return Frame(time, json.dumps({"backlog": backlog}).encode(), packed_rows({"topics": (99, rows)}))
+    return HistoryFrame(time, json.dumps({"backlog": backlog}).encode(), packed_rows({"topics": (99, rows)}))
 
 
 def written(folder: Path, first: int, count: int, step: int) -> Path:

@@ -8,8 +8,8 @@ from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS as BOX
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.box_queries import PANELS, VITALS, first, of_numbers, of_panel, of_vitals
-from pulsarbox.tui.feed import VIEWS, Query, Trouble
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.feed import VIEWS, FeedError, RowQuery
+from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.columns import laid_out
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard, driven
 from tests.unit.tui.fake import FakeBox
@@ -35,7 +35,7 @@ def asked_columns(target: str) -> set[str]:
 @pytest.mark.parametrize("size", [SMALL, WIDE])
 @driven
 async def test_what_a_first_screen_asks_is_known_before_there_is_one(place: str, size: tuple[int, int]) -> None:
-    kept = Kept(None)
+    kept = Preferences(None)
     kept.given(f"sort.{place}", ["topic", False])
     passing = "" if place == "overview" else "x"
     known = sorted(query.target for query in first(place, kept, size, passing))
@@ -56,11 +56,11 @@ async def test_the_line_at_the_top_has_its_numbers_as_soon_as_another_screen_is_
 
 
 def test_of_screens_that_list_nothing_by_views_no_question_is_known() -> None:
-    assert first("events", Kept(None), WIDE) == first("jobs", Kept(None), WIDE) == []
+    assert first("events", Preferences(None), WIDE) == first("jobs", Preferences(None), WIDE) == []
 
 
 @pytest.mark.parametrize("view", [views.TOPICS, views.SUBSCRIPTIONS, views.QUOTAS])
-def test_what_is_asked_for_the_box_has(view: views.View) -> None:
+def test_what_is_asked_for_the_box_has(view: views.TableView) -> None:
     assert set(view.asked(view.columns)) <= set(BOX[view.name].columns)
 
 
@@ -96,12 +96,12 @@ async def test_columns_that_are_taken_away_are_not_asked_for_any_more() -> None:
 
 def test_a_view_that_says_nothing_of_it_is_asked_for_all() -> None:
     assert views.CLIENTS.asked(views.CLIENTS.columns) == ()
-    assert Query("clients").target == f"{VIEWS}/clients?offset=0&limit=60"
+    assert RowQuery("clients").target == f"{VIEWS}/clients?offset=0&limit=60"
 
 
 def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> None:
     box = FakeBox()
-    soon, other = Query("subscriptions", limit=3), Query("topics", limit=2)
+    soon, other = RowQuery("subscriptions", limit=3), RowQuery("topics", limit=2)
     box.feed.foresee([soon, other])
     assert [row["topic"] for row in box.feed.view(soon).rows] == [row["topic"] for row in box.rows["subscriptions"][:3]]
     assert box.feed.view(other).total == 40
@@ -113,8 +113,8 @@ def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> No
 def test_trouble_that_was_foreseen_is_told_to_the_first_who_asks() -> None:
     box = FakeBox()
     box.gone = "Connection refused"
-    box.feed.foresee([Query("topics")])
-    with pytest.raises(Trouble, match="Connection refused"):
-        box.feed.view(Query("topics"))
+    box.feed.foresee([RowQuery("topics")])
+    with pytest.raises(FeedError, match="Connection refused"):
+        box.feed.view(RowQuery("topics"))
     box.gone = ""
-    assert box.feed.view(Query("topics")).total == 40
+    assert box.feed.view(RowQuery("topics")).total == 40

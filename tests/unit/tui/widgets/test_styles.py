@@ -6,7 +6,7 @@ import pytest
 from textual.color import Color
 
 from pulsarbox.tui.actions.operation import Wrong
-from pulsarbox.tui.preferences import Kept
+from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
@@ -101,8 +101,8 @@ def _contrast(segment: Any) -> tuple[str, str, float] | None:
     return text[:20], f"{ink.hex} on {ground.hex}", contrast(ink, ground)
 
 
-def _kept(theme: str) -> Kept:
-    kept = Kept(None)
+def _kept(theme: str) -> Preferences:
+    kept = Preferences(None)
     kept.set("theme", theme)
     return kept
 

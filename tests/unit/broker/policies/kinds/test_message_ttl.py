@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.broker.backlog.message_expiry import Limits, cutoff, due_at
+from pulsarbox.broker.backlog.message_expiry import ExpiryLimits, cutoff, due_at
 from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from tests.unit.broker.playbook import TOPIC, Box
@@ -229,7 +229,7 @@ def test_a_steady_stream_is_searched_once_a_second_and_never_later() -> None:
 def test_nothing_goes_before_it_is_due_and_something_goes_when_it_is(
     ttl: int, evict: int, block: int, begins: int, now: int
 ) -> None:
-    limits = Limits(ttl, evict, evict * 9 // 10, 0 if evict else block)
+    limits = ExpiryLimits(ttl, evict, evict * 9 // 10, 0 if evict else block)
     until, due = cutoff(limits, begins, now), due_at(limits, begins, now)
     if until is not None:
         assert begins <= until <= now

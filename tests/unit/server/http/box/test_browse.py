@@ -10,7 +10,7 @@ import pytest
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.topic import message_browser
-from pulsarbox.broker.topic.message_browser import Bounds
+from pulsarbox.broker.topic.message_browser import WalkLimits
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.errors import EntryDamaged, PulsarBoxError
 from pulsarbox.names import parse_topic
@@ -19,7 +19,7 @@ from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
 from pulsarbox.server.http.box import browse
 from pulsarbox.server.http.framework.authorization import RULES
-from pulsarbox.server.http.framework.request import Answer, Call
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.routes import Permission
 from tests.unit.broker.roles import TOPIC as GUARDED_TOPIC
 from tests.unit.broker.roles import client_of, guarded_box
@@ -191,7 +191,7 @@ def test_a_filter_is_asked_of_decoded_fields_and_its_work_is_bounded(monkeypatch
         found = await page(box, from_="earliest", filter=wanted)
         assert [each["decoded"]["n"] for each in found["messages"]] == [51, 58]
         assert (found["ended"], found["lookedAt"]) == (True, 60)
-        monkeypatch.setattr(browse, "Bounds", lambda rows: Bounds(rows, entries=10))
+        monkeypatch.setattr(browse, "WalkLimits", lambda rows: WalkLimits(rows, entries=10))
         found = await page(box, from_="earliest", filter=wanted)
         assert (found["messages"], found["ended"], found["lookedAt"]) == ([], False, 10)
         assert len(await walked(box, "earliest", forward=True, filter=wanted)) == 2
@@ -208,7 +208,7 @@ def test_every_bound_ends_a_page_that_goes_on(monkeypatch: pytest.MonkeyPatch) -
             client.send(producer, number, b"%03d" % number + bytes(1000))
         every = [f"{number:03}" for number in range(30)]
         for bounds in ({"read": 4000}, {"opened": 4000}, {"shown": 4000}, {"entries": 3}):
-            monkeypatch.setattr(browse, "Bounds", lambda rows, bounds=bounds: Bounds(rows, **bounds))
+            monkeypatch.setattr(browse, "WalkLimits", lambda rows, bounds=bounds: WalkLimits(rows, **bounds))
             found = await page(box, from_="earliest")
             assert (len(found["messages"]) < 30, found["ended"]) == (True, False)
             assert [each[:3] for each in await walked(box, "earliest", forward=True)] == every
@@ -350,11 +350,11 @@ def test_what_has_become_of_messages_on_a_subscription_is_told_to_those_who_may_
     box.turn()
     variables = {"tenant": "shop", "namespace": "eu", "topic": "orders"}
     query = {"subscription": subscription, "direction": "forward"}
-    call = Call(box.broker, box.now, variables, query, b"", "", principal=Principal(role, "token"))
+    call = HttpRequest(box.broker, box.now, variables, query, b"", "", principal=Principal(role, "token"))
 
     def asked() -> Any:
         RULES[Permission.TOPIC_CONSUMER](box.broker.core.authorization, call)
-        given: list[Answer] = []
+        given: list[HttpResponse] = []
         browse.browse(call).when_given(given.append)
         box.turn()
         return json.loads(given[0].body)

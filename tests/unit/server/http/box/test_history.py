@@ -13,7 +13,7 @@ from pulsarbox.broker.stats.sampler import Samples
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.recording import history_recorder
-from pulsarbox.server.recording.history_recorder import Recorder, Shown, Store, gathered
+from pulsarbox.server.recording.history_recorder import FrameStore, Recorder, Shown, gathered
 from pulsarbox.storage.recording.history_files import FOLDER, files
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import START, Box, until, with_box
@@ -49,7 +49,7 @@ async def asked(box: Box, path: str, status: int = 200) -> Any:
 def test_a_view_as_it_was(tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
         box.broker.folder = str(tmp_path)
-        store = Store(tmp_path / FOLDER, Settings())
+        store = FrameStore(tmp_path / FOLDER, Settings())
         client = Client(box)
         for number in range(3):
             client.subscribe(f"persistent://public/default/t{number}")
@@ -86,7 +86,7 @@ def test_what_is_not_recorded(tmp_path: Path) -> None:
         box.broker.folder = str(tmp_path)
         assert (await asked(box, HISTORY))["from"] is None
         assert "Nothing is recorded yet" in (await asked(box, f"{TOP}/topics?at={START}", 404))["reason"]
-        Store(tmp_path / FOLDER, Settings()).write(shown(box, START))
+        FrameStore(tmp_path / FOLDER, Settings()).write(shown(box, START))
         reason = (await asked(box, f"{TOP}/topics?at={START - 1}", 404))["reason"]
         assert "the history goes from 2023-11-14 22:13:20+00:00" in reason
         await asked(box, f"{TOP}/topics?at=never", 400)
@@ -123,7 +123,7 @@ def test_the_recorder_records_while_the_loop_goes_on(tmp_path: Path, monkeypatch
 def test_a_disk_that_cannot_be_written_is_no_reason_to_stop(tmp_path: Path) -> None:
     async def scenario(box: Box) -> None:
         (tmp_path / FOLDER).write_text("in the way")
-        store = Store(tmp_path / FOLDER, Settings())
+        store = FrameStore(tmp_path / FOLDER, Settings())
         store.write(shown(box, START))
         (tmp_path / FOLDER).unlink()
         store.write(shown(box, START))
@@ -137,7 +137,7 @@ def test_a_disk_that_stays_full_is_not_filled_with_empty_files(tmp_path: Path, m
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async def scenario(box: Box) -> None:
-        store = Store(tmp_path / FOLDER, Settings())
+        store = FrameStore(tmp_path / FOLDER, Settings())
         with monkeypatch.context() as patched:
             patched.setattr(os, "write", full)
             for number in range(3):

@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.server.http.box.live_views import top as handler
-from pulsarbox.server.http.framework.request import Answer, Call
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS
 from tests.unit.broker.roles import guarded_box
@@ -211,8 +211,8 @@ def test_who_is_let_go_has_to_be_there() -> None:
 )
 def test_it_says_who_may_change_what_is_shown(role: str, view: str, query: dict[str, str], read_only: bool) -> None:
     box = guarded_box()
-    call = Call(box.broker, box.now, {"view": view}, query, b"", "", principal=Principal(role, "token"))
-    given: list[Answer] = []
+    call = HttpRequest(box.broker, box.now, {"view": view}, query, b"", "", principal=Principal(role, "token"))
+    given: list[HttpResponse] = []
     handler(call).when_given(given.append)
     while not given:
         box.broker.on_timer(box.now)

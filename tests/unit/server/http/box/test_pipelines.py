@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.server.http.box.pipelines import forget, listing, tell
-from pulsarbox.server.http.framework.request import Answer, Call
+from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.harness import Box as WebBox
@@ -40,14 +40,14 @@ def test_what_was_told_is_listed_and_in_the_view() -> None:
     with_box(scenario)
 
 
-def call_of(box: Box, role: str | None, body: Any = None, name: str = "p") -> Call:
+def call_of(box: Box, role: str | None, body: Any = None, name: str = "p") -> HttpRequest:
     principal = None if role is None else Principal(role, "token")
-    return Call(box.broker, box.now, {"name": name}, {}, json.dumps(body).encode(), "", principal=principal)
+    return HttpRequest(box.broker, box.now, {"name": name}, {}, json.dumps(body).encode(), "", principal=principal)
 
 
 def seen(box: Box, role: str) -> list[str]:
     found = listing(call_of(box, role))
-    assert isinstance(found, Answer)
+    assert isinstance(found, HttpResponse)
     return [row["query"] for row in json.loads(found.body)]
 
 

@@ -11,7 +11,7 @@ from pulsarbox.broker.topic import visible_segments
 from pulsarbox.config import Settings
 from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http.box import segments as route
-from pulsarbox.server.http.framework.request import Call
+from pulsarbox.server.http.framework.request import HttpRequest
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import START, Box, with_box
@@ -230,7 +230,7 @@ def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing(what: str) 
         named = list(topics) if what == "places" else [{"topic": each} for each in topics]
         handle: Any = route.many_places if what == "places" else route.many_segments
         body = json.dumps({"topics": named}).encode()
-        return handle(Call(box.broker, box.now, {}, {}, body, "", principal=Principal(role, "token")))
+        return handle(HttpRequest(box.broker, box.now, {}, {}, body, "", principal=Principal(role, "token")))
 
     own, others = "persistent://shop/eu/orders", "persistent://shop/eu/bills"
     ask("topic-consumer", own)

@@ -125,14 +125,14 @@ def test_without_authentication_nobody_is_anybody() -> None:
 
 
 def test_a_principal_is_what_handlers_are_given() -> None:
-    from pulsarbox.server.http.framework.request import Answer, Call
+    from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
     from pulsarbox.server.http.framework.routes import Match
 
     given: list[Principal | None] = []
 
-    def handler(call: Call) -> Answer:
+    def handler(call: HttpRequest) -> HttpResponse:
         given.append(call.principal)
-        return Answer(204)
+        return HttpResponse(204)
 
     async def scenario(box: Box) -> None:
         from pulsarbox.server.http.framework import server as http_server

@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 
 from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.config import ConfigError, Settings
-from pulsarbox.server.http.framework.cross_site import Rules, refusal_of
+from pulsarbox.server.http.framework.cross_site import AllowedSources, refusal_of
 from tests.unit.broker.security.signing import GUARDED, token
 from tests.unit.server.http.harness import ADMIN, Box, with_box
 
@@ -20,7 +20,7 @@ EVERYWHERE = "0.0.0.0"
 def refused(headers: list[tuple[str, str]], machine: str = "laptop", **settings: Any) -> str:
     """Which rule refuses, in a word; empty where none does."""
     given = Settings(**settings)
-    rules = Rules.of(given, endpoints_of(given, "localhost", Ports(6650, 8080)), machine)
+    rules = AllowedSources.of(given, endpoints_of(given, "localhost", Ports(6650, 8080)), machine)
     reason = refusal_of(CIMultiDict(headers), rules, host=True, origin=True)
     return next((word for word in ("Host", "cross-site", "origin") if word in reason), reason)
 

@@ -7,8 +7,8 @@ import pytest
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.server.http.admin_endpoints import endpoints
-from pulsarbox.server.http.framework.request import DONE, Answer, Call
-from pulsarbox.server.http.framework.routes import Permission, Route, Routes, split_path
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
+from pulsarbox.server.http.framework.routes import HttpRoute, Permission, Routes, split_path
 from pulsarbox.server.http.route_table import ROOMS, all_routes
 
 SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
@@ -291,12 +291,12 @@ PERMISSIONS |= {
 }
 
 
-def nothing(call: Call) -> Answer:
+def nothing(call: HttpRequest) -> HttpResponse:
     return DONE
 
 
 def routes(*paths: str) -> Routes:
-    return Routes(Route("GET", path, Permission.ANYONE, nothing) for path in paths)
+    return Routes(HttpRoute("GET", path, Permission.ANYONE, nothing) for path in paths)
 
 
 def test_the_permission_of_every_route() -> None:
@@ -306,7 +306,7 @@ def test_the_permission_of_every_route() -> None:
 @pytest.mark.parametrize("permission", [None, "", "SUPERUSER"])
 def test_a_route_without_a_permission_does_not_register(permission: object) -> None:
     with pytest.raises(TypeError, match="GET /x declares no permission"):
-        Routes([Route("GET", "/x", cast("Permission", permission), nothing)])
+        Routes([HttpRoute("GET", "/x", cast("Permission", permission), nothing)])
 
 
 def test_a_route_registers_once() -> None:
@@ -346,7 +346,7 @@ def test_segments_are_decoded_one_by_one() -> None:
 
 
 def test_the_methods_of_a_path() -> None:
-    table = Routes([Route(method, "/a/{x}", Permission.ANYONE, nothing) for method in ("PUT", "GET")])
+    table = Routes([HttpRoute(method, "/a/{x}", Permission.ANYONE, nothing) for method in ("PUT", "GET")])
     assert table.methods(["a", "b"]) == ["GET", "PUT"]
     assert table.methods(["a"]) == []
 

@@ -11,7 +11,7 @@ from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.policies.row import Place, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
 from tests.unit.broker.policies.test_table import CONSTANTS
 from tests.unit.server.http.harness import Box, with_box
@@ -136,7 +136,7 @@ def test_each_policy_has_samples() -> None:
     }
 
 
-def under(row: PolicyRow, place: Place | None, value: Any, cluster: str) -> dict[str, Any]:
+def under(row: PolicyRow, place: PolicyEndpoint | None, value: Any, cluster: str) -> dict[str, Any]:
     """The member of a row of policies that has the value."""
     if place is None or value is None:
         return {}
