@@ -34,16 +34,16 @@ INTERVAL_MAX: Final = 60.0
 
 SCREENS: Final[dict[str, str]] = {
     "overview": "overview:Overview",
-    "topics": "topics:Topics",
+    "topics": "topics:TopicsScreen",
     "subscriptions": "subscriptions:Subscriptions",
     "quotas": "quotas:Quotas",
-    "deadletters": "dead_letters:DeadLetters",
+    "deadletters": "dead_letters:DeadLettersScreen",
     "clients": "clients:Clients",
     "storage": "storage:Storage",
-    "plugins": "plugins:Plugins",
-    "events": "events:Events",
-    "jobs": "jobs:Jobs",
-    "pipelines": "pipelines:Pipelines",
+    "plugins": "plugins:PluginsScreen",
+    "events": "events:EventsScreen",
+    "jobs": "jobs:JobsScreen",
+    "pipelines": "pipelines:PipelinesScreen",
 }
 """Module and class of each screen, below ``pulsarbox.tui.screens``; imported on first use."""
 

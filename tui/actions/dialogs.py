@@ -48,7 +48,7 @@ _LINE_SHOWN: Final = 120
 class ChoiceDialog(ModalScreen[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
-    DEFAULT_CSS = _CSS % {"name": "Choice", "width": 76}
+    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": 76}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Back", show=False),
         Binding("j", "down", show=False),
@@ -146,7 +146,9 @@ class Question(ModalScreen[str | None]):
 class OperationDialog(ModalScreen[list[Request] | None]):
     """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
-    DEFAULT_CSS = _CSS % {"name": "Asked", "width": 84} + "Asked #box.-danger { border: heavy $error; }"
+    DEFAULT_CSS = (
+        _CSS % {"name": "OperationDialog", "width": 84} + "OperationDialog #box.-danger { border: heavy $error; }"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
         Binding("ctrl+y", "copy", "Copy the command", show=False, priority=True),
@@ -268,7 +270,9 @@ class OperationDialog(ModalScreen[list[Request] | None]):
 class TextDialog(ModalScreen[None]):
     """Dialog with text: help, details, or a full error."""
 
-    DEFAULT_CSS = _CSS % {"name": "Reading", "width": 96} + "Reading VerticalScroll { height: auto; max-height: 100%; }"
+    DEFAULT_CSS = (
+        _CSS % {"name": "TextDialog", "width": 96} + "TextDialog VerticalScroll { height: auto; max-height: 100%; }"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
         Binding("j,down", "scroll(1)", show=False),

@@ -410,15 +410,15 @@ class TopScreen(Screen[None]):
 
     def do_cursor_map(self) -> None:
         """Open the cursor map of the subscription."""
-        self._open_map("CursorMap")
+        self._open_map("CursorMapScreen")
 
     def do_key_map(self) -> None:
         """Open the key map of the subscription."""
-        self._open_map("KeyMap")
+        self._open_map("KeyMapScreen")
 
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
-        if row is not None and name == "KeyMap" and row.get("type") != "Key_Shared":
+        if row is not None and name == "KeyMapScreen" and row.get("type") != "Key_Shared":
             told = f"The key map needs a Key_Shared subscription; this one is {row.get('type') or 'of no type'}"
             self.top.notify(told, severity="warning", markup=False)
         elif row is None or self.kind != "subscription":

@@ -17,12 +17,12 @@ class ColumnsDialog(ModalScreen[list[Column] | None]):
     """List of all columns with their visibility and order."""
 
     DEFAULT_CSS = """
-    Columns { align: center middle; background: $background 60%; }
-    Columns > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
+    ColumnsDialog { align: center middle; background: $background 60%; }
+    ColumnsDialog > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
-    Columns OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
-    Columns OptionList:focus { border: none; }
-    Columns Static { height: auto; color: $text-muted; margin-top: 1; }
+    ColumnsDialog OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
+    ColumnsDialog OptionList:focus { border: none; }
+    ColumnsDialog Static { height: auto; color: $text-muted; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),

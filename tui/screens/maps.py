@@ -64,8 +64,8 @@ class CursorMapScreen(TopScreen):
     """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
-    CursorMap VerticalScroll { padding: 1 2; }
-    CursorMap Static { height: auto; }
+    CursorMapScreen VerticalScroll { padding: 1 2; }
+    CursorMapScreen Static { height: auto; }
     """
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
@@ -171,7 +171,7 @@ class KeyMapScreen(ViewScreen):
     """
 
     DEFAULT_CSS = """
-    KeyMap #consumers { height: auto; max-height: 50%; padding: 1 2; }
+    KeyMapScreen #consumers { height: auto; max-height: 50%; padding: 1 2; }
     """
     view: ClassVar[views.TableView] = _STUCK
     place: ClassVar[str] = "subscriptions"

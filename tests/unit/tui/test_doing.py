@@ -67,7 +67,7 @@ def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
 async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -> None:
     async with dashboard(place="subscriptions", size=SMALL) as driver:
         await driver.press("j", "x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         assert "! Clear the backlog" in driver.text()
         options = driver.screen.query_one(OptionList)
         while "Clear" not in str(options.get_option_at_index(options.highlighted or 0).prompt):
@@ -77,7 +77,7 @@ async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -
         assert driver.app.clipboard == "pulsarbox sub clear orders-1 billing --yes"
         driver.box.rows["subscriptions"][1]["backlog"] = 5_000_000
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         assert "billing  of  persistent://public/default/orders-1" in driver.text()
         await driver.press("enter")
         await driver.until(
@@ -97,14 +97,14 @@ async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -
 async def test_what_lags_is_dealt_with_from_the_overview_and_from_its_map() -> None:
     async with dashboard() as driver:
         await driver.press("x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         assert "Clear the backlog" in driver.text()
         await driver.press("escape", "b")
         await driver.at("Browser")
         await driver.press("escape", "m")
-        await driver.at("CursorMap")
+        await driver.at("CursorMapScreen")
         await driver.press("x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         assert "Clear the backlog" in driver.text() and "billing  of  " in driver.text()
 
 
@@ -114,7 +114,7 @@ async def test_all_marked_rows_at_once_by_their_number() -> None:
         await driver.press("space", "space", "colon")
         await driver.type("sub expire")
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         fields = list(driver.screen.query(Input))
         fields[0].value = "nonsense"
         fields[1].value = "2"
@@ -142,7 +142,7 @@ async def test_a_refusal_ends_it_and_is_said() -> None:
         await driver.press("colon")
         await driver.type("topic unload")
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         box.refused = (412, "topic has no owner")
         await driver.press("enter")
         await driver.until(lambda: any("topic has no owner" in each for each in driver.said))
@@ -156,7 +156,7 @@ async def test_words_and_palette_do_the_same_as_keys() -> None:
         await driver.press("colon")
         await driver.type("topics")
         await driver.press("enter")
-        await driver.at("Topics")
+        await driver.at("TopicsScreen")
         await driver.press("colon")
         await driver.type("nonsense")
         await driver.press("enter")
@@ -171,7 +171,7 @@ async def test_words_and_palette_do_the_same_as_keys() -> None:
         await driver.press("enter")
         await driver.at("Quotas")
         await driver.press("question_mark")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         assert "Change" in driver.text() or "filter" in driver.text()
         await driver.press("escape")
         await driver.at("Quotas")
@@ -199,13 +199,13 @@ async def test_what_is_typed_and_taken_at_once_is_taken_whole() -> None:
     box.rows["deadletters"][:] = [dead_letters(0)]
     async with dashboard(box, place="deadletters") as driver:
         await driver.press("R")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         await driver.press("down", "end")
         typed_at_once(driver, *"00", "backspace", "ctrl+y", "ctrl+s")
         await driver.until(box.changes)
         assert box.changes()[0][2]["rate"] == 1000
         assert "--rate 1000 " in driver.app.clipboard
-        await driver.at("DeadLetters")
+        await driver.at("DeadLettersScreen")
         await driver.press("b")
         await driver.at("Browser")
         await driver.until(lambda: driver.table.pointed is not None)
@@ -213,7 +213,7 @@ async def test_what_is_typed_and_taken_at_once_is_taken_whole() -> None:
         await driver.at("Editing", answered=False)
         await driver.press("end", "backspace")
         typed_at_once(driver, *"75}", "ctrl+s")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         assert json.loads(driver.screen.values["edit"])["payload"].endswith('"amount": 12.575}')
 
 

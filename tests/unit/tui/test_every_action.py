@@ -19,14 +19,14 @@ from tests.unit.tui.fake import FakeBox, dead_letters, job, subscription
 
 WHERE: Final[dict[str, tuple[str, tuple[str, ...], str]]] = {
     "subscription": ("subscriptions", (), "Subscriptions"),
-    "topic": ("topics", (), "Topics"),
-    "deadletters": ("deadletters", (), "DeadLetters"),
+    "topic": ("topics", (), "TopicsScreen"),
+    "deadletters": ("deadletters", (), "DeadLettersScreen"),
     "group": ("deadletters", ("enter",), "Groups"),
     "message": ("deadletters", ("b",), "Browser"),
     "quota": ("quotas", (), "Quotas"),
     "client": ("clients", (), "Clients"),
-    "job": ("jobs", (), "Jobs"),
-    "pipeline": ("pipelines", (), "Pipelines"),
+    "job": ("jobs", (), "JobsScreen"),
+    "pipeline": ("pipelines", (), "PipelinesScreen"),
 }
 """Of a kind of rows: the screen, the keys from there, and the class of the screen that these lead to."""
 FITTING: Final = {"job pause": "running", "job resume": "tripped", "job cancel": "paused"}
@@ -79,7 +79,7 @@ async def carried_out(deed: Deed, box: FakeBox, driver: Driver) -> None:
         await driver.press(deed.keys)
     else:
         driver.screen.act(deed.name)
-    await driver.at("Asked", answered=False)
+    await driver.at("OperationDialog", answered=False)
     dialog = driver.screen
     asked = [(each.method, each.target, each.body) for each in deed.requests(row, dialog.values)]
     assert deed.title in driver.text()
@@ -130,19 +130,19 @@ def shown_at(driver: Driver) -> int | None:
 LOOKS: Final[dict[str, Check]] = {
     "filter": prompts("/"),
     "command": prompts(":"),
-    "sort": opens("Choice"),
-    "menu": opens("Choice"),
-    "columns": opens("Columns"),
+    "sort": opens("ChoiceDialog"),
+    "menu": opens("ChoiceDialog"),
+    "columns": opens("ColumnsDialog"),
     "time travel": opens("Question"),
     "export": opens("Question"),
     "export csv": opens("Question"),
-    "help": opens("Reading"),
+    "help": opens("TextDialog"),
     "go to": opens("Question"),
-    "difference": opens("Reading"),
+    "difference": opens("TextDialog"),
     "edit": opens("Editing"),
     "messages": opens("Browser"),
-    "cursor map": opens("CursorMap"),
-    "key map": opens("KeyMap"),
+    "cursor map": opens("CursorMapScreen"),
+    "key map": opens("KeyMapScreen"),
     "groups": opens("Groups"),
     "copy": lambda driver: driver.app.clipboard.startswith("pulsarbox "),
     "live": lambda driver: driver.app.at is None,

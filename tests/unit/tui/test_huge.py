@@ -47,7 +47,7 @@ async def test_what_is_huge_is_cut_and_says_how_much_of_it_there_is() -> None:
         assert "(1,000,000 characters)" in told[301] and "(1,004,006 characters)" in told[302]
         assert "\x1b" not in told[302]
         await driver.press("enter")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
 
 
 @driven
@@ -67,7 +67,7 @@ async def test_a_payload_is_fetched_as_a_whole_to_be_edited() -> None:
         assert field.text == text
         field.text = text.replace("line 1999 of it", "the last")
         await driver.press("ctrl+s")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         await driver.until(lambda: "characters: ctrl+y copies it)" in driver.text())
         assert '--payload \'{"lines"' in " ".join(driver.text().split())
         await driver.press("ctrl+s")

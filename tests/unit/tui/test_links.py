@@ -81,7 +81,7 @@ async def test_it_asks_by_itself_but_not_below_a_dialog_nor_paused() -> None:
         before = len(driver.box.asked)
         await driver.until(lambda: len(driver.box.asked) > before + 2)
         await driver.press("s")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         await driver.pilot.pause(0.2)
         before = len(driver.box.asked)
         await driver.pilot.pause(0.5)
@@ -130,10 +130,10 @@ async def test_read_only_is_the_word_of_the_box_or_of_the_option() -> None:
             assert "read-only" in driver.said[-1]
             assert box.changes() == [] and len(driver.app.screen_stack) == 1
             await driver.press("x")
-            await driver.at("Choice", answered=False)
+            await driver.at("ChoiceDialog", answered=False)
             assert "Browse the messages" in driver.text() and "Clear" not in driver.text()
             await driver.press("escape", "9")  # the answer of a list says nothing of it
-            await driver.at("Events")
+            await driver.at("EventsScreen")
             assert "read-only" in driver.told("vitals")
 
 

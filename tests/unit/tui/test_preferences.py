@@ -136,7 +136,7 @@ async def test_keys_that_can_be_used_are_used_beside_those_that_cannot() -> None
     kept.set("keys", {"nonsense": "x", "topics": "ctrl+t"})
     async with dashboard(kept=kept) as driver:
         await driver.press("ctrl+t")
-        await driver.at("Topics")
+        await driver.at("TopicsScreen")
 
 
 @driven

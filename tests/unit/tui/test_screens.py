@@ -64,7 +64,7 @@ async def test_from_a_topic_to_its_consumers_and_back() -> None:
         await driver.press("escape")
         await driver.at("Subscriptions")
         await driver.press("escape")
-        await driver.at("Topics")
+        await driver.at("TopicsScreen")
 
 
 @driven
@@ -94,7 +94,7 @@ async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> N
     path = tmp_path / "top.json"
     async with dashboard(place="subscriptions", kept=Preferences(path)) as driver:
         await driver.press("s")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         options = driver.screen.query_one(OptionList)
         while not str(options.get_option_at_index(options.highlighted or 0).prompt).startswith("OUT/s"):
             await driver.press("down")
@@ -103,7 +103,7 @@ async def test_order_and_columns_are_kept_for_the_next_time(tmp_path: Path) -> N
         await driver.press("S")
         await driver.until(lambda: driver.table.sorted_by == ("outRate", False))
         await driver.press("c")
-        await driver.at("Columns", answered=False)
+        await driver.at("ColumnsDialog", answered=False)
         await driver.press("down", "space", "down", "shift+up", "enter")
         await driver.until(lambda: [column.key for column in driver.table.columns][:2] == ["topic", "type"])
         await driver.press("T")
@@ -126,7 +126,7 @@ async def test_keys_can_be_others(tmp_path: Path) -> None:
     path.write_text(json.dumps({"keys": {"topics": "ctrl+t"}}))
     async with dashboard(kept=Preferences(path)) as driver:
         await driver.press("ctrl+t")
-        await driver.at("Topics")
+        await driver.at("TopicsScreen")
 
 
 @driven
@@ -134,7 +134,7 @@ async def test_a_quota_is_changed_in_its_place() -> None:
     async with dashboard(place="quotas") as driver:
         assert "topic policy persistent://public/default/orders-0 publish-rate" in driver.told("told")
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         assert "publishThrottlingRateInMsg=1000,publishThrottlingRateInByte=-1" in driver.text()
         field = driver.screen.query_one("#field-limit", Input)
         assert field.value == "1000"
@@ -163,7 +163,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         await driver.at("Groups")
         assert "timeout after # s" in driver.text()
         await driver.press("R")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         only = 'fingerprint == "0123456789ab"'
         line = f"pulsarbox dlq replay orders-0-billing-DLQ --filter '{only}' --rate 100 --dry-run"
         assert line in " ".join(driver.text().replace("│", " ").split())
@@ -190,7 +190,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         driver.screen.query_one("#payload", TextArea).text = '{"id": 249, "fixed": true}'
         driver.screen.query_one("#properties", TextArea).text = '{"source": "shop", "fixed": "yes"}'
         await driver.press("ctrl+s")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         await driver.press("ctrl+s")
         await driver.until(lambda: len(box.changes()) == 2)
         body = box.changes()[-1][2]
@@ -213,7 +213,7 @@ async def test_what_is_left_is_that_of_the_subscription_which_keeps_the_dead_let
         assert any(target.endswith("/groups?subscription=triage") for _, target, _ in box.asked)
         assert driver.screen.command_line() == "pulsarbox dlq groups orders-0-billing-DLQ -s triage"
         await driver.press("R")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         driver.screen.query_one("#field-subscription", Input).value = "other"
         await driver.until(lambda: "dlq replay orders-0-billing-DLQ -s other" in driver.text())
         await driver.press("ctrl+s")
@@ -224,7 +224,7 @@ async def test_what_is_left_is_that_of_the_subscription_which_keeps_the_dead_let
         await driver.at("Browser")
         assert any("/browse/" in target and "subscription=triage" in target for _, target, _ in box.asked)
         driver.screen.act("dlq drop")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         assert driver.screen.values["subscription"] == "triage"
 
 
@@ -258,7 +258,7 @@ async def test_messages_are_browsed_both_ways_and_nothing_is_acknowledged() -> N
         await driver.press("r")
         await driver.until(lambda: driver.table.pointed is not None and driver.table.pointed["id"] == "12:250")
         await driver.press("F", "k", "space", "k", "k", "space", "D")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         assert "+" in driver.text() and "customer" in driver.text()
     assert driver.box.changes() == []
 
@@ -285,7 +285,7 @@ async def test_payloads_of_all_kinds_are_fit_for_a_terminal() -> None:
 async def test_a_cursor_and_the_keys_of_a_subscription_as_maps() -> None:
     async with dashboard(place="subscriptions") as driver:
         await driver.press("m")
-        await driver.at("CursorMap")
+        await driver.at("CursorMapScreen")
         text = driver.text()
         assert "mark-delete   12:40" in text and "12:50-51" in text
         assert "█" * 41 in text and "▓" * 10 in text
@@ -295,13 +295,13 @@ async def test_a_cursor_and_the_keys_of_a_subscription_as_maps() -> None:
         await driver.press("r")
         await driver.until(lambda: (driver.table.pointed or {}).get("type") == "Key_Shared")
         await driver.press("K")
-        await driver.at("KeyMap")
+        await driver.at("KeyMapScreen")
         assert "customer-9" in driver.text()
         assert "c0 has not acknowledged 12:61" in driver.told("told")
         await driver.press("x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         await driver.press("enter")
         await driver.until(lambda: driver.box.changes() == [("POST", "/pulsarbox/v1/clients/0-c0/kick", None)])
 
@@ -332,19 +332,19 @@ async def test_events_are_added_and_jobs_are_paused_from_here() -> None:
         await driver.until(lambda: driver.table.count == 31)
         assert any("after=30" in target for _, target, _ in driver.box.asked)
         await driver.press("enter")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         assert "limit" in driver.text()
         await driver.press("escape", "0")
-        await driver.at("Jobs")
+        await driver.at("JobsScreen")
         await driver.press("x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         assert "Pause the job" in driver.text() and "Resume the job" not in driver.text()
         await driver.press("enter")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         await driver.press("enter")
         await driver.until(lambda: driver.box.changes() == [("POST", "/pulsarbox/v1/jobs/2/pause", None)])
         await driver.press("enter")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         assert "looked at        100" in driver.text()
 
 
@@ -358,10 +358,10 @@ async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
     async with dashboard(box, SMALL, place="jobs") as driver:
         await driver.until(lambda: driver.told("told") == f" {why}")
         await driver.press("9")
-        await driver.at("Events")
+        await driver.at("EventsScreen")
         await driver.until(lambda: driver.told("told") == f" {text}")
         await driver.press("question_mark")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         await driver.press("end")
         assert "SEVERITY" in str(driver.screen._text)
 
@@ -527,10 +527,10 @@ async def test_of_a_tenant_alone_all_that_is_asked_says_so() -> None:
     async with dashboard(box, place="subscriptions") as driver:
         assert driver.table.count == 40
         await driver.press("9")
-        await driver.at("Events")
+        await driver.at("EventsScreen")
         assert driver.screen.command_line() == "pulsarbox events --tenant public"
         await driver.press("0")
-        await driver.at("Jobs")
+        await driver.at("JobsScreen")
         assert driver.table.count == 1
         assert [each for each in targets(box) if "tenant=public" not in each] == []
 
@@ -558,14 +558,14 @@ async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> No
         text = driver.text()
         assert "orders-…rders-1" in text and "parquet…/orders" in text and "ValueError: 'mail-…" in text
         await driver.press("enter")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         text = driver.text()
         assert "reads            persistent://public/default/orders-0" in text
         assert "rows a second    846" in text and "640 ms" in text and "No errors." in text
         await driver.press("escape", "G")
         await driver.until(lambda: "ValueError" in driver.told("told"))
         await driver.press("enter")
-        await driver.at("Reading", answered=False)
+        await driver.at("TextDialog", answered=False)
         (line,) = (line for line in driver.lines() if "in send of mailer.py, line 12" in line)
         assert "ValueError" not in line and "\\n" not in line, "lines are lines"
         await driver.press("escape", "k", "b")

@@ -18,10 +18,10 @@ from tests.unit.tui.seen import STEPS, walked
 
 THEMES: Final = [*(theme.name for theme in OURS), *sorted(BUILTIN_THEMES)]
 MORE: Final = (
-    ("columns", ("escape", "2", "c"), "Columns"),
-    ("sort", ("escape", "s"), "Choice"),
-    ("filter", ("escape", "slash"), "Topics"),
-    ("words", ("escape", "colon"), "Topics"),
+    ("columns", ("escape", "2", "c"), "ColumnsDialog"),
+    ("sort", ("escape", "s"), "ChoiceDialog"),
+    ("filter", ("escape", "slash"), "TopicsScreen"),
+    ("words", ("escape", "colon"), "TopicsScreen"),
     ("letters", ("escape", "4", "escape", "b"), "Browser"),
     ("editing", ("E",), "Editing"),
 )

@@ -31,11 +31,11 @@ async def test_a_box_with_a_label_looks_different_on_every_screen_and_in_the_dia
             grounds = {segment.style.bgcolor.name for segment in strip if segment.style and segment.style.bgcolor}
             assert LABEL.ground.lower() in grounds
         await driver.press("3", "x")
-        await driver.at("Choice", answered=False)
+        await driver.at("ChoiceDialog", answered=False)
         await driver.press("escape")
         await driver.at("Subscriptions")
         driver.screen.act("sub clear")
-        await driver.at("Asked", answered=False)
+        await driver.at("OperationDialog", answered=False)
         assert "PRODUCTION: Clear the backlog" in driver.text()
 
 
