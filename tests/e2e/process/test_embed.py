@@ -263,7 +263,7 @@ def test_a_box_in_a_thread_cannot_be_killed() -> None:
 def test_what_stands_in_the_way_of_a_start_is_told(make: Maker, tmp_path: Path) -> None:
     with make() as one:
         threads, files = threading.active_count(), descriptors()
-        with pytest.raises(BoxError, match=rf"port {one.port} .*choose another with port="):
+        with pytest.raises(BoxError, match=rf"port {one.port} .*choose another port with port="):
             make(port=one.port).start()
         if one.data_dir is not None:
             with pytest.raises(BoxError, match=r"in use by process \d+.*data_dir="):
