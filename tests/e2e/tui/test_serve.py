@@ -166,7 +166,7 @@ def test_addresses_of_the_network_and_taken_ports_are_refused_and_said_why(box: 
     taken = run("--serve-port", box.web_url.rpartition(":")[2])
     assert taken.returncode == 1 and "choose another port with --serve-port" in taken.stderr
     both = run("--once")
-    assert both.returncode == 2 and "one of them" in both.stderr
+    assert both.returncode == 2 and "cannot be combined" in both.stderr
 
 
 def test_without_the_extra_it_says_how_to_install_it(box: Running) -> None:
