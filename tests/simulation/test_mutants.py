@@ -317,10 +317,13 @@ def broken_rule(seed: int, steps: int = STEPS) -> str | None:
 
 
 def _in_short_form() -> set[str]:
-    """The bugs that `make test` plants: the one noticed soonest for each rule, and all that 600 steps suffice for."""
+    """Return the bugs that `make test` plants: the one noticed soonest for each rule, and all that need 200 steps.
+
+    Bugs that need a long history are left to the campaign.
+    """
     soonest: dict[frozenset[str], str] = {}
     for name, (_, steps) in QUICKEST.items():
-        if name in MUTANTS:
+        if name in MUTANTS and steps <= STEPS:
             first = soonest.setdefault(MUTANTS[name].rules, name)
             if steps < QUICKEST[first].steps:
                 soonest[MUTANTS[name].rules] = name

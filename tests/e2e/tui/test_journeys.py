@@ -141,7 +141,7 @@ def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box
         terminal.keys(":")
         terminal.type("sub clear")
         terminal.keys("Enter")
-        terminal.until("the dashboard is read-only")
+        terminal.until("changes the box, and")
         terminal.keys("4")
         terminal.until("orders-billing-DLQ", "New messages are lost")
         terminal.keys("9")

@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import pulsar
@@ -13,7 +14,7 @@ from pulsarbox.cli.main import main
 from pulsarbox.client.web import Web
 from pulsarbox.tui.actions.operation import Deed, default_of
 from pulsarbox.tui.actions.operations import BY_NAME
-from pulsarbox.tui.feed import Feed, RowQuery, ShownRow
+from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.widgets import command_lines
 from tests.e2e.clients import EARLIEST, until
 from tests.e2e.conftest import Running
@@ -205,7 +206,8 @@ def feed(box: Running, topic: str) -> Iterator[Feed]:
     yield feed
     for job in feed.ask("GET", "/pulsarbox/v1/jobs"):
         if str(job["topic"]).startswith(topic) and job["state"] in ("running", "paused"):
-            feed.ask("POST", f"/pulsarbox/v1/jobs/{job['id']}/cancel")
+            with suppress(FeedError):  # it has ended meanwhile
+                feed.ask("POST", f"/pulsarbox/v1/jobs/{job['id']}/cancel")
     web.close()
 
 

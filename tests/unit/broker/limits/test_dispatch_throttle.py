@@ -478,7 +478,7 @@ def test_who_has_left_its_consumers_does_not_wait(kind: Any) -> None:
 def test_both_ways_of_counting_have_no_effect_together(caplog: pytest.LogCaptureFixture) -> None:
     box = Box(preciseDispatcherFlowControl=True)
     change(box, "dispatchThrottlingOnBatchMessageEnabled", "true")
-    assert "not together with" in caplog.text
+    assert "cannot be combined with" in caplog.text
     assert not box.broker.core.settings.dispatchThrottlingOnBatchMessageEnabled
 
 

@@ -174,7 +174,7 @@ STEPS = ("os.rename", "os.unlink", "os.mkdir", "os.rmdir", "shutil.rmtree", "ope
 _KILLED = """
 import os, sys
 from pathlib import Path
-from pulsarbox.storage.backup.pace import Pace
+from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.restoring import restore
 
@@ -190,7 +190,7 @@ def audit(event, arguments):
             os.kill(os.getpid(), 9)
 
 sys.addaudithook(audit)
-restore(repository, None, data, Pace(0, lambda *_: None), force=True)
+restore(repository, None, data, CopyPace(0, lambda *_: None), force=True)
 print(number - left)
 """
 
