@@ -124,7 +124,7 @@ Choose = Callable[[int], CompressionChoice | None]
 
 
 class Compressing(NamedTuple):
-    """What to compress on disk, and at what cost. Used in the housekeeper's thread."""
+    """Compression of entries on disk, and its cost limits. Used in the housekeeper's thread."""
 
     chooser: Callable[[Rows], Choose]
     """Builds the choice function from the rows of the last checkpoint."""

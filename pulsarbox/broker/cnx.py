@@ -1,7 +1,7 @@
-"""One client's connection: its states, its producers and consumers, and the table of what it may ask for when.
+"""The broker's side of a client connection: its state, producers and consumers, and the dispatch of its commands.
 
-Commands come in as frames; whatever is answered goes to the outbox. A client that breaks the protocol is disconnected
-with a logged reason; one that asks for what it cannot have gets the error in Pulsar's own code.
+Frames are the input; answers go to the outbox. A protocol violation closes the connection, with the reason in the log.
+A request that cannot be served is answered with Pulsar's error code.
 """
 
 import logging
@@ -41,24 +41,24 @@ log = logging.getLogger(__name__)
 Answered = Callable[[bool, Now], None]
 
 MAX_WAITING_SCHEMAS = 1 << 20
-"""Bytes of schemas that wait to be compared; a connection with more is not read until some are done."""
+"""Bytes of schemas waiting for comparison; beyond this, the connection is not read."""
 MAX_RECENTLY_CLOSED = 1000
-"""Closed producers whose late messages are ignored instead of costing the connection."""
+"""Closed producers whose late messages are ignored instead of closing the connection."""
 SEND_COMMAND_START = b"\x08\x06"
-"""BaseCommand.type = SEND, as every client writes it first."""
+"""BaseCommand.type = SEND, the first field in every client's encoding."""
 
 
 class UnreadReason(NamedTuple):
-    """Why a connection is not read."""
+    """The reason why a connection is not read."""
 
     since: int
     """Milliseconds since 1970."""
     text: str
-    """For people."""
+    """Human-readable."""
 
 
 class ConnectionState(Enum):
-    """Where a connection is in its life."""
+    """Lifecycle of a connection."""
 
     START = "start"
     AUTHENTICATING = "authenticating"
@@ -67,56 +67,56 @@ class ConnectionState(Enum):
 
 
 CONNECTED = ConnectionState.CONNECTED
-"""Bound once: the look-up in the Enum costs more than the comparison."""
+"""Module constant, because the Enum lookup costs more than the comparison."""
 
 
 class ServerCnx:
     """The broker's side of one connection."""
 
     number = 0
-    """Which of all connections since the start it is."""
+    """Sequence number of the connection since the start."""
     secure = False
-    """Whether it is over TLS."""
+    """Whether the connection uses TLS."""
     certificate = ""
-    """The common name in the certificate that the client has shown (mutual TLS); empty where there was none."""
+    """Common name of the client certificate (mutual TLS); empty without one."""
     reached = ""
-    """``host:port`` of this machine to which the client has connected; empty where that is not known."""
+    """Local ``host:port`` to which the client has connected; empty if unknown."""
     listener = ""
-    """The listener whose own port that is (bindAddresses); empty for the port of all."""
+    """Listener to which that port is assigned (bindAddresses); empty for the shared port."""
 
     def __init__(self, broker: "Broker", outbox: Outbox, address: str, now: Now) -> None:
         self.broker = broker
         self.outbox = outbox
         self.address = address
         self.principal: Principal | None = None
-        """Who the client has proved to be; None while it has not, and where authentication is off."""
+        """Authenticated principal; None before authentication, or if it is disabled."""
         self.proof: Proof | None = None
-        """What the client has proved that with, and what is done when that ends; None where nothing can end."""
+        """Credentials in use and their expiry; None if they cannot expire."""
         self.state = ConnectionState.START
         self.greeted = False
-        """Its CONNECT was accepted."""
+        """Whether CONNECT was accepted."""
         self.client_version = ""
         self.protocol_version = 0
         self.connected_since = now.wall
         self.producers: dict[int, AttachedProducer] = {}
         self.consumers: dict[int, Consumer] = {}
         self.draining: dict[int, AttachedProducer] = {}
-        """Producers that are closed, or have lost their topic, while messages of theirs are on the way to the disk."""
+        """Producers that are closed, or have lost their topic, and have messages that are not durable yet."""
         self.recently_closed: OrderedDict[int, None] = OrderedDict()
         self.opening: dict[Key, Opening] = {}
         """Pending PRODUCER and SUBSCRIBE commands by kind ("producer", "consumer") and id, oldest first."""
         self.watched: dict[int, TopicList] = {}
-        """The lists of topics that it watches, by the watcher's id."""
+        """Watched topic lists by watcher ID."""
         self.pending_sends = 0
-        """Entries of all its producers that are not stored yet."""
+        """Entries of all producers that are not durable yet."""
         self.held_bytes = 0
-        """Of entries that are stored, and of which the receipts are held back by publish rates."""
+        """Bytes of durable entries whose receipts publish rates hold back."""
         self.unread: UnreadReason | None = None
-        """Since when nothing is read from the client, and why; None while it is read."""
+        """Set while the connection is not read."""
         self.body_of: BodyOf | None = None
-        """Adds broker entry metadata for a client that wants it."""
+        """Adds broker entry metadata for clients that support it."""
         self._heard = True
-        """Something came in since the last PING."""
+        """Whether a frame was received since the last PING."""
         self._table = broker.command_table
         self._max_pending = broker.core.settings.maxPendingPublishRequestsPerConnection
         self._interval = broker.core.settings.keepAliveIntervalSeconds
@@ -130,7 +130,7 @@ class ServerCnx:
     # Input
 
     def receive(self, frame: Frame, now: Now) -> None:
-        """A frame came in. Never raises for anything that a client can send."""
+        """Process a frame. Never raises for anything that a client can send."""
         self._heard = True
         data, payload = frame
         if data[:2] == SEND_COMMAND_START and self.state is CONNECTED:
@@ -164,14 +164,14 @@ class ServerCnx:
             self._refuse(body, error)
 
     def _may(self, row: "CommandRow", body: Any, now: Now) -> bool:
-        """Whether the client may send a command. If not, it is told, and nothing of the command is carried out."""
+        """Return whether the client may send a command. If not, answer with the error."""
         assert row.rule is not None
         try:
             row.rule(self.broker.core.authorization, self.principal, body)
         except PulsarBoxError as error:
             text = str(error)
             if isinstance(error, AuthorizationError):
-                # A lookup is refused by Pulsar's text alone, which clients compare; the log has the reason.
+                # Clients compare Pulsar's text for a rejected lookup; the log has the reason.
                 reason = "" if row.permission is Needs.LOOKUP else f": {text}"
                 text = f"Client is not authorized to {row.words}{reason}"
             self.broker.refusals.tell(self.principal, self.address, COMMANDS[row.type].name, str(error), now)
@@ -188,7 +188,7 @@ class ServerCnx:
                 self.abort(f"SEND of producer {send.producer_id}, which is not on this connection")
             return
         if producer.suspended:
-            return  # its client is to send the message again
+            return  # the client must resend the message
         try:
             producer.topic.publish(producer, send, payload, now)
         except ChecksumMismatch as error:
@@ -210,34 +210,33 @@ class ServerCnx:
             self.outbox.send(replies.error(request_id, self.code_of(error), str(error)))
 
     def code_of(self, error: PulsarBoxError) -> int:
-        """The code of an error as this client takes it for what it is."""
+        """Return the error code that this client version understands."""
         return told_code(error.server_error, error.in_vain, self.client_version)
 
     @property
     def held_room(self) -> int:
-        """Bytes of held-back receipts that the connection still has room for; negative where they are too many."""
+        """Remaining bytes of entries with held-back receipts; negative if over the limit."""
         return self.broker.core.limits.max_held_bytes - self.held_bytes
 
     @property
     def overdrawn(self) -> bool:
-        """Whether to read nothing more from the client: too many messages wait for the disk or for publish rates, or
-        too many schemas wait to be compared."""
+        """Whether to stop reading: too many messages wait for the disk or publish rates, or schemas for comparison."""
         return self.pending_sends > self._max_pending or self._holds_too_much or self._compares_too_much
 
     @property
     def _holds_too_much(self) -> bool:
-        """Whether publish rates hold back too many receipts; once they do, until a quarter of the room is free."""
+        """Whether publish rates hold back too many receipts; once exceeded, until a quarter of the limit is free."""
         room = self.broker.core.limits.max_held_bytes
         least = room // 4 if self.unread is not None else 0
         return self.held_bytes > UNREAD_FACTOR * room - least
 
     @property
     def _compares_too_much(self) -> bool:
-        """Whether too many of the client's schemas wait to be compared."""
+        """Whether too many schemas of the client wait for comparison."""
         return self.broker.core.computations.held(self) > MAX_WAITING_SCHEMAS
 
     def reading_stops(self, now: Now) -> None:
-        """The shell reads nothing from the client until ``reading_resumes``."""
+        """Note that the shell stops reading until ``reading_resumes``."""
         if self.unread is not None:
             return
         if self._holds_too_much:
@@ -252,21 +251,21 @@ class ServerCnx:
         self.unread = UnreadReason(now.wall, text)
 
     def reading_resumes(self) -> None:
-        """The shell reads on."""
+        """Note that the shell reads again."""
         self.unread = None
-        self._heard = True  # what the client has sent meanwhile is still to be read
+        self._heard = True  # frames sent meanwhile are unread
 
     def writable(self, now: Now) -> None:
-        """The outbox has room again."""
+        """Resume dispatch after the outbox has room again."""
         for consumer in list(self.consumers.values()):
             consumer.subscription.flow(consumer, 0, now)
 
     def broken(self, error: ProtocolError) -> None:
-        """The stream cannot be cut into frames any more."""
+        """Close the connection because its stream has no valid frame."""
         self.abort(str(error))
 
     def closed(self, now: Now) -> None:
-        """The connection is gone, from whichever side."""
+        """Release everything of a connection that either side has closed."""
         if self not in self.broker.cnxs:
             return
         self.state = ConnectionState.CLOSED
@@ -283,8 +282,8 @@ class ServerCnx:
         consumers = list(self.consumers.values())
         self.consumers.clear()
         for consumer in consumers:
-            consumer.closed = True  # all of them first: none gets what another one held, and has it counted again
-        # Pending commands before open producers, the newest first: none takes the place of another one that closes.
+            consumer.closed = True  # all first: none receives, and counts again, messages of another
+        # Pending commands first, the newest first, so that none replaces a producer or consumer closed below.
         for opening in reversed(list(self.opening.values())):
             opening.abandon(now)
         producers = list(self.producers.values())
@@ -309,19 +308,19 @@ class ServerCnx:
             self._tell("client-disconnected", now)
 
     def _tell(self, kind: str, now: Now, more: str = "") -> None:
-        """Have an event told; of the many connections of one host only one is."""
+        """Record an event; the connections of one host share a subject, so that storms are summarized."""
         who = f"{self.principal} with {self.client_version}" if self.principal else self.client_version or "a client"
         host = self.address.rpartition(":")[0]
         self.broker.core.events.tell(kind, host, f"{who} from {self.address}{more}", now)
 
     def greet(self, now: Now) -> None:
-        """Its CONNECT is accepted."""
+        """Note that CONNECT is accepted."""
         self.state = ConnectionState.CONNECTED
         self.greeted = True
         self._tell("client-connected", now)
 
     def abort(self, reason: str) -> None:
-        """Close the connection because of what the client did."""
+        """Close the connection because of a client error, and log it."""
         if self.state is not ConnectionState.CLOSED:
             # Unauthenticated peers could flood the log: the shell logs a limited number of them.
             level = logging.WARNING if self.greeted else logging.DEBUG
@@ -330,7 +329,7 @@ class ServerCnx:
             self.turn_away(reason)
 
     def turn_away(self, reason: str) -> None:
-        """Close the connection for a reason that the log need not tell, or tells already."""
+        """Close the connection without a log line."""
         self.state = ConnectionState.CLOSED
         self.outbox.close(reason)
 
@@ -343,7 +342,7 @@ class ServerCnx:
             self.abort(f"no CONNECT within {self._interval} s")
         elif self.state is ConnectionState.AUTHENTICATING:
             self.abort(f"its password was not verified within {self._interval} s")
-        elif self._check is not None or self.unread is not None:  # a check is stricter; unread, a PONG would wait too
+        elif self._check is not None or self.unread is not None:  # stricter, or a PONG would not be read
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
         elif not self._heard:
             self.abort(f"nothing heard for {self._interval} s after a PING")
@@ -353,10 +352,10 @@ class ServerCnx:
             self._timer = self.broker.core.timers.at(now.monotonic + self._interval, self._keep_alive)
 
     def check_alive(self, now: Now, answered: Answered | None = None) -> None:
-        """Somebody wants what this connection holds: close it unless it shows a sign of life soon.
+        """Close the connection unless it answers a PING, because another client wants something that it holds.
 
-        ``answered`` is called with whether it is alive: after its PONG, or when it is gone with all it held; at once
-        with true where such checks are off.
+        ``answered`` receives whether it is alive: after the PONG, or after everything it held is released; True at once
+        if such checks are disabled.
         """
         timeout = self.broker.core.settings.connectionLivenessCheckTimeoutMillis
         if timeout <= 0:
@@ -375,12 +374,12 @@ class ServerCnx:
                 self.sign_of_life(when)
                 return
             self.abort(f"no answer to a PING within {timeout} ms while another client wants its place")
-            self.closed(when)  # the socket of a peer that does not answer may take minutes to close
+            self.closed(when)  # closing the socket of a dead peer may take minutes
 
         self._check = self.broker.core.timers.at(now.monotonic + timeout / 1000, check)
 
     def sign_of_life(self, now: Now) -> None:
-        """The client has answered a PING."""
+        """Complete a liveness check."""
         if self._check is not None:
             self._check.cancel()
             self._check = None
@@ -400,35 +399,35 @@ class ServerCnx:
             opening.abandon(now)
 
     def producer_is_gone(self, producer: AttachedProducer, now: Now) -> None:
-        """The broker closed a producer."""
+        """Remove a producer that the broker has closed."""
         if self.producers.get(producer.producer_id) is producer:
             del self.producers[producer.producer_id]
             self.close_recently(producer.producer_id)
 
     def producer_drains(self, producer: AttachedProducer) -> None:
-        """A producer is closed, but not for want of the broker: of its messages some may not be answered yet."""
+        """Remove a closed producer, but keep it until its pending messages are answered."""
         if self.producers.get(producer.producer_id) is producer:
             del self.producers[producer.producer_id]
         self.draining[producer.producer_id] = producer
 
     def producer_is_drained(self, producer: AttachedProducer) -> None:
-        """All that a closed producer had sent is answered."""
+        """Remove a closed producer whose messages are all answered."""
         if self.draining.get(producer.producer_id) is producer:
             del self.draining[producer.producer_id]
 
     def consumer_is_gone(self, consumer: Consumer, now: Now) -> None:
-        """The broker closed a consumer."""
+        """Remove a consumer that the broker has closed."""
         if self.consumers.get(consumer.consumer_id) is consumer:
             del self.consumers[consumer.consumer_id]
 
     def close_recently(self, producer_id: int) -> None:
-        """Ignore what the producer still sends: it may not have heard yet."""
+        """Ignore late messages of a producer whose client may not know yet that it is closed."""
         self.recently_closed[producer_id] = None
         if len(self.recently_closed) > MAX_RECENTLY_CLOSED:
             self.recently_closed.popitem(last=False)
 
     def consumer(self, consumer_id: int) -> Consumer:
-        """A consumer of this connection. Raises MalformedCommand where there is none."""
+        """Return a consumer of this connection. Raises MalformedCommand if there is none."""
         consumer = self.consumers.get(consumer_id)
         if consumer is None:
             raise MalformedCommand(f"consumer {consumer_id} is not on this connection")
@@ -436,7 +435,7 @@ class ServerCnx:
 
 
 def with_index(entry: Entry) -> bytes:
-    """The entry with the broker's own metadata: when it was appended, and the index of its last message."""
+    """Return the entry with broker entry metadata: append time, and index of its last message."""
     if entry.body[:2] == BROKER_ENTRY_MAGIC:
         return entry.body
     metadata = BrokerEntryMetadata(broker_timestamp=entry.append_time, index=entry.total_messages - 1)

@@ -104,7 +104,7 @@ class Event:
     kind: str
     """One of KINDS."""
     subject: str
-    """What the event concerns: a topic, an address, a plugin; empty for the box."""
+    """Subject of the event: a topic, an address, a plugin; empty for the box."""
     text: str
     """Human-readable description."""
     count: int

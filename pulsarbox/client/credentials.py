@@ -33,7 +33,7 @@ class Credentials(NamedTuple):
     check_host: bool = False
     """Whether the server's certificate must match the host name. Off by default, as in Pulsar's clients."""
     pinned: str | None = None
-    """Path of a PEM file with the exact server certificate, whoever signed it; ignored if ``trusted`` is set."""
+    """Path of a PEM file with the exact server certificate, regardless of its issuer; ignored if ``trusted`` is set."""
 
     def __repr__(self) -> str:
         return f"<Credentials: {self.method or 'none'}>"

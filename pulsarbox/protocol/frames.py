@@ -15,7 +15,7 @@ The decoder owns the receive buffer, so asyncio's BufferedProtocol can read stra
             ...  # the frames above arrived before the error; answer and close
 
 Memory: a decoder without a partial frame holds no buffer. Buffers of 64 KiB and 256 KiB are borrowed from a small
-shared pool while bytes are pending. A larger frame gets a buffer of its own, which grows with the bytes received (a
+shared pool while bytes are pending. A larger frame gets its own buffer, which grows with the bytes received (a
 header alone cannot make the broker allocate megabytes) and is dropped with its frame.
 """
 

@@ -91,7 +91,7 @@ def records_of(path: Path, filters: Document, complain: Callable[[str], None]) -
 
 
 class _Course:
-    """What the next child must leave out after one has crashed."""
+    """Progress of a dump across children; the next child skips the parts on which one has crashed."""
 
     def __init__(self, volumes: set[str]) -> None:
         self.volumes = volumes

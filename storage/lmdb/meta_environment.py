@@ -58,7 +58,7 @@ class VolumeContent(NamedTuple):
 
 
 class PackedMove(NamedTuple):
-    """What packing has moved into a new volume."""
+    """The content that packing has moved into a new volume."""
 
     number: int
     content: VolumeContent

@@ -38,7 +38,7 @@ _ROLL_BYTES = 16 << 20
 
 
 class PackingPolicy(NamedTuple):
-    """What to pack, and how fast."""
+    """Thresholds and rate of packing."""
 
     live_percent: int
     """Pack volumes whose live share of the file is below this."""

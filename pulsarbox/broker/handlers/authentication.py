@@ -1,4 +1,4 @@
-"""Who has connected: what CONNECT shows, what a proxy hands on, and AUTH_RESPONSE, which renews it."""
+"""Authentication of connections: the credentials of CONNECT and AUTH_RESPONSE, and those that a proxy forwards."""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +15,7 @@ from pulsarbox.protocol import replies
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
 FAILED = "Failed to authenticate"
-"""All that a client is told; the log says why."""
+"""Error text for clients; only the log has the reason."""
 
 
 def authenticate(
@@ -59,7 +59,7 @@ def authenticate(
 
 
 def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:
-    """Whether one speaks for another as it is meant. Where not, the connection is told and closed."""
+    """Return whether a client may act for its original principal. If not, send the error and close the connection."""
     authorization = cnx.broker.core.authorization
     if not authorization.enabled:
         return True
@@ -75,7 +75,7 @@ def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) ->
 
 
 def _method(command: CommandConnect) -> str:
-    """The method's name; clients from before there were names send a number."""
+    """Return the name of the authentication method; old clients send a number."""
     if command.HasField("auth_method_name"):
         return command.auth_method_name
     if command.HasField("auth_method"):
@@ -84,7 +84,7 @@ def _method(command: CommandConnect) -> str:
 
 
 def auth_response(cnx: ServerCnx, command: CommandAuthResponse, now: Now) -> None:
-    """Fresh credentials, which were asked for. They have to be of the same role."""
+    """Accept the credentials requested with AUTH_CHALLENGE; the role must not change."""
     authentication, proof = cnx.broker.authentication, cnx.proof
     if authentication is None or proof is None or not proof.is_asked:
         cnx.abort("AUTH_RESPONSE without a challenge")

@@ -35,10 +35,10 @@ def _accept(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
 
 
 def ping(cnx: ServerCnx, command: CommandPing, now: Now) -> None:
-    """The client wants a sign of life."""
+    """Answer with PONG."""
     cnx.outbox.send(replies.pong())
 
 
 def pong(cnx: ServerCnx, command: CommandPong, now: Now) -> None:
-    """The client gives one."""
+    """Record that the client is alive."""
     cnx.sign_of_life(now)

@@ -1,4 +1,4 @@
-"""Everything a consumer says after its SUBSCRIBE, which is in ``subscribe``."""
+"""Commands of an open consumer; SUBSCRIBE is in ``subscribe``."""
 
 from pulsarbox.broker.cnx import ServerCnx
 from pulsarbox.broker.handlers.subscribe import position_of
@@ -26,14 +26,14 @@ MAX_UINT64 = 2**64 - 1
 
 
 def flow(cnx: ServerCnx, command: CommandFlow, now: Now) -> None:
-    """The consumer can take more messages. One that is gone meanwhile does not matter."""
+    """Add permits; ignored if the consumer is closed."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is not None:
         consumer.subscription.flow(consumer, command.messagePermits, now)
 
 
 def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
-    """Acknowledge; answered, where the client wants that, when it is durable."""
+    """Acknowledge messages; answered once durable, if the client requests an answer."""
     wants_answer = command.HasField("request_id")
     consumer = cnx.consumers.get(command.consumer_id)
     refusal: PulsarBoxError | None = None
@@ -71,7 +71,7 @@ def ack(cnx: ServerCnx, command: CommandAck, now: Now) -> None:
 
 
 def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck, now: Now) -> None:
-    """The same in a transaction: answered when it is durable that the transaction has acknowledged."""
+    """Acknowledge messages in a transaction; answered once the pending acknowledgement is durable."""
     consumer_id, wants_answer, request_id = command.consumer_id, command.HasField("request_id"), command.request_id
 
     def done(when: Now) -> None:
@@ -94,7 +94,7 @@ def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck,
 
 
 def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, now: Now) -> None:
-    """Send again what the consumer holds."""
+    """Redeliver unacknowledged messages of the consumer."""
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None or not isinstance(consumer.subscription, Subscription):
         return
@@ -112,7 +112,7 @@ def _open_consumer(cnx: ServerCnx, consumer_id: int) -> Consumer:
 
 
 def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
-    """Delete the subscription; answered when that is durable."""
+    """Delete the subscription; answered once durable."""
     consumer = _open_consumer(cnx, command.consumer_id)
     consumer.subscription.unsubscribe(consumer, command.force, now)
     reply = replies.success(command.request_id)
@@ -120,13 +120,13 @@ def unsubscribe(cnx: ServerCnx, command: CommandUnsubscribe, now: Now) -> None:
 
 
 def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
-    """Start again elsewhere: the consumers are closed and come back."""
+    """Reset the cursor; its consumers are disconnected and reconnect."""
     if not command.HasField("message_id") and not command.HasField("message_publish_time"):
         raise MetadataError("Message id and message publish time were not present")
     subscription = _open_consumer(cnx, command.consumer_id).subscription
     request_id = command.request_id
     if not isinstance(subscription, Subscription):
-        # As Pulsar does. Nothing was there before, and nothing will come again: every place is the end.
+        # As in Pulsar. A non-persistent topic stores nothing, so every position is its end.
         cnx.outbox.send(replies.success(request_id))
         return
 
@@ -143,7 +143,7 @@ def seek(cnx: ServerCnx, command: CommandSeek, now: Now) -> None:
 
 
 def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> None:
-    """Close a consumer, open or not. An unknown one is closed already."""
+    """Close a consumer, open or opening. An unknown one counts as closed."""
     cnx.abandon("consumer", command.consumer_id, now)
     consumer = cnx.consumers.pop(command.consumer_id, None)
     if consumer is not None:
@@ -153,7 +153,7 @@ def close_consumer(cnx: ServerCnx, command: CommandCloseConsumer, now: Now) -> N
 
 
 def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: Now) -> None:
-    """The last message of the topic that anybody can see, and the subscription's mark-delete."""
+    """Return the last visible message of the topic, and the subscription's mark-delete position."""
     consumer = _open_consumer(cnx, command.consumer_id)
     subscription = consumer.subscription
     if not isinstance(subscription, Subscription):
@@ -178,10 +178,10 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
 
 
 def consumer_stats(cnx: ServerCnx, command: CommandConsumerStats, now: Now) -> None:
-    """What the broker knows of a consumer.
+    """Return the statistics of a consumer.
 
-    Numbers mean what they mean with Pulsar: the backlog counts entries, and messages count as unacknowledged on Shared
-    and Key_Shared subscriptions only.
+    As in Pulsar, the backlog counts entries, and only Shared and Key_Shared subscriptions count unacknowledged
+    messages.
     """
     consumer = cnx.consumers.get(command.consumer_id)
     if consumer is None:

@@ -20,11 +20,11 @@ from pulsarbox.protocol.topics_hash import topics_hash
 from pulsarbox.protocol.topics_pattern import PatternError, TopicsPattern, topics_pattern, without_domain
 
 LOOKED_AT_ONCE: Final = 500
-"""Names that one turn lists and matches: 2 us each, or three times that with a pattern."""
+"""Names listed and matched in one turn of the event loop: 2 us each, 6 us with a pattern."""
 
 
 def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
-    """Where a topic is: always here, at the address of the client's listener or the one it came by."""
+    """Answer that this broker serves the topic, at the address of the client's listener or the one it connected to."""
     broker = cnx.broker
     try:
         name = parse_topic(command.topic)
@@ -36,7 +36,7 @@ def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
     if broker.endpoints.fixed:
         url, url_tls, through = place.url, place.url_tls, place.through_service_url
     else:
-        # The client stays with the address that has worked; the URL is for those that do not know this flag.
+        # The client keeps using the address it has connected to; the URL is for clients that do not support the flag.
         url, url_tls, through = *_reached(cnx, place), True
     cnx.outbox.send(
         replies.lookup_connect(command.request_id, url or None, url_tls or None, proxy_through_service_url=through)
@@ -44,7 +44,7 @@ def lookup(cnx: ServerCnx, command: CommandLookupTopic, now: Now) -> None:
 
 
 def _reached(cnx: ServerCnx, place: BrokerAddress) -> tuple[str, str]:
-    """The URLs by which the client has come, without and with TLS: its own, and the other port of the same host."""
+    """Return the URLs without and with TLS: the one the client has connected to, and the other port of that host."""
     if not cnx.reached:
         return place.url, place.url_tls
     host = cnx.reached.rpartition(":")[0]
@@ -56,7 +56,7 @@ def _reached(cnx: ServerCnx, place: BrokerAddress) -> tuple[str, str]:
 
 
 def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadata, now: Now) -> None:
-    """How many partitions a topic has; asked before every producer and consumer."""
+    """Return the number of partitions; clients ask before they open a producer or consumer."""
     try:
         name = parse_topic(command.topic)
         partitions = cnx.broker.topics.metadata(name, now, create=command.metadata_auto_creation_enabled)
@@ -68,8 +68,10 @@ def partitioned_metadata(cnx: ServerCnx, command: CommandPartitionedTopicMetadat
 
 
 def get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace, now: Now) -> None:
-    """The topics of a namespace, filtered by pattern where the client brings one that the box matches; none where there
-    is no such namespace."""
+    """List the topics of a namespace, filtered by the client's pattern if the broker evaluates it.
+
+    An unknown namespace has no topics.
+    """
     mode = CommandGetTopicsOfNamespace.Mode.Name(command.mode)
     _check_namespace(command.namespace)
     settings = cnx.broker.core.settings
@@ -78,12 +80,12 @@ def get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace
     text = command.topics_pattern
     if text and settings.enableBrokerSideSubscriptionPatternEvaluation:
         if len(text) <= settings.subscriptionPatternMaxLength:
-            with suppress(PatternError):  # then it is left to the client, as are longer ones
+            with suppress(PatternError):  # the client filters by invalid and long patterns itself
                 pattern = topics_pattern(text)
     names: list[str] = []
 
     def turn(now: Now) -> None:
-        """Look at some of many topics, then answer."""
+        """Match one share of the topics; answer after the last."""
         looked = 0
         for page in pages:
             names.extend(page if pattern is None else pattern.of(page))
@@ -103,10 +105,10 @@ def get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace
 
 
 def watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList, now: Now) -> None:
-    """Tell the client of persistent topics of a namespace that come and go, from the list on that is answered; nothing
-    but its hash where the client has it.
+    """Answer with the persistent topics of a namespace, and notify the client of later changes.
 
-    Raises NotAllowed, whereupon clients ask again and again instead.
+    A client that has the current list receives its hash only. Clients poll instead after NotAllowed, which this raises
+    if watching is disabled or the pattern is not accepted.
     """
     settings = cnx.broker.core.settings
     _check_namespace(command.namespace)
@@ -127,7 +129,7 @@ def watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList, now: Now) -
 
 
 def _check_namespace(name: str) -> None:
-    """Raises InvalidTopicName. A Pulsar broker closes the connection."""
+    """Raise InvalidTopicName for an invalid namespace, for which a Pulsar broker closes the connection."""
     try:
         parse_namespace(name)
     except PreconditionFailed as error:
@@ -135,6 +137,6 @@ def _check_namespace(name: str) -> None:
 
 
 def watch_topic_list_close(cnx: ServerCnx, command: CommandWatchTopicListClose, now: Now) -> None:
-    """The client does not want to know any more, or never did."""
+    """Stop watching; an unknown watcher is ignored."""
     cnx.broker.topics.lists.leave(cnx, command.watcher_id)
     cnx.outbox.send(replies.success(command.request_id))

@@ -1,4 +1,4 @@
-"""PRODUCER and CLOSE_PRODUCER. SEND, the hot one, is in ``cnx``."""
+"""PRODUCER and CLOSE_PRODUCER. SEND, which is on the hot path, is in ``cnx``."""
 
 from functools import partial
 
@@ -20,7 +20,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandCloseProducer, CommandProduc
 
 
 def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
-    """Open a producer; answered when its topic, its epoch, and the subscription it may ask for, are durable."""
+    """Open a producer; answered once its topic, its epoch and its initial subscription are durable."""
     name = parse_topic(command.topic)
     present = cnx.producers.get(command.producer_id)
     if present is not None:
@@ -39,7 +39,7 @@ def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now
             raise NotAllowed("Non-persistent topics do not support transactions")
     refusal = broker.core.commits.housekeeping.refusal
     if refusal is not None and name.persistent:
-        # Told to come back: a client that were let in would send again what was refused, at once and for ever.
+        # Clients retry after ServiceNotReady. An open producer would resend rejected messages in an endless loop.
         raise ServiceNotReady(f"Messages cannot be published: {refusal}")
     _ready(opening.cnx, command, name, now)
     if command.HasField("schema") and is_schema(command.schema):
@@ -50,7 +50,7 @@ def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now
 
 
 def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> Topic:
-    """The topic, created if it may be. Raises PulsarBoxError where it takes no further producer."""
+    """Return the topic, created if permitted. Raises PulsarBoxError if it accepts no further producer."""
     topic = cnx.broker.topics.open(name, now)
     topic.check_takes()
     topic.admission.check_producer(encrypted=command.encrypted)
@@ -60,7 +60,7 @@ def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) 
 
 
 def _bring_schema(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
-    """Open the producer once its schema has been compared with those of the topic, which may take several turns."""
+    """Open the producer after comparing its schema with those of the topic, which may take several turns."""
     schemas = opening.cnx.broker.schemas
 
     def brought(found: StoredSchema | PulsarBoxError, when: Now) -> None:
@@ -73,12 +73,12 @@ def _bring_schema(opening: Opening, command: CommandProducer, name: TopicName, n
 
 
 def _admit(opening: Opening, command: CommandProducer, name: TopicName, schema_version: bytes, now: Now) -> None:
-    """Open a producer whose schema the topic has."""
+    """Open a producer whose schema is registered."""
     cnx = opening.cnx
-    topic = _ready(cnx, command, name, now)  # once more: it may be another one by now
+    topic = _ready(cnx, command, name, now)  # again: the topic may have been replaced meanwhile
     claim = _Claim(opening, _producer(cnx, command, topic, now))
     claim.producer.schema_version = schema_version
-    check_producer(claim.producer)  # a permission may have gone while the schema was compared
+    check_producer(claim.producer)  # a permission may have been revoked during the comparison
     _prepare(cnx, command, claim.producer, now)
     opening.undo = claim.withdraw
     topic.admit(claim, now, again=command.epoch > 0)
@@ -99,7 +99,7 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
 
 
 def _prepare(cnx: ServerCnx, command: CommandProducer, opened: AttachedProducer, now: Now) -> None:
-    """Create the subscription that a producer may ask for, so that it misses nothing of what is published."""
+    """Create the initial subscription that the command names, so that it covers every message."""
     topic = opened.topic
     if command.initial_subscription_name and isinstance(topic, PersistentTopic):
         if command.initial_subscription_name not in topic.subscriptions:
@@ -112,7 +112,7 @@ def _prepare(cnx: ServerCnx, command: CommandProducer, opened: AttachedProducer,
 
 
 class _Claim:
-    """The claim of a pending PRODUCER on its topic; see ``producers.Claim``."""
+    """The claim of a pending PRODUCER on its topic; see ``producer_access.ProducerClaim``."""
 
     def __init__(self, opening: Opening, claimed: AttachedProducer) -> None:
         self._opening = opening
@@ -120,27 +120,27 @@ class _Claim:
         self._admitted = False
 
     def withdraw(self, now: Now) -> None:
-        """Leave the topic, or the queue of those that wait for it."""
+        """Remove the producer from the topic or its queue."""
         self.producer.closed = True
         self.producer.topic.remove_producer(self.producer, now)
 
     def admitted(self, now: Now) -> None:
-        """See Claim.admitted."""
+        """See ProducerClaim.admitted."""
         self._admitted = True
         broker, producer = self._opening.cnx.broker, self.producer
         answer = partial(self._opening.step, self._open)
         if producer.topic.is_settling(producer.name):
-            # What was sent under the name before is on its way: the answer says whether it is stored.
+            # Messages sent under this name before may be pending: the answer states the last stored one.
             broker.core.commits.after_commit(answer)
         else:
             broker.when_durable(answer, now)
 
     def queued(self, now: Now) -> None:
-        """See Claim.queued; the client stops its clock and waits for a second answer."""
+        """See ProducerClaim.queued. The client suspends its timeout and waits for a second answer."""
         self._opening.cnx.broker.when_durable(partial(self._opening.step, self._answer_queued), now)
 
     def refused(self, error: PulsarBoxError, now: Now) -> None:
-        """See Claim.refused."""
+        """See ProducerClaim.refused."""
         self._opening.fail(error, now)
 
     def _answer_queued(self, now: Now) -> None:
@@ -149,7 +149,7 @@ class _Claim:
 
     def _open(self, now: Now) -> None:
         cnx, opened = self._opening.cnx, self.producer
-        if opened.closed:  # by the broker, or another producer has taken the topic
+        if opened.closed:  # by the broker, or because another producer has taken over the topic
             raise opened.fenced or closed_early("producer")
         self._opening.succeeded()
         cnx.producers[opened.producer_id] = opened
@@ -165,7 +165,7 @@ class _Claim:
 
 
 def close_producer(cnx: ServerCnx, command: CommandCloseProducer, now: Now) -> None:
-    """Close a producer, open or not; answered when all it has sent is answered. An unknown one is closed already."""
+    """Close a producer, open or opening; answered after its last receipt. An unknown one counts as closed."""
     reply = replies.success(command.request_id)
     cnx.abandon("producer", command.producer_id, now)
     present = cnx.producers.get(command.producer_id) or cnx.draining.get(command.producer_id)

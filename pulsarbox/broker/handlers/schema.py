@@ -10,7 +10,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import CommandGetOrCreateSchema, CommandGe
 
 
 def get_schema(cnx: ServerCnx, command: CommandGetSchema, now: Now) -> None:
-    """One version of a topic's schema, or the newest."""
+    """Return one version of a topic's schema, by default the latest."""
     try:
         version = int.from_bytes(command.schema_version, "big") if command.schema_version else None
         stored = cnx.broker.schemas.get(parse_topic(command.topic), version)
@@ -23,7 +23,7 @@ def get_schema(cnx: ServerCnx, command: CommandGetSchema, now: Now) -> None:
 
 
 def get_or_create_schema(cnx: ServerCnx, command: CommandGetOrCreateSchema, now: Now) -> None:
-    """Store a schema unless the topic has it already; answered with its version when that is durable."""
+    """Register a schema unless the topic has it; answered with its version once durable."""
 
     def brought(found: StoredSchema | PulsarBoxError, when: Now) -> None:
         if isinstance(found, PulsarBoxError):

@@ -1,4 +1,4 @@
-"""SUBSCRIBE: which subscription a consumer comes to, and where a new one starts."""
+"""SUBSCRIBE: creation of subscriptions, their start position, and attachment of consumers."""
 
 import logging
 from functools import partial
@@ -29,14 +29,14 @@ log = logging.getLogger(__name__)
 
 DEDUPLICATION_NAME = "pulsar.dedup"
 REPLICATION_PREFIX = "pulsar.repl"
-"""Names under which Pulsar keeps cursors of its own."""
+"""Names of Pulsar's internal cursors."""
 LATEST = Position(2**63 - 1, 2**63 - 1)
 EARLIEST = Position(-1, -1)
 TOPIC_GONE = "The topic was unloaded while the start position of the reader was looked up, try again"
 
 
 def subscribe(cnx: ServerCnx, command: CommandSubscribe, now: Now) -> None:
-    """Open a consumer; answered when its subscription is durable."""
+    """Open a consumer; answered once its subscription is durable."""
     if command.consumer_id in cnx.consumers:
         cnx.outbox.send(replies.success(command.request_id))
         return
@@ -58,7 +58,7 @@ def _begin(opening: Opening, command: CommandSubscribe, now: Now) -> None:
 
 
 def _waits_for_plugins(opening: Opening, command: CommandSubscribe, topic: Topic) -> bool:
-    """Whether the consumer waits until the plugins are loaded that its subscription names; nobody else does."""
+    """Return whether the consumer waits for plugins of its subscription to be loaded; other clients do not wait."""
     properties = key_values(command.subscription_properties)
     present = topic.subscriptions.get(command.subscription) if isinstance(topic, PersistentTopic) else None
     if present is not None:
@@ -69,7 +69,7 @@ def _waits_for_plugins(opening: Opening, command: CommandSubscribe, topic: Topic
 
 
 def _meet_schema(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
-    """Open the consumer once its schema has been compared with those of the topic, which may take several turns."""
+    """Open the consumer after comparing its schema with those of the topic, which may take several turns."""
     broker = opening.cnx.broker
 
     def is_idle() -> bool:
@@ -86,7 +86,7 @@ def _meet_schema(opening: Opening, command: CommandSubscribe, name: TopicName, n
 
 
 def _open(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
-    """Open a consumer whose plugins are loaded and whose schema fits the topic's."""
+    """Open a consumer whose plugins are loaded and whose schema is compatible."""
     cnx = opening.cnx
     topic = cnx.broker.topics.open(name, now, create=command.force_topic_creation)
     if isinstance(topic, NonPersistentTopic):
@@ -96,7 +96,7 @@ def _open(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now
         subscription = topic.subscribe(command.subscription)
         opening.undo = subscription.forget_if_empty
         consumer = _consumer(cnx, command, subscription, -1, now)
-        check_consumer(consumer)  # a permission may have gone while a plugin was loaded
+        check_consumer(consumer)  # a permission may have been revoked meanwhile
         subscription.add_consumer(consumer, command.subType, now)
         _opened(opening, consumer, now)
         return
@@ -112,7 +112,7 @@ def _open(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now
 
 
 def _is_idle(topic: Topic) -> bool:
-    """Whether nobody uses a topic whose messages have a form already, and nothing is stored there."""
+    """Return whether the topic is empty, and without producers and consumers that require a schema."""
     if topic.producers or (isinstance(topic, PersistentTopic) and topic.ledger.size):
         return False
     subscriptions = topic.all_subscriptions()
@@ -152,7 +152,7 @@ def _durable(
 
 
 def _read_from(opening: Opening, command: CommandSubscribe, topic: PersistentTopic, now: Now) -> None:
-    """A reader: it starts with the entry it names, so that a batch comes whole and the client picks from it."""
+    """Open a reader at the entry it names; the client skips messages before its start within a batch."""
 
     start = _start(command, topic.ledger.end)
 
@@ -173,7 +173,7 @@ def _read_behind(
     behind: tuple[Position, int, int],
     now: Now,
 ) -> None:
-    """Open a reader behind a mark-delete, given with its totals of messages and bytes."""
+    """Open a reader after a mark-delete position, given with its totals of messages and bytes."""
     if opening.cnx.broker.topics.open(topic.name, now, create=False) is not topic:
         raise ServiceNotReady(TOPIC_GONE)
     subscription = topic.subscriptions.get(command.subscription)
@@ -186,9 +186,9 @@ def _read_behind(
 
 
 def _start(command: CommandSubscribe, last: Position) -> Position:
-    """Where a reader starts; behind the last entry there is nothing to be found, and it goes to its initial position.
+    """Return the start position of a reader: its initial position, if the one it names is after the last entry.
 
-    As Pulsar's cursor that is not durable: its mark-delete would be the position before, and may be the last entry.
+    As in Pulsar, where the mark-delete of the non-durable cursor, one entry earlier, may be the last entry.
     """
     start = position_of(command.start_message_id) if command.HasField("start_message_id") else LATEST
     if Position(start.ledger_id, start.entry_id - 1) <= last:
@@ -197,12 +197,12 @@ def _start(command: CommandSubscribe, last: Position) -> Position:
 
 
 def position_of(message_id: MessageIdData) -> Position:
-    """The entry of a message id; one with -1 is before everything, one with 2**63 - 1 behind it."""
+    """Return the entry of a message ID; -1 is before every entry, 2**63 - 1 is after."""
     return Position(_signed(message_id.ledgerId), _signed(message_id.entryId))
 
 
 def _signed(word: int) -> int:
-    """The protocol's unsigned 64 bits as Java reads them."""
+    """Return an unsigned 64-bit field as the signed number that Java reads."""
     return word - 2**64 if word >> 63 else word
 
 
@@ -233,7 +233,7 @@ def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
 
 
 def _join(opening: Opening, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
-    """Attach to a subscription; before that, reset it by time if the command asks for that."""
+    """Attach to a subscription, after resetting it by time if the command requests it."""
     opening.undo = partial(_leave, subscription)
     attach = partial(opening.step, partial(_attach, opening, command, subscription))
     seconds = command.start_message_rollback_duration_sec
@@ -244,7 +244,7 @@ def _join(opening: Opening, command: CommandSubscribe, subscription: Subscriptio
     def as_it_is(error: Exception) -> None:
         if opening.pending:
             log.warning("subscription %s of %s was not rewound: %s", subscription.name, subscription.topic.name, error)
-            attach(now)  # as Pulsar does
+            attach(now)  # as in Pulsar
 
     if command.read_compacted:
         subscription.compacted_reading()
@@ -264,7 +264,7 @@ def _attach(opening: Opening, command: CommandSubscribe, subscription: Subscript
         raise ServiceNotReady(f"Subscription {subscription.name} was deleted, try again")
     opening.undo = partial(_leave, subscription)
     consumer = _consumer(opening.cnx, command, subscription, topic.name.partition_index, now)
-    check_consumer(consumer)  # a permission may have gone while it was found where to begin
+    check_consumer(consumer)  # a permission may have been revoked during the lookup of the start position
     topic.admission.check_consumer()
     topic.admission.check_consumer_of(subscription, command.subType)
     subscription.add_consumer(consumer, command.subType, now)

@@ -1,4 +1,4 @@
-"""Commands of transactions: what clients ask of the coordinator. Each is answered when what it changes is durable."""
+"""Transaction commands. Each is answered once its changes are durable."""
 
 from collections.abc import Callable
 from typing import Any
@@ -22,11 +22,11 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 from pulsarbox.storage.transactions import TxnId
 
 Reply = Callable[[int, int, int, int | None, str | None], bytes]
-"""Makes an answer of the request, the two halves of the transaction's id, and why it is refused."""
+"""Builds an answer from the request ID, both halves of the transaction ID, and the error code and text, if any."""
 
 
 def tc_client_connect(cnx: ServerCnx, command: CommandTcClientConnectRequest, now: Now) -> None:
-    """Whether a coordinator is here."""
+    """Answer whether this broker has the coordinator."""
     try:
         cnx.broker.core.transactions.check_coordinator(command.tc_id)
     except PulsarBoxError as error:
@@ -36,7 +36,7 @@ def tc_client_connect(cnx: ServerCnx, command: CommandTcClientConnectRequest, no
 
 
 def new_txn(cnx: ServerCnx, command: CommandNewTxn, now: Now) -> None:
-    """Begin a transaction. What the protocol calls seconds are milliseconds: so all clients and Pulsar have it."""
+    """Begin a transaction. The protocol field named seconds contains milliseconds, in all clients and in Pulsar."""
     coordinator, request_id = cnx.broker.core.transactions, command.request_id
     try:
         coordinator.check_coordinator(command.tc_id)
@@ -49,7 +49,7 @@ def new_txn(cnx: ServerCnx, command: CommandNewTxn, now: Now) -> None:
 
 
 def add_partition_to_txn(cnx: ServerCnx, command: CommandAddPartitionToTxn, now: Now) -> None:
-    """The transaction publishes to these topics."""
+    """Register topics to which the transaction publishes."""
 
     def add(txn: OpenTransaction) -> None:
         cnx.broker.core.transactions.add_topics(txn, command.partitions)
@@ -58,7 +58,7 @@ def add_partition_to_txn(cnx: ServerCnx, command: CommandAddPartitionToTxn, now:
 
 
 def add_subscription_to_txn(cnx: ServerCnx, command: CommandAddSubscriptionToTxn, now: Now) -> None:
-    """The transaction acknowledges on these subscriptions."""
+    """Register subscriptions on which the transaction acknowledges."""
 
     def add(txn: OpenTransaction) -> None:
         names = [(each.topic, each.subscription) for each in command.subscription]
@@ -78,12 +78,12 @@ def _add(cnx: ServerCnx, command: Any, add: Callable[[OpenTransaction], None], r
 
 
 def end_txn(cnx: ServerCnx, command: CommandEndTxn, now: Now) -> None:
-    """Commit or abort it."""
+    """Commit or abort the transaction."""
     _end(cnx, command, lambda txn_id: True, replies.end_txn_response, now)
 
 
 def end_txn_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition, now: Now) -> None:
-    """How a transaction has ended, told to a topic that it has published to: it ends with that, everywhere at once."""
+    """End a transaction through one of its topics; this ends it on all topics and subscriptions."""
 
     def takes_part(txn_id: TxnId) -> bool:
         txn = cnx.broker.core.transactions.open.get(txn_id)
@@ -93,7 +93,7 @@ def end_txn_on_partition(cnx: ServerCnx, command: CommandEndTxnOnPartition, now:
 
 
 def end_txn_on_subscription(cnx: ServerCnx, command: CommandEndTxnOnSubscription, now: Now) -> None:
-    """The same, told to a subscription on which it has acknowledged."""
+    """End a transaction through one of its subscriptions; this ends it on all topics and subscriptions."""
     where = command.subscription
 
     def takes_part(txn_id: TxnId) -> bool:
@@ -115,6 +115,6 @@ def _end(cnx: ServerCnx, command: Any, takes_part: Callable[[TxnId], bool], repl
         if takes_part(TxnId(most, least)):
             cnx.broker.core.transactions.end(TxnId(most, least), outcome, cnx, answer, now)
         else:
-            answer(None, now)  # as Pulsar: where there is nothing of it, there is nothing to do
+            answer(None, now)  # as in Pulsar: the transaction has no part here
     except PulsarBoxError as error:
         answer(error, now)

@@ -19,7 +19,7 @@ ANY: Final = 1 << 62
 
 
 class Grant(NamedTuple):
-    """What may be taken now: at most ``entries``, stopping once ``messages`` or ``bytes`` are reached."""
+    """Current dispatch allowance: at most ``entries``, stopping once ``messages`` or ``bytes`` are reached."""
 
     entries: int
     messages: int

@@ -48,7 +48,7 @@ NO_ORIGIN: Final = "it has no original topic (property REAL_TOPIC): choose a tar
 
 
 class Task(NamedTuple):
-    """What a job does with each message; immutable while it runs."""
+    """The treatment of each message by a job; immutable while the job runs."""
 
     job: int
     source: str
@@ -80,7 +80,7 @@ class ChunkPart(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What to do with one stored entry."""
+    """The treatment of one stored entry."""
 
     entry: Entry
     unacked: int | None

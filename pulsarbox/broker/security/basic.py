@@ -1,4 +1,4 @@
-"""User and password, against the lines of a file that ``htpasswd`` writes.
+"""Basic authentication: users and password hashes in the format of ``htpasswd``.
 
 Hashes are bcrypt (``htpasswd -B``), apr1 (its default), {SHA} (``-s``), and those of crypt(3): sha512, sha256, md5,
 des.
@@ -22,7 +22,7 @@ BCRYPT_COST_MAX: Final = 10
 ROUNDS_MAX: Final = 20_000
 """Rounds of sha256 and sha512 that take about as long."""
 _BCRYPT_BYTES: Final = 72
-"""So much of a password counts there."""
+"""bcrypt ignores the bytes after this."""
 _KNOWN_MAX: Final = 10_000
 _WRONG: Final = "Unknown user or invalid password"
 
@@ -30,7 +30,7 @@ Matches = Callable[[bytes], bool]
 
 
 class BasicProvider:
-    """Users of a file. Source: https://pulsar.apache.org/docs/4.2.x/security-basic-auth/."""
+    """Basic authentication. Source: https://pulsar.apache.org/docs/4.2.x/security-basic-auth/."""
 
     method: ClassVar[str] = "basic"
     name: ClassVar[str] = "AuthenticationProviderBasic"
@@ -77,7 +77,7 @@ class BasicProvider:
         return Principal(user, self.method)
 
     def data_of(self, authorization: str) -> bytes:
-        """Raises Refused for the header of another scheme, and where it is not base64."""
+        """Return the credentials of an Authorization header. Raises Refused for another scheme or invalid base64."""
         scheme, _, value = authorization.partition(" ")
         if scheme.upper() != "BASIC":
             raise Refused('Authentication token has to be started with "Basic "', "INVALID_HEADER")
@@ -93,7 +93,7 @@ class BasicProvider:
 
 
 def users_of(data: bytes) -> dict[str, Matches]:
-    """The users of a file, and what their passwords match. Raises ValueError, which tells the line and no hash."""
+    """Parse a password file. Raises ValueError, which names the line and contains no hash."""
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
@@ -115,7 +115,7 @@ def users_of(data: bytes) -> dict[str, Matches]:
 
 
 def matcher(hashed: str) -> Matches:
-    """Tells whether a password is that of a hash. Raises ValueError for a hash that is none, or takes too long."""
+    """Return the verification of passwords against a hash. Raises ValueError for an invalid or too slow hash."""
     if hashed.startswith(("$2y$", "$2b$", "$2a$")):
         return _bcrypt(hashed)
     for handler in (apr_md5_crypt, sha512_crypt, sha256_crypt, md5_crypt, ldap_sha1):
@@ -135,7 +135,7 @@ def matcher(hashed: str) -> Matches:
     def matches(password: bytes) -> bool:
         try:
             return bool(handler.verify(password, hashed))
-        except ValueError:  # a password that this hash cannot be of
+        except ValueError:  # the hash does not support such a password
             return False
 
     return matches

@@ -1,4 +1,4 @@
-"""Totals and time series of single tenants or namespaces, for users who may not see the entire box.
+"""Totals and time series of single tenants or namespaces, for roles without permission to view the entire box.
 
 Totals are summed up once per sampling pass, not per request. A series is recorded while it is being watched.
 """

@@ -1,4 +1,4 @@
-"""Acknowledging: what an ACK names becomes part of the cursor, whoever of the subscription's consumers holds it."""
+"""Application of ACK commands to the cursor, for entries held by any consumer of the subscription."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -19,7 +19,7 @@ Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
 Apply = Callable[[Consumer, MessageIdData, HeldEntry], None]
 NOTHING: Final = HeldEntry(0, 0, 0, 0, 0)
-"""Of an entry that the log does not have any more: nothing need be known of it."""
+"""For an entry that is no longer in the log."""
 
 
 class Acknowledging:
@@ -33,13 +33,13 @@ class Acknowledging:
         self._cursor = subscription.cursor
         self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
         self._has_index_acks = False
-        """A consumer has acknowledged by batch index since the subscription came into memory."""
+        """Whether a consumer has acknowledged by batch index since the subscription was loaded."""
         self._mark = self._cursor.mark_delete
-        """Mark-delete as it was after the last acknowledgement."""
+        """Mark-delete after the last acknowledgement."""
         self._closed: set[int] = set()
-        """Ledgers that do not grow, of which something was acknowledged since it was last looked whether any can go."""
+        """Closed ledgers with acknowledgements since the last check for trimmable ones."""
         self._epoch = 0
-        """Resets of the cursor so far."""
+        """Number of cursor resets."""
 
     @property
     def index_acks(self) -> IndexAcks:
@@ -49,26 +49,26 @@ class Acknowledging:
         return IndexAcks.KEPT if self._has_index_acks or self._cursor.batch_acks else IndexAcks.NONE
 
     def begin_reset(self) -> None:
-        """The cursor is being reset: answers to earlier reads mean nothing any more."""
+        """Discard the results of earlier reads, because the cursor is being reset."""
         self._epoch += 1
 
     def end_reset(self) -> None:
-        """The cursor is reset."""
+        """Resume after a cursor reset."""
         self._mark = self._cursor.mark_delete
 
     def acknowledge(
         self, consumer: Consumer, ack: CommandAck, now: Now, done: Done | None, failed: Failed | None = None
     ) -> None:
-        """Acknowledge what a command names; ``done`` is called when all of it is durable, ``failed`` where not all is.
+        """Apply an ACK command. ``done`` is called once everything is durable, ``failed`` if a part cannot be applied.
 
-        An entry of which nothing is known any more (it was delivered to an earlier consumer) is read first.
+        An entry that no consumer holds, because it was delivered to an earlier one, is read first.
         """
         apply = self._apply_individual
         ids: Iterable[MessageIdData] = ack.message_id
         if ack.ack_type == CommandAck.Cumulative:
             apply = self._apply_cumulative
             if self._side_by_side:
-                ids = ()  # as Pulsar does: it means nothing where others hold what lies before
+                ids = ()  # as in Pulsar: other consumers may hold earlier entries
         unknown: list[MessageIdData] = []
         held_of = consumer.held.get
         compacted = self._source.compacted
@@ -88,7 +88,7 @@ class Acknowledging:
                 unknown.append(message_id)
         if unknown:
             if len(unknown) < len(ack.message_id):
-                self._subscription.dispatcher.acknowledged(consumer, now)  # the others may take their time
+                self._subscription.dispatcher.acknowledged(consumer, now)  # reading the other entries may take long
             self._look_up(consumer, unknown, apply, (done, failed), now)
         else:
             self._settled(consumer, done, now)
@@ -110,7 +110,7 @@ class Acknowledging:
         def found(message_id: MessageIdData, held: HeldEntry | None, when: Now) -> None:
             nonlocal left
             left -= 1
-            if held is not None and epoch == self._epoch:  # a reset in between has made a new start
+            if held is not None and epoch == self._epoch:  # the cursor was reset meanwhile
                 holder = self._holder((message_id.ledgerId, message_id.entryId)) or consumer
                 apply(holder, message_id, held)
                 self._subscription.dispatcher.acknowledged(holder, when)
@@ -127,7 +127,7 @@ class Acknowledging:
 
         for message_id in ids:
             position = Position(message_id.ledgerId, message_id.entryId)
-            # Before an entry that is acknowledged by itself there may be others that are not.
+            # Entries before one that is acknowledged individually may be unacknowledged.
             if position <= self._cursor.mark_delete or (not cumulative and self._cursor.is_acked(*position)):
                 found(message_id, None, now)
             else:
@@ -135,11 +135,11 @@ class Acknowledging:
 
     @property
     def _side_by_side(self) -> bool:
-        """Whether several consumers take entries at a time."""
+        """Whether entries are dispatched to several consumers."""
         return self._subscription.type in (CommandSubscribe.Shared, CommandSubscribe.Key_Shared)
 
     def _holder(self, position: tuple[int, int]) -> Consumer | None:
-        """Who has the entry unacknowledged, when it is not the one that acknowledges it."""
+        """Return the consumer that holds the entry unacknowledged; None unless several consumers share entries."""
         if self._side_by_side:
             for consumer in self._subscription.consumers:
                 if position in consumer.held:
@@ -147,7 +147,7 @@ class Acknowledging:
         return None
 
     def _settled(self, consumer: Consumer, done: Done | None, now: Now) -> None:
-        """What a command acknowledges is applied: have it written, and go on with what it made room for."""
+        """Commit the changes of a command, and resume dispatch to its consumer."""
         compacted = self._source.compacted
         if compacted is not None:
             compacted.keep(now)
@@ -163,8 +163,10 @@ class Acknowledging:
             self._subscription.tell_end()
 
     def settle(self, now: Now, unheld: Iterable[tuple[int, int]] = ()) -> None:
-        """The cursor has changed: have it written, and do what follows where mark-delete has moved. ``unheld`` entries
-        were acknowledged by no consumer: they too may have been the last that their ledger was held for."""
+        """Commit a changed cursor, and trim ledgers if possible.
+
+        ``unheld`` are entries acknowledged without a consumer: they too may release a ledger.
+        """
         growing = self._ledgers.growing
         self._closed.update(ledger_id for ledger_id, _ in unheld if ledger_id < growing)
         self._topic.core.commits.cursor_changed(self._cursor, now)
@@ -182,7 +184,7 @@ class Acknowledging:
             self._maybe_trim(now)
 
     def _maybe_trim(self, now: Now) -> None:
-        """Entries of ledgers that do not grow were acknowledged: was this subscription the last that held them?"""
+        """Trim the topic if this subscription was the last that retained one of the closed ledgers."""
         closed, self._closed = self._closed, set()
         if self._cursor.durable and any(self._topic.ledgers.may_go(self._cursor, each) for each in closed):
             self._topic.trim(now)
@@ -211,13 +213,13 @@ class Acknowledging:
             compacted.acknowledged(position)
 
     def _is_whole(self, consumer: Consumer, position: tuple[int, int], held: HeldEntry, unacked: int) -> bool:
-        """Whether all messages of a batch are acknowledged now; what is left of it is known where it is not."""
+        """Return whether the whole batch is acknowledged now; if not, record the remaining messages."""
         if unacked and not self._batch_indexes:
-            return False  # only whole entries are acknowledged
+            return False  # batch index acknowledgement is disabled
         if self._cursor.acknowledge_batch(Position(*position), held.batch_size, unacked):
             return True
         left = self._cursor.batch_acks.get(Position(*position))
-        now_held = consumer.held.get(position)  # ``held`` may have been looked up
+        now_held = consumer.held.get(position)  # ``held`` may come from a read
         if left is not None and now_held is not None:
             count = left[1].bit_count()
             consumer.unacked -= now_held.messages - count
@@ -252,7 +254,7 @@ class Acknowledging:
         self._through(consumer, *totals)
 
     def _apply_behind(self, consumer: Consumer, position: Position) -> None:
-        """A cumulative acknowledgement of an entry that is no more: of what is before, some may be left."""
+        """Apply a cumulative acknowledgement of a trimmed entry; earlier entries may remain."""
         through = self._topic.ledger.behind_dropped(position)
         if through is not None:
             self._through(consumer, *through)
@@ -265,6 +267,6 @@ class Acknowledging:
         self._release_through(consumer, mark)
 
     def _release_through(self, consumer: Consumer, position: Position) -> None:
-        # What is held stands in the order of sending, which here is that of the topic.
+        # Held entries are in dispatch order, which is the topic's order here.
         for each in list(takewhile(lambda held_at: held_at <= position, consumer.held)):
             consumer.release(each)

@@ -77,9 +77,9 @@ class MessagePage:
     found: list[BrowsedMessage] = field(default_factory=list)
     """Messages in the order of the walk."""
     on: PagePosition | None = None
-    """Where the next page in the same direction begins; None if there is none and never will be."""
+    """Start of the next page in the same direction; None if there is none and never will be."""
     back: PagePosition | None = None
-    """Where the page in the opposite direction from this walk's start begins."""
+    """Start of the page in the opposite direction from this walk's start."""
     ended: bool = False
     """The walk reached the current end of the topic; otherwise the page is full or a bound was reached."""
     looked_at: int = 0
@@ -276,7 +276,7 @@ class _Opening:
         self.opened = 0
         self.shown = 0
         self.stopped_at: PagePosition | None = None
-        """Where to resume within these entries; None if all were examined."""
+        """Position to resume at within these entries; None if all were examined."""
 
     def run(self) -> None:
         """Decode entries until the page is full."""

@@ -69,7 +69,7 @@ class Segments:
         self._end = min(end, end_of(topic)[0])
         self.found: list[VisibleSegment] = []
         self.next: Position | None = None
-        """Where the next answer begins; None if this one is complete."""
+        """Start of the next answer; None if this one is complete."""
 
     def steps(self) -> Iterator[None]:
         """Search in short steps; ``found`` and ``next`` have the result."""

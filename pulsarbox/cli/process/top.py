@@ -101,8 +101,8 @@ def top(admin: Callable[[], Target], **options: Any) -> None:
     With --once, the overview prints totals, the subscriptions with a backlog and its cause, the quotas in use, and the
     dead letters. docs/tui.md describes its JSON.
 
-    With --data-dir of a stopped box, shows the contents of that directory, read-only. Tenant admins, who may not see
-    the whole box, pass --tenant or --namespace.
+    With --data-dir of a stopped box, shows the contents of that directory, read-only. Tenant admins, who lack
+    permission for the whole box, pass --tenant or --namespace.
 
     \b
     Exit codes:

@@ -103,7 +103,7 @@ def session(
         for key, value in chosen.items():
             builder = builder.config(key, value)
         made = _made(builder, master, log)
-    # Whoever catches an error of a frame reports it; Spark would log it again as JSON.
+    # The caller reports errors of frames; Spark would log them again as JSON.
     for each in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(each).setLevel(logging.CRITICAL)
     _quietly(getattr(made.sparkContext, "_accumulatorServer", None))

@@ -55,7 +55,7 @@ _DRAINING: Final = ("drainingHashesCount", "drainingHashesClearedTotal", "draini
 
 
 class StatsOptions(NamedTuple):
-    """What to include, and as of when."""
+    """Optional parts of the statistics, and their time."""
 
     now: Now
     owner: str
