@@ -159,10 +159,7 @@ def _read_from(opening: Opening, command: CommandSubscribe, topic: PersistentTop
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
         opening.step(partial(_read_behind, opening, command, topic, start, (mark, messages, size)), when)
 
-    def lost(error: Exception, when: Now) -> None:
-        opening.fail(error, when)
-
-    topic.locate(start, located, lost, now)
+    topic.locate(start, located, opening.fail, now)
 
 
 def _read_behind(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from pulsarbox.client.credentials import Credentials
+from pulsarbox.config.listeners import host_in_url
 from pulsarbox.errors import PersistenceError, PulsarBoxError
 from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.options import OptionError, SparkOptions
@@ -63,7 +64,7 @@ def _check(option: str, url: str, schemes: tuple[str, str], port: int) -> None:
 def _admin_of(service: str) -> str:
     """Return the Admin API URL on the default port of the service URL's hosts."""
     web, port = ("https", 8443) if service.startswith("pulsar+ssl:") else ("http", 8080)
-    names = (f"[{host}]" if ":" in host else host for host, _ in hosts_of(service, 6650)[0])
+    names = (host_in_url(host) for host, _ in hosts_of(service, 6650)[0])
     return f"{web}://" + ",".join(f"{name}:{port}" for name in names)
 
 
