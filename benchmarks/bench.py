@@ -1,8 +1,8 @@
 """Benchmark of a broker, or of two against each other.
 
 Throughput and latency are measured through the official Go client; the cost of many topics, of acknowledgement holes
-and of joining and leaving consumers through drivers that are lighter than any client (raw_driver.py,
-raw_subscriptions.py).
+and of joining and leaving consumers through drivers that are lighter than any client (drivers/raw_driver.py,
+drivers/raw_subscriptions.py).
 
 ``make bench`` starts a box; ``make bench URL=pulsar://... VERSUS=pulsar://...`` uses running brokers. Two brokers are
 measured alternately, row by row, in rounds, to even out the machine's variations; medians are shown. Client and broker
@@ -68,12 +68,12 @@ def driver(kind: str) -> list[str]:
     """Return the program that measures a row: the Go driver if it can be built."""
     if kind != "python":
         try:
-            return [str(build(Path(__file__).parent / "driver"))]
+            return [str(build(Path(__file__).parent / "drivers" / "go"))]
         except GoError as error:
             if kind == "go" or "not installed" not in str(error):
                 raise
             say(f"{error}: measuring with the Python client, which is slower than a broker should be")
-    return [sys.executable, "-m", "benchmarks.python_driver"]
+    return [sys.executable, "-m", "benchmarks.drivers.python_driver"]
 
 
 def measure(command: Sequence[str], job: dict[str, Any]) -> dict[str, float] | None:

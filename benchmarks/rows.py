@@ -13,20 +13,20 @@ class Figure:
     more_is_better: bool = False
 
 
-RAW_DRIVER: Final = "benchmarks.raw_driver"
-RAW_SUBSCRIPTIONS: Final = "benchmarks.raw_subscriptions"
-RAW_SCRAPE: Final = "benchmarks.raw_scrape"
-RAW_ADMIN: Final = "benchmarks.raw_admin"
-RAW_KEPT: Final = "benchmarks.raw_kept"
-RAW_TOP: Final = "benchmarks.raw_top"
-RAW_DEDUP: Final = "benchmarks.raw_dedup"
-RAW_PLUGINS: Final = "benchmarks.raw_plugins"
-RAW_BACKUP: Final = "benchmarks.raw_backup"
-RAW_COMPRESSING: Final = "benchmarks.raw_compressing"
-RAW_TRANSACTIONS: Final = "benchmarks.raw_transactions"
+RAW_DRIVER: Final = "benchmarks.drivers.raw_driver"
+RAW_SUBSCRIPTIONS: Final = "benchmarks.drivers.raw_subscriptions"
+RAW_SCRAPE: Final = "benchmarks.drivers.raw_scrape"
+RAW_ADMIN: Final = "benchmarks.drivers.raw_admin"
+RAW_KEPT: Final = "benchmarks.drivers.raw_kept"
+RAW_TOP: Final = "benchmarks.drivers.raw_top"
+RAW_DEDUP: Final = "benchmarks.drivers.raw_dedup"
+RAW_PLUGINS: Final = "benchmarks.drivers.raw_plugins"
+RAW_BACKUP: Final = "benchmarks.drivers.raw_backup"
+RAW_COMPRESSING: Final = "benchmarks.drivers.raw_compressing"
+RAW_TRANSACTIONS: Final = "benchmarks.drivers.raw_transactions"
 
-RAW_COMPACTION: Final = "benchmarks.raw_compaction"
-RAW_REPLAY: Final = "benchmarks.raw_replay"
+RAW_COMPACTION: Final = "benchmarks.drivers.raw_compaction"
+RAW_REPLAY: Final = "benchmarks.drivers.raw_replay"
 
 COMMANDS: Final = "benchmarks.commands"
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.raw_driver import Link
-from benchmarks.raw_subscriptions import Subscriber
+from benchmarks.drivers.raw_driver import Link
+from benchmarks.drivers.raw_subscriptions import Subscriber
 from pulsarbox import PulsarBox
 from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe, MessageIdData, MessageMetadata

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.bench import Target, arguments_of, bench, compare
-from benchmarks.raw_driver import count_receipts
+from benchmarks.drivers.raw_driver import count_receipts
 from benchmarks.rows import ROWS, Figure
 from pulsarbox.protocol.send_receipt import ReceiptEncoder
 from tests.e2e.conftest import Running

@@ -10,8 +10,8 @@ import json
 import sys
 import time
 
-from benchmarks.raw_driver import DriverError, Job, Link, busy
-from benchmarks.raw_kept import AFTER_SECONDS, QUIET_SECONDS, Told, ask, fill, p99, watched
+from benchmarks.drivers.raw_driver import DriverError, Job, Link, busy
+from benchmarks.drivers.raw_kept import AFTER_SECONDS, QUIET_SECONDS, Told, ask, fill, p99, watched
 
 POLL_SECONDS = 0.1
 JOBS = "/pulsarbox/v1/jobs"

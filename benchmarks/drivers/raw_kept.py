@@ -20,8 +20,8 @@ from statistics import quantiles
 from typing import Any, Final, TypeAlias
 from urllib.request import Request, urlopen
 
-from benchmarks.raw_driver import DriverError, Job, Link, message, prepare, publish
-from benchmarks.raw_scrape import opened, subscribe
+from benchmarks.drivers.raw_driver import DriverError, Job, Link, message, prepare, publish
+from benchmarks.drivers.raw_scrape import opened, subscribe
 
 QUIET_SECONDS: Final = 5.0
 TIMEOUT_SECONDS: Final = 120.0

@@ -12,8 +12,8 @@ import random
 import sys
 import time
 
-from benchmarks.raw_driver import DriverError, Job, Link, message, publish
-from benchmarks.raw_kept import AFTER_SECONDS, AT_ONCE, QUIET_SECONDS, Told, ask, p99, watched
+from benchmarks.drivers.raw_driver import DriverError, Job, Link, message, publish
+from benchmarks.drivers.raw_kept import AFTER_SECONDS, AT_ONCE, QUIET_SECONDS, Told, ask, p99, watched
 
 POLL_SECONDS = 0.1
 

@@ -24,7 +24,17 @@ from typing import Final
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
 
-from benchmarks.raw_driver import OPENED_AT_ONCE, DriverError, Job, Link, busy, chunks, message, prepare, publish
+from benchmarks.drivers.raw_driver import (
+    OPENED_AT_ONCE,
+    DriverError,
+    Job,
+    Link,
+    busy,
+    chunks,
+    message,
+    prepare,
+    publish,
+)
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSubscribe
 
 SCRAPES: Final = 3

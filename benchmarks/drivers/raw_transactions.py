@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from statistics import median, quantiles
 from typing import Any, Final
 
-from benchmarks.raw_driver import SILENCE_SECONDS, DriverError, Job, Link, busy, pong, publish
+from benchmarks.drivers.raw_driver import SILENCE_SECONDS, DriverError, Job, Link, busy, pong, publish
 from pulsarbox.protocol.commands import encode_frame, encode_payload, encode_payload_frame, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageMetadata, TxnAction
 

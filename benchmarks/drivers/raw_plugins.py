@@ -22,8 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.raw_driver import Job, Link, busy, message, publish
-from benchmarks.raw_subscriptions import SLICE, Subscriber, every
+from benchmarks.drivers.raw_driver import Job, Link, busy, message, publish
+from benchmarks.drivers.raw_subscriptions import SLICE, Subscriber, every
 from pulsarbox.plugins.opening import INSTEAD
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
 from tests.tools.box import Box, admin

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 from urllib.request import Request, urlopen
 
-from benchmarks.raw_driver import DriverError, Job, Link, busy, message, publish
+from benchmarks.drivers.raw_driver import DriverError, Job, Link, busy, message, publish
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageMetadata, SingleMessageMetadata

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from benchmarks.raw_driver import DriverError, Job, Link
-from benchmarks.raw_kept import Told, fill, p99, watched
-from benchmarks.raw_scrape import subscribe
+from benchmarks.drivers.raw_driver import DriverError, Job, Link
+from benchmarks.drivers.raw_kept import Told, fill, p99, watched
+from benchmarks.drivers.raw_scrape import subscribe
 from tests.tools.box import Box
 
 BACKUPS: Final = 2

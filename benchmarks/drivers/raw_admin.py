@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from benchmarks.raw_driver import busy
+from benchmarks.drivers.raw_driver import busy
 
 Job = dict[str, Any]
 TIMEOUT_SECONDS: Final = 60.0

@@ -1,4 +1,4 @@
-module pulsarbox/benchmarks/driver
+module pulsarbox/benchmarks/drivers/go
 
 go 1.25.0
 

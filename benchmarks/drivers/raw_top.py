@@ -18,8 +18,8 @@ from statistics import median
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from benchmarks.raw_driver import DriverError, Job, Link, busy, prepare, publish
-from benchmarks.raw_scrape import TIMEOUT_SECONDS, opened
+from benchmarks.drivers.raw_driver import DriverError, Job, Link, busy, prepare, publish
+from benchmarks.drivers.raw_scrape import TIMEOUT_SECONDS, opened
 from pulsarbox.broker.stats.sampler import WATCHED_SECONDS
 
 ROUNDS: Final = 2

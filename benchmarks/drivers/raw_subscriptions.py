@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from benchmarks.raw_driver import (
+from benchmarks.drivers.raw_driver import (
     READ_BYTES,
     SILENCE_SECONDS,
     DriverError,
