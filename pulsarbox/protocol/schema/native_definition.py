@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from pulsarbox.errors import InvalidSchema
 from pulsarbox.protocol.schema.steps import CHUNK, Steps, completed
-from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX
+from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX, JSON_STRUCTURE
 
 DEFINITIONS_MAX: Final = 5000
 """Limit of messages, fields, enums, enum values and services in one file. Protobuf adds a file in one call, 2 us for
@@ -40,7 +40,7 @@ def parsing(data: bytes) -> Steps[Descriptor]:
     """Return the root message of a definition in steps. Raises InvalidSchema."""
     if len(data) > DEFINITION_BYTES_MAX:
         raise InvalidSchema(f"it has {len(data)} bytes, the maximum is {DEFINITION_BYTES_MAX}")
-    count = len(data) - len(data.translate(None, b"{[,:"))
+    count = len(data) - len(data.translate(None, JSON_STRUCTURE))
     if count > ELEMENTS_MAX:
         raise InvalidSchema(f"it has {count} brackets, commas and colons, the maximum is {ELEMENTS_MAX}")
     try:

@@ -34,6 +34,8 @@ SCHEMA_TYPES: Final[dict[str, Schema.Type]] = {
 
 DEFINITION_BYTES_MAX: Final = 1 << 20
 """Bytes of a schema definition; the definitions of key and value count separately."""
+JSON_STRUCTURE: Final = b"{[,:"
+"""Characters that begin or separate the elements of JSON: their number bounds the work of its parser."""
 
 _SPELLINGS = {number: name for name, number in SCHEMA_TYPES.items()}
 
