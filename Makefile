@@ -1,6 +1,6 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut, backups), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
@@ -17,8 +17,8 @@ B ?=
 B_WEB ?=
 SUITE_DIR ?=
 TAG ?=
-# Two more than processors, because tests also wait for others; not so many that their boxes fill the memory.
-WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 2 : 6)))
+# Three more than processors, because tests also wait for others; not so many that their boxes fill the memory.
+WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 3 : 6)))
 export PYTHON
 # Modules are compiled once, as those of an installed wheel are: what is tested and measured starts as it does there.
 unexport PYTHONDONTWRITEBYTECODE
@@ -115,6 +115,10 @@ bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory
 differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what differs (B=pulsar://... B_WEB=its web URL)
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
+
+.PHONY: mutants
+mutants: env-dev ## Mutate N places of the pure rooms and name those that no test notices (N=50; ARGS="--seed 7 --quick")
+	@$(BIN)/python -m tests.mutants.run --count $(or $(N),50) $(ARGS)
 
 .PHONY: fuzz-admin
 fuzz-admin: env-dev ## Ask the Admin API all it has, half of it nonsense (N=20 boxes, ARGS="--requests 10000")

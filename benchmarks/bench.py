@@ -1,7 +1,7 @@
 """Benchmark of a broker, or of two against each other.
 
-Throughput and latency are measured through the official Go client; the cost of many topics, of acknowledgement holes
-and of joining and leaving consumers through drivers that are lighter than any client (drivers/raw_driver.py,
+The official Go client measures throughput and latency. Drivers that are lighter than any client measure the cost of
+many topics, of acknowledgement holes, and of joining and leaving consumers (drivers/raw_driver.py,
 drivers/raw_subscriptions.py).
 
 ``make bench`` starts a box; ``make bench URL=pulsar://... VERSUS=pulsar://...`` uses running brokers. Two brokers are
@@ -31,7 +31,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.rows import CPU, MEMORY, ROWS, START, Figure, Row
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 from tests.tools.go import BUILT, GoError, build
 
 REST_SECONDS: Final = 4.0
@@ -99,7 +99,7 @@ def measure_row(target: Target, row: Row, job: dict[str, Any], command: Sequence
 
 
 def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
-    """Yield the idle CPU use and memory of a process and its children."""
+    """Yield the CPU use at idle and the memory of a process and its children."""
     root = psutil.Process(pid)
     processes = [root, *root.children(recursive=True)]
 
@@ -113,7 +113,7 @@ def rest(pid: int) -> Iterator[tuple[Row, dict[str, float]]]:
     yield MEMORY, {"mib": sum(process.memory_full_info().pss for process in processes) / 2**20}
 
 
-def first_message(box: Box) -> float:
+def first_message(box: BoxProcess) -> float:
     """Start the box; return the seconds until a client has its first receipt."""
     begin = time.monotonic()
     box.start()
@@ -128,7 +128,7 @@ def first_message(box: Box) -> float:
 def own_box(rounds: int, start_cmd: Sequence[str] | str) -> Iterator[Target]:
     """Provide a box on a temporary directory, started once per round to measure the startup time."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-") as folder:
-        box = Box(Path(folder) / "data", start_cmd)
+        box = BoxProcess(Path(folder) / "data", start_cmd)
         try:
             starts = []
             for _ in range(rounds):

@@ -1,7 +1,7 @@
 """Benchmark of a pipeline runner: startup, latency, memory and CPU time.
 
-``make bench-spark`` runs it after the others: a file with one function, and one with ten, each between separate topics,
-run with ``pulsarbox pipeline run`` on local[2] beside a box. Startup is counted from the start of the command until the
+``make bench-spark`` runs it after the others. ``pulsarbox pipeline run`` runs a file with one function, and one with
+ten, each between separate topics, on local[2] beside a box. Startup is counted from the start of the command until the
 first message has passed through every function. Then the latency of single messages is measured, and the memory and CPU
 time of the idle runner's processes (its JVM and Python's). Memory is proportional (PSS): a shared page counts once.
 """
@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pulsar
 
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 FUNCTION: Final = """
 @function(inputs="in-{n}", output="out-{n}", name="f{n}", trigger="100 milliseconds")
@@ -90,7 +90,7 @@ class Through:
         return time.perf_counter() - begin
 
 
-def measured(folder: Path, box: Box, functions: int, times: int, idle: float) -> dict[str, Any]:
+def measured(folder: Path, box: BoxProcess, functions: int, times: int, idle: float) -> dict[str, Any]:
     """Measure one runner."""
     file = folder / f"functions{functions}.py"
     text = "from pulsarbox.pipelines import function\n" + "".join(FUNCTION.format(n=n) for n in range(functions))
@@ -145,7 +145,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for number in arguments.functions.split(","):
         with tempfile.TemporaryDirectory(prefix="pulsarbox-pipelines-") as folder:
-            box = Box(Path(folder) / "data")
+            box = BoxProcess(Path(folder) / "data")
             box.start()
             try:
                 print(json.dumps(measured(Path(folder), box, int(number), arguments.times, arguments.idle)), flush=True)

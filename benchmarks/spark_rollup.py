@@ -20,7 +20,7 @@ import pulsar
 from benchmarks.spark_sink import stage
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
 from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ WARM_UP: Final = 5
 """Rows that are not counted, during which Spark's processes start."""
 
 
-def started(spark: "SparkSession", box: Box, folder: Path, topic: str, *, live: bool) -> "StreamingQuery":
+def started(spark: "SparkSession", box: BoxProcess, folder: Path, topic: str, *, live: bool) -> "StreamingQuery":
     """Start the query of a rollup, as the runner does."""
     how = Rolling(WINDOW_MS, WINDOW_MS, delay=0, idle=60_000)
     options = {"startingOffsets": "earliest", "maxEntriesPerTrigger": "500000"}
@@ -58,7 +58,9 @@ def filled(client: pulsar.Client, topic: str, messages: int) -> None:
     producer.close()
 
 
-def throughput(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, messages: int) -> dict[str, Any]:
+def throughput(
+    spark: "SparkSession", box: BoxProcess, folder: Path, client: pulsar.Client, messages: int
+) -> dict[str, Any]:
     """Return the messages per second of a warmed-up query."""
     filled(client, "warm", 20_000)
     started(spark, box, folder, "warm", live=False).awaitTermination()
@@ -70,7 +72,9 @@ def throughput(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Cli
     return {"messages": rows, "seconds": round(seconds, 2), "messages/s": round(rows / seconds)}
 
 
-def latency(spark: "SparkSession", box: Box, folder: Path, client: pulsar.Client, windows: int) -> dict[str, Any]:
+def latency(
+    spark: "SparkSession", box: BoxProcess, folder: Path, client: pulsar.Client, windows: int
+) -> dict[str, Any]:
     """Return the delays from the message that closes a window to its row, in milliseconds."""
     ended: dict[int, float] = {}
     over = threading.Event()

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pulsar
 
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,11 +53,11 @@ def session(folder: Path) -> "SparkSession":
 
 
 @contextmanager
-def stage() -> "Iterator[tuple[Path, Box, SparkSession]]":
+def stage() -> "Iterator[tuple[Path, BoxProcess, SparkSession]]":
     """Provide a directory, a box on it whose topics retain everything, and a Spark session."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        box = Box(folder / "data")
+        box = BoxProcess(folder / "data")
         box.start()
         spark = session(folder)
         try:
@@ -69,7 +69,7 @@ def stage() -> "Iterator[tuple[Path, Box, SparkSession]]":
             box.kill()
 
 
-def seconds_of(frame: "DataFrame", box: Box, **options: str) -> float:
+def seconds_of(frame: "DataFrame", box: BoxProcess, **options: str) -> float:
     """Return the duration of a write."""
     writer = frame.write.mode("append").format("pulsarbox")
     for name, value in {"service.url": box.url, "admin.url": box.web_url, **options}.items():
@@ -79,7 +79,7 @@ def seconds_of(frame: "DataFrame", box: Box, **options: str) -> float:
     return time.perf_counter() - begin
 
 
-def rates(spark: "SparkSession", box: Box, folder: Path, size: int, rows: int) -> dict[str, float]:
+def rates(spark: "SparkSession", box: BoxProcess, folder: Path, size: int, rows: int) -> dict[str, float]:
     """Return the rows per second of each way to write the same frame, including the no-op sink."""
     path = str(folder / f"rows-{size}")
     text = f"cast(rpad(cast(id as string), {size}, 'x') as binary) as value"
@@ -142,7 +142,7 @@ class Clocked:
             time.sleep(every)
 
 
-def latency(spark: "SparkSession", box: Box, folder: Path, count: int) -> dict[str, Any]:
+def latency(spark: "SparkSession", box: BoxProcess, folder: Path, count: int) -> dict[str, Any]:
     """Measure the latency from publishing a message to receiving it after a stream has republished it, and Spark's
     breakdown of a micro-batch."""
     clocked = Clocked(box.url, "in", "out")

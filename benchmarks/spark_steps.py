@@ -1,9 +1,9 @@
 """Benchmark of the connector's part of a micro-batch, by Spark call, without a JVM.
 
 ``make bench-spark`` runs it before those with Spark. One process makes the calls that Spark makes in five, in the same
-order: offsets, the sink's plan, reading, staging, the commit; and after some of them the garbage collection that Spark
-runs after each task of a reused worker. One message per micro-batch, from topic to topic, with a subscription, exactly
-once. Requests are those to the Admin API.
+order: offsets, the sink's plan, reading, staging, the commit. After some calls it runs the garbage collection that
+Spark runs after each task of a reused worker. One message per micro-batch, from topic to topic, with a subscription,
+exactly once. Requests are those to the Admin API.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from typing import Any, Final
 import pulsar
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsarbox.client.web import Web
+from pulsarbox.client.transport.web import Web
 from pulsarbox.spark.sink.data_sink import StreamWriter
 from pulsarbox.spark.sink.write_job import Attempt
 from pulsarbox.spark.source.data_source import PulsarboxSource
 from pulsarbox.spark.worker_gc import REUSED
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 VALUE: Final = StructType([StructField("value", BinaryType())])
 _once: Final = Web._once
@@ -78,7 +78,7 @@ class Clock:
         }
 
 
-def run(box: Box, clock: Clock, epochs: int) -> None:
+def run(box: BoxProcess, clock: Clock, epochs: int) -> None:
     """Run ``epochs`` micro-batches."""
     urls = {"service.url": box.url, "admin.url": box.web_url}
     client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
@@ -120,7 +120,7 @@ def main() -> None:
     os.environ[REUSED] = "1"
     clock = Clock()
     with tempfile.TemporaryDirectory() as name:
-        box = Box(Path(name) / "data")
+        box = BoxProcess(Path(name) / "data")
         box.start()
         try:
             run(box, clock, arguments.epochs)

@@ -13,7 +13,7 @@ from benchmarks.bench import measure
 from benchmarks.storage_table import Line, Options, folder, say
 from pulsarbox.storage.format import ENTRY_HEADER, LOG_KEY
 from pulsarbox.storage.inspection.box import Box as Inspected
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 
 TOPIC: Final = "persistent://public/default/bench-storage"
 TAILS_MIB: Final = (0, 16, 64, 128)
@@ -32,21 +32,21 @@ class NotFilled(Exception):
     """The driver failed."""
 
 
-def client_of(box: Box) -> Any:
+def client_of(box: BoxProcess) -> Any:
     return pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 
 
 @contextmanager
-def box_in(path: Path, *words: str) -> Iterator[Box]:
+def box_in(path: Path, *words: str) -> Iterator[BoxProcess]:
     """Provide a box that is not started yet."""
-    box = Box(path / "data", (*PULSARBOX, *words))
+    box = BoxProcess(path / "data", (*PULSARBOX, *words))
     try:
         yield box
     finally:
         box.kill()
 
 
-def publish(options: Options, box: Box, **job: Any) -> None:
+def publish(options: Options, box: BoxProcess, **job: Any) -> None:
     """Have the driver publish to the topic. Raises NotFilled."""
     whole = {"url": box.url, "topic": TOPIC, "row": "publish", "limit_seconds": FILL_SECONDS, **job}
     if measure(options.command, whole) is None:
@@ -65,7 +65,7 @@ def tail_bytes(data: Path) -> int:
     return size
 
 
-def start_again(box: Box) -> tuple[float, float]:
+def start_again(box: BoxProcess) -> tuple[float, float]:
     """Start a box; return the seconds until its port serves, and until a message is acknowledged."""
     begin = time.monotonic()
     serving = box.start()

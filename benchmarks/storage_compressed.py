@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from benchmarks.storage_engine import LEDGERS, forget_pages, mb, opened, seal
 from benchmarks.storage_table import Line, Options, folder, say
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, Unpacked
+from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, DecompressedCache
 from pulsarbox.storage.engine import Compressing, CompressionChoice, ReadRequest
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
@@ -168,10 +168,10 @@ def _disk(engine: LmdbEngine) -> int:
 
 def _reads(engine: LmdbEngine, path: Path, ends: dict[int, int]) -> dict[str, float]:
     """Return MB of bodies per second: from disk, from the page cache, and from the decompressed cache."""
-    engine._unpacked = Unpacked(0)
+    engine._unpacked = DecompressedCache(0)
     forget_pages(path)
     found = {"cold": _read(engine, ends), "warm": _read(engine, ends)}
-    engine._unpacked = Unpacked()
+    engine._unpacked = DecompressedCache()
     (one,) = engine.read(ReadRequest(1, 1, 0, 0, READ_BYTES))
     fit = KEPT_BYTES // 4 // (ENTRY_BYTES + len(one.body)) // len(ends)  # bodies vary in size: a quarter surely fits
     few = {ledger_id: min(end, max(fit, 1)) for ledger_id, end in ends.items()}

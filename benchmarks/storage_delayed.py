@@ -11,7 +11,7 @@ import pulsar
 
 from benchmarks.storage_box import TOPIC, box_in, client_of, disk_bytes, memory_of
 from benchmarks.storage_table import Line, Options, folder, say
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 MESSAGES: Final = 10_000_000
 SIZE: Final = 100
@@ -34,7 +34,7 @@ def subscribed(client: Any) -> Any:
     return client.subscribe(TOPIC, SUBSCRIPTION, SHARED, initial_position=earliest, receiver_queue_size=1000)
 
 
-def fill(box: Box, count: int) -> None:
+def fill(box: BoxProcess, count: int) -> None:
     """Publish messages due at random times within a day that begins in ten days."""
     random, body = Random(1), b"x" * SIZE
     client = client_of(box)
@@ -55,7 +55,7 @@ def _sent(result: Any, message_id: Any) -> None:
         say(f"delayed: a message was refused: {result}")
 
 
-def passed_by(box: Box) -> float:
+def passed_by(box: BoxProcess) -> float:
     """Return the seconds until a new consumer receives a message published after all delayed ones."""
     begin = time.monotonic()
     client = client_of(box)
@@ -69,7 +69,7 @@ def passed_by(box: Box) -> float:
     return seconds
 
 
-def lateness(box: Box) -> list[float]:
+def lateness(box: BoxProcess) -> list[float]:
     """Return the sorted delays in ms from due time to arrival, for messages that fall due in succession."""
     client = client_of(box)
     consumer = subscribed(client)

@@ -84,7 +84,7 @@ class Line(NamedTuple):
 
     @property
     def kept(self) -> bool:
-        """True if the limit was kept."""
+        """Whether the count was within the tolerance."""
         wanted = self.rate * self.periods
         return abs(self.came - wanted) <= max(ALLOWED * wanted, self.batch)
 

@@ -1,11 +1,11 @@
 """Benchmark of the dashboard: startup, and its cost to itself and to the box, with ten thousand subscriptions.
 
-``python -m benchmarks.tui --subscriptions 10000 --seconds 20``: a box with that many, a terminal of 160 by 50 in which
-``pulsarbox top`` shows them twice a second, and the CPU time and memory of both processes; ``--screens`` names other
-screens, with their sort column (``subscriptions:cause``). With ``--moving 1`` each topic receives a message per second
-meanwhile, so that every backlog grows.
+``python -m benchmarks.tui --subscriptions 10000 --seconds 20`` starts a box with that many subscriptions. In a terminal
+of 160 by 50, ``pulsarbox top`` shows them twice a second. The figures are the CPU time and memory of both processes.
+``--screens`` names other screens, with their sort column (``subscriptions:cause``). With ``--moving 1`` each topic
+receives a message per second meanwhile, so that every backlog grows.
 
-Startup is measured alternately with that of a program that shows one word with the same library: on a busy machine both
+Startup is measured alternately with that of a program that shows one word with the same library. On a busy machine both
 take longer, and the ratio is more meaningful. Both are compiled in advance, like installed programs, and the time spent
 waiting for a CPU is deducted in a figure beside the elapsed time.
 """
@@ -28,7 +28,7 @@ import psutil
 import pulsar
 
 from tests.e2e.terminal import RawTerminal, pulsarbox
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 EARLIEST = '{"ledgerId": -1, "entryId": -1}'
 THREADS = 4
@@ -105,7 +105,7 @@ def started(command: list[str], home: Path, *seen: bytes) -> Start:
         screen.close()
 
 
-def starts(box: Box, count: int, home: Path) -> None:
+def starts(box: BoxProcess, count: int, home: Path) -> None:
     """Measure starts alternately and print them."""
     commands = {
         "one word": ([sys.executable, "-c", WORD], (b"bench-word",)),
@@ -126,7 +126,7 @@ def starts(box: Box, count: int, home: Path) -> None:
 
 
 @contextlib.contextmanager
-def moving(box: Box, a_second: float, topics: int) -> Iterator[None]:
+def moving(box: BoxProcess, a_second: float, topics: int) -> Iterator[None]:
     """Publish to every topic at this rate."""
     if not a_second:
         yield
@@ -152,7 +152,7 @@ def moving(box: Box, a_second: float, topics: int) -> Iterator[None]:
         thread.join()
 
 
-def box_process(box: Box) -> int:
+def box_process(box: BoxProcess) -> int:
     port = urlsplit(box.web_url).port
     for each in psutil.Process(os.getpid()).children(recursive=True):
         if any(found.laddr.port == port for found in each.net_connections(kind="tcp") if found.status == "LISTEN"):
@@ -160,7 +160,7 @@ def box_process(box: Box) -> int:
     raise SystemExit("the process of the box is not found")
 
 
-def measured(box: Box, screen_name: str, seconds: float, home: Path, alone: float) -> dict[str, float]:
+def measured(box: BoxProcess, screen_name: str, seconds: float, home: Path, alone: float) -> dict[str, float]:
     """Measure one screen; ``alone``: the box's CPU use without viewers."""
     view, _, sort = screen_name.partition(":")
     words = ["--sort", sort] if sort else []
@@ -183,7 +183,7 @@ def measured(box: Box, screen_name: str, seconds: float, home: Path, alone: floa
         screen.close()
 
 
-def idle(box: Box, seconds: float) -> float:
+def idle(box: BoxProcess, seconds: float) -> float:
     """Return the box's CPU use without viewers, in percent of a core."""
     pid = box_process(box)
     before = processor_seconds(pid)
@@ -205,7 +205,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as data:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = f"{data}/compiled"
-        box = Box(Path(data) / "data")
+        box = BoxProcess(Path(data) / "data")
         box.start()
         try:
             subscribe(box.web_url, given.subscriptions, topics)

@@ -97,7 +97,7 @@ class Guard:
         """The last error message."""
         self._clock = clock
         self._tell = tell
-        self._told = -_PERIOD
+        self._reported_at = -_PERIOD
         self._recent: deque[int] = deque(maxlen=ERRORS_MAX)
         """Times of the latest errors."""
         self._times: deque[int] = deque(maxlen=SAMPLES_KEPT)
@@ -292,8 +292,8 @@ class Guard:
         recent.append(now)
         if trips and len(recent) == ERRORS_MAX and now - recent[0] < _PERIOD:
             self.tripped = True
-        if self.tripped or now - self._told >= _PERIOD:
-            self._told = now
+        if self.tripped or now - self._reported_at >= _PERIOD:
+            self._reported_at = now
             self._tell(Trouble(self.kind, self.name, self.last, trace, self.tripped))
 
 

@@ -1,6 +1,7 @@
-"""Escaping of untrusted text before it is written to a terminal."""
+"""Escaping of untrusted text and bytes before they are written to a terminal."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 
 def clean(text: str) -> str:
@@ -19,3 +20,25 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, dict):
         return {clean(key): cleaned(each) for key, each in value.items()}
     return value
+
+
+class HexRow(NamedTuple):
+    """Sixteen bytes of a hex dump."""
+
+    offset: int
+    data: bytes
+    text: str
+    """The bytes as ASCII; a dot for every other byte."""
+
+    @property
+    def hex(self) -> str:
+        """The bytes in two groups of eight, padded to the width of a full row."""
+        return f"{self.data[:8].hex(' '):<23}  {self.data[8:].hex(' '):<23}"
+
+
+def hex_rows(data: bytes) -> Iterator[HexRow]:
+    """Yield the rows of a hex dump."""
+    for at in range(0, len(data), 16):
+        row = data[at : at + 16]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        yield HexRow(at, row, text)

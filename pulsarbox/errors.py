@@ -5,6 +5,7 @@
     PulsarBoxError                      UnknownError, 500
     ├── MetadataError                   wrong state of metadata, 500
     ├── PersistenceError                the store failed to write or read an entry, 500
+        │   ├── SubscriptionFenced          the cursor is being reset
         │   ├── StoreFull                   no room left for entries
         │   └── EntryDamaged                the stored bytes differ from those that were sent
     ├── AuthenticationError             401
@@ -29,10 +30,17 @@
     ├── TransactionConflict             409
     ├── TransactionNotFound             404
     ├── NotAllowed                      405
-    │   └── NotSupported                501: not supported by this version
+    │   ├── NotSupported                501: not supported by this version
+    │   ├── TransactionsDisabled        transactionCoordinatorEnabled is false
+    │   └── TransactionTimeoutTooLong   longer than transactionMaxTimeoutSeconds
     ├── ProducerFenced                  409
     ├── Conflict                        409: the object already exists or is in use
+    │   ├── EpochBehind                 the sink has committed a later epoch
+    │   ├── SinkOfAnotherWriter         another writer has begun the sink
+    │   ├── SinkTakenOver               another writer has taken over the sink
+    │   └── RunReplaced                 a later run of the writer has begun
     ├── NotFound                        404: a tenant, namespace or other object of the Admin API does not exist
+    │   └── SinkUnused                  the sink has committed no epoch
     ├── PreconditionFailed              412: an invalid name or value in an Admin API request
     ├── BadRequest                      400: a malformed Admin API request
     ├── NotAcceptable                   406: an invalid number of partitions
@@ -42,7 +50,13 @@ The wire codes are those of ServerError in the Pulsar protocol. The mapping of e
 broker (protocol reference, "Exception -> ServerError map").
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
+
+CODE_HEADER: Final = "X-Pulsarbox-Error"
+"""Header of an answer of the Admin API with the error's ``PulsarBoxError.error_code``."""
+
+GRANT_HINT: Final = ": admins of the tenant can grant it"
+"""End of the text of an authorization error, for clients that have no advice of their own."""
 
 
 class PulsarBoxError(Exception):
@@ -50,8 +64,10 @@ class PulsarBoxError(Exception):
 
     server_error: ClassVar[int] = 0
     http_status: ClassVar[int] = 500
+    error_code: ClassVar[str] = ""
+    """Name of the error in the header X-Pulsarbox-Error of the Admin API; empty if no client distinguishes it."""
     in_vain: ClassVar[bool] = False
-    """Whether a retry cannot succeed; some clients would retry anyway, see ``protocol.features.told_code``."""
+    """Whether a retry cannot succeed; some clients would retry anyway, see ``protocol.features.client_error_code``."""
 
 
 class MetadataError(PulsarBoxError):
@@ -64,6 +80,10 @@ class PersistenceError(PulsarBoxError):
     """The store failed to write or read an entry."""
 
     server_error = 2
+
+
+class SubscriptionFenced(PersistenceError):
+    """The cursor of the subscription is being reset."""
 
 
 class StoreFull(PersistenceError):
@@ -151,6 +171,8 @@ class TopicNotFound(PulsarBoxError):
 
 class NamespaceNotFound(TopicNotFound):
     """The tenant or namespace of a topic does not exist."""
+
+    error_code = "NamespaceNotFound"
 
 
 class SubscriptionNotFound(PulsarBoxError):
@@ -247,6 +269,7 @@ class TransactionCoordinatorNotFound(PulsarBoxError):
 class InvalidTxnStatus(PulsarBoxError):
     """The transaction has ended or is ending."""
 
+    error_code = "InvalidTxnStatus"
     server_error = 21
     http_status = 409
 
@@ -261,6 +284,7 @@ class TransactionConflict(PulsarBoxError):
 class TransactionNotFound(PulsarBoxError):
     """The transaction was never begun, or ended long ago."""
 
+    error_code = "TransactionNotFound"
     server_error = 24
     http_status = 404
 
@@ -270,6 +294,18 @@ class NotAllowed(PulsarBoxError):
 
     server_error = 22
     http_status = 405
+
+
+class TransactionsDisabled(NotAllowed):
+    """The broker has no transaction coordinator."""
+
+    error_code = "TransactionsDisabled"
+
+
+class TransactionTimeoutTooLong(NotAllowed):
+    """The timeout of a transaction exceeds the maximum."""
+
+    error_code = "TransactionTimeoutTooLong"
 
 
 class NotSupported(NotAllowed):
@@ -292,11 +328,41 @@ class Conflict(PulsarBoxError):
     http_status = 409
 
 
+class EpochBehind(Conflict):
+    """The sink has committed a later epoch."""
+
+    error_code = "EpochBehind"
+
+
+class SinkOfAnotherWriter(Conflict):
+    """Another writer has begun the sink."""
+
+    error_code = "SinkOfAnotherWriter"
+
+
+class SinkTakenOver(Conflict):
+    """Another writer has taken over the sink of this one."""
+
+    error_code = "SinkTakenOver"
+
+
+class RunReplaced(Conflict):
+    """A later run of the same writer has begun."""
+
+    error_code = "RunReplaced"
+
+
 class NotFound(PulsarBoxError):
     """An object of the Admin API does not exist."""
 
     server_error = 1
     http_status = 404
+
+
+class SinkUnused(NotFound):
+    """The sink has committed no epoch."""
+
+    error_code = "SinkUnused"
 
 
 class PreconditionFailed(PulsarBoxError):

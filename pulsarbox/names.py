@@ -17,6 +17,10 @@ NON_PERSISTENT = "non-persistent"
 DOMAINS = (PERSISTENT, NON_PERSISTENT)
 
 PARTITION_SUFFIX = "-partition-"
+DEAD_LETTER_SUFFIX = "-DLQ"
+RETRY_SUFFIX = "-RETRY"
+DEAD_LETTER_SUFFIXES = (DEAD_LETTER_SUFFIX, RETRY_SUFFIX)
+"""Suffixes that clients append to ``<topic>-<subscription>``, or in old clients to ``<subscription>``."""
 
 COMPACTION_SUBSCRIPTION = "__compaction"
 """Pulsar's name of the compaction subscription, whose cursor keeps messages until they are compacted."""
@@ -103,14 +107,20 @@ def _parsed(text: str) -> TopicName:
     return TopicName(domain, tenant, namespace, local)
 
 
-def origin_of(letters: TopicName, suffix: str, there: Callable[[TopicName], bool]) -> tuple[TopicName, str] | None:
+def is_retry_topic(name: TopicName) -> bool:
+    """Whether clients use a topic of this name to retry messages."""
+    return name.base.local.endswith(RETRY_SUFFIX)
+
+
+def origin_of(letters: TopicName, there: Callable[[TopicName], bool]) -> tuple[TopicName, str] | None:
     """Return the topic and subscription that a dead letter topic is named after, or None if its name does not match.
 
-    Clients name it ``<topic>-<subscription><suffix>``. Both names may contain dashes: the longest prefix that names an
-    existing topic (``there``) wins.
+    Clients name it ``<topic>-<subscription>-DLQ`` or ``-RETRY``. Both names may contain dashes: the longest prefix that
+    names an existing topic (``there``) wins.
     """
     local = letters.base.local
-    if not local.endswith(suffix):
+    suffix = next((each for each in DEAD_LETTER_SUFFIXES if local.endswith(each)), None)
+    if suffix is None:
         return None
     words = local.removesuffix(suffix).split("-")
     if len(words) > _DASHES_MAX:

@@ -48,7 +48,7 @@
                                             their bytes]}
     delayed/<topic id>/<ledger id>/<chunk>  the chunk, 4096 entry ids, in 8 hex: the times (u64, ms since 1970) at which
                                             its delayed entries are due, sorted; then the place of each in it (u16);
-                                            then the bytes of each (u32; absent in rows of the oldest versions)
+                                            then the bytes of each (u32)
     quarantine/<ledger id>/<entry id>       a damaged entry: its topic, the last entry damaged with it, the reason, the
                                             time of detection (ms), and its readable bytes (base64)
     txn/<most>/<least>                      a transaction, see ``broker.transactions.transaction``: an open one, or one
@@ -63,14 +63,13 @@
     aborted/<topic id>/<ledger id>/<first entry>
                                             {"run": [last entry, messages before, after, bytes before, after]}:
                                             entries of an aborted transaction
-    acks/<cursor id>                        the cursor's mark-delete, as a record (in version 1: its whole state)
+    acks/<cursor id>                        the cursor's mark-delete, as a record
     acks/<cursor id>/<ledger id>/<chunk>    its acknowledgements beyond it in a chunk of entries, as records: ranges,
                                             partly acknowledged batches, redelivery counts. The chunk in 8 hex
 
 Ids of topics, ledgers and cursors come from one counter and are sixteen hex digits in keys, so that keys sort by them.
 The two halves of a transaction's id are sixteen hex digits each.
-Only checkpoints write the rows of acknowledgements, sequence ids, delays and open entries. A version without delayed
-delivery leaves the rows of delays unchanged and publishes entries without rows: see ``delayed_index`` for those.
+Only checkpoints write the rows of acknowledgements, sequence ids, delays and open entries.
 """
 
 import json
@@ -399,7 +398,7 @@ class Catalog:
         """Discard the taken rows: their checkpoint is on disk."""
         self._taken = SortedDict()
 
-    def give_back(self) -> None:
+    def restore(self) -> None:
         """Restore the taken rows: their checkpoint has failed. Later writes win."""
         self._taken.update(self._fresh)
         self._fresh, self._taken = self._taken, SortedDict()

@@ -53,7 +53,7 @@ class ManagedCursor:
         self._fresh_in_view: list[tuple[int, int]] = []
         self._fresh_batches: set[tuple[int, int]] = set()
         self._fresh_counts: set[tuple[int, int]] = set()
-        self._stored_mark: tuple[Position, int, int] | None = (self.mark_delete, 0, 0)
+        self._stored_mark = (self.mark_delete, 0, 0)
         """Mark-delete and its totals as stored in their row."""
         self._dirty: set[ChunkKey] = set()
         """Chunks that changed since their rows were taken."""
@@ -430,12 +430,8 @@ class ManagedCursor:
         return b"".join(parts)
 
     def restore(self, value: bytes) -> None:
-        """Restore one row of the checkpoint, before any change or replay; mark-delete's row first.
-
-        A row of format 1 holds the whole state and is written again as rows of this format.
-        """
-        offset = records = 0
-        with_mark = False
+        """Restore one row of the checkpoint, before any change or replay; mark-delete's row first."""
+        offset = 0
         while offset < len(value):
             kind, flags, header_size, body_size = RECORD_PREFIX.unpack_from(value, offset)
             body = offset + header_size
@@ -446,16 +442,10 @@ class ManagedCursor:
                 for _, record in unpack_records(value[offset:end]):
                     assert isinstance(record, CursorRecord)
                     self.replay(record)
-            with_mark = with_mark or kind == RecordKind.MARK_DELETE
-            records += 1
             offset = end
-        if not with_mark:
-            self._stored |= self._dirty
-            self._dirty.clear()
-        elif records == 1:
-            self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
-        else:
-            self._stored_mark = None
+        self._stored |= self._dirty
+        self._dirty.clear()
+        self._stored_mark = (self.mark_delete, self.mark_messages, self.mark_bytes)
 
 
 def _joined(entries: list[tuple[int, int, int, int, int, int]]) -> tuple[AckedRange, ...]:

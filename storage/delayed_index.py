@@ -5,8 +5,8 @@ some chunk; the entries to skip in log order are in one chunk; a deleted ledger 
 the extents of the chunks (one per 4096 entry ids), the chunks changed since the last checkpoint, and a small cache: ten
 million delayed entries take a megabyte. Loading a topic rebuilds nothing.
 
-Rows of a full chunk never change: entries that are due remain until their ledger is deleted. An entry without a row
-(published by a version without delayed delivery) gets one when a reader skips it.
+Rows of a full chunk never change: entries that are due remain until their ledger is deleted. An entry whose row was
+damaged gets another one when a reader skips it.
 """
 
 import json
@@ -34,8 +34,7 @@ _TIME_BYTES: Final = array("Q").itemsize
 _PLACE_BYTES: Final = array("H").itemsize
 ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES + array("I").itemsize
 """Bytes per entry in the table."""
-_OLD_ROW_BYTES: Final = _TIME_BYTES + _PLACE_BYTES
-assert (ROW_BYTES, _OLD_ROW_BYTES) == (14, 10)
+assert ROW_BYTES == 14
 
 
 class DelayedChunk:
@@ -117,17 +116,14 @@ class DelayedChunk:
 
 
 def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
-    """Decode a checkpoint row of ``count`` entries. Raises ValueError if it is truncated.
-
-    Rows of the oldest versions have no sizes: they read as 0.
-    """
-    if len(row) not in (count * ROW_BYTES, count * _OLD_ROW_BYTES):
+    """Decode a checkpoint row of ``count`` entries. Raises ValueError if it has another length."""
+    if len(row) != count * ROW_BYTES:
         raise ValueError(f"{len(row)} bytes are not a row of {count} delayed entries")
     chunk = DelayedChunk()
-    sizes = count * _OLD_ROW_BYTES
+    sizes = count * (_TIME_BYTES + _PLACE_BYTES)
     chunk.times.frombytes(row[: count * _TIME_BYTES])
     chunk.places.frombytes(row[count * _TIME_BYTES : sizes])
-    chunk.sizes.frombytes(row[sizes:] or bytes(count * chunk.sizes.itemsize))
+    chunk.sizes.frombytes(row[sizes:])
     for each in (chunk.times, chunk.places, chunk.sizes):
         _big_endian(each)
     return chunk
@@ -135,7 +131,7 @@ def unpack_chunk(row: bytes, count: int) -> DelayedChunk:
 
 def chunk_entries(row: bytes) -> int:
     """Return the number of entries in a checkpoint row, without its extent."""
-    return len(row) // (_OLD_ROW_BYTES if len(row) % ROW_BYTES else ROW_BYTES)
+    return len(row) // ROW_BYTES
 
 
 def _big_endian(numbers: "array[int]") -> "array[int]":
@@ -163,7 +159,7 @@ class Extent:
 
     __slots__ = ("_passed", "_passed_from", "_passed_size", "_passed_to", "count", "first", "last", "left", "size")
 
-    def __init__(self, count: int, first: int, last: int, size: int = 0) -> None:
+    def __init__(self, count: int, first: int, last: int, size: int) -> None:
         self.count = count
         self.first = first
         self.last = last

@@ -56,7 +56,7 @@ class Rows(Protocol):
         """
 
 
-class Whereabouts(NamedTuple):
+class LedgerVolumes(NamedTuple):
     """The volumes that hold each ledger."""
 
     instance: str
@@ -68,9 +68,10 @@ class Whereabouts(NamedTuple):
 
     def of(self, ledger_id: int, first: int, end: int) -> list[str]:
         """Return the volumes that may hold entries of a ledger from ``first`` to ``end`` (exclusive)."""
-        known = [each for each in self.stretches.get(ledger_id, ()) if each[0] < end and each[1] > first]
-        held = sum(min(each[1], end) - max(each[0], first) for each in known)
-        return sorted({each[2] for each in known}) + (list(self.unsealed) if held < end - first else [])
+        stretches = self.stretches.get(ledger_id, ())
+        known = [(max(low, first), min(high, end), name) for low, high, name in stretches if low < end and high > first]
+        held = sum(high - low for low, high, _ in known)
+        return sorted({name for _, _, name in known}) + (list(self.unsealed) if held < end - first else [])
 
 
 class Recovery(NamedTuple):

@@ -175,7 +175,7 @@ class IndexFlush:
                 return rows, False
         return rows, True
 
-    def give_back(self, rows: list[tuple[bytes, bytes]]) -> None:
+    def restore(self, rows: list[tuple[bytes, bytes]]) -> None:
         """Put back rows that could not be written, as the next ones."""
         self._rows = chain(rows, self._rows)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import extend_bytes
-from pulsarbox.storage.compression.decompressed_cache import Unpacked
+from pulsarbox.storage.compression.decompressed_cache import DecompressedCache
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.entry_index import IndexSegment
 from pulsarbox.storage.format import ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
@@ -49,11 +49,11 @@ class Answer:
     )
 
     def __init__(
-        self, request: ReadRequest, unpacker: Unpacker | None = None, unpacked: Unpacked | None = None
+        self, request: ReadRequest, unpacker: Unpacker | None = None, unpacked: DecompressedCache | None = None
     ) -> None:
         """``unpacked`` caches decompressed entries."""
         self._unpacker = unpacker
-        self._unpacked = Unpacked(0) if unpacked is None else unpacked
+        self._unpacked = DecompressedCache(0) if unpacked is None else unpacked
         self._compressed: dict[int, Compressed] = {}
         """Entries still to decompress, by index in ``entries``, so that many are decompressed at once."""
         self._ledger_id = request.ledger_id
@@ -66,14 +66,14 @@ class Answer:
         if request.first > request.last:
             raise PersistenceError(f"read of ledger {request.ledger_id} from {request.first} to {request.last}")
 
-    def take(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
+    def collect(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
         """Take entries from ``segments``, which start at ``next_entry``; ``value_at`` returns their batches.
 
         Raises EntryDamaged if the first entry of the answer is damaged; a later damaged entry closes the answer.
         """
         try:
             try:
-                self._take_all(segments, value_at)
+                self._collect_all(segments, value_at)
             finally:
                 self._unpack()
         except (EntryDamaged, NotNow):
@@ -81,10 +81,10 @@ class Answer:
             if not self.entries:
                 raise
 
-    def _take_all(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
+    def _collect_all(self, segments: Iterable[IndexSegment], value_at: Callable[[int], bytes | memoryview]) -> None:
         for segment in segments:
             try:
-                self._take_of(segment, value_at)
+                self._collect_from(segment, value_at)
             except EntryDamaged:
                 self.open = False
                 if not self.entries:
@@ -98,7 +98,7 @@ class Answer:
             if not self.open:
                 return
 
-    def _take_of(self, segment: IndexSegment, value_at: Callable[[int], bytes | memoryview]) -> None:
+    def _collect_from(self, segment: IndexSegment, value_at: Callable[[int], bytes | memoryview]) -> None:
         first, offsets = segment.first_entry, segment.offsets
         end = min(first + len(offsets), self.last + 1)
         value: bytes | memoryview | None = None
@@ -106,7 +106,7 @@ class Answer:
             if value is None:
                 value = value_at(segment.position)
             for offset in offsets[self.next_entry - first : border - first]:
-                if not self._take_usual(value, offset) and not self._take_one(value, offset):
+                if not self._collect_plain(value, offset) and not self._collect_one(value, offset):
                     self.open = False
                     return
         self.open = self.next_entry <= self.last
@@ -124,10 +124,10 @@ class Answer:
         if not self.entries:
             raise PersistenceError(f"entry {self._ledger_id}:{self.next_entry} does not exist")
 
-    def _take_usual(self, value: bytes | memoryview, offset: int) -> bool:
+    def _collect_plain(self, value: bytes | memoryview, offset: int) -> bool:
         """Take an entry of the common form: sent with a checksum, uncompressed, whole, and within the limit.
 
-        ``_take_one`` handles every form.
+        ``_collect_one`` handles every form.
         """
         try:
             (kind, flags, header_size, body_size, ledger_id, entry_id, messages, size, published, appended, deliver_at,
@@ -158,10 +158,10 @@ class Answer:
         self.next_entry = entry_id + 1
         return True
 
-    def _take_one(self, value: bytes | memoryview, offset: int) -> bool:
+    def _collect_one(self, value: bytes | memoryview, offset: int) -> bool:
         kept = self._unpacked.get(self._ledger_id, self.next_entry)
         if kept is not None:
-            return self._take_kept(kept)
+            return self._collect_cached(kept)
         body_size = RECORD_PREFIX.unpack_from(value, offset)[3]
         if self.entries and body_size > self._room:
             return False
@@ -180,7 +180,7 @@ class Answer:
         self.next_entry += 1
         return True
 
-    def _take_kept(self, entry: Entry) -> bool:
+    def _collect_cached(self, entry: Entry) -> bool:
         size = len(entry.body)
         if self.entries and size > self._room:
             return False
@@ -212,7 +212,7 @@ class Answer:
             except EntryDamaged as error:
                 failed[at] = error
             else:
-                self._unpacked.keep(entry)
+                self._unpacked.store(entry)
         if failed:
             self._end_before(min(failed), failed[min(failed)], waiting[min(failed)].size)
 

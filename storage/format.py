@@ -1,9 +1,8 @@
-"""The on-disk format, versions 2 and 3. All integers are big-endian.
+"""The on-disk format, number 3. All integers are big-endian.
 
 Data directory::
 
-    INSTANCE             JSON: {"format": 2, "instance": "<uuid>", "created": <ms>}; format 3 from before the first
-                         compressed entry on
+    INSTANCE             JSON: {"format": 3, "instance": "<uuid>", "created": <ms>}; number 2 means the same format
     LOCK                 locked with flock by the daemon; contains its pid
     RUNNING              JSON: the daemon's addresses and start time; present while it runs
     OPERATOR             secret that authenticates local commands to the daemon; readable by the owner only
@@ -46,11 +45,10 @@ Data directory::
 
 Batch: BATCH_HEADER, then its records.
 
-    version u8 (2) | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
+    version u8: 2 | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
 
 The checksum covers the records without the bodies of entries, which have separate checksums. A damaged body therefore
-damages one entry; any other damage is detected before the batch is used. In a batch of version 1, which is also
-readable, the checksum covers all bytes of the records.
+damages one entry; any other damage is detected before the batch is used.
 
 Record: kind u8 | flags u8 | header size u16 | body size u32 | the rest of the header | the body. Header size counts
 from the kind, so that a later version can append fields to a header; readers skip fields that they do not know.
@@ -81,29 +79,21 @@ The body of an entry of a compacted ledger is COMPACTED_PREFIX (the original led
 original size u32), then the remaining messages of the entry. Its totals are those of the original entry; its checksum
 (flag OWN_CHECKSUM) covers the prefix as well. The metadata rows name the topic of a compacted ledger.
 
-The offsets of the index count from the start of the batch value. Kinds and flags are never reused. SEQUENCE was added
-to version 2 with deduplication; older readers skip it. Compacted ledgers were added later too: for older readers their
-entries belong to no topic.
+The offsets of the index count from the start of the batch value. Kinds and flags are never reused.
 
 Only packed volumes contain compressed entries. Tags are four bytes: ``lz4 `` a raw LZ4 block, ``zlib`` a zlib stream,
 ``zstd`` a ZSTD frame with its content size, ``snap`` a raw Snappy block; plugins define others. Tags are never reused.
 The checksum of an entry covers its uncompressed bytes.
-
-Version 2 has no compressed entries, and the last three tables are optional. Version 1 has no ``contents``, ``dropped``,
-``packed``, "sealed" and ``owner`` rows (see catalog), and its ``volumes`` values are only the volume. It is upgraded to
-version 2 when it is opened.
 """
 
 from struct import Struct
 from typing import Final
 
-FORMAT_VERSION = 2
-"""Format version of a data directory without compressed entries."""
-FORMAT_COMPRESSED = 3
-"""Format version in INSTANCE from before the first compressed entry on, so that older versions refuse the directory.
-
-The newest version that can be read. Batches remain at version 2.
-"""
+FORMAT = 3
+"""Format number of a new data directory."""
+READABLE_FORMATS = (2, FORMAT)
+"""Format numbers of directories that can be read. The first marked a directory without compressed entries."""
+BATCH_VERSION = 2
 RESERVE = "RESERVE"
 LOCK = "LOCK"
 RUNNING = "RUNNING"
@@ -171,6 +161,24 @@ class EntryFlag:
     """The payload is encrypted."""
     OWN_CHECKSUM: Final = 128
     """The client sent no checksum: the header holds one computed by the box, over the whole body."""
+
+
+class EntryField:
+    """Indices of the fields of ``ENTRY_HEADER``, for code that needs some of them."""
+
+    FLAGS: Final = 1
+    BODY_SIZE: Final = 3
+    LEDGER_ID: Final = 4
+    ENTRY_ID: Final = 5
+    TOTAL_MESSAGES: Final = 6
+    TOTAL_BYTES: Final = 7
+    PUBLISH_TIME: Final = 8
+    APPEND_TIME: Final = 9
+    DELIVER_AT: Final = 10
+    TXN_MOST: Final = 11
+    TXN_LEAST: Final = 12
+    NUM_MESSAGES: Final = 13
+    KEY_HASH: Final = 14
 
 
 RESET = 1

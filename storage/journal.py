@@ -7,7 +7,7 @@ collects: group commit without added delay. A batch is handed over as a whole an
 from array import array
 
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.storage.format import BATCH_HEADER, FORMAT_VERSION
+from pulsarbox.storage.format import BATCH_HEADER, BATCH_VERSION
 
 
 class JournalRun:
@@ -62,5 +62,5 @@ class Batch:
         """Return the batch as stored in the log."""
         records = b"".join(self.parts)
         checksum = crc32c(b"".join(self.covered))
-        header = BATCH_HEADER.pack(FORMAT_VERSION, 0, 0xFFFF, len(records), checksum, self.wall)
+        header = BATCH_HEADER.pack(BATCH_VERSION, 0, 0xFFFF, len(records), checksum, self.wall)
         return header + records

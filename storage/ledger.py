@@ -39,8 +39,8 @@ class LedgerInfo:
         """Bytes of the appended entries."""
         self.hole = (0, 0)
         """Messages and bytes of the ledgers directly before it that were deleted while an earlier one remained."""
-        self.last_batch: int | None = None
-        """Messages in the last entry of a closed ledger (-1: not a batch); None if unknown."""
+        self.last_batch = -1
+        """Messages in the last entry of a closed ledger (-1: not a batch)."""
         self.last_publish_time = 0
         """Publish time of the last entry of a closed ledger."""
 
@@ -313,7 +313,7 @@ class ManagedLedger:
         self.last_confirmed, self.last_batch = Position(self._order[0], -1), -1
         if last is not None:
             self.last_confirmed = Position(last.ledger_id, last.confirmed - 1)
-            self.last_batch = -1 if last.last_batch is None else last.last_batch
+            self.last_batch = last.last_batch
             self.last_publish_time = last.last_publish_time
         if not self.current.entries:
             self.appended_batch = self.last_batch

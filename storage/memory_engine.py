@@ -10,15 +10,15 @@ from sortedcontainers import SortedDict, SortedSet
 from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.rest import TAGS, RestCodecs
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
-from pulsarbox.storage.compression.decompressed_cache import Unpacked
-from pulsarbox.storage.compression.encoder import NewDictionaries, Press
+from pulsarbox.storage.compression.decompressed_cache import DecompressedCache
+from pulsarbox.storage.compression.encoder import EntryEncoder, NewDictionaries
 from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.compression.volume_usage import Usage
 from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.entry_index import UnindexedRuns, runs_of
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.journal import Batch
-from pulsarbox.storage.packing.live_records import put_together, take_apart, wall_of
+from pulsarbox.storage.packing.live_records import live_entries, put_together, wall_of
 from pulsarbox.storage.record import Entry, check_batch
 
 _SEGMENTS_AT_ONCE = 256
@@ -94,7 +94,7 @@ class MemoryEngine:
         self._compressed: tuple[CompressedTopic, ...] = ()
         self._count_again = True
         self._reading = RestUnpacker(self.codecs, NoMore())
-        self._unpacked = Unpacked()
+        self._unpacked = DecompressedCache()
         self._packing = RestUnpacker(self.codecs, NoMore())
 
     def recover(self) -> Recovery:
@@ -152,7 +152,7 @@ class MemoryEngine:
         value = disk.log.get(position)
         if value is None:
             return self.reclaim(compressing)
-        entries = take_apart(value, lambda ledger_id, _: ledger_id not in disk.dropped)
+        entries = live_entries(value, lambda ledger_id, _: ledger_id not in disk.dropped)
         for ledger_id in runs_of(value):
             if ledger_id in disk.dropped:
                 disk.index.forget(ledger_id)
@@ -163,7 +163,7 @@ class MemoryEngine:
             del disk.log[position]
             return Reclaimed("removed", name, len(value), 0)
         choose = _none_wanted if compressing is None else compressing.chooser(MemoryRows(disk))
-        press = Press(self.codecs, choose, NewDictionaries(_none, 0), self._packing, _at_once)
+        press = EntryEncoder(self.codecs, choose, NewDictionaries(_none, 0), self._packing, _unthrottled)
         press.press(entries)
         if press.usage:
             disk.usage[position] = press.usage
@@ -188,7 +188,7 @@ class MemoryEngine:
         while answer.open:
             segments = self.disk.index.find(request.ledger_id, answer.next_entry, _SEGMENTS_AT_ONCE)
             if segments:
-                answer.take(segments, self._value)
+                answer.collect(segments, self._value)
             else:
                 answer.nothing_more()
         return request.answer(answer.entries)
@@ -220,5 +220,5 @@ def _none(topic_id: int, tag: bytes) -> Dictionary | None:
     return None
 
 
-def _at_once() -> None:
+def _unthrottled() -> None:
     """Do not throttle."""

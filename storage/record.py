@@ -11,12 +11,12 @@ from pulsarbox.storage.format import (
     ACKED_RANGE,
     BATCH_ACKED_HEADER,
     BATCH_HEADER,
+    BATCH_VERSION,
     COMPRESSED_AS,
     COMPRESSED_AT,
     DELETED,
     ENTRY_HEADER,
     FORGOTTEN,
-    FORMAT_VERSION,
     IN_VIEW,
     MARK_DELETE_HEADER,
     META_HEADER,
@@ -376,13 +376,13 @@ def check_batch(value: bytes | memoryview) -> None:
     if len(value) < BATCH_HEADER.size:
         raise PersistenceError(f"batch is damaged: {len(value)} bytes, less than its header of {BATCH_HEADER.size}")
     version, _, _, length, checksum, _ = BATCH_HEADER.unpack_from(value)
-    if not 1 <= version <= FORMAT_VERSION:
-        raise PersistenceError(f"batch has format {version}, this version reads {FORMAT_VERSION}")
+    if version != BATCH_VERSION:
+        raise PersistenceError(f"batch has version {version}, this version of pulsarbox reads {BATCH_VERSION}")
     end = BATCH_HEADER.size + length
     if end != len(value):
         raise PersistenceError(f"batch is damaged: {len(value)} bytes, expected {end}")
     records = memoryview(value)[BATCH_HEADER.size :]
-    if crc32c(records if version == 1 else _covered(records)) != checksum:
+    if crc32c(_covered(records)) != checksum:
         raise PersistenceError(f"batch is damaged: its {len(value)} bytes do not match the checksum {checksum:08x}")
 
 

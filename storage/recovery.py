@@ -27,7 +27,7 @@ from pulsarbox.storage.compacted_ledger import is_kept
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delayed_index import Delays, forget_delays
 from pulsarbox.storage.engine import Recovery
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag, RecordKind
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryField, EntryFlag, RecordKind
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import (
     AckedRange,
@@ -44,6 +44,8 @@ from pulsarbox.storage.sequence_ids import SequenceIds
 from pulsarbox.storage.transactions import OpenEntries, TxnId, aborted_of
 
 TRANSACTION = EntryFlag.TRANSACTION
+_FLAGS, _LEDGER_ID, _ENTRY_ID = EntryField.FLAGS, EntryField.LEDGER_ID, EntryField.ENTRY_ID
+_APPEND_TIME, _DELIVER_AT = EntryField.APPEND_TIME, EntryField.DELIVER_AT
 
 
 class StoredTopic:
@@ -203,13 +205,13 @@ class Store:
             kind, _, header_size, body_size = RECORD_PREFIX.unpack_from(batch, offset)
             if kind == RecordKind.ENTRY:
                 fields = ENTRY_HEADER.unpack_from(batch, offset)
-                ledger_id, entry_id, appended, deliver_at = fields[4], fields[5], fields[9], fields[10]
-                if deliver_at > appended:
+                ledger_id, entry_id, deliver_at = fields[_LEDGER_ID], fields[_ENTRY_ID], fields[_DELIVER_AT]
+                if deliver_at > fields[_APPEND_TIME]:
                     delayed = self._delayed.get(ledger_id) or self._new_delayed(ledger_id)
                     delayed[0].append(entry_id)
                     delayed[1].append(deliver_at)
                     delayed[2].append(body_size)
-                if fields[1] & TRANSACTION:
+                if fields[_FLAGS] & TRANSACTION:
                     self._replay_open(fields)
                 first, count, size, _ = runs.get(ledger_id, (entry_id, 0, 0, 0))
                 if first + count != entry_id:
@@ -236,10 +238,13 @@ class Store:
 
     def _replay_open(self, header: tuple[int, ...]) -> None:
         """Replay an entry of a transaction that was open at the time."""
-        txn, ledger_id, entry_id = TxnId(header[11], header[12]), header[4], header[5]
+        txn = TxnId(header[EntryField.TXN_MOST], header[EntryField.TXN_LEAST])
+        ledger_id, entry_id = header[_LEDGER_ID], header[_ENTRY_ID]
         row, stored = self.catalog.get(txn_key(*txn)), self._owner(ledger_id)
         if row is not None and row["state"] == "OPEN" and stored is not None:
-            stored.open.extend(txn, (ledger_id, entry_id), (header[13], header[6]), (header[3], header[7]))
+            messages = header[EntryField.NUM_MESSAGES], header[EntryField.TOTAL_MESSAGES]
+            size = header[EntryField.BODY_SIZE], header[EntryField.TOTAL_BYTES]
+            stored.open.extend(txn, (ledger_id, entry_id), messages, size)
             self.replayed_open[stored.open] = None
 
     def _new_delayed(self, ledger_id: int) -> "tuple[array[int], array[int], array[int]]":
@@ -361,7 +366,7 @@ class Store:
         info.closed = row["closed"]
         ledger.set_hole(info, _hole(row))
         if info.closed:
-            info.last_batch, info.last_publish_time = row.get("last_batch"), row.get("last_publish_time", 0)
+            info.last_batch, info.last_publish_time = row.get("last_batch", -1), row.get("last_publish_time", 0)
         if not info.entries:  # entries before it were discarded after a failed commit
             info.messages_before, info.bytes_before = row["messages_before"], row["bytes_before"]
             if info is ledger.current:
@@ -413,7 +418,7 @@ def ledger_row(ledger: ManagedLedger, info: LedgerInfo) -> Row:
             "last_publish_time": ledger.appended_publish_time,
             "last_append_time": ledger.last_append_time,
         }
-    elif info.last_batch is not None:
+    elif info.entries:
         row |= {"last_batch": info.last_batch, "last_publish_time": info.last_publish_time}
     return row
 
@@ -431,7 +436,7 @@ def restore_ledger(ledger: ManagedLedger, ledger_id: int, row: Row) -> None:
     info.size = row["size"]
     info.hole = _hole(row)
     if info.closed:
-        info.last_batch, info.last_publish_time = row.get("last_batch"), row.get("last_publish_time", 0)
+        info.last_batch, info.last_publish_time = row.get("last_batch", -1), row.get("last_publish_time", 0)
     ledger.restore_ledger(info)
     messages = info.messages_before + row.get("messages", 0)
     ledger.total_messages = ledger.confirmed_messages = messages

@@ -1,6 +1,8 @@
-"""What holds for all tests."""
+"""Fixtures and hooks shared by all tests."""
 
+import asyncio
 import gc
+import inspect
 import os
 import signal
 import sys
@@ -14,29 +16,29 @@ from tests.tools import dealing
 
 ROOT = Path(__file__).parents[1]
 
-# How long an example takes says how busy the machine is, and nothing of what is tested. The examples are the same each
-# time, so that a change is not judged by luck; HYPOTHESIS_SEARCH=1 looks for others, `make campaigns` tries more.
+# No deadline: the duration of an example reflects the load of the machine. Examples are derandomized for reproducible
+# results. HYPOTHESIS_SEARCH=1 generates others, and `make campaigns` runs more of them.
 settings.register_profile(
     "any machine",
     deadline=None,
-    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "30")),
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "15")),
     derandomize="HYPOTHESIS_SEARCH" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
 
-# Tests start more than a thousand processes, and each loads hundreds of modules: they are compiled once, and kept,
-# whatever is wanted elsewhere on this machine. Compiling them anew takes longer than most commands do.
+# Tests start more than a thousand processes that load hundreds of modules each. Bytecode caching stays on, regardless
+# of the environment: compiling takes longer than most commands.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
 
 @pytest.fixture(scope="session", autouse=True)
 def default_signals() -> Iterator[None]:
-    """Start child processes with the default reaction to SIGINT and SIGHUP, even where this process ignores them.
+    """Start child processes with the default action for SIGINT and SIGHUP, even if this process ignores them.
 
-    ``nohup`` ignores SIGHUP, and a shell without job control ignores SIGINT for its background jobs; a child inherits
-    that, but not a handler. This process stays as deaf as it was told to be.
+    ``nohup`` ignores SIGHUP, and a shell without job control ignores SIGINT for its background jobs. A child inherits
+    an ignored signal, but not a handler. This process continues to ignore the signals.
     """
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGHUP)}
     for number, handler in before.items():
@@ -47,22 +49,44 @@ def default_signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
+@pytest.fixture
+def asyncio_runner() -> Iterator[asyncio.Runner]:
+    """The event loop of one test, shared between an asynchronous test and its fixtures."""
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an ``async def`` test in the loop of its fixtures, or in a new one if none of them has a loop."""
+    test = pyfuncitem.obj
+    if not inspect.iscoroutinefunction(test):
+        return None
+    runner = pyfuncitem.funcargs.get("asyncio_runner")
+    run = runner.run if isinstance(runner, asyncio.Runner) else asyncio.run
+    run(test(**{name: pyfuncitem.funcargs[name] for name in inspect.signature(test).parameters}))
+    return True
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Ten thousand tests and the modules they are in stay to the end: the collector of garbage is not to look at them
-    again and again, neither while they come nor with every test."""
+    """Disable garbage collection during collection, then freeze the collected objects.
+
+    Ten thousand tests and their modules live until the end of the run, so scanning them repeatedly is wasted work.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
         gc.collect()
         gc.freeze()
+        gc.set_threshold(20_000)  # the default of 700 costs a tenth of the run
         gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first where processes share the tests."""
+    """Schedule the longest tests first when several processes share the tests."""
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
     if workers:
         items[:] = dealing.dealt(items, workers, _group, dealing.read())

@@ -142,9 +142,9 @@ class Top(App[None]):
         self._since = 0
         self._vitals_asked = False
         self._is_dressed = False
-        self._dress()
+        self._set_theme()
 
-    def _dress(self) -> None:
+    def _set_theme(self) -> None:
         """Set the theme before the first drawing, because a later change parses all styles again."""
         for theme in OURS:
             self.register_theme(theme)
@@ -182,7 +182,7 @@ class Top(App[None]):
 
     # Shared state of screens
 
-    def learn(self, snapshot: ViewSnapshot) -> None:
+    def update_vitals(self, snapshot: ViewSnapshot) -> None:
         """Update the vital numbers, clock and read-only state from a response."""
         if not snapshot.received:  # built locally from a list, without data about the box
             return
@@ -208,7 +208,7 @@ class Top(App[None]):
         super().panic(*renderables)
 
     @property
-    def seen(self) -> Any:
+    def active_screen(self) -> Any:
         """The active screen, None during shutdown."""
         try:
             return self.screen
@@ -217,15 +217,15 @@ class Top(App[None]):
 
     def ask_vitals(self) -> None:
         """Refresh the top line on screens other than the overview."""
-        busy = self.paused or self.at is not None or getattr(self.seen, "place", "") in ("", "overview")
+        busy = self.paused or self.at is not None or getattr(self.active_screen, "place", "") in ("", "overview")
         if not busy and not self._vitals_asked:
             self._vitals_asked = True
             self.run_worker(self._learn_vitals(), group="vitals")
 
     async def _learn_vitals(self) -> None:
         try:
-            self.learn(await aside(lambda: self.feed.view(of_vitals())))
-            retell = getattr(self.seen, "retell", None)
+            self.update_vitals(await aside(lambda: self.feed.view(of_vitals())))
+            retell = getattr(self.active_screen, "refresh_status_lines", None)
             if retell is not None:
                 retell()
         except FeedError:  # the screen reports it
@@ -325,7 +325,7 @@ class Top(App[None]):
         at = self.at + steps * (self._step or 10_000)
         if at < self._since:
             at = self._since
-            self.notify("Nothing is recorded before that time", timeout=3)
+            self.notify("Nothing was recorded before that time", timeout=3)
         self.at = None if at >= self.box_now() else at
         self.refreshed()
 
@@ -336,7 +336,7 @@ class Top(App[None]):
             if not isinstance(told, Mapping) or not told.get("from"):
                 raise FeedError("nothing is recorded yet")
         except FeedError as trouble:
-            self.notify(f"There is no history: {trouble}", severity="warning", markup=False)
+            self.notify(f"History is unavailable: {trouble}", severity="warning", markup=False)
             return
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
         from pulsarbox.tui.actions.dialogs import Question
@@ -359,7 +359,7 @@ class Top(App[None]):
         screen: Any = self.screen
         if hasattr(screen, "ask_again"):
             screen.ask_again()
-            screen.retell()
+            screen.refresh_status_lines()
 
 
 def help_text(kind: str, meanings: str) -> str:

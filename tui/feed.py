@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from pulsarbox.cleaning import clean, cleaned
 from pulsarbox.client.credentials import NOBODY, Credentials
-from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
+from pulsarbox.client.transport.web import Reply, TooSlow, Unanswered, Web
 
 VIEWS: Final = "/pulsarbox/v1/top"
 EVENTS: Final = "/pulsarbox/v1/events"
@@ -112,7 +112,7 @@ class _Early:
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._found: ViewSnapshot | Exception = FeedError("nothing was asked")
+        self._found: ViewSnapshot | Exception = FeedError("no request was sent")
 
     def find(self, ask: Callable[[], ViewSnapshot]) -> None:
         """Send the request and store its result."""
@@ -151,7 +151,7 @@ class Feed:
         if isinstance(self._exchange, WebExchange):
             self._exchange.close()
 
-    def foresee(self, queries: Sequence[RowQuery]) -> None:
+    def prefetch(self, queries: Sequence[RowQuery]) -> None:
         """Send queries ahead of time. The first ``view`` of each gets that response."""
         early = {query: _Early() for query in queries}
         self._foreseen.update(early)
@@ -171,7 +171,7 @@ class Feed:
         before = time.monotonic()
         told = self.ask("GET", query.target)
         if not isinstance(told, dict):
-            raise FeedError("the answer is no view: is this the Admin API of a box?", 502)
+            raise FeedError("the response is not a view: is this the Admin API of a box?", 502)
         now = time.monotonic()
         return ViewSnapshot(
             query=query,
@@ -222,7 +222,7 @@ class WebExchange:
         try:
             return web.exchange(method, target, body)
         except TooSlow:
-            raise TooSlow(f"there was no answer within {SECONDS_MAX:g} s") from None
+            raise TooSlow(f"no response within {SECONDS_MAX:g} s") from None
         finally:
             self._idle.append(web)
 

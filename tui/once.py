@@ -42,7 +42,7 @@ def _query(view: str, sort: str | None, limit: int, passing: str, at: int | None
 def _answer(feed: Feed, query: RowQuery) -> dict[str, Any]:
     told = feed.ask("GET", query.target)
     if not isinstance(told, dict):
-        raise FeedError("the answer is no view: is this the Admin API of a box?", 502)
+        raise FeedError("the response is not a view: is this the Admin API of a box?", 502)
     return told
 
 
@@ -79,7 +79,7 @@ def _listed(feed: Feed, query: RowQuery) -> dict[str, Any]:
     told = feed.ask("GET", path)
     rows = told.get(member) if isinstance(told, dict) else told
     if not isinstance(rows, list):
-        raise FeedError("the answer is no list: is this the Admin API of a box?", 502)
+        raise FeedError("the response is not a list: is this the Admin API of a box?", 502)
     found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
     return {
         "view": query.view,
@@ -104,7 +104,7 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
     if view == OVERVIEW:
         return _overview_text(shown)
     known, total = VIEWS[view], shown.get("total")
-    empty = f"None of {numbers.count(total)} passes the filter." if total else known.empty
+    empty = f"None of {numbers.count(total)} rows match the filter." if total else known.empty
     return _table(known.columns, shown, empty, "--limit, --filter")
 
 
@@ -155,15 +155,15 @@ _TITLES = {
     "deliverRate": "messages out",
     "publishBytes": "bytes in",
     "deliverBytes": "bytes out",
-    "unacked": "not acknowledged",
+    "unacked": "unacknowledged",
     "size": "stored",
     "deadLetters": "dead letters",
     "p50": "receipts p50",
     "p99": "receipts p99",
-    "throttled": "limits that hold",
+    "throttled": "limits in effect",
     "diskUsed": "disk used",
     "diskFree": "disk free",
-    "uptime": "up for",
+    "uptime": "uptime",
     "clusterName": "cluster",
 }
 """Titles of totals whose names are not self-explanatory."""
@@ -202,7 +202,7 @@ def picture(app: Top, width: int, height: int) -> str:
             screen: Any = app.screen
             while not (getattr(screen, "answered", True) or getattr(screen, "trouble", None)):
                 if loop.time() > end:
-                    raise FeedError("there was no answer in time")
+                    raise FeedError("no response in time")
                 await pilot.pause(0.05)
                 screen = app.screen
             trouble = getattr(screen, "trouble", None)

@@ -55,5 +55,5 @@ def place(text: str) -> int | dict[str, Any]:
         return instant(text)
     found = _ID.fullmatch(text)
     if found is None:
-        raise Wrong(f"'{text}' is none of: earliest, latest, @TIME such as @-1h, ledger:entry")
+        raise Wrong(f"invalid position '{text}'; expected earliest, latest, @TIME such as @-1h, or ledger:entry")
     return {"ledgerId": int(found[1]), "entryId": int(found[2])}

@@ -45,7 +45,7 @@ class Preferences:
                 pass
             except (OSError, ValueError, RecursionError) as error:
                 reason = (isinstance(error, OSError) and error.strerror) or error
-                self._give_up(f"{path} cannot be read ({reason}): using defaults, and changes are not saved")
+                self._disable(f"cannot read {path} ({reason}): using defaults; changes are not saved")
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a preference; ``default`` if it is not set or was found unusable."""
@@ -67,7 +67,7 @@ class Preferences:
         self.note(f"{name}: {quoted} is not {wanted}: using the default")
         return None
 
-    def given(self, name: str, value: Any) -> None:
+    def set_once(self, name: str, value: Any) -> None:
         """Set a preference for this run only."""
         self._given[name] = value
 
@@ -89,11 +89,11 @@ class Preferences:
             new.write_text(json.dumps(self._values, indent=2) + "\n", "utf-8")
             new.replace(self._path)
         except OSError as error:
-            self._give_up(f"{self._path} cannot be written ({error.strerror or error}): changes are not saved")
+            self._disable(f"cannot write {self._path} ({error.strerror or error}): changes are not saved")
 
     def note(self, text: str) -> None:
         """Add a note about a value of the file."""
-        self._tell(f"{self._path}: {text}")
+        self._report(f"{self._path}: {text}")
 
     def listen(self, listener: Callable[[str], None]) -> None:
         """Pass every note to ``listener``: those so far, then each new one."""
@@ -102,12 +102,12 @@ class Preferences:
             listener(note)
         self._notes.clear()
 
-    def _give_up(self, note: str) -> None:
+    def _disable(self, note: str) -> None:
         """Stop using the file, to preserve its content until the user repairs it."""
         self._path = None
-        self._tell(note)
+        self._report(note)
 
-    def _tell(self, note: str) -> None:
+    def _report(self, note: str) -> None:
         if self._listener is not None:
             self._listener(note)
         else:

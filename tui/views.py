@@ -166,7 +166,7 @@ PLUGINS: Final = TableView(
     (
         Column("kind", "KIND", 12, "text", 1, meaning="routing, hashing, compression"),
         Column("name", "NAME", 16, "text", 0, grow=True, meaning="name"),
-        Column("state", "STATE", 16, "state", 0, meaning="in use, idle, disabled, missing, not called any more"),
+        Column("state", "STATE", 16, "state", 0, meaning="in use, idle, disabled, missing, no longer called"),
         Column("calls", "CALLS", 11, "count", 1, meaning="number of calls"),
         Column("p50Nanos", "p50", 8, "ns", 2, meaning="median duration of a call"),
         Column("p99Nanos", "p99", 8, "ns", 2, meaning="99th percentile of the duration of a call"),

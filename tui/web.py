@@ -108,11 +108,11 @@ class DashboardServer(Server):
         origin = request.headers.get("Origin")
         shown = request.query.get("key") or request.cookies.get(self._cookie) or ""
         if not is_loopback(name):
-            raise web.HTTPForbidden(text=f"this is served to this machine alone, as 127.0.0.1, not as {name}\n")
+            raise web.HTTPForbidden(text=f"this page is served only to this machine, as 127.0.0.1, not as {name}\n")
         if origin is not None and urlsplit(origin).netloc != request.host:
-            raise web.HTTPForbidden(text=f"pages of {origin} have no business here\n")
+            raise web.HTTPForbidden(text=f"requests from pages of {origin} are rejected\n")
         if not secrets.compare_digest(shown.encode(), self._key.encode()):
-            raise web.HTTPForbidden(text="open the address that `pulsarbox top --serve` has printed: it has a key\n")
+            raise web.HTTPForbidden(text="open the address that `pulsarbox top --serve` printed: it contains a key\n")
         return await handler(request)
 
     async def handle_index(self, request: web.Request) -> web.Response:

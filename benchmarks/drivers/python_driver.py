@@ -1,7 +1,7 @@
 """Python counterpart of driver/main.go, with processes of the official Python client: for machines without Go.
 
-It reads the same job from stdin and prints the same figures. The client is slower than the Go client, so the figures
-are comparable only with each other.
+Reads the same job from stdin and prints the same figures. The Python client is slower than the Go client, so the
+figures are comparable only with each other.
 """
 
 import itertools

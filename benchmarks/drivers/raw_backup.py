@@ -20,7 +20,7 @@ from typing import Final
 from benchmarks.drivers.raw_driver import DriverError, Job, Link
 from benchmarks.drivers.raw_kept import Told, fill, p99, watched
 from benchmarks.drivers.raw_scrape import subscribe
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 BACKUPS: Final = 2
 WINDOW_SECONDS: Final = 0.8
@@ -59,7 +59,7 @@ def run(job: Job) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="pulsarbox-bench-backup-", dir=job.get("folder")) as name:
         folder = Path(name)
         (folder / "pulsarbox.toml").write_text(f"[journal]\njournalVolumeSizeMbytes = {VOLUME_MIB}\n")
-        box = Box(folder / "data")
+        box = BoxProcess(folder / "data")
         try:
             box.start()
             return _measured({**job, "url": box.url, "web_url": box.web_url}, box, folder / "backups")
@@ -67,7 +67,7 @@ def run(job: Job) -> dict[str, float]:
             box.kill()
 
 
-def _measured(job: Job, box: Box, target: Path) -> dict[str, float]:
+def _measured(job: Job, box: BoxProcess, target: Path) -> dict[str, float]:
     many, one = Link(job), Link(job)
     many.open({0: f"{job['topic']}-0"})
     subscribe(many, {0: f"{job['topic']}-0"})

@@ -1,6 +1,6 @@
 """Benchmark of compression at rest: packing speed, ratio, and reads of packed and unpacked data.
 
-Reads its job from stdin and prints figures, as raw_driver.py does, but measures a store without a box: the part
+Reads its job from stdin and prints figures, as raw_driver.py does, but measures a store without a box. Runs the part
 ``compressing`` of ``make bench-storage`` for one kind of bodies, scaled by the job's number of messages.
 """
 

@@ -1,7 +1,7 @@
 """Benchmark of deduplication: publishing alternately to a topic with it and one without.
 
-Uses the bare protocol, as raw_driver does: a row's job sets the messages per batch (0: no batches), and whether the
-client sends the highest sequence ID of a batch, as Java clients do, or not, as those in C++, Python and Go.
+Uses the bare protocol, as raw_driver does. A row's job sets the messages per batch (0: no batches). It also sets
+whether the client sends the highest sequence ID of a batch: Java clients do; those in C++, Python and Go do not.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """

@@ -1,12 +1,12 @@
 """Driver that publishes to many topics over the bare protocol, at negligible cost, so that the broker is measured.
 
 The official clients do much work per producer; with a thousand producers, they dominate the load of a small machine.
-Here all messages are encoded in advance, in sending order, to the topics in turn. The next messages are sent with one
-system call, however many they are. Receipts are counted by their first bytes, regardless of the producer, and allow as
-many further messages. So the number in flight is constant over all producers, and the driver's cost per message does
-not depend on the number of topics.
+Here all messages are encoded in advance, in sending order, to the topics in turn. One system call sends all permitted
+messages. Receipts are counted by their first bytes, regardless of the producer, and allow as many further messages. So
+the number in flight is constant over all producers, and the driver's cost per message does not depend on the number of
+topics.
 
-It reads its job from stdin and prints figures, like driver/main.go.
+Reads its job from stdin and prints figures, like driver/main.go.
 """
 
 import json

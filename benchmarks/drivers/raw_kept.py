@@ -72,7 +72,7 @@ def _left(stats: Any) -> int:
 
 
 def _has_gone(stats: Any) -> bool:
-    """Return whether all but the open ledger was deleted."""
+    """Return whether all ledgers but the open one were deleted."""
     return bool(stats["storageSize"] < stats["bytesInCounter"] // 10)
 
 

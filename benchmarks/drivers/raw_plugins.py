@@ -26,7 +26,7 @@ from benchmarks.drivers.raw_driver import Job, Link, busy, message, publish
 from benchmarks.drivers.raw_subscriptions import SLICE, Subscriber, every
 from pulsarbox.plugins.opening import INSTEAD
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageIdData
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 TURNS: Final = 3
 CONSUMERS: Final = 4
@@ -112,7 +112,7 @@ def by_turns(measure: Callable[[bool, int], Measured]) -> dict[str, float]:
 class Bench:
     """Box with the plugins."""
 
-    def __init__(self, job: Job, box: Box) -> None:
+    def __init__(self, job: Job, box: BoxProcess) -> None:
         self._job = job
         self._box = box
         assert box.pid is not None
@@ -178,7 +178,7 @@ def run(job: Job) -> dict[str, float]:
         for plugin, text in PLUGINS.items():
             (folder / f"{plugin.replace('-', '_')}.py").write_text(text)
         (folder / "pulsarbox.toml").write_text(f'[plugins]\npluginsDirectory = "{folder}"\n')
-        box = Box(folder / "data")
+        box = BoxProcess(folder / "data")
         try:
             box.start()
             return _measured(job, box, folder)
@@ -186,7 +186,7 @@ def run(job: Job) -> dict[str, float]:
             box.kill()
 
 
-def _measured(job: Job, box: Box, folder: Path) -> dict[str, float]:
+def _measured(job: Job, box: BoxProcess, folder: Path) -> dict[str, float]:
     bench, way = Bench(job, box), job["way"]
     if way == "produce":
         lines = b"".join(b"%s\t%s\n" % (keyed(n).encode(), b"x" * job["size"]) for n in range(job["messages"]))

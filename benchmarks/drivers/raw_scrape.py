@@ -1,11 +1,11 @@
 """Benchmark of monitoring: a scrape of `/metrics` with many topics, and publishing beside a client that polls.
 
 - ``scrape``: many topics, each with a producer, a subscription and a message. `/metrics` is fetched compressed, as
-  Prometheus does, while a second connection has one message in flight: the maximum latency of its receipts is the cost
+  Prometheus does, while a second connection has one message in flight. The maximum latency of its receipts is the cost
   of a scrape to clients, shown beside that without one.
 - ``polled``: publishing at full speed, alternately alone and beside a process that requests `/metrics` and the
-  statistics of all topics once a second; with ``poll`` all, only those statistics; with ``each``, those of one topic
-  after the other, a hundred a second.
+  statistics of all topics once a second. With ``poll`` all, it requests only those statistics; with ``each``, those of
+  one topic after the other, a hundred a second.
 
 It reads its job from stdin and prints figures, like driver/main.go. The Admin API's URL is the job's ``web_url``.
 """

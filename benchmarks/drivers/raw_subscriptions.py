@@ -2,13 +2,13 @@
 
 Like raw_driver.py it costs a fraction of an official client, reads its job from stdin and prints figures.
 
-- ``holes``: an Exclusive subscription receives a backlog and acknowledges every second entry, which leaves half as many
-  holes as entries after the mark-delete position, and continues with the entries after them. Then a consumer receives
-  the entries of the holes, and one of another subscription as many entries without holes. ``share`` is the rate among
-  the holes relative to that without, ``behind_share`` the rate after them.
+- ``holes``: an Exclusive subscription receives a backlog and acknowledges every second entry. This leaves half as many
+  holes as entries after the mark-delete position. The subscription continues with the entries after them. Then a
+  consumer receives the entries of the holes, and one of another subscription as many entries without holes. ``share``
+  is the rate among the holes relative to that without, ``behind_share`` the rate after them.
 - ``join-leave``: consumers join a Key_Shared subscription, one after another, and leave it again, while messages are
   published at a steady rate and acknowledged on arrival; one consumer stays. ``max_ms`` is the maximum latency of a
-  receipt on another topic meanwhile, ``quiet_ms`` that in the seconds before; ``wrong`` counts messages received out of
+  receipt on another topic meanwhile, ``quiet_ms`` that in the seconds before. ``wrong`` counts messages received out of
   order of their key, ``lost`` those not received.
 """
 

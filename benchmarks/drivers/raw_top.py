@@ -1,8 +1,8 @@
 """Benchmark of a dashboard's cost to the broker: many subscriptions, and a live view requested twice a second.
 
-- ``top``: many topics, each with a producer, a subscription and a message. Alternately without and with a client that
-  requests the first 50 rows of the view twice a second; the broker's CPU use of both, in percent of a core, and the
-  maximum latency of an answer. ``query`` is the request.
+- ``top``: many topics, each with a producer, a subscription and a message. Runs alternately without and with a client
+  that requests the first 50 rows of the view twice a second. The figures are the broker's CPU use of both, in percent
+  of a core, and the maximum latency of a response. ``query`` is the request.
 
 Reads its job from stdin and prints figures, like raw_driver.py.
 """

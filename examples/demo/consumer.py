@@ -1,4 +1,4 @@
-"""Consumer in this process that keeps books."""
+"""Consumer in this process that records its readings."""
 
 import threading
 from typing import Any

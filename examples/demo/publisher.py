@@ -15,7 +15,7 @@ ROUNDS_A_SECOND: Final = 30
 
 
 class Publisher(threading.Thread):
-    """Thread that measures, publishes, and keeps books of the published readings."""
+    """Thread that measures, publishes, and records the published readings."""
 
     def __init__(self, client: Any, topic: str, seconds: float) -> None:
         super().__init__(name="publisher")

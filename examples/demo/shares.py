@@ -22,7 +22,7 @@ class Share(NamedTuple):
 
     @property
     def is_near(self) -> bool:
-        """True if the share is close to the weight."""
+        """Whether the share is close to the weight."""
         return abs(self.given / max(1, self.of) - self.weight / self.weights) <= NEAR
 
     def __str__(self) -> str:

@@ -2,7 +2,7 @@
 
     python -m examples.demo.worker --url URL --topic T --subscription S --type Shared --name N --log F
 
-A reading takes some time (--takes), as a write to a remote store would, and several are in progress at once: the share
+A reading takes some time (--takes), as a write to a remote store would, and several are in progress at once. The share
 of a worker depends on how many it holds relative to its --weight. It reports a reading before acknowledging it: if
 killed in between, the reading is reported twice, never lost. It exits when its stdin is closed.
 """
@@ -76,7 +76,7 @@ def work(consumer: Any, given: argparse.Namespace, ended: threading.Event) -> No
 
 
 def acknowledge(consumer: Any, message: Any) -> None:
-    """Acknowledge a message. If the box is down, it will be redelivered."""
+    """Acknowledge a message. If the box is down, the message is redelivered later."""
     try:
         consumer.acknowledge(message)
     except pulsar.PulsarException:

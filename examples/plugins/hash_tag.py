@@ -1,8 +1,8 @@
 """Hashing of the part of a key in braces: ``{customer-17}/order-5`` is routed like ``{customer-17}/order-6``.
 
-All keys of one customer then share a partition, and a consumer of a Key_Shared subscription, while compaction still
-treats each key separately. A key without braces, or with empty ones, is hashed whole, as in Pulsar. Use: ``pulsarbox
-produce orders --hash hash-tag``, and ``keySharedHashing = hash-tag`` as a setting or as a property of the subscription.
+All keys of one customer then share a partition, and a consumer of a Key_Shared subscription. Compaction still treats
+each key separately. A key without braces, or with empty ones, is hashed whole, as in Pulsar. Use: ``pulsarbox produce
+orders --hash hash-tag``, and ``keySharedHashing = hash-tag`` as a setting or as a property of the subscription.
 """
 
 from pulsarbox.plugins.hashing.murmur3 import Murmur3

@@ -45,7 +45,7 @@ def _growth(plugin: Compression) -> Iterator[str]:
                 return
 
 
-def _lies(plugin: Compression) -> Iterator[str]:
+def _check_size_limit(plugin: Compression) -> Iterator[str]:
     """Check that decompression never returns more than the size it is given."""
     codec = plugin.open()
     body = b"a" * 1_000_000
@@ -145,7 +145,7 @@ def _codecs(plugin: Compression) -> Iterator[tuple[Codec, str]]:
 CHECKS: Final = {
     "round trip": _there_and_back,
     "growth": _growth,
-    "sizes": _lies,
+    "sizes": _check_size_limit,
     "junk": _junk,
     "repeatable": _repeats,
     "threads": _threads,

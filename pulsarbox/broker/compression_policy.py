@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.callbacks import Callbacks
 from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST as POLICY
 from pulsarbox.broker.policies.precedence import in_effect, levels_of, set_values
 from pulsarbox.config import Settings
@@ -28,7 +29,7 @@ class _Set(NamedTuple):
     """Keyed by topic name without partition."""
 
 
-class AtRest:
+class CompressionPolicy:
     """Chooses what to compress at rest, and tracks when that choice may have changed."""
 
     def __init__(self, settings: Settings, disabled: Callable[[], frozenset[tuple[str, str]]]) -> None:
@@ -41,14 +42,20 @@ class AtRest:
         self._set: _Set | None = None
         self.held = False
         """Whether compression is paused because the box is stopping or its store must not change."""
-        self.waited_for: Callable[[], bool] = bool
-        """Returns whether another chore is waiting for the current step to end."""
-        self.changed: Callable[[], None] = _nothing
-        """Called to request a checkpoint after a change."""
+        self.changed: Callbacks[[]] = Callbacks()
+        """Called after a change, which takes effect with the next checkpoint."""
 
     # Called by the core's thread
 
-    def take(self, settings: Settings) -> None:
+    def hold(self) -> None:
+        """Pause compression."""
+        self.held = True
+
+    def resume(self) -> None:
+        """Resume compression."""
+        self.held = False
+
+    def apply_settings(self, settings: Settings) -> None:
         """Apply changed settings."""
         before, self._settings = self._settings, settings
         if _of(before) != _of(settings):
@@ -67,18 +74,21 @@ class AtRest:
         """Record that the checkpoint is on disk."""
         self._stored = self._made
 
-    def compressing(self) -> Compressing:
-        """Return what the next reclaim step needs in order to compress."""
-        return Compressing(self._chooser, self._settings.compressionAtRestCpuPercent, self._stored, self._is_hurried)
+    def compressing(self, waited_for: Callable[[], bool]) -> Compressing | None:
+        """Return what the next reclaim step needs in order to compress; None while compression is paused.
+
+        ``waited_for``, which the housekeeper's thread calls: whether another chore waits for the step to end.
+        """
+        if self.held:
+            return None
+        percent = self._settings.compressionAtRestCpuPercent
+        return Compressing(self._chooser, percent, self._stored, lambda: self.held or waited_for())
 
     def _has_changed(self) -> None:
         self._changes += 1
         self.changed()
 
     # Called by the housekeeper's thread
-
-    def _is_hurried(self) -> bool:
-        return self.held or self.waited_for()
 
     def _chooser(self, rows: Rows) -> Choose:
         settings, generation = self._settings, self._stored
@@ -156,7 +166,3 @@ def _of(settings: Settings) -> tuple[Any, ...]:
 
 def _not_compressed(_: int) -> CompressionChoice | None:
     return None
-
-
-def _nothing() -> None:
-    """Do nothing: the default callback."""

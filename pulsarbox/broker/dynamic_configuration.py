@@ -7,7 +7,9 @@ import logging
 from dataclasses import replace
 from typing import Any
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.current_settings import CurrentSettings
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.plugins import Plugins
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.setting import ConfigError, did_you_mean
@@ -15,7 +17,7 @@ from pulsarbox.config.settings import settings_by_name, settings_table
 from pulsarbox.config.sources.pulsar_dynamic import PULSAR_DYNAMIC
 from pulsarbox.errors import PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
-from pulsarbox.storage.catalog import DYNAMIC
+from pulsarbox.storage.catalog import DYNAMIC, Catalog
 
 log = logging.getLogger(__name__)
 
@@ -23,14 +25,15 @@ log = logging.getLogger(__name__)
 class DynamicConfiguration:
     """The dynamic settings of one box."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._given = core.settings
-        """Settings from configuration files and options."""
-        settings = self._given
-        for name, text in self.values().items():
-            settings = _with_any(settings, name, text)
-        core.apply(settings)
+    def __init__(
+        self, given: Settings, current: CurrentSettings, catalog: Catalog, commits: GroupCommit, plugins: Plugins
+    ) -> None:
+        """``given``: the settings from configuration files and options."""
+        self._given = given
+        self._settings = current
+        self._catalog = catalog
+        self._commits = commits
+        self._plugins = plugins
 
     @property
     def names(self) -> list[str]:
@@ -39,7 +42,7 @@ class DynamicConfiguration:
 
     def values(self) -> dict[str, str]:
         """Return the changed settings, as the text that was provided."""
-        return dict(self._core.catalog.get(DYNAMIC) or {})
+        return stored_values(self._catalog)
 
     def update(self, name: str, text: str, now: Now) -> None:
         """Change a setting, now and for every later start.
@@ -50,12 +53,12 @@ class DynamicConfiguration:
         """
         self._check(name, "update")
         if name in PULSAR_DYNAMIC:
-            settings = _with_any(self._core.settings, name, text)
+            settings = _with_any(self._settings.current, name, text)
         else:
             try:
-                settings = _with(self._core.settings, name, text)
+                settings = _with(self._settings.current, name, text)
                 if name == "compressionAtRest":
-                    self._core.plugins.require_codec(text)
+                    self._plugins.require_codec(text)
             except (ValueError, ConfigError, PluginError) as error:
                 raise PreconditionFailed(f"Can't update {name}: {error}") from None
         self._put(self.values() | {name: text}, settings, now)
@@ -64,7 +67,7 @@ class DynamicConfiguration:
         """Restore the value from files and options. Raises PreconditionFailed for a setting that is not dynamic."""
         self._check(name, "delete")
         left = {each: text for each, text in self.values().items() if each != name}
-        row, settings = settings_by_name().get(name), self._core.settings
+        row, settings = settings_by_name().get(name), self._settings.current
         if row is not None and row.dynamic:
             settings = replace(settings, **{name: getattr(self._given, name)})
         self._put(left, settings, now)
@@ -81,8 +84,21 @@ class DynamicConfiguration:
             raise PreconditionFailed(f"Can't {what} non-dynamic configuration: {name} is read only at startup")
 
     def _put(self, values: dict[str, str], settings: Settings, now: Now) -> None:
-        self._core.commits.put_row(DYNAMIC, values or None)
-        self._core.apply(settings, now)
+        self._commits.put_row(DYNAMIC, values or None)
+        self._settings.apply(settings, now)
+
+
+def stored_values(catalog: Catalog) -> dict[str, str]:
+    """Return the changed settings that are stored with the data, as the text that was provided."""
+    return dict(catalog.get(DYNAMIC) or {})
+
+
+def with_stored(given: Settings, catalog: Catalog) -> Settings:
+    """Return the settings in effect at a start: those stored with the data override those ``given``."""
+    settings = given
+    for name, text in stored_values(catalog).items():
+        settings = _with_any(settings, name, text)
+    return settings
 
 
 def _with_any(settings: Settings, name: str, text: str) -> Settings:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.clock import Now
+from pulsarbox.plugins.guard import Trouble
 
 RING: Final = 4096
 """Events kept in memory."""
@@ -133,7 +134,7 @@ class _Period:
         """Occurrences on subjects beyond SUBJECTS_MAX."""
 
     @property
-    def untold(self) -> bool:
+    def unreported(self) -> bool:
         return self.more > 0 or any(self.subjects.values())
 
 
@@ -166,7 +167,7 @@ class Events:
         at = max(sequence + 1 - self.first, 0)  # numbers in memory have no gaps
         return list(islice(self._ring, at, at + limit))
 
-    def tell(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **about: Any) -> None:
+    def report(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **about: Any) -> None:
         """Report ``count`` occurrences; repetitions on the same subject within a period are only counted."""
         period = self._periods.get(kind)
         if period is not None and now.monotonic >= period.ends:
@@ -182,15 +183,20 @@ class Events:
             period.subjects[subject] = 0
             self._add(kind, subject, text, count, about, now)
 
-    def tell_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
+    def report_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
         """Queue an event from code without the time; ``settle`` reports it."""
         self._undated.append((kind, subject, text, about))
+
+    def plugin_failed(self, trouble: Trouble) -> None:
+        """Queue the event of a plugin that failed or is unavailable."""
+        subject = f"{trouble.kind} {trouble.name}"
+        self.report_undated("plugin-failed", subject, str(trouble), tripped=trouble.tripped)
 
     def settle(self, now: Now) -> None:
         """Report queued events, and the repetitions counted in periods that have ended."""
         while self._undated:
             kind, subject, text, about = self._undated.popleft()
-            self.tell(kind, subject, text, now, **about)
+            self.report(kind, subject, text, now, **about)
         over = [kind for kind, period in self._periods.items() if now.monotonic >= period.ends]
         for kind in over:
             self._end(kind, self._periods.pop(kind), now)

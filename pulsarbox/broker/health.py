@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.timers import Timer
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.timers import Timer, Timers
 from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.topic.system_topics import HEALTH_TOPIC
 from pulsarbox.broker.topic.topic import PersistentTopic
@@ -37,8 +37,9 @@ class _Run:
 class HealthCheck:
     """Runs health checks one at a time."""
 
-    def __init__(self, core: Core, topics: Topics) -> None:
-        self._core = core
+    def __init__(self, commits: GroupCommit, timers: Timers, topics: Topics) -> None:
+        self._commits = commits
+        self._timers = timers
         self._topics = topics
         self._count = 0
         self._waiting: list[Checked] = []
@@ -53,29 +54,29 @@ class HealthCheck:
     def _begin(self, now: Now) -> None:
         run = self._running = _Run(self._waiting)
         self._waiting = []
-        run.timer = self._core.timers.at(now.monotonic + HEALTH_SECONDS, partial(self._too_late, run))
+        run.timer = self._timers.at(now.monotonic + HEALTH_SECONDS, partial(self._too_late, run))
         try:
             topic, entry = self._publish(now)
         except PulsarBoxError as error:
             self._end(run, error, now)
             return
-        self._core.commits.after_commit(partial(self._stored, run, topic, entry))
+        self._commits.after_commit(partial(self._stored, run, topic, entry))
 
     def _publish(self, now: Now) -> tuple[PersistentTopic, Entry]:
         """Put a message into the open batch. Raises PulsarBoxError."""
-        refusal = self._core.commits.housekeeping.refusal
+        refusal = self._commits.housekeeping.refusal
         if refusal is not None:
             raise PersistenceError(f"Messages cannot be published: {refusal}")
         topic = self._topics.of_box(parse_topic(HEALTH_TOPIC), now)
         self._count += 1
         metadata = MessageMetadata(producer_name="health", sequence_id=self._count, publish_time=now.wall - now.offset)
-        payload = encode_entry(metadata, f"{self._core.commits.boot}-{self._count}".encode())
+        payload = encode_entry(metadata, f"{self._commits.boot}-{self._count}".encode())
         return topic, topic.append(parse_entry(payload), payload, now)
 
     def _stored(self, run: _Run, topic: PersistentTopic, entry: Entry, now: Now) -> None:
         """Read the message back after a commit: its own or, if that failed, the next."""
         if run is self._running:
-            topic.read_run(
+            topic.reader.read_run(
                 Position(entry.ledger_id, entry.entry_id), entry.entry_id, 1, partial(self._read, run, entry)
             )
 

@@ -3,15 +3,16 @@
 The broker does not discover plugins. The shell passes a loader, and a clock to time the plugins; without a loader, only
 built-in plugins exist. Loading takes up to a second, which must not block the loop: code that needs a plugin requests
 it (``want``), the shell takes the requests (``take_wanted``), loads outside the loop and returns the result
-(``brought``). An unavailable plugin is replaced by the built-in one, except for hashes (see ``key_hash``).
+(``loaded``). An unavailable plugin is replaced by the built-in one, except for hashes (see ``key_hash``).
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from pulsarbox.broker.callbacks import Callbacks
 from pulsarbox.broker.dispatch.consumer_choice import CHOICES, Choose, round_robin
 from pulsarbox.broker.dispatch.consumer_choice import PROPERTY as CHOICE
 from pulsarbox.broker.dispatch.selectors.choice import PROPERTY as SELECTOR
@@ -31,9 +32,6 @@ from pulsarbox.plugins.guard import Guard, Trouble
 from pulsarbox.plugins.opening import opened
 from pulsarbox.plugins.registry import PluginError, built_in, get
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.events import Events
 
 log = logging.getLogger(__name__)
 
@@ -72,13 +70,13 @@ class Plugins:
         """Requested plugins that are unavailable, and why."""
         self.disabled: frozenset[Key] = frozenset()
         """Plugins in ``pluginsDisabled``."""
-        self.events: Events | None = None
-        """Receives plugin failures in addition to the log; set by the core."""
-        self.guarded: Callable[[], None] = _nothing
+        self.failed: Callbacks[Trouble] = Callbacks()
+        """Called with each failure that is logged."""
+        self.guarded: Callbacks[[]] = Callbacks()
         """Called when a plugin comes into use."""
         self.load = load
         self._clock = clock
-        self._beside = beside
+        self._run_in_thread = beside
         self._there: dict[Key, Any] = {}
         self._failed: dict[Key, tuple[PluginError, int]] = {}
         """Why a plugin is unavailable, and when that was found."""
@@ -88,7 +86,7 @@ class Plugins:
         self._hashes: dict[str, Hash] = {}
         self._choices: dict[str, Choose] = {}
 
-    def take(self, settings: Settings) -> None:
+    def apply_settings(self, settings: Settings) -> None:
         """Apply changed settings; give missing and tripped plugins another chance."""
         disabled = frozenset(named(settings.pluginsDisabled))
         for key, guard in self.guards.items():
@@ -109,7 +107,7 @@ class Plugins:
         If so, ``then`` is called once all are loaded or have failed.
         """
         missing = [key for key in dict.fromkeys(keys) if not self._is_known(key)]
-        if not self._beside or not missing:
+        if not self._run_in_thread or not missing:
             return False
         left = len(missing)
 
@@ -141,11 +139,11 @@ class Plugins:
         return failed[0] if failed is not None and self._clock() - failed[1] < _AGAIN_NANOS else None
 
     def take_wanted(self) -> list[Key]:
-        """Remove and return the plugins to load; the shell answers with ``brought``."""
+        """Remove and return the plugins to load; the shell answers with ``loaded``."""
         wanted, self._wanted = self._wanted, []
         return wanted
 
-    def brought(self, key: Key, found: Any, now: Now) -> None:
+    def loaded(self, key: Key, found: Any, now: Now) -> None:
         """Complete the loading of a plugin; ``found`` is the plugin or a PluginError."""
         if isinstance(found, PluginError):
             self._cannot(key, found)
@@ -163,7 +161,7 @@ class Plugins:
             error = self._why_not(key)
             if error is not None:
                 raise error
-            if self._beside and not at_once:
+            if self._run_in_thread and not at_once:
                 self.want([key], _no_matter)
                 raise PluginError(_LATER)
             try:
@@ -180,21 +178,19 @@ class Plugins:
         self._failed[key] = error, self._clock()
         if self.missing.get(key) != str(error):
             self.missing[key] = str(error)
-            self._tell(Trouble(*key, str(error), error.trace, tripped=False, loading=True))
+            self._report(Trouble(*key, str(error), error.trace, tripped=False, loading=True))
 
     def _guard(self, kind: str, name: str) -> Guard:
         guard = self.guards.get((kind, name))
         if guard is None:
-            guard = self.guards[kind, name] = Guard(kind, name, self._clock, self._tell)
+            guard = self.guards[kind, name] = Guard(kind, name, self._clock, self._report)
             self.guarded()
         return guard
 
-    def _tell(self, trouble: Trouble) -> None:
+    def _report(self, trouble: Trouble) -> None:
         """Report that a plugin failed or is unavailable; Guard limits how often."""
         log.error("%s%s", trouble, f"\n{trouble.trace}" if trouble.trace else "")
-        if self.events is not None:
-            subject = f"{trouble.kind} {trouble.name}"
-            self.events.tell_undated("plugin-failed", subject, str(trouble), tripped=trouble.tripped)
+        self.failed(trouble)
 
     def _routing(self, name: str, form: str, what: str) -> Any:
         """Return a routing plugin of one form. Raises PluginError."""
@@ -297,7 +293,7 @@ class Plugins:
             return PluggedSelector(plugin, self._guard("routing", name), make_selector(mode, settings))
         return make_selector(mode, settings)
 
-    def told_of(self, sub_type: int, properties: Mapping[str, str], settings: Settings) -> object:
+    def generation_of(self, sub_type: int, properties: Mapping[str, str], settings: Settings) -> object:
         """Return a value that changes whenever the subscription's dispatcher must be rebuilt for other plugins."""
         names = [properties.get(each) for each in (CHOICE, SELECTOR, HASHING)]
         there = [(key, key in self._there) for key in needed_by(sub_type, properties, settings)]
@@ -343,10 +339,6 @@ def named(text: str) -> Iterable[Key]:
         kind, _, name = each.strip().partition(":")
         if name:
             yield kind, name
-
-
-def _nothing() -> None:
-    """Do nothing: the default callback."""
 
 
 def _no_matter(now: Now) -> None:

@@ -3,11 +3,13 @@
 import logging
 from typing import Any
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.current_settings import CurrentSettings
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, Conflict, NamespaceNotFound, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name, parse_namespace
-from pulsarbox.storage.catalog import Row, namespace_key, tenant_key
+from pulsarbox.storage.catalog import Catalog, Row, namespace_key, tenant_key
 
 log = logging.getLogger(__name__)
 
@@ -21,14 +23,17 @@ BUNDLES_MAX = 1 << 16
 class Tenants:
     """All tenants and their namespaces."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._cluster = core.settings.clusterName
+    def __init__(self, catalog: Catalog, commits: GroupCommit, policies: Policies, settings: CurrentSettings) -> None:
+        self._catalog = catalog
+        self._commits = commits
+        self._policies = policies
+        self._settings = settings
+        self._cluster = settings.current.clusterName
         self.leaving: set[str] = set()
         """Namespaces being deleted topic by topic; no topic may be created there."""
         for tenant, namespaces in SHIPPED.items():
-            if tenant_key(tenant) not in core.catalog:
-                core.commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
+            if tenant_key(tenant) not in catalog:
+                commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
                 for namespace in namespaces:
                     self._put_namespace(f"{tenant}/{namespace}", {})
                     log.info("Created namespace %s/%s", tenant, namespace)
@@ -37,11 +42,11 @@ class Tenants:
 
     def all(self) -> list[str]:
         """Return the names of all tenants."""
-        return [key.partition("/")[2] for key in self._core.catalog.keys("tenant/")]
+        return [key.partition("/")[2] for key in self._catalog.keys("tenant/")]
 
     def get(self, tenant: str) -> Row:
         """Return a tenant's info. Raises NotFound."""
-        row = self._core.catalog.get(tenant_key(tenant))
+        row = self._catalog.get(tenant_key(tenant))
         if row is None:
             raise NotFound("Tenant does not exist")
         return row
@@ -49,22 +54,22 @@ class Tenants:
     def create(self, tenant: str, info: Row | None) -> None:
         """Create a tenant. Raises Conflict if it exists, PreconditionFailed for an invalid name or unknown clusters."""
         check_entity_name("Tenant", tenant)
-        if tenant_key(tenant) in self._core.catalog:
+        if tenant_key(tenant) in self._catalog:
             raise Conflict("Tenant already exist")
-        self._core.commits.put_row(tenant_key(tenant), self._checked(info))
+        self._commits.put_row(tenant_key(tenant), self._checked(info))
 
     def update(self, tenant: str, info: Row | None) -> None:
         """Replace a tenant's info. Raises NotFound, PreconditionFailed."""
-        if tenant_key(tenant) not in self._core.catalog:
+        if tenant_key(tenant) not in self._catalog:
             raise NotFound(f"Tenant {tenant} not found")
-        self._core.commits.put_row(tenant_key(tenant), self._checked(info))
+        self._commits.put_row(tenant_key(tenant), self._checked(info))
 
     def delete(self, tenant: str) -> None:
         """Delete a tenant. Raises NotFound, and Conflict while it has namespaces."""
         self.get(tenant)
         if self.namespaces(tenant):
             raise Conflict("The tenant still has active namespaces")
-        self._core.commits.put_row(tenant_key(tenant), None)
+        self._commits.put_row(tenant_key(tenant), None)
 
     def _checked(self, info: Row | None) -> Row:
         if info is None:
@@ -87,15 +92,15 @@ class Tenants:
     def namespaces(self, tenant: str) -> list[str]:
         """Return the full names of a tenant's namespaces. Raises NotFound."""
         self.get(tenant)
-        return [key.partition("/")[2] for key in self._core.catalog.keys(f"namespace/{tenant}/")]
+        return [key.partition("/")[2] for key in self._catalog.keys(f"namespace/{tenant}/")]
 
     def has_namespace(self, namespace: str) -> bool:
         """Whether ``tenant/namespace`` exists."""
-        return namespace_key(namespace) in self._core.catalog
+        return namespace_key(namespace) in self._catalog
 
     def policies(self, namespace: str) -> Row:
         """Return the stored policies of a namespace. Raises NotFound."""
-        row = self._core.catalog.get(namespace_key(namespace))
+        row = self._catalog.get(namespace_key(namespace))
         if row is None:
             raise NotFound("Namespace does not exist")
         return row
@@ -116,12 +121,12 @@ class Tenants:
         policies = {**self.policies(namespace), name: value}
         if value is None:
             del policies[name]
-        self._core.policies.put_namespace(namespace, policies, now)
+        self._policies.put_namespace(namespace, policies, now)
 
     def delete_namespace(self, namespace: str) -> None:
         """Delete a namespace; the caller has already deleted its topics."""
         self.policies(namespace)
-        self._core.policies.put_namespace(namespace, None)
+        self._policies.put_namespace(namespace, None)
 
     def require(self, namespace: str) -> None:
         """Raise NamespaceNotFound if the namespace does not exist or is being deleted."""
@@ -129,14 +134,14 @@ class Tenants:
             raise NamespaceNotFound(f"Namespace {namespace} is being deleted")
         if not self.has_namespace(namespace):
             tenant = namespace.partition("/")[0]
-            what = f"Namespace {namespace}" if tenant_key(tenant) in self._core.catalog else f"Tenant {tenant}"
+            what = f"Namespace {namespace}" if tenant_key(tenant) in self._catalog else f"Tenant {tenant}"
             raise NamespaceNotFound(f"{what} not found")
 
     def _put_namespace(self, namespace: str, policies: Row) -> None:
         row = dict(policies)
-        row["bundles"] = _bundles(row.get("bundles"), self._core.settings.defaultNumberOfNamespaceBundles)
+        row["bundles"] = _bundles(row.get("bundles"), self._settings.current.defaultNumberOfNamespaceBundles)
         row.setdefault("replication_clusters", [self._cluster])
-        self._core.policies.put_namespace(namespace, row)
+        self._policies.put_namespace(namespace, row)
 
 
 def _bundles(asked: Any, default: int) -> Row:

@@ -11,6 +11,10 @@ Action = Callable[[Now], None]
 SWEPT_FROM: Final = 256
 """Heap size from which cancelled deadlines are swept; they use memory until then or until they are due."""
 
+_DUE: Final = 0
+_TIMER: Final = 2
+"""Indices of a heap's rows: the deadline, its number, the timer."""
+
 
 class Timer:
     """One deadline, which can be cancelled."""
@@ -55,9 +59,9 @@ class Timers:
     def run(self, now: Now) -> None:
         """Run every action that is due. If one raises, the others remain due."""
         due: deque[tuple[list[Any], Any]] = deque()
-        while self._monotonic and self._monotonic[0][0] <= now.monotonic:
+        while self._monotonic and self._monotonic[0][_DUE] <= now.monotonic:
             due.append((self._monotonic, heappop(self._monotonic)))
-        while self._wall and self._wall[0][0] <= now.wall:
+        while self._wall and self._wall[0][_DUE] <= now.wall:
             due.append((self._wall, heappop(self._wall)))
         try:
             while due:
@@ -70,18 +74,18 @@ class Timers:
 
     def next(self) -> Deadlines:
         """Return the next deadline on each clock."""
-        while self._monotonic and self._monotonic[0][2].action is None:
+        while self._monotonic and self._monotonic[0][_TIMER].action is None:
             heappop(self._monotonic)
-        while self._wall and self._wall[0][2].action is None:
+        while self._wall and self._wall[0][_TIMER].action is None:
             heappop(self._wall)
         return Deadlines(
-            self._monotonic[0][0] if self._monotonic else None,
-            self._wall[0][0] if self._wall else None,
+            self._monotonic[0][_DUE] if self._monotonic else None,
+            self._wall[0][_DUE] if self._wall else None,
         )
 
 
 def _sweep(heap: list[Any]) -> int:
     """Remove cancelled deadlines; return the heap size that triggers the next sweep."""
-    heap[:] = [each for each in heap if each[2].action is not None]
+    heap[:] = [each for each in heap if each[_TIMER].action is not None]
     heapify(heap)
     return max(SWEPT_FROM, 2 * len(heap))

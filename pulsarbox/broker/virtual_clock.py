@@ -6,7 +6,7 @@ written under outlives restarts. A box without a virtual clock refuses to open s
 
 from typing import Final
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.clock import WALL_MAX, Now, in_words
 from pulsarbox.errors import BadRequest, Conflict, PersistenceError
 from pulsarbox.storage.catalog import CLOCK
@@ -32,11 +32,11 @@ def offset_of(store: Store, mode: str) -> int:
 class VirtualClock:
     """The offset of one box's wall clock."""
 
-    def __init__(self, core: Core, offset: int) -> None:
-        self.is_virtual = core.settings.brokerClock == VIRTUAL
+    def __init__(self, commits: GroupCommit, offset: int, *, is_virtual: bool) -> None:
+        self.is_virtual = is_virtual
         self.offset = offset
         """Milliseconds."""
-        self._commits = core.commits
+        self._commits = commits
 
     def advance(self, by: int, now: Now) -> Now:
         """Move the wall clock forward by ``by`` milliseconds and return the new time.

@@ -19,7 +19,9 @@ COMMANDS: Final = {
         "pulsarbox.cli.process.config:config", "Show settings; create or check a configuration file."
     ),
     "context": LazyCommand("pulsarbox.cli.connect.context:context", "Manage named brokers and select the current one."),
-    "dlq": LazyCommand("pulsarbox.cli.commands.dlq:dlq", "Inspect, group, replay, drop and export dead letters."),
+    "dlq": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.dlq:dlq", "Inspect, group, replay, drop and export dead letters."
+    ),
     "doctor": LazyCommand("pulsarbox.cli.process.doctor:doctor", "Check this machine and suggest fixes."),
     "pipeline": LazyCommand(
         "pulsarbox.cli.pipeline.command:pipeline", "Create, validate, run, list and reset Spark pipelines."
@@ -39,7 +41,9 @@ COMMANDS: Final = {
     ),
     "events": LazyCommand("pulsarbox.cli.commands.events:events", "Show recent events of a box; follow new ones."),
     "fault": LazyCommand("pulsarbox.cli.commands.fault:fault", "Inject faults by rule, to test applications."),
-    "job": LazyCommand("pulsarbox.cli.commands.job:job", "List, pause, resume and cancel dead letter jobs."),
+    "job": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.job:job", "List, pause, resume and cancel dead letter jobs."
+    ),
     "topic": LazyCommand("pulsarbox.cli.commands.topic:topic", "Create, delete, list and inspect topics."),
     "sub": LazyCommand("pulsarbox.cli.commands.sub:sub", "Create, delete, list, seek and clear subscriptions."),
     "ns": LazyCommand("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces."),

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.client.web import Refusal, TooSlow, Unanswered, Web
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.client.transport.web import Refusal, TooSlow, Unanswered, Web
+from pulsarbox.errors import PulsarBoxError, SinkUnused
 from pulsarbox.names import TopicName
 
 ROWS_AT_ONCE: Final = 1000
@@ -29,12 +29,13 @@ _LOOKUP: Final = "/lookup/v2/topic/persistent/public/default/pulsarbox"
 
 class AdminRefused(PulsarBoxError):
     """The broker rejected a request; ``status`` is the HTTP status, ``method`` the request's, the message its
-    reason."""
+    reason. ``code`` names the error of a box, see ``PulsarBoxError.error_code``."""
 
-    def __init__(self, status: int, reason: str, method: str) -> None:
+    def __init__(self, status: int, reason: str, method: str, code: str = "") -> None:
         super().__init__(reason)
         self.status = status
         self.method = method
+        self.code = code
 
 
 class Admin:
@@ -83,7 +84,7 @@ class Admin:
         except Unanswered as error:
             raise NotConnected(str(error)) from error
         if reply.status >= 400:
-            raise AdminRefused(reply.status, reply.reason, method)
+            raise AdminRefused(reply.status, reply.reason, method, reply.code)
         try:
             return json.loads(reply.text) if reply.text else None
         except ValueError:
@@ -140,6 +141,7 @@ class Admin:
         try:
             count = self.ask("GET", f"{path_of(topic)}/partitions")["partitions"]
         except AdminRefused as error:
+            # Apache Pulsar answers 404 for a missing topic and a missing namespace: only the text tells them apart.
             if error.status == 404 and "amespace" not in str(error):
                 return 0
             raise
@@ -246,7 +248,7 @@ class Admin:
         found: list[dict[str, Any]] = self._ask("GET", "/pulsarbox/v1/pipelines")
         return found
 
-    def tell_pipeline(self, name: str, told: dict[str, Any]) -> None:
+    def report_pipeline(self, name: str, told: dict[str, Any]) -> None:
         """Report the progress of a pipeline. Requires a box."""
         self._ask("PUT", f"/pulsarbox/v1/pipelines/{quoted(name)}", told)
 
@@ -286,7 +288,7 @@ class Admin:
         try:
             found: dict[str, Any] = self._ask("GET", _epochs_of(sink))
         except AdminRefused as error:
-            if error.status == 404 and "has committed nothing" in str(error):
+            if error.code == SinkUnused.error_code:
                 return None
             raise
         return found

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
-from pulsarbox.client.web import TooSlow, Unanswered, Web
+from pulsarbox.client.transport.web import TooSlow, Unanswered, Web
 
 
 class WebRefused(Exception):

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.client.connection import Address, ClientConnection, connect, wire_of
 from pulsarbox.client.credentials import NOBODY, Credentials
-from pulsarbox.client.errors import NotConnected, told
-from pulsarbox.client.loop import Loop
+from pulsarbox.client.errors import NotConnected, error_for
 from pulsarbox.client.places import TIMEOUT_SECONDS
-from pulsarbox.client.reconnect import Comeback
+from pulsarbox.client.transport.connection import Address, ClientConnection, connect, wire_of
+from pulsarbox.client.transport.loop import Loop
+from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import ProducerHeld, PulsarBoxError, TopicNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -59,9 +59,9 @@ class Client:
         self.loop = Loop()
         self.numbers = itertools.count(1)
         """IDs of requests, producers and consumers."""
-        self.comebacks: list[Comeback] = []
+        self.comebacks: list[Reconnect] = []
         """Producers and consumers to reconnect."""
-        self.tell: Callable[[str], None] = lambda text: None
+        self.warn: Callable[[str], None] = lambda text: None
         """Called with a message when a connection is lost and cannot be restored at once, when the broker holds a
         producer, and when either is over."""
         self._away: type[PulsarBoxError] | None = None
@@ -78,11 +78,11 @@ class Client:
         """
         happened = self.loop.turn(0.0 if self.comebacks else seconds)
         if self.comebacks:
-            self._come_back(seconds)
+            self._schedule_reconnect(seconds)
             return True
         return happened
 
-    def _come_back(self, seconds: float) -> None:
+    def _schedule_reconnect(self, seconds: float) -> None:
         now = time.monotonic()
         for each in list(self.comebacks):
             if each.due <= now:
@@ -103,11 +103,11 @@ class Client:
         if away is before:
             return
         if away is ProducerHeld:
-            self.tell(f"the broker blocks the producer ({reason}): waiting for up to {self.timeout:g} s")
+            self.warn(f"the broker blocks the producer ({reason}): waiting for up to {self.timeout:g} s")
         elif away is not None:
-            self.tell(f"connection lost ({reason}): retrying for up to {self.timeout:g} s")
+            self.warn(f"connection lost ({reason}): retrying for up to {self.timeout:g} s")
         else:
-            self.tell("the broker accepts messages again" if before is ProducerHeld else "reconnected")
+            self.warn("the broker accepts messages again" if before is ProducerHeld else "reconnected")
 
     # Brokers ---------------------------------------------------------------------------------------------------------
 
@@ -142,7 +142,7 @@ class Client:
             command = BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=lookup)
             answer = self.ask(connection, command, request_id).lookupTopicResponse
             if answer.response == CommandLookupTopicResponse.Failed:
-                raise told(answer.error, answer.message)
+                raise error_for(answer.error, answer.message)
             if answer.response == CommandLookupTopicResponse.Connect:
                 return self._named(connection, answer)
             connection, authoritative = self.to(self._address_of(answer)), answer.authoritative
@@ -170,7 +170,7 @@ class Client:
         command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA, partitionMetadata=question)
         answer = self.ask(self.service(), command, request_id).partitionMetadataResponse
         if answer.response == CommandPartitionedTopicMetadataResponse.Failed:
-            raise told(answer.error, answer.message)
+            raise error_for(answer.error, answer.message)
         return answer.partitions
 
     def topics(self, namespace: str, known: str = "") -> tuple[list[str], str] | None:
@@ -195,14 +195,14 @@ class Client:
             question.schema_version = version
         answer = self._ask_schema(question)
         if answer.HasField("error_code"):
-            raise told(answer.error_code, answer.error_message)
+            raise error_for(answer.error_code, answer.error_message)
         return answer.schema
 
     def latest_schema(self, topic: str) -> tuple[Schema, bytes] | None:
         """Return a topic's latest schema and its version, or None if it has none. Raises the broker's error."""
         answer = self._ask_schema(CommandGetSchema(topic=topic))
         if answer.HasField("error_code"):
-            error = told(answer.error_code, answer.error_message)
+            error = error_for(answer.error_code, answer.error_message)
             if isinstance(error, TopicNotFound):  # also the brokers' response for a topic without a schema
                 return None
             raise error
@@ -223,7 +223,7 @@ class Client:
                 if not answer.HasField("error_code"):
                     found.append(answer.schema)
                     continue
-                error = told(answer.error_code, answer.error_message)
+                error = error_for(answer.error_code, answer.error_message)
                 if not isinstance(error, TopicNotFound):
                     raise error
                 found.append(None)
@@ -256,7 +256,7 @@ class Client:
         command = BaseCommand(type=BaseCommand.GET_OR_CREATE_SCHEMA, getOrCreateSchema=question)
         answer = self.ask(self.broker_of(topic), command, request_id).getOrCreateSchemaResponse
         if answer.HasField("error_code"):
-            raise told(answer.error_code, answer.error_message)
+            raise error_for(answer.error_code, answer.error_message)
         return answer.schema_version
 
     # Transactions ----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.client.partition_consumer import Subscribing, TopicConsumer
 from pulsarbox.client.places import MessageId, Start
-from pulsarbox.client.reconnect import Comeback
+from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.message_stream_decoder import Deliveries
 from pulsarbox.protocol.metadata import parse_entry
@@ -63,7 +63,7 @@ class EntryReader(TopicConsumer):
 
     def open_later(self, reason: PulsarBoxError) -> None:
         """Retry opening until it succeeds or ``Client.timeout`` has passed."""
-        self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
+        self._client.comebacks.append(Reconnect(self.open, reason, self._client.timeout))
 
     def ask_for(self, messages: int) -> None:
         """Grant the broker permits for that many more messages."""

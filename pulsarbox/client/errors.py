@@ -27,7 +27,7 @@ def _by_code() -> dict[int, type[PulsarBoxError]]:
     return found
 
 
-def told(code: int, text: str) -> PulsarBoxError:
+def error_for(code: int, text: str) -> PulsarBoxError:
     """Return the error for a broker's ServerError code and message."""
     return _by_code().get(code, PulsarBoxError)(text)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.client.admin import Admin, AdminRefused, path_of, quoted
 from pulsarbox.errors import ConsumerBusy, PulsarBoxError
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
+from pulsarbox.protocol.policies.policy_values import retains
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandCloseConsumer, CommandSubscribe
 
 if TYPE_CHECKING:
@@ -49,11 +50,7 @@ def _of_pulsar(admin: Admin, topic: TopicName) -> bool:
         if error.status != 404:
             raise
         retention = admin.ask("GET", f"/namespaces/{quoted(*topic.namespace.split('/'))}/retention")
-    return _retains(retention or {})
-
-
-def _retains(retention: dict[str, Any]) -> bool:
-    return bool(retention.get("retentionTimeInMinutes") and retention.get("retentionSizeInMB"))
+    return retains(retention or {})
 
 
 def loss_warning(topic: str, option: str) -> str:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from struct import Struct
+from itertools import repeat
 from typing import TYPE_CHECKING
-
-from google.protobuf.message import DecodeError
 
 from pulsarbox.client.compression import decompress
 from pulsarbox.client.places import MessageId
+from pulsarbox.protocol.ack_sets import bits_of, indexes_of
+from pulsarbox.protocol.batch import message_sequence_id, read_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 
 if TYPE_CHECKING:
     from pulsarbox.client.partition_consumer import TopicConsumer
-
-_u32 = Struct(">I").unpack_from
-_parse_single = SingleMessageMetadata.FromString
 
 
 class ReceivedEntry:
@@ -122,11 +119,7 @@ class ReceivedMessage:
     @property
     def sequence_id(self) -> int:
         """The sequence ID assigned by the producer."""
-        if self.single is None:
-            return self.entry.metadata.sequence_id
-        if self.single.HasField("sequence_id"):
-            return self.single.sequence_id
-        return self.entry.metadata.sequence_id + self.index
+        return message_sequence_id(self.entry.metadata, self._own, self.index)
 
     @property
     def producer_name(self) -> str:
@@ -160,41 +153,13 @@ def unpack(entry: ReceivedEntry, body: bytes, ack_set: list[int]) -> list[Receiv
     count = metadata.num_messages_in_batch
     if count == 1 and not metadata.HasField("num_messages_in_batch"):
         return [ReceivedMessage(entry, -1, None if metadata.null_value else body, None)]
-    wanted = _bits(ack_set) if ack_set else -1
-    found: list[ReceivedMessage] = []
-    append = found.append
-    at = 0
     try:
-        for index in range(count):
-            start = at + 4
-            end = start + _u32(body, at)[0]
-            single = _parse_single(body[start:end])
-            at = end + single.payload_size
-            if single.null_value:
-                append(ReceivedMessage(entry, index, None, single))
-            else:
-                append(ReceivedMessage(entry, index, body[end:at], single))
-    except (DecodeError, IndexError, ValueError, OverflowError) as error:
-        raise MalformedMetadata(
-            f"entry {entry.ledger}:{entry.entry}: message {len(found)} of {count}: {error}"
-        ) from None
-    except Exception as error:  # struct.error, whose class has no other name in C
-        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} is not a batch of {count}: {error}") from None
-    if at > len(body):
-        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry} ends within its batch of {count} messages")
-    entry.unacked = ((1 << count) - 1) & wanted
-    return [each for each in found if wanted >> each.index & 1] if wanted != -1 else found
-
-
-def _bits(words: list[int]) -> int:
-    return sum((word & 0xFFFFFFFFFFFFFFFF) << 64 * place for place, word in enumerate(words))
-
-
-def ack_words(bits: int) -> list[int]:
-    """Return the ack_set of a bitmap: signed 64-bit words, lowest first; a set bit is an unacknowledged message."""
-    words = []
-    while bits:
-        word = bits & 0xFFFFFFFFFFFFFFFF
-        words.append(word - (1 << 64) if word >> 63 else word)
-        bits >>= 64
-    return words
+        singles, payloads = read_batch(body, count)
+    except MalformedMetadata as error:
+        raise MalformedMetadata(f"entry {entry.ledger}:{entry.entry}: {error}") from None
+    found = list(map(ReceivedMessage, repeat(entry), range(count), payloads, singles))
+    entry.unacked = (1 << count) - 1
+    if not ack_set:
+        return found
+    entry.unacked &= bits_of(ack_set)
+    return [found[index] for index in indexes_of(entry.unacked)]

@@ -57,7 +57,7 @@ class MultiTopicConsumer:
         self.parts[topic] = part
         return [part]
 
-    def look_for_partitions(self) -> None:
+    def discover_partitions(self) -> None:
         """Subscribe to new partitions; checks at most every ``LOOK_SECONDS``."""
         now = time.monotonic()
         if now < self._look:
@@ -80,9 +80,9 @@ class MultiTopicConsumer:
             if found or left <= 0:
                 return found
             self._client.turn(min(left, 1.0))
-            self.look_for_partitions()
+            self.discover_partitions()
             for part in self.parts.values():
-                part.give_up_chunks()
+                part.discard_chunks()
 
     def _take_waiting(self, limit: int) -> list[ReceivedMessage]:
         found: list[ReceivedMessage] = []

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import DecodeError
 
 from pulsarbox.client.chunks import USUAL, Chunking, Chunks, Place
-from pulsarbox.client.errors import NotConnected, passes, told
-from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, ack_words, unpack
+from pulsarbox.client.errors import NotConnected, error_for, passes
+from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
-from pulsarbox.client.reconnect import Comeback
+from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.ack_sets import words_of
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.protocol.commands import MAGIC, encode_frame
+from pulsarbox.protocol.commands import MAGIC, encode_command, encode_frame
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -39,8 +40,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import ClientConnection
     from pulsarbox.client.transaction import Transaction
+    from pulsarbox.client.transport.connection import ClientConnection
 
 TYPES: Final = {
     "exclusive": CommandSubscribe.Exclusive,
@@ -200,7 +201,7 @@ class TopicConsumer:
         connection.consumers.pop(self._id, None)
         request_id = next(self._client.numbers)
         closing = CommandCloseConsumer(consumer_id=self._id, request_id=request_id)
-        connection.send(encode_frame(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=closing)))
+        connection.send(encode_command(closing))
 
     # Receiving -------------------------------------------------------------------------------------------------------
 
@@ -226,7 +227,7 @@ class TopicConsumer:
             else:
                 ready += messages
         self._used(0)
-        self.give_up_chunks()
+        self.discard_chunks()
         if found:
             self._start = Start(found[-1].id, inclusive=False)
         return found
@@ -236,7 +237,7 @@ class TopicConsumer:
         """The incomplete messages."""
         return self._chunks
 
-    def give_up_chunks(self) -> None:
+    def discard_chunks(self) -> None:
         """Discard and acknowledge chunks that can no longer complete a message."""
         self._chunks.expire(time.monotonic())
         useless = self._chunks.take_useless()
@@ -297,7 +298,7 @@ class TopicConsumer:
     def _flow(self, permits: int) -> None:
         if self._connection is not None:
             flow = CommandFlow(consumer_id=self._id, messagePermits=permits)
-            self._connection.send(encode_frame(BaseCommand(type=BaseCommand.FLOW, flow=flow)))
+            self._connection.send(encode_command(flow))
 
     # Acknowledgements ------------------------------------------------------------------------------------------------
 
@@ -336,7 +337,7 @@ class TopicConsumer:
         """Send the acknowledgements of partially acknowledged batches."""
         partial, self._partial = list(self._partial), {}
         self._ack([
-            MessageIdData(ledgerId=each.ledger, entryId=each.entry, ack_set=ack_words(each.unacked),
+            MessageIdData(ledgerId=each.ledger, entryId=each.entry, ack_set=words_of(each.unacked),
                           batch_size=each.metadata.num_messages_in_batch)
             for each in partial
         ])  # fmt: skip
@@ -364,7 +365,7 @@ class TopicConsumer:
         if message.index >= 0:
             entry.unacked = entry.unacked >> (message.index + 1) << (message.index + 1)
             if entry.unacked:
-                where.ack_set.extend(ack_words(entry.unacked))
+                where.ack_set.extend(words_of(entry.unacked))
                 where.batch_size = entry.metadata.num_messages_in_batch
         self._ack([where], CommandAck.Cumulative)
 
@@ -418,7 +419,7 @@ class TopicConsumer:
         if self._acks and self._acks[0] is first:
             self._acks.popleft()
         if answer.HasField("error"):
-            error = told(answer.error, answer.message)
+            error = error_for(answer.error, answer.message)
             if first.txn is None:
                 raise error
             first.txn.fail(error)
@@ -495,18 +496,18 @@ class TopicConsumer:
             self.is_waiting = True
             self._waiting(self)
 
-    def told(self, command: BaseCommand) -> None:
+    def handle_command(self, command: BaseCommand) -> None:
         """Handle CLOSE_CONSUMER (subscribe again) and REACHED_END_OF_TOPIC (no more messages)."""
         if command.type == BaseCommand.REACHED_END_OF_TOPIC:
             self.ended = True
         elif self._connection is not None:
             self._connection.consumers.pop(self._id, None)
-            self._come_back(NotConnected("the broker closed the consumer"))
+            self._schedule_reconnect(NotConnected("the broker closed the consumer"))
 
     def lost(self, reason: str) -> None:
         """Subscribe again after the connection is lost."""
         if self._connection is not None:
-            self._come_back(NotConnected(reason))
+            self._schedule_reconnect(NotConnected(reason))
 
     def _drop(self) -> None:
         self._queue.clear()
@@ -514,7 +515,7 @@ class TopicConsumer:
         self._chunks.clear()
         self._partial.clear()
 
-    def _come_back(self, reason: PulsarBoxError) -> None:
+    def _schedule_reconnect(self, reason: PulsarBoxError) -> None:
         """Schedule a reconnection; messages that were received but not taken are delivered again."""
         acks, self._acks = self._acks, deque()
         for ack in acks:
@@ -526,7 +527,7 @@ class TopicConsumer:
         if not self._options.durable and self._start.id not in (EARLIEST, LATEST):
             self._resume = min(filter(None, (self._resume, self._chunks.first)), default=None)
         self._drop()
-        self._client.comebacks.append(Comeback(self.open, reason, self._client.timeout))
+        self._client.comebacks.append(Reconnect(self.open, reason, self._client.timeout))
 
     def receipt(self, receipt: CommandSendReceipt) -> None:
         """Unused: producers only."""
@@ -537,7 +538,7 @@ def _without(entry: ReceivedEntry, bits: int) -> list[MessageIdData]:
     count = entry.metadata.num_messages_in_batch
     left = ((1 << count) - 1) & ~bits
     if left:
-        return [MessageIdData(ledgerId=entry.ledger, entryId=entry.entry, ack_set=ack_words(left), batch_size=count)]
+        return [MessageIdData(ledgerId=entry.ledger, entryId=entry.entry, ack_set=words_of(left), batch_size=count)]
     return [MessageIdData(ledgerId=ledger, entryId=number) for ledger, number in entry.places]
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.client.compression import compress
-from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
-from pulsarbox.client.reconnect import Comeback
+from pulsarbox.client.errors import NoAnswer, NotConnected, error_for, passes
 from pulsarbox.client.routing import PartitionRouter
+from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import ProducerHeld, PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.commands import encode_command
 from pulsarbox.protocol.frames import MESSAGE_SIZE_FRAME_PADDING
 from pulsarbox.protocol.message_encoder import (
     Envelope,
@@ -35,8 +35,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import ClientConnection
     from pulsarbox.client.transaction import Transaction
+    from pulsarbox.client.transport.connection import ClientConnection
 
 PENDING_FRAMES: Final = 1000
 PENDING_BYTES: Final = 32 << 20
@@ -131,7 +131,7 @@ class TopicProducer:
 
         Raises as ``open``; ProducerHeld after the client's timeout.
         """
-        opening = Comeback(self.open, NotConnected("not opened yet"), self._client.timeout)
+        opening = Reconnect(self.open, NotConnected("not opened yet"), self._client.timeout)
         try:
             self.open()
         except ProducerHeld as error:
@@ -200,7 +200,7 @@ class TopicProducer:
         connection.producers.pop(self._id, None)
         request_id = next(self._client.numbers)
         closing = CommandCloseProducer(producer_id=self._id, request_id=request_id)
-        connection.send(encode_frame(BaseCommand(type=BaseCommand.CLOSE_PRODUCER, close_producer=closing)))
+        connection.send(encode_command(closing))
 
     # Publishing ------------------------------------------------------------------------------------------------------
 
@@ -435,7 +435,7 @@ class TopicProducer:
             entry = -1 if where.entryId == 2**64 - 1 else where.entryId
             self._stored(self._partition, ledger, entry, sent.messages, sent.tokens)
 
-    def told(self, command: BaseCommand) -> None:
+    def handle_command(self, command: BaseCommand) -> None:
         """Handle CLOSE_PRODUCER (reopen) and SEND_ERROR: reopen after a temporary error, otherwise fail the producer; a
         message in a transaction fails the transaction only.
         """
@@ -443,24 +443,24 @@ class TopicProducer:
         if connection is None:
             return
         if command.type == BaseCommand.SEND_ERROR:
-            error = told(command.send_error.error, command.send_error.message)
-            if self._give_up(command.send_error.sequence_id, error):
+            error = error_for(command.send_error.error, command.send_error.message)
+            if self._fail_transaction(command.send_error.sequence_id, error):
                 return
             if not passes(error) or time.monotonic() - self._progress > self._client.timeout:
                 self.failed = error
                 return
             self.close()  # no later message may be stored before the rejected one
-            self._come_back(error, _AFTER_AN_ERROR_SECONDS)
+            self._schedule_reconnect(error, _AFTER_AN_ERROR_SECONDS)
             return
         connection.producers.pop(self._id, None)
-        self._come_back(NotConnected("the broker closed the producer"))
+        self._schedule_reconnect(NotConnected("the broker closed the producer"))
 
     def lost(self, reason: str) -> None:
         """Reopen after the connection is lost."""
         if self._connection is not None:
-            self._come_back(NotConnected(reason))
+            self._schedule_reconnect(NotConnected(reason))
 
-    def _give_up(self, sequence_id: int, error: PulsarBoxError) -> bool:
+    def _fail_transaction(self, sequence_id: int, error: PulsarBoxError) -> bool:
         """Fail the transaction of a rejected frame; return False if it has none."""
         for sent in self._pending:
             if sent.sequence_id == sequence_id and sent.txn is not None:
@@ -470,12 +470,12 @@ class TopicProducer:
                 return True
         return False
 
-    def _come_back(self, reason: PulsarBoxError, pause: float = 0.0) -> None:
+    def _schedule_reconnect(self, reason: PulsarBoxError, pause: float = 0.0) -> None:
         for sent in [each for each in self._pending if each.txn is not None]:
-            self._give_up(sent.sequence_id, reason)
+            self._fail_transaction(sent.sequence_id, reason)
         self._connection = None
         self._epoch += 1
-        comeback = Comeback(self.open, reason, self._client.timeout)
+        comeback = Reconnect(self.open, reason, self._client.timeout)
         comeback.due += pause
         self._client.comebacks.append(comeback)
 

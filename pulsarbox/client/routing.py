@@ -43,7 +43,7 @@ class PartitionRouter:
     directory: Path | None = None
     """Directory of plugin files."""
     backlogs: Backlogs = _none_known
-    tell: Tell = _logged
+    warn: Tell = _logged
     """Called when a plugin fails."""
 
     @property
@@ -56,7 +56,7 @@ class PartitionRouter:
         producing = Producing(topic, self._hash32(), self.backlogs, self.options)
         guard = None
         if self.name not in built_in("routing"):
-            guard = Guard("routing", self.name, time.perf_counter_ns, self.tell)
+            guard = Guard("routing", self.name, time.perf_counter_ns, self.warn)
         return opened(get("routing", self.name, self.directory), producing, guard)
 
     def _hash32(self) -> Callable[[bytes], int]:
@@ -64,7 +64,7 @@ class PartitionRouter:
         if self.hashing in built_in("hashing"):
             return hash32
         murmur3 = get("hashing", "murmur3").hash32
-        return Guard("hashing", self.hashing, time.perf_counter_ns, self.tell).hashing(hash32, murmur3)
+        return Guard("hashing", self.hashing, time.perf_counter_ns, self.warn).hashing(hash32, murmur3)
 
 
 def made_router(

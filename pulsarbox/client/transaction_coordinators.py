@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.client.errors import passes, told
+from pulsarbox.client.errors import error_for, passes
 from pulsarbox.errors import NotAllowed, PulsarBoxError, TransactionCoordinatorNotFound
 from pulsarbox.protocol.PulsarApi_pb2 import (
     BaseCommand,
@@ -21,7 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 
 if TYPE_CHECKING:
     from pulsarbox.client.client import Client
-    from pulsarbox.client.connection import ClientConnection
+    from pulsarbox.client.transport.connection import ClientConnection
 
 _TOPIC: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 _PAUSE_SECONDS: Final = 0.1
@@ -108,7 +108,7 @@ class Coordinators:
         command = BaseCommand(type=kind, **{field: request})  # type: ignore[arg-type]
         answer = getattr(self._client.ask(connection, command, request.request_id), answer_field)
         if answer.HasField("error"):
-            raise told(answer.error, answer.message)
+            raise error_for(answer.error, answer.message)
         return answer
 
     def _pause(self) -> None:

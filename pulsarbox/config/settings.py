@@ -20,7 +20,7 @@ from pulsarbox.config.sections.managed_ledger_settings import ManagedLedgerSetti
 from pulsarbox.config.sections.plugin_settings import PluginSettings
 from pulsarbox.config.sections.policy_settings import PolicySettings
 from pulsarbox.config.sections.recording_settings import RecordingSettings
-from pulsarbox.config.sections.retention_settings import KeepSettings
+from pulsarbox.config.sections.retention_settings import RetentionSettings
 from pulsarbox.config.sections.throttle_settings import ThrottleSettings
 from pulsarbox.config.sections.tls_settings import TlsSettings
 from pulsarbox.config.sections.topic_list_settings import TopicListSettings
@@ -37,7 +37,7 @@ MIB: Final = 1024 * 1024
 class Settings(
     WebSettings,
     PolicySettings,
-    KeepSettings,
+    RetentionSettings,
     ThrottleSettings,
     ClientPolicySettings,
     AuthenticationSettings,
@@ -378,8 +378,8 @@ class Settings(
         "roundRobin",
         "Own setting. Consumer of a shared subscription that receives the next entries: roundRobin (least recently "
         "served), leastUnacked (fewest unacknowledged messages), mostPermits (most permits), or the name of a routing "
-        "plugin; if the plugin does not exist, roundRobin is used, and the log says so. A subscription property with "
-        "this name takes precedence.",
+        "plugin. If the plugin does not exist, roundRobin is used and a warning is logged. A subscription property "
+        "with this name takes precedence.",
         table="dispatcher",
         minimum=1,
     )

@@ -7,7 +7,7 @@ TABLES: Final = {
     "tls": "TLS ports, server and client certificates, protocol versions and cipher suites",
     "broker": "Process-wide settings: cluster name, data directory, shutdown",
     "topics": "Topics and subscriptions: creation, allowed types, patterns, deduplication",
-    "policies": "Defaults for topics without a policy of their own or of their namespace",
+    "policies": "Defaults for topics without a policy of the topic or namespace",
     "throttling": "Rate limits for publishing, dispatch and subscribing",
     "transactions": "Transactions: atomic publishing and acknowledgement",
     "dispatcher": "Dispatch of messages to consumers",

@@ -16,12 +16,12 @@ from pulsarbox.embed.box_faults import BoxFaults
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.messages import Message, messages_of
 from pulsarbox.embed.ports import on_its_ports
-from pulsarbox.embed.process_runner import ProcessRunner, said
+from pulsarbox.embed.process_runner import ProcessRunner, log_tail
 from pulsarbox.embed.snapshot import Snapshot, scratch_directory
 from pulsarbox.embed.testing import WITHIN_SECONDS, SeenMessage, wait_until_as_expected
 from pulsarbox.embed.thread_runner import ThreadRunner
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 
 START_SECONDS_MAX: Final = 30.0
 _LOG: Final = "log"
@@ -68,7 +68,7 @@ class PulsarBox:
         self._runner: ThreadRunner | ProcessRunner | None = None
         self._process = process
         self._pid = 0
-        self._running: Running | None = None
+        self._running: RuntimeFile | None = None
         self.clock: Final = BoxClock(self._ask)
         """The clock of the box; see BoxClock."""
         self.faults: Final = BoxFaults(self._ask)
@@ -198,7 +198,7 @@ class PulsarBox:
 
         Empty for a box in a thread, which logs through this program's logging.
         """
-        return "" if self._scratch is None else said(self._scratch / _LOG)
+        return "" if self._scratch is None else log_tail(self._scratch / _LOG)
 
     # Data
 
@@ -269,7 +269,7 @@ class PulsarBox:
             own = Credentials(pinned=known.certificate, operator=known.operator)
             return ask(known.local_url(True), method, path, body, credentials=own)
         except WebRefused as error:
-            raise BoxError(f"{method} {path}: {error} (HTTP {error.status})") from error
+            raise BoxError(f"{method} {path}: {error} (HTTP {error.status})", error.status) from error
         except OSError as error:
             raise BoxError(f"{method} {path}: no answer: {error}") from error
 
@@ -287,12 +287,12 @@ class PulsarBox:
             )
         return self._runner
 
-    def _known(self) -> Running:
+    def _known(self) -> RuntimeFile:
         if self._running is None:
             raise BoxError("the box has not been started: start it, or use it in a `with` block")
         return self._running
 
-    def _serves(self, running: Running) -> None:
+    def _serves(self, running: RuntimeFile) -> None:
         self._running = running
         self._settings = on_its_ports(self._settings, running)
 

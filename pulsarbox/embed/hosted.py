@@ -12,10 +12,10 @@ from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
-from pulsarbox.server.one_shot_thread import beside
+from pulsarbox.server.one_shot_thread import run_in_thread
 from pulsarbox.server.process.port_owner import described
 from pulsarbox.server.process.rlimit import FILES_MIN, file_limit, too_few
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.server.serving import Serving, lmdb_engine
 from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.lmdb.directory import DirectoryHeld
@@ -40,7 +40,7 @@ class HostedBox:
         self._serving: Serving | None = None
         self._http: asyncio.Task[None] | None = None
 
-    async def open(self) -> Running:
+    async def open(self) -> RuntimeFile:
         """Start serving. In a child process the HTTP port answers a little later. Raises BoxError if the box cannot
         start."""
         scarce = too_few(file_limit(), self._settings)
@@ -89,7 +89,7 @@ class HostedBox:
         finally:
             self._engine.close()
 
-    async def restart(self) -> Running:
+    async def restart(self) -> RuntimeFile:
         """Stop gracefully and open again on the same ports."""
         await self.close()
         return await self.open()
@@ -101,22 +101,22 @@ class HostedBox:
         async with self._serving.shell.stillness():
             if self._disk is not None:
                 disk = self._disk
-                await beside("snapshot", lambda: _write_image(disk, to))
+                await run_in_thread("snapshot", lambda: _write_image(disk, to))
             else:
                 data = Path(self._settings.dataDirectory)
-                await beside("snapshot", lambda: _copy(data, to))
+                await run_in_thread("snapshot", lambda: _copy(data, to))
 
-    async def restore(self, source: Path) -> Running:
+    async def restore(self, source: Path) -> RuntimeFile:
         """Disconnect clients, replace the data by a snapshot's, and serve again on the same ports."""
         await self.close()
         if self._disk is not None:
-            self._disk = await beside("restore", lambda: _read_image(source))
+            self._disk = await run_in_thread("restore", lambda: _read_image(source))
         else:
             data = Path(self._settings.dataDirectory)
-            await beside("restore", lambda: _put_back(source, data))
+            await run_in_thread("restore", lambda: _put_back(source, data))
         return await self.open()
 
-    def let_go(self) -> None:
+    def detach_after_fork(self) -> None:
         """In a forked child: close descriptors that would otherwise keep the parent's ports, connections and files
         open."""
         if self._serving is None:
@@ -126,7 +126,7 @@ class HostedBox:
         for connection in self._serving.shell.connections.values():
             connection.forget()
         if isinstance(self._engine, LmdbEngine):
-            self._engine.let_go()
+            self._engine.release_inherited_lock()
 
 
 def _why(error: Exception, settings: Settings) -> str:

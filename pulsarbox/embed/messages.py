@@ -11,7 +11,7 @@ from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.message_decoder import ReceivedMessage as Received
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer, Subscribing
 from pulsarbox.client.partition_consumer import TopicConsumer
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 
 READ_SECONDS_MAX: Final = 30.0
 _AT_ONCE: Final = 1000
@@ -45,7 +45,7 @@ class Message:
         return json.loads(self.payload)
 
 
-def messages_of(box: Running, topic: str) -> list[Message]:
+def messages_of(box: RuntimeFile, topic: str) -> list[Message]:
     """Return all messages in a topic, oldest first, partition by partition. Does not change the topic.
 
     Raises TopicNotFound if it does not exist, and the client's errors.

@@ -1,6 +1,7 @@
 """A namespace for a single test."""
 
 import uuid
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.embed.errors import BoxError
@@ -48,7 +49,7 @@ class Namespace:
         try:
             self._box.admin(method, path, body)
         except BoxError as error:
-            if "(HTTP 404)" not in str(error):
+            if error.status != HTTPStatus.NOT_FOUND:
                 raise
             return False
         return True

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 from pulsarbox.config import Settings
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 
 
-def on_its_ports(settings: Settings, running: Running) -> Settings:
+def on_its_ports(settings: Settings, running: RuntimeFile) -> Settings:
     """Return the settings with the actual ports of a running box."""
     return replace(
         settings,

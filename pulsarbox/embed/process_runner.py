@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.storage.lmdb.private_files import opener
 
 DO_SECONDS_MAX: Final = 60.0
@@ -43,7 +43,7 @@ class ProcessRunner:
             raise BoxError("the box is not running")
         return self._process.pid
 
-    def start(self, seconds: float) -> Running:
+    def start(self, seconds: float) -> RuntimeFile:
         """Start the box. Raises BoxError if it cannot start within ``seconds``."""
         ours, theirs = socket.socketpair()
         root = str(Path(__file__).parents[2])
@@ -62,7 +62,7 @@ class ProcessRunner:
         theirs.close()
         self._control = ours
         try:
-            return Running(
+            return RuntimeFile(
                 **self._ask({"settings": dataclasses.asdict(self._settings), "memory": self._memory}, seconds)
             )
         except BaseException:
@@ -106,19 +106,19 @@ class ProcessRunner:
             self._process.wait()
             self._process = None
 
-    def restart(self) -> Running:
+    def restart(self) -> RuntimeFile:
         """Close and reopen the box within its process, so that data in memory is kept."""
-        return Running(**self._ask({"do": "restart"}, DO_SECONDS_MAX))
+        return RuntimeFile(**self._ask({"do": "restart"}, DO_SECONDS_MAX))
 
     def snapshot(self, to: Path) -> None:
         """See HostedBox."""
         self._ask({"do": "snapshot", "to": str(to)}, DO_SECONDS_MAX)
 
-    def restore(self, source: Path) -> Running:
+    def restore(self, source: Path) -> RuntimeFile:
         """See HostedBox."""
-        return Running(**self._ask({"do": "restore", "source": str(source)}, DO_SECONDS_MAX))
+        return RuntimeFile(**self._ask({"do": "restore", "source": str(source)}, DO_SECONDS_MAX))
 
-    def let_go(self) -> None:
+    def detach_after_fork(self) -> None:
         """In a forked child: forget the box, which belongs to the parent."""
         if self._control is not None:
             self._control.close()
@@ -146,10 +146,10 @@ class ProcessRunner:
         return answer["done"]
 
     def _tail(self) -> str:
-        text = said(self._log).strip()
+        text = log_tail(self._log).strip()
         return f"; the end of its log:\n{text}" if text else ""
 
 
-def said(log: Path) -> str:
+def log_tail(log: Path) -> str:
     """Return the end of a log file."""
     return log.read_text(errors="replace")[-_SAID_MAX:] if log.exists() else ""

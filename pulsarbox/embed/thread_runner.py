@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from pulsarbox.config import Settings
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.hosted import HostedBox
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.server.serving import new_loop
 
 Result = TypeVar("Result")
@@ -51,10 +51,10 @@ class ThreadRunner:
         """ID of this process."""
         return os.getpid()
 
-    def start(self, seconds: float) -> Running:
+    def start(self, seconds: float) -> RuntimeFile:
         """Start the box. Raises BoxError if it cannot start within ``seconds``."""
         import_module("pulsarbox.server.http")  # in this thread: a fork during an import would deadlock the child
-        told: SimpleQueue[Running | Exception] = SimpleQueue()
+        told: SimpleQueue[RuntimeFile | Exception] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, args=(told,), name="pulsarbox", daemon=True)
         self._thread.start()
         _all.add(self)
@@ -68,7 +68,7 @@ class ThreadRunner:
             raise answer
         return answer
 
-    def _run(self, told: "SimpleQueue[Running | Exception]") -> None:
+    def _run(self, told: "SimpleQueue[RuntimeFile | Exception]") -> None:
         try:
             loop = new_loop(self._settings)
         except OSError as error:
@@ -80,7 +80,7 @@ class ThreadRunner:
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
 
-    async def _serve(self, told: "SimpleQueue[Running | Exception]") -> None:
+    async def _serve(self, told: "SimpleQueue[RuntimeFile | Exception]") -> None:
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         try:
             running = await self._box.open()
@@ -111,7 +111,7 @@ class ThreadRunner:
         """Raise BoxError: a thread cannot be killed."""
         raise BoxError("a box in a thread cannot be killed: create it with process=True")
 
-    def restart(self) -> Running:
+    def restart(self) -> RuntimeFile:
         """Close and reopen the box."""
         return self._do(self._box.restart)
 
@@ -119,7 +119,7 @@ class ThreadRunner:
         """See HostedBox."""
         self._do(lambda: self._box.snapshot(to))
 
-    def restore(self, source: Path) -> Running:
+    def restore(self, source: Path) -> RuntimeFile:
         """See HostedBox."""
         return self._do(lambda: self._box.restore(source))
 
@@ -133,9 +133,9 @@ class ThreadRunner:
             future.cancel()
             raise BoxError(f"no response from the box within {DO_SECONDS_MAX:g} s") from None
 
-    def let_go(self) -> None:
+    def detach_after_fork(self) -> None:
         """In a forked child, which lacks the thread: leave the ports and the data directory to the parent."""
-        self._box.let_go()
+        self._box.detach_after_fork()
         self._thread = None
 
 
@@ -143,7 +143,7 @@ def _after_fork_in_child() -> None:
     # Keep them referenced: finalizers would close descriptors by numbers that may have been reused.
     _left_behind.extend(_all)
     for runner in _left_behind:
-        runner.let_go()
+        runner.detach_after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from pulsarbox.protocol import PulsarApi_pb2 as api
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
+from pulsarbox.protocol.varint import varint
 from pulsarbox.protocol.violations import MalformedCommand
 
 MAGIC: Final = b"\x0e\x01"
@@ -246,6 +247,8 @@ _TEXT_CHECKS: dict[int, _TextCheck] = dict(_text_checks())
 
 # Encoding ------------------------------------------------------------------------------------------------------------
 
+_WITH_LENGTH: Final = 2
+"""Wire type of a nested message."""
 _frame_header = Struct(">II").pack  # totalSize, cmdSize
 _checksum_field = Struct(">I").pack
 _metadata_size = Struct(">I").pack
@@ -256,6 +259,26 @@ def encode_frame(command: BaseCommand) -> bytes:
     data = command.SerializeToString()
     size = len(data)
     return _frame_header(4 + size, size) + data
+
+
+_FRAME_START: Final[dict[type[Message], bytes]] = {
+    spec.message_class: varint(BaseCommand.DESCRIPTOR.fields_by_name["type"].number << 3)
+    + varint(spec.number)
+    + varint(BaseCommand.DESCRIPTOR.fields_by_name[spec.field].number << 3 | _WITH_LENGTH)
+    for spec in COMMANDS.values()
+}
+"""The beginning of a BaseCommand by the class of its message: the type, and the tag of the message's field."""
+
+
+def encode_command(message: Message) -> bytes:
+    """Return the frame of a command without a payload from the command's own message, such as CommandSuccess.
+
+    Raises EncodeError if a required field is not set. Faster than ``encode_frame``, whose BaseCommand is a copy.
+    """
+    data = message.SerializeToString()
+    start = _FRAME_START[type(message)] + varint(len(data))
+    size = len(start) + len(data)
+    return b"".join((_frame_header(4 + size, size), start, data))
 
 
 def encode_payload_frame(command: BaseCommand, payload: bytes) -> bytes:

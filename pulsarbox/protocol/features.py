@@ -33,7 +33,7 @@ clients are unknown, and omitting the command is harmless. A Pulsar broker sends
 """
 
 TRIES_IN_VAIN: Final = "Pulsar-CPP"
-"""Name prefix of clients that retry whatever the error code; see ``told_code``."""
+"""Name prefix of clients that retry whatever the error code; see ``client_error_code``."""
 _NOT_ALLOWED: Final = 22
 """ServerError.NotAllowedError."""
 
@@ -52,12 +52,12 @@ def negotiated_version(client_version: int) -> int:
     return min(PROTOCOL_VERSION, client_version)
 
 
-def takes_end_of_topic(client_version: str, protocol_version: int) -> bool:
+def supports_end_of_topic(client_version: str, protocol_version: int) -> bool:
     """Return whether a client may be sent REACHED_END_OF_TOPIC."""
     return protocol_version >= END_OF_TOPIC_SINCE and client_version.startswith(END_OF_TOPIC_CLIENTS)
 
 
-def told_code(code: int, in_vain: bool, client_version: str) -> int:
+def client_error_code(code: int, in_vain: bool, client_version: str) -> int:
     """Return the error code to send to this client.
 
     The C++ client and its derivatives (Python, Node.js) retry after SubscriptionNotFound and InvalidTopicName until

@@ -80,9 +80,9 @@ class StoredEntry(NamedTuple):
     @property
     def messages(self) -> int:
         """The number of messages that the entry completes."""
-        chunk = self.envelope.chunk
-        if chunk is not None:
-            return int(chunk[3] == chunk[1] - 1)
+        if self.envelope.chunk is not None:
+            _, chunks, _, index = self.envelope.chunk
+            return int(index == chunks - 1)
         return self.envelope.messages or 1
 
 

@@ -84,7 +84,7 @@ class Deliveries:
         self._clear()
         return found
 
-    def take(self, data: bytes, at: int) -> int:
+    def decode(self, data: bytes, at: int) -> int:
         """Decode frames from ``at`` on while readers expect them; return the offset of the first frame not decoded."""
         while (found := self._reader_of(data, at)) is not None:
             end = self._run(data, at, *found)

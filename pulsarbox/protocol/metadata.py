@@ -171,10 +171,11 @@ def batch_fits(metadata: MessageMetadata, size: int) -> bool:
 
 def key_values(pairs: Iterable[KeyValue]) -> dict[str, str]:
     """Return properties as text. Bytes that are not valid UTF-8 are replaced."""
-    return {_text(each.key): _text(each.value) for each in pairs}
+    return {field_text(each.key): field_text(each.value) for each in pairs}
 
 
-def _text(value: str | bytes) -> str:
+def field_text(value: str | bytes) -> str:
+    """Return a text field for display and comparison. Bytes that are not valid UTF-8 are replaced."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 

@@ -1,8 +1,8 @@
 """Encoding of the commands that a broker sends.
 
-One function for each command. SEND_RECEIPT and MESSAGE, which carry the traffic, have modules of their own
-(``send_receipt``, ``message_frame``), as have the replies of transactions (``transaction_replies``). Error codes are
-ServerError numbers, as in ``PulsarBoxError.server_error``.
+One function for each command, except those of transactions, which share one. SEND_RECEIPT and MESSAGE, which carry the
+traffic, have modules of their own (``send_receipt``, ``message_frame``). Error codes are ServerError numbers, as in
+``PulsarBoxError.server_error``.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, cast
 
 from pulsarbox.protocol import PulsarApi_pb2 as api
-from pulsarbox.protocol.commands import encode_frame
+from pulsarbox.protocol.commands import encode_command
 from pulsarbox.protocol.features import PROTOCOL_VERSION, SERVER_VERSION
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageIdData
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 
 NO_REQUEST: Final = 0xFFFFFFFFFFFFFFFF
 """The request ID (-1) of an ERROR that answers no request, and of a close initiated by the broker."""
@@ -49,15 +49,12 @@ def connected(
     server_version: str = SERVER_VERSION,
 ) -> bytes:
     """CONNECTED, with the negotiated protocol version (``features.negotiated_version``)."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.CONNECTED,
-            connected=api.CommandConnected(
-                server_version=server_version,
-                protocol_version=protocol_version,
-                max_message_size=max_message_size,
-                feature_flags=feature_flags,
-            ),
+    return encode_command(
+        api.CommandConnected(
+            server_version=server_version,
+            protocol_version=protocol_version,
+            max_message_size=max_message_size,
+            feature_flags=feature_flags,
         )
     )
 
@@ -69,20 +66,17 @@ def auth_challenge(
     server_version: str = SERVER_VERSION,
 ) -> bytes:
     """AUTH_CHALLENGE: the next step of a handshake, or a request for fresh credentials."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.AUTH_CHALLENGE,
-            authChallenge=api.CommandAuthChallenge(
-                server_version=server_version,
-                challenge=api.AuthData(auth_method_name=auth_method_name, auth_data=auth_data),
-                protocol_version=protocol_version,
-            ),
+    return encode_command(
+        api.CommandAuthChallenge(
+            server_version=server_version,
+            challenge=api.AuthData(auth_method_name=auth_method_name, auth_data=auth_data),
+            protocol_version=protocol_version,
         )
     )
 
 
-_PING = encode_frame(BaseCommand(type=BaseCommand.PING, ping=api.CommandPing()))
-_PONG = encode_frame(BaseCommand(type=BaseCommand.PONG, pong=api.CommandPong()))
+_PING = encode_command(api.CommandPing())
+_PONG = encode_command(api.CommandPong())
 
 
 def ping() -> bytes:
@@ -100,19 +94,12 @@ def pong() -> bytes:
 
 def success(request_id: int, schema: api.Schema | None = None) -> bytes:
     """SUCCESS of a subscribe, unsubscribe, seek or close."""
-    return encode_frame(
-        BaseCommand(type=BaseCommand.SUCCESS, success=api.CommandSuccess(request_id=request_id, schema=schema))
-    )
+    return encode_command(api.CommandSuccess(request_id=request_id, schema=schema))
 
 
 def error(request_id: int, server_error: int, message: str) -> bytes:
     """ERROR. A failed handshake uses the request ID ``NO_REQUEST``."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.ERROR,
-            error=api.CommandError(request_id=request_id, error=code(server_error), message=message),
-        )
-    )
+    return encode_command(api.CommandError(request_id=request_id, error=code(server_error), message=message))
 
 
 # Lookup --------------------------------------------------------------------------------------------------------------
@@ -120,29 +107,23 @@ def error(request_id: int, server_error: int, message: str) -> bytes:
 
 def partition_metadata(request_id: int, partitions: int) -> bytes:
     """PARTITIONED_METADATA_RESPONSE, Success. ``partitions``: 0 for a non-partitioned topic."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
-            partitionMetadataResponse=api.CommandPartitionedTopicMetadataResponse(
-                request_id=request_id,
-                partitions=partitions,
-                response=api.CommandPartitionedTopicMetadataResponse.Success,
-            ),
+    return encode_command(
+        api.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            partitions=partitions,
+            response=api.CommandPartitionedTopicMetadataResponse.Success,
         )
     )
 
 
 def partition_metadata_failed(request_id: int, server_error: int, message: str) -> bytes:
     """PARTITIONED_METADATA_RESPONSE, Failed."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.PARTITIONED_METADATA_RESPONSE,
-            partitionMetadataResponse=api.CommandPartitionedTopicMetadataResponse(
-                request_id=request_id,
-                response=api.CommandPartitionedTopicMetadataResponse.Failed,
-                error=code(server_error),
-                message=message,
-            ),
+    return encode_command(
+        api.CommandPartitionedTopicMetadataResponse(
+            request_id=request_id,
+            response=api.CommandPartitionedTopicMetadataResponse.Failed,
+            error=code(server_error),
+            message=message,
         )
     )
 
@@ -159,32 +140,26 @@ def lookup_connect(
 
     ``proxy_through_service_url``: the client stays connected through its service URL.
     """
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.LOOKUP_RESPONSE,
-            lookupTopicResponse=api.CommandLookupTopicResponse(
-                request_id=request_id,
-                brokerServiceUrl=broker_service_url,
-                brokerServiceUrlTls=broker_service_url_tls,
-                response=api.CommandLookupTopicResponse.Connect,
-                authoritative=authoritative,
-                proxy_through_service_url=proxy_through_service_url,
-            ),
+    return encode_command(
+        api.CommandLookupTopicResponse(
+            request_id=request_id,
+            brokerServiceUrl=broker_service_url,
+            brokerServiceUrlTls=broker_service_url_tls,
+            response=api.CommandLookupTopicResponse.Connect,
+            authoritative=authoritative,
+            proxy_through_service_url=proxy_through_service_url,
         )
     )
 
 
 def lookup_failed(request_id: int, server_error: int, message: str) -> bytes:
     """LOOKUP_RESPONSE, Failed."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.LOOKUP_RESPONSE,
-            lookupTopicResponse=api.CommandLookupTopicResponse(
-                request_id=request_id,
-                response=api.CommandLookupTopicResponse.Failed,
-                error=code(server_error),
-                message=message,
-            ),
+    return encode_command(
+        api.CommandLookupTopicResponse(
+            request_id=request_id,
+            response=api.CommandLookupTopicResponse.Failed,
+            error=code(server_error),
+            message=message,
         )
     )
 
@@ -193,24 +168,18 @@ def get_topics_of_namespace_response(
     request_id: int, topics: Iterable[str], topics_hash: str | None = None, *, filtered: bool, changed: bool = True
 ) -> bytes:
     """GET_TOPICS_OF_NAMESPACE_RESPONSE. ``filtered``: by the pattern; ``changed`` False: the list is omitted."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE,
-            getTopicsOfNamespaceResponse=api.CommandGetTopicsOfNamespaceResponse(
-                request_id=request_id, topics=topics, topics_hash=topics_hash, filtered=filtered, changed=changed
-            ),
+    return encode_command(
+        api.CommandGetTopicsOfNamespaceResponse(
+            request_id=request_id, topics=topics, topics_hash=topics_hash, filtered=filtered, changed=changed
         )
     )
 
 
 def watch_topic_list_success(request_id: int, watcher_id: int, topics: Iterable[str], topics_hash: str) -> bytes:
     """WATCH_TOPIC_LIST_SUCCESS: the watcher is registered, with its initial list of topics."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS,
-            watchTopicListSuccess=api.CommandWatchTopicListSuccess(
-                request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
-            ),
+    return encode_command(
+        api.CommandWatchTopicListSuccess(
+            request_id=request_id, watcher_id=watcher_id, topic=topics, topics_hash=topics_hash
         )
     )
 
@@ -219,12 +188,9 @@ def watch_topic_update(
     watcher_id: int, new_topics: Iterable[str], deleted_topics: Iterable[str], topics_hash: str
 ) -> bytes:
     """WATCH_TOPIC_UPDATE: changes since the last update. ``topics_hash``: of the whole current list."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.WATCH_TOPIC_UPDATE,
-            watchTopicUpdate=api.CommandWatchTopicUpdate(
-                watcher_id=watcher_id, new_topics=new_topics, deleted_topics=deleted_topics, topics_hash=topics_hash
-            ),
+    return encode_command(
+        api.CommandWatchTopicUpdate(
+            watcher_id=watcher_id, new_topics=new_topics, deleted_topics=deleted_topics, topics_hash=topics_hash
         )
     )
 
@@ -242,41 +208,30 @@ def producer_success(
     producer_ready: bool = True,
 ) -> bytes:
     """PRODUCER_SUCCESS. ``producer_ready`` False: the producer waits for exclusive access; a second reply follows."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.PRODUCER_SUCCESS,
-            producer_success=api.CommandProducerSuccess(
-                request_id=request_id,
-                producer_name=producer_name,
-                last_sequence_id=last_sequence_id,
-                schema_version=schema_version,
-                topic_epoch=topic_epoch,
-                producer_ready=producer_ready,
-            ),
+    return encode_command(
+        api.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=producer_name,
+            last_sequence_id=last_sequence_id,
+            schema_version=schema_version,
+            topic_epoch=topic_epoch,
+            producer_ready=producer_ready,
         )
     )
 
 
 def send_error(producer_id: int, sequence_id: int, server_error: int, message: str) -> bytes:
     """SEND_ERROR: the message was not stored."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.SEND_ERROR,
-            send_error=api.CommandSendError(
-                producer_id=producer_id, sequence_id=sequence_id, error=code(server_error), message=message
-            ),
+    return encode_command(
+        api.CommandSendError(
+            producer_id=producer_id, sequence_id=sequence_id, error=code(server_error), message=message
         )
     )
 
 
 def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
     """CLOSE_PRODUCER, initiated by the broker: the client looks the topic up again and reconnects."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.CLOSE_PRODUCER,
-            close_producer=api.CommandCloseProducer(producer_id=producer_id, request_id=request_id),
-        )
-    )
+    return encode_command(api.CommandCloseProducer(producer_id=producer_id, request_id=request_id))
 
 
 # Consumers -----------------------------------------------------------------------------------------------------------
@@ -284,32 +239,17 @@ def close_producer(producer_id: int, request_id: int = NO_REQUEST) -> bytes:
 
 def close_consumer(consumer_id: int, request_id: int = NO_REQUEST) -> bytes:
     """CLOSE_CONSUMER, initiated by the broker: the client subscribes again."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.CLOSE_CONSUMER,
-            close_consumer=api.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id),
-        )
-    )
+    return encode_command(api.CommandCloseConsumer(consumer_id=consumer_id, request_id=request_id))
 
 
 def active_consumer_change(consumer_id: int, *, is_active: bool) -> bytes:
     """ACTIVE_CONSUMER_CHANGE: whether this consumer of a Failover subscription is the active one."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.ACTIVE_CONSUMER_CHANGE,
-            active_consumer_change=api.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active),
-        )
-    )
+    return encode_command(api.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active))
 
 
 def reached_end_of_topic(consumer_id: int) -> bytes:
     """REACHED_END_OF_TOPIC. Send it only to clients that support it: C++, Python, Node and Go drop the connection."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.REACHED_END_OF_TOPIC,
-            reachedEndOfTopic=api.CommandReachedEndOfTopic(consumer_id=consumer_id),
-        )
-    )
+    return encode_command(api.CommandReachedEndOfTopic(consumer_id=consumer_id))
 
 
 def ack_response(
@@ -321,17 +261,14 @@ def ack_response(
     txnid_most_bits: int | None = None,
 ) -> bytes:
     """ACK_RESPONSE to an ACK with a request ID. ``server_error`` None: the acknowledgement is durable."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.ACK_RESPONSE,
-            ackResponse=api.CommandAckResponse(
-                consumer_id=consumer_id,
-                request_id=request_id,
-                error=code_or_none(server_error),
-                message=message,
-                txnid_least_bits=txnid_least_bits,
-                txnid_most_bits=txnid_most_bits,
-            ),
+    return encode_command(
+        api.CommandAckResponse(
+            consumer_id=consumer_id,
+            request_id=request_id,
+            error=code_or_none(server_error),
+            message=message,
+            txnid_least_bits=txnid_least_bits,
+            txnid_most_bits=txnid_most_bits,
         )
     )
 
@@ -340,14 +277,11 @@ def get_last_message_id_response(
     request_id: int, last_message_id: MessageIdData, mark_delete_position: MessageIdData | None = None
 ) -> bytes:
     """GET_LAST_MESSAGE_ID_RESPONSE. ``mark_delete_position``: None if the subscription has none."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_LAST_MESSAGE_ID_RESPONSE,
-            getLastMessageIdResponse=api.CommandGetLastMessageIdResponse(
-                request_id=request_id,
-                last_message_id=last_message_id,
-                consumer_mark_delete_position=mark_delete_position,
-            ),
+    return encode_command(
+        api.CommandGetLastMessageIdResponse(
+            request_id=request_id,
+            last_message_id=last_message_id,
+            consumer_mark_delete_position=mark_delete_position,
         )
     )
 
@@ -373,38 +307,30 @@ class ConsumerStatsFields(NamedTuple):
 def consumer_stats_response(request_id: int, stats: ConsumerStatsFields) -> bytes:
     """CONSUMER_STATS_RESPONSE. The permits field is unsigned: as in Pulsar, negative permits (after one big batch) are
     sent modulo 2**64."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.CONSUMER_STATS_RESPONSE,
-            consumerStatsResponse=api.CommandConsumerStatsResponse(
-                request_id=request_id,
-                msgRateOut=stats.msg_rate_out,
-                msgThroughputOut=stats.msg_throughput_out,
-                msgRateRedeliver=stats.msg_rate_redeliver,
-                consumerName=stats.consumer_name,
-                availablePermits=stats.available_permits & 0xFFFFFFFFFFFFFFFF,
-                unackedMessages=stats.unacked_messages,
-                blockedConsumerOnUnackedMsgs=stats.blocked_on_unacked_messages,
-                address=stats.address,
-                connectedSince=stats.connected_since,
-                type=stats.type,
-                msgRateExpired=stats.msg_rate_expired,
-                msgBacklog=stats.msg_backlog,
-                messageAckRate=stats.message_ack_rate,
-            ),
+    return encode_command(
+        api.CommandConsumerStatsResponse(
+            request_id=request_id,
+            msgRateOut=stats.msg_rate_out,
+            msgThroughputOut=stats.msg_throughput_out,
+            msgRateRedeliver=stats.msg_rate_redeliver,
+            consumerName=stats.consumer_name,
+            availablePermits=stats.available_permits & 0xFFFFFFFFFFFFFFFF,
+            unackedMessages=stats.unacked_messages,
+            blockedConsumerOnUnackedMsgs=stats.blocked_on_unacked_messages,
+            address=stats.address,
+            connectedSince=stats.connected_since,
+            type=stats.type,
+            msgRateExpired=stats.msg_rate_expired,
+            msgBacklog=stats.msg_backlog,
+            messageAckRate=stats.message_ack_rate,
         )
     )
 
 
 def consumer_stats_failed(request_id: int, server_error: int, message: str) -> bytes:
     """CONSUMER_STATS_RESPONSE with an error."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.CONSUMER_STATS_RESPONSE,
-            consumerStatsResponse=api.CommandConsumerStatsResponse(
-                request_id=request_id, error_code=code(server_error), error_message=message
-            ),
-        )
+    return encode_command(
+        api.CommandConsumerStatsResponse(request_id=request_id, error_code=code(server_error), error_message=message)
     )
 
 
@@ -413,47 +339,70 @@ def consumer_stats_failed(request_id: int, server_error: int, message: str) -> b
 
 def get_schema_response(request_id: int, schema: api.Schema, schema_version: bytes) -> bytes:
     """GET_SCHEMA_RESPONSE. ``schema_version``: eight bytes, big endian."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_SCHEMA_RESPONSE,
-            getSchemaResponse=api.CommandGetSchemaResponse(
-                request_id=request_id, schema=schema, schema_version=schema_version
-            ),
-        )
+    return encode_command(
+        api.CommandGetSchemaResponse(request_id=request_id, schema=schema, schema_version=schema_version)
     )
 
 
 def get_schema_failed(request_id: int, server_error: int, message: str) -> bytes:
     """GET_SCHEMA_RESPONSE with an error."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_SCHEMA_RESPONSE,
-            getSchemaResponse=api.CommandGetSchemaResponse(
-                request_id=request_id, error_code=code(server_error), error_message=message
-            ),
-        )
+    return encode_command(
+        api.CommandGetSchemaResponse(request_id=request_id, error_code=code(server_error), error_message=message)
     )
 
 
 def get_or_create_schema_response(request_id: int, schema_version: bytes) -> bytes:
     """GET_OR_CREATE_SCHEMA_RESPONSE. ``schema_version``: eight bytes, big endian."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
-            getOrCreateSchemaResponse=api.CommandGetOrCreateSchemaResponse(
-                request_id=request_id, schema_version=schema_version
-            ),
-        )
-    )
+    return encode_command(api.CommandGetOrCreateSchemaResponse(request_id=request_id, schema_version=schema_version))
 
 
 def get_or_create_schema_failed(request_id: int, server_error: int, message: str) -> bytes:
     """GET_OR_CREATE_SCHEMA_RESPONSE with an error."""
-    return encode_frame(
-        BaseCommand(
-            type=BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE,
-            getOrCreateSchemaResponse=api.CommandGetOrCreateSchemaResponse(
-                request_id=request_id, error_code=code(server_error), error_message=message
-            ),
+    return encode_command(
+        api.CommandGetOrCreateSchemaResponse(
+            request_id=request_id, error_code=code(server_error), error_message=message
+        )
+    )
+
+
+# Transactions --------------------------------------------------------------------------------------------------------
+
+TransactionResponse = (
+    type[api.CommandNewTxnResponse]
+    | type[api.CommandAddPartitionToTxnResponse]
+    | type[api.CommandAddSubscriptionToTxnResponse]
+    | type[api.CommandEndTxnResponse]
+    | type[api.CommandEndTxnOnPartitionResponse]
+    | type[api.CommandEndTxnOnSubscriptionResponse]
+)
+"""Responses with the ID of a transaction. All have the same fields."""
+
+
+def tc_client_connect_response(request_id: int, server_error: int | None = None, message: str | None = None) -> bytes:
+    """TC_CLIENT_CONNECT_RESPONSE; ``server_error`` None: this broker owns the coordinator."""
+    return encode_command(
+        api.CommandTcClientConnectResponse(request_id=request_id, error=code_or_none(server_error), message=message)
+    )
+
+
+def transaction_response(
+    response: TransactionResponse,
+    request_id: int,
+    txnid_least_bits: int,
+    txnid_most_bits: int,
+    server_error: int | None = None,
+    message: str | None = None,
+) -> bytes:
+    """Response to a transaction command: success, or an error.
+
+    A transaction ID is two numbers, the least and the most significant 64 bits, in the order of the protocol's fields.
+    """
+    return encode_command(
+        response(
+            request_id=request_id,
+            txnid_least_bits=txnid_least_bits,
+            txnid_most_bits=txnid_most_bits,
+            error=code_or_none(server_error),
+            message=message,
         )
     )

@@ -17,13 +17,13 @@ from pulsarbox import __version__
 from pulsarbox.config import ConfigError, Settings
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.network.listeners import PortTaken
-from pulsarbox.server.plugins import Watch
+from pulsarbox.server.plugins import PluginWatcher
 from pulsarbox.server.process.disk_speed import slow, sync_times
 from pulsarbox.server.process.log_setup import log_file_of, set_up
 from pulsarbox.server.process.port_owner import described
 from pulsarbox.server.process.rlimit import FILES_MIN, raise_file_limit, too_few
-from pulsarbox.server.process.runtime_file import Running, StartReport, write
-from pulsarbox.server.process.signals import heed
+from pulsarbox.server.process.runtime_file import RuntimeFile, StartReport, write
+from pulsarbox.server.process.signals import install_signal_handlers
 from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.lmdb.directory import DirectoryHeld
@@ -122,11 +122,10 @@ async def _serve(
     settings: Settings, engine: Engine, began: float, report: StartReport, memory: bool, log_file: Path | None
 ) -> int:
     """Run the server from startup to shutdown."""
-    ending = heed(None if log_file is None else log_file_of(settings, log_file))
-    serving = Serving(settings, engine, memory=memory)
+    ending = install_signal_handlers(None if log_file is None else log_file_of(settings, log_file))
+    serving = Serving(settings, engine, memory=memory, on_shutdown=ending.ask)
     running = await serving.open()
-    serving.broker.on_shutdown = ending.ask
-    watch = Watch(serving.broker.core.plugins)
+    watch = PluginWatcher(serving.broker.plugins)
     watch.begin()
     log.info("serving %s after %.0f ms", running.broker_urls, (time.monotonic() - began) * 1000)
     await serving.open_http()
@@ -156,7 +155,7 @@ async def _serve(
     return 0
 
 
-def _memory_entry(running: Running) -> "MemoryEntry | None":
+def _memory_entry(running: RuntimeFile) -> "MemoryEntry | None":
     """Create the entry for `pulsarbox status --memory`; None, without failing, if no directory is suitable."""
     from pulsarbox.server.process.memory_box_entry import MemoryEntry
 

@@ -13,20 +13,19 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.housekeeping import Chore, carry_out
-from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.connection.outbox import Outbox
+from pulsarbox.broker.persistence.housekeeping import Chore, carry_out
 from pulsarbox.broker.plugins import Key
 from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.network.connection import ServerConnection
-from pulsarbox.server.network.connection_limits import Gate
-from pulsarbox.server.network.protocol_mismatch import Doors
-from pulsarbox.server.one_shot_thread import in_thread
-from pulsarbox.server.plugins import Bringing
+from pulsarbox.server.network.connection_limits import ConnectionLimits
+from pulsarbox.server.network.protocol_mismatch import ProtocolUrls
+from pulsarbox.server.one_shot_thread import BackgroundWork, in_thread
+from pulsarbox.server.plugins import PluginLoading
 from pulsarbox.server.recording.slow_commit_log import WatchedCommit
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
@@ -37,15 +36,17 @@ from pulsarbox.storage.record import Entry
 class LoopShell:
     """Drives one broker in one event loop."""
 
-    def __init__(self, broker: Broker, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
-        settings = broker.core.settings
+    def __init__(
+        self, broker: Broker, engine: Engine, loop: asyncio.AbstractEventLoop, background: BackgroundWork
+    ) -> None:
+        settings = broker.settings
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
         self.connections: dict[Outbox, ServerConnection] = {}
         self._clock = broker.clock
         self._loop = loop
-        self.gate = Gate(settings)
-        self.doors = Doors.of(broker.endpoints)
+        self.gate = ConnectionLimits(settings, told=self._refused)
+        self.protocol_urls = ProtocolUrls.of(broker.endpoints)
         self._kicked = False
         self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
@@ -54,13 +55,12 @@ class LoopShell:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
-        self.gate.told = self._refused
-        broker.beside = self._beside
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
 
-        self._bringing = Bringing(broker.core.plugins.load, self._plugin_brought)
+        background.ended.add(self.kick)  # it may have queued more work
+        self._bringing = PluginLoading(broker.plugins.load, self._plugin_loaded)
 
     def start(self) -> None:
         """Start the threads, and write the core's initial records."""
@@ -110,7 +110,7 @@ class LoopShell:
             self._reader.submit(request)
         wanted = broker.take_plugins()
         if wanted:
-            self._bringing.bring(*wanted)
+            self._bringing.load(*wanted)
         for check in broker.take_password_checks():
             in_thread(self._loop, "password", check.work, partial(self._on_password_checked, check))
         for outbox in broker.take_waiting():
@@ -142,17 +142,19 @@ class LoopShell:
         Clients stay connected but get no receipts until the block ends.
         """
         durable = asyncio.Event()
-        self.broker.core.commits.after_commit(lambda now: durable.set())
+        self.broker.commits.after_commit(lambda now: durable.set())
         self.kick()
         await durable.wait()
-        self._still = self.broker.core.at_rest.held = True
+        self._still = True
+        self.broker.at_rest.hold()
         try:
-            while self.broker.committing or self.broker.core.commits.housekeeping.busy:  # noqa: ASYNC110
+            while self.broker.committing or self.broker.commits.housekeeping.busy:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             yield
         finally:
-            self._still = self.broker.core.at_rest.held = False
-            self.broker.core.commits.housekeeping.ask_reclaim()
+            self._still = False
+            self.broker.at_rest.resume()
+            self.broker.commits.housekeeping.ask_reclaim()
             self.kick()
 
     def hold(self, connection: ServerConnection) -> None:
@@ -218,11 +220,11 @@ class LoopShell:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
 
-    def _plugin_brought(self, key: Key, plugin: object) -> None:
-        self._call_in_loop(self._on_brought, key, plugin)
+    def _plugin_loaded(self, key: Key, plugin: object) -> None:
+        self._call_in_loop(self._on_plugin_loaded, key, plugin)
 
-    def _on_brought(self, key: Key, plugin: object) -> None:
-        self.broker.plugin_brought(key, plugin, self.now())
+    def _on_plugin_loaded(self, key: Key, plugin: object) -> None:
+        self.broker.plugin_loaded(key, plugin, self.now())
         self._end_turn()
 
     def _on_password_checked(self, check: LongCheck, matches: bool | None, error: Exception | None) -> None:
@@ -231,23 +233,16 @@ class LoopShell:
 
     # Background work for the core
 
-    def _beside(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
-        def told(result: object, error: Exception | None) -> None:
-            done(result, error)
-            self.kick()  # it may have queued more work
-
-        in_thread(self._loop, name, work, told)
-
     def _refused(self, text: str) -> None:
-        self.broker.core.events.tell("client-refused", "", text, self.now())
+        self.broker.events.report("client-refused", "", text, self.now())
 
     def _slow_commit(self, took: float, records: int, size: int) -> None:
         self._call_in_loop(self._on_slow_commit, took, records, size)
 
     def _on_slow_commit(self, took: float, records: int, size: int) -> None:
         text = f"a commit took {took:,.0f} ms, for {records:,} records of {size:,} bytes"
-        events = self.broker.core.events
-        events.tell("slow-commit", "", text, self.now(), milliseconds=round(took), records=records, bytes=size)
+        events = self.broker.events
+        events.report("slow-commit", "", text, self.now(), milliseconds=round(took), records=records, bytes=size)
 
     def _call_in_loop(self, function: object, *args: object) -> None:
         if not self._loop.is_closed():

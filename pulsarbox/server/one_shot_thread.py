@@ -3,7 +3,9 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from pulsarbox.broker.callbacks import Callbacks
 
 Result = TypeVar("Result")
 
@@ -28,7 +30,25 @@ def in_thread(
     threading.Thread(target=run, name=name, daemon=True).start()
 
 
-async def beside(name: str, work: Callable[[], Result]) -> Result:
+class BackgroundWork:
+    """Runs slow work of the broker in threads, see ``broker.host.Beside``."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self.ended: Callbacks[[]] = Callbacks()
+        """Called in the loop after each piece of work."""
+
+    def begin(self, name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
+        """Run ``work`` in a thread; ``done`` is called in the loop with its result or its exception."""
+
+        def told(result: object, error: Exception | None) -> None:
+            done(result, error)
+            self.ended()
+
+        in_thread(self._loop, name, work, told)
+
+
+async def run_in_thread(name: str, work: Callable[[], Result]) -> Result:
     """Run ``work`` in a thread and return its result, or raise its exception.
 
     The loop's executor is not used: it would keep its threads, and shuts down before atexit handlers run.

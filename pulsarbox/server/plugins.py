@@ -55,7 +55,7 @@ class _Loader:
     def __call__(self, kind: str, name: str) -> Any:
         """Return an object of the plugin. Raises PluginError."""
         found = choose(find(self._directory), kind, name)
-        report = self._looked_at(found)
+        report = self._probe_report(found)
         if not report.usable or (kind == "hashing" and report.problems):
             raise PluginError("; ".join(report.problems), report.trace)
         for problem in report.problems:
@@ -64,7 +64,7 @@ class _Loader:
         log.info("loaded the %s plugin %r from %s", kind, name, found.source)
         return plugin
 
-    def _looked_at(self, found: PluginEntry) -> ProbeReport:
+    def _probe_report(self, found: PluginEntry) -> ProbeReport:
         """Return the probe's report, cached while the plugin is unchanged. Unusable plugins are probed each time."""
         # Imported only if there is a plugin, and then in a thread or before the box serves.
         from pulsarbox.plugins.fingerprint import fingerprint
@@ -105,7 +105,7 @@ def _write(path: Path | None, known: dict[str, list[str]]) -> None:
         log.info("cannot cache the reports on plugins: %s", error)
 
 
-class Bringing:
+class PluginLoading:
     """Loads plugins beside the loop, a few at a time, each in a separate thread, which may never finish."""
 
     def __init__(self, load: Load, brought: Callable[[Key, object], None]) -> None:
@@ -116,7 +116,7 @@ class Bringing:
         self._free = AT_ONCE
         self._lock = threading.Lock()
 
-    def bring(self, *keys: Key) -> None:
+    def load(self, *keys: Key) -> None:
         """Load plugins: each is reported exactly once, within ``LOAD_SECONDS`` of its start."""
         with self._lock:
             self._left += keys
@@ -134,7 +134,7 @@ class Bringing:
                 self._brought(key, found)
                 with self._lock:
                     self._free += 1
-                self.bring()
+                self.load()
 
         def run() -> None:
             try:
@@ -152,7 +152,7 @@ class Bringing:
         threading.Thread(target=run, name=f"plugin {key[1]}", daemon=True).start()
 
 
-class Watch:
+class PluginWatcher:
     """Terminates endless calls of plugins by raising an exception inside of them.
 
     A signal handler runs between two bytecode steps of the main thread, which runs the plugins. It raises only if those
@@ -162,39 +162,37 @@ class Watch:
 
     def __init__(self, plugins: Plugins) -> None:
         self._plugins = plugins
+        self._is_watching = False
         self._seen: dict[Guard, int] = {}
         """The number of the call in progress at the last check."""
 
     def begin(self) -> None:
         """Start watching with the first plugin. Only in the main thread of a dedicated process."""
-        self._plugins.guarded = self._start
+        self._is_watching = True
+        self._plugins.guarded.add(self._start)
         if self._plugins.guards:
             self._start()
 
     def _start(self) -> None:
-        if threading.current_thread() is not threading.main_thread():
+        if not self._is_watching or threading.current_thread() is not threading.main_thread():
             return  # a codec for the housekeeper, whose calls are not watched
-        signal.signal(signal.SIGALRM, self._look)
+        signal.signal(signal.SIGALRM, self._poll)
         signal.siginterrupt(signal.SIGALRM, False)
         signal.setitimer(signal.ITIMER_REAL, LOOK_SECONDS, LOOK_SECONDS)
 
     def stop(self) -> None:
         """Stop watching."""
-        self._plugins.guarded = _nothing
+        self._is_watching = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
 
-    def _look(self, number: int, frame: FrameType | None) -> None:
+    def _poll(self, number: int, frame: FrameType | None) -> None:
         before, self._seen = self._seen, dict(_being_made(self._plugins.guards.values()))
         if frame is None or frame.f_code.co_filename == guard_module.__file__:
             return
         for guard, call in self._seen.items():
             if before.get(guard) == call:
                 raise PluginEndless(f"the call did not return within {LOOK_SECONDS:g} seconds and was terminated")
-
-
-def _nothing() -> None:
-    """Ignore the call."""
 
 
 def _being_made(guards: Iterable[Guard]) -> Iterable[tuple[Guard, int]]:

@@ -9,13 +9,16 @@ import logging
 import os
 import socket
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.composition import compose
 from pulsarbox.broker.endpoints import Ports, endpoints_of
+from pulsarbox.broker.host import Host
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.cross_checks import uses_tls
@@ -24,10 +27,10 @@ from pulsarbox.config.setting import OFF
 from pulsarbox.server.loop_shell import LoopShell
 from pulsarbox.server.network.connection import ServerConnection
 from pulsarbox.server.network.listeners import listen
-from pulsarbox.server.one_shot_thread import beside
+from pulsarbox.server.one_shot_thread import BackgroundWork, run_in_thread
 from pulsarbox.server.plugins import plugins_of
-from pulsarbox.server.process.runtime_file import Running, remove, write
-from pulsarbox.server.recording.event_recorder import EventKeeper
+from pulsarbox.server.process.runtime_file import RuntimeFile, remove, write
+from pulsarbox.server.recording.event_recorder import EventRecorder
 from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from pulsarbox.server.http import HttpServer
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
-    from pulsarbox.server.recording.history_recorder import Recorder
+    from pulsarbox.server.recording.history_recorder import HistoryRecorder
 
 log = logging.getLogger(__name__)
 
@@ -84,18 +87,23 @@ class Serving:
         *,
         memory: bool = False,
         embedded: bool = False,
+        on_shutdown: Callable[[str], None] | None = None,
         port_options: PortOptions = ("--port", "--web-port", "--tls-port", "--web-tls-port"),
     ) -> None:
-        """With ``memory`` there is no data directory; ``port_options`` are named in errors about ports."""
+        """With ``memory`` there is no data directory; ``port_options`` are named in errors about ports.
+
+        ``on_shutdown`` shuts the process down in order, with a reason for its log; None if the box does not own it.
+        """
         self.broker: Broker
         self.shell: LoopShell
-        self.running: Running
+        self.running: RuntimeFile
         self.sockets: list[socket.socket] = []
         """The listening sockets."""
         self._settings = settings
         self._engine = engine
         self._data = None if memory else Path(settings.dataDirectory).absolute()
         self._embedded = embedded
+        self._on_shutdown = on_shutdown
         self._options = port_options
         self._servers: list[asyncio.Server] = []
         self._tls_ports: list[TlsPort] = []
@@ -103,10 +111,10 @@ class Serving:
         self._web_sockets: list[socket.socket] = []
         self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
-        self._keeper: EventKeeper
-        self._recorder: Recorder | None = None
+        self._keeper: EventRecorder
+        self._recorder: HistoryRecorder | None = None
 
-    async def open(self) -> Running:
+    async def open(self) -> RuntimeFile:
         """Serve the binary port and return its addresses; connections to the HTTP port wait in its backlog.
 
         Raises ConfigError, PersistenceError or OSError on failure; nothing is left open then.
@@ -120,6 +128,8 @@ class Serving:
         made = self._data is None or is_made(self._data)
         plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec
+        loop = asyncio.get_running_loop()
+        background = BackgroundWork(loop)
         recovery = self._engine.recover() if made else None
         if uses_tls(settings):
             self._certificates = _certificates(settings)
@@ -133,13 +143,12 @@ class Serving:
             endpoints = endpoints_of(settings, _reachable(settings.bindAddress), ports)
             recovery = recovery or self._engine.recover()
             now = Now(time.monotonic(), time.time_ns() // 1_000_000)  # real time
-            self.broker = Broker(settings, recovery, endpoints, now, authentication, plugins)
+            self.broker = compose(settings, recovery, endpoints, now, authentication, plugins, self._host(background))
         except BaseException:
             for each in self.sockets:
                 each.close()
             raise
-        loop = asyncio.get_running_loop()
-        self.shell = LoopShell(self.broker, self._engine, loop)
+        self.shell = LoopShell(self.broker, self._engine, loop, background)
         await self._serve(sockets, "")
         self._serve_tls(tls_sockets, "")
         for address, listening in own_ports:
@@ -148,11 +157,11 @@ class Serving:
             else:
                 await self._serve(listening, address.listener)
         if self._certificates is not None:
-            self._certificates.watch(self.broker.core.timers, self.shell.now())
+            self._certificates.watch(self.broker.timers, self.shell.now())
         credential_files.watch(self.broker, self.shell.now())
         self.shell.start()
         self._keep()
-        self.running = Running(
+        self.running = RuntimeFile(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
             version=__version__,
@@ -172,25 +181,32 @@ class Serving:
             web_tls_port=ports.web_tls,
             certificate=str(self._certificates.path) if self._certificates else "",
         )
-        self._tell()
+        self._record_addresses()
         text = (
             f"pulsarbox {__version__} serves {self.running.broker_urls} after {time.monotonic() - now.monotonic:.3f} s"
         )
-        self.broker.core.events.tell("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
+        self.broker.events.report("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
 
+    def _host(self, background: BackgroundWork) -> Host:
+        """Return what this process offers the broker."""
+        engine = self._engine
+        return Host(
+            folder=None if self._data is None else str(self._data),
+            store_statistics=engine.statistics if isinstance(engine, LmdbEngine) else None,
+            ledger_volumes=engine.ledger_volumes if isinstance(engine, LmdbEngine) else None,
+            on_shutdown=self._on_shutdown,
+            run_in_thread=background.begin,
+        )
+
     def _keep(self) -> None:
-        """Start recording events, and give the core access to the statistics of the store."""
-        self.broker.folder = None if self._data is None else str(self._data)
-        if isinstance(self._engine, LmdbEngine):
-            self.broker.standing = self._engine.standing
-            self.broker.whereabouts = self._engine.whereabouts
+        """Start recording events."""
         if self._data is None:  # with a disk, the event recorder determines its size periodically
             from pulsarbox.server.memory_engine_adapter import memory_size
 
-            self.broker.core.unsubscribed.set_capacity(memory_size(), self.shell.now())
+            self.broker.unsubscribed.set_capacity(memory_size(), self.shell.now())
         folder = self._data / FOLDER if self._data is not None else None
-        self._keeper = EventKeeper(self.shell, folder, self._settings.eventsMaxMbytes << 20)
+        self._keeper = EventRecorder(self.shell, folder, self._settings.eventsMaxMbytes << 20)
         self._keeper.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
@@ -226,7 +242,7 @@ class Serving:
             lambda: ServerConnection(shell, listener),
             self._certificates,
             shell.gate,
-            shell.doors,
+            shell.protocol_urls,
             web=False,
             seconds=seconds,
         )
@@ -235,16 +251,16 @@ class Serving:
 
     async def open_http(self) -> None:
         """Serve HTTP as well. The library is imported beside the loop, so that binary clients are served meanwhile."""
-        http = await beside("imports", lambda: import_module("pulsarbox.server.http"))
+        http = await run_in_thread("imports", lambda: import_module("pulsarbox.server.http"))
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
         if self._data is not None and self._settings.historyMaxMbytes:
             recorder = import_module("pulsarbox.server.recording.history_recorder")
-            self._recorder = recorder.Recorder(self.shell, self._data, self._settings)
+            self._recorder = recorder.HistoryRecorder(self.shell, self._data, self._settings)
             self._recorder.start()
 
-    def _tell(self) -> None:
+    def _record_addresses(self) -> None:
         """Record the addresses in the data directory."""
         if self._data is not None:
             try:
@@ -255,7 +271,7 @@ class Serving:
     @property
     def shutdown_seconds(self) -> float:
         """Timeout in seconds of ``close``, by the current settings."""
-        return self.broker.core.settings.brokerShutdownTimeoutMs / 1000
+        return self.broker.settings.brokerShutdownTimeoutMs / 1000
 
     async def close(self) -> None:
         """Refuse new connections, finish pending work, disconnect the clients, and write the checkpoint."""
@@ -291,7 +307,7 @@ class Serving:
     async def _settle(self, deadline: float) -> None:
         """Wait until everything is durable."""
         await asyncio.sleep(0)
-        while not self.broker.core.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
+        while not self.broker.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 

@@ -4,8 +4,8 @@ from typing import Protocol
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
-from pulsarbox.server.network.connection_limits import Gate
-from pulsarbox.server.network.protocol_mismatch import Doors
+from pulsarbox.server.network.connection_limits import ConnectionLimits
+from pulsarbox.server.network.protocol_mismatch import ProtocolUrls
 
 
 class Shell(Protocol):
@@ -16,11 +16,11 @@ class Shell(Protocol):
         """The core."""
 
     @property
-    def gate(self) -> Gate:
+    def gate(self) -> ConnectionLimits:
         """The connection limits."""
 
     @property
-    def doors(self) -> Doors:
+    def protocol_urls(self) -> ProtocolUrls:
         """The URL of each protocol."""
 
     def now(self) -> Now:

@@ -164,10 +164,10 @@ class Reach:
 
     @property
     def is_wire(self) -> bool:
-        """True if everything is certain to be read over the network."""
+        """Whether everything is certain to be read over the network."""
         return self.access == "wire" or (self.access == "auto" and not self.data_dir)
 
     @property
     def is_in_place(self) -> bool:
-        """True if entries are likely read in place. Workers decide, but usually see the same files as the driver."""
+        """Whether entries are likely read in place. Workers decide, but usually see the same files as the driver."""
         return not self.is_wire and Path(self.data_dir).is_dir()

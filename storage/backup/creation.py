@@ -1,7 +1,6 @@
 """Creation of a backup: hold a cut, store what is not stored yet, and complete the manifest."""
 
 import errno
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from pulsarbox.storage.backup.pace import CHUNK, CopyPace, Progress
 from pulsarbox.storage.backup.repository import Journal, Repository
 from pulsarbox.storage.backup.stored_files import Stored, chunks_of
 from pulsarbox.storage.inspection.box import Box
+from pulsarbox.storage.lmdb.directory import read_identity
 from pulsarbox.storage.recording.event_files import FOLDER as EVENTS
 from pulsarbox.storage.recording.event_files import event_files
 from pulsarbox.storage.recording.history_files import FOLDER as HISTORY
@@ -86,9 +86,9 @@ class _Creation:
         self._files: list[BackupFile] = []
         self._sizes = {"copied": 0, "linked": 0, "reused": 0}
         self._journal: Journal
-        box = json.loads((source / "INSTANCE").read_bytes())
-        self._instances = {str(box["instance"]), *map(str, box.get("lineage", ()))}
-        self._look_up_stored()
+        box = read_identity(source)
+        self._instances = {box.instance, *box.lineage}
+        self._collect_stored()
 
     def run(self) -> Made:
         begun = _now()
@@ -108,12 +108,12 @@ class _Creation:
                 self._files += parts
                 for part in parts:
                     self._sizes["reused" if part.sha256 in before else "copied"] += part.size
-            self._add_beside()
+            self._add_recordings()
             manifest = self._manifest(cut, begun)
             self._repository.complete(manifest)
         return Made(manifest, **self._sizes)
 
-    def _look_up_stored(self) -> None:
+    def _collect_stored(self) -> None:
         """Collect what complete and interrupted backups of this box have stored. Raises BackupConflict."""
         found: list[BackupFile] = []
         for name in self._repository.names():
@@ -171,7 +171,7 @@ class _Creation:
         self._sizes["linked" if stored.linked else "copied"] += stored.size
         self._add(volume.path, stored, volume.modified)
 
-    def _add_beside(self) -> None:
+    def _add_recordings(self) -> None:
         """Add events and the history of the views, which the box writes asynchronously for inspection."""
         self._pace.what = "events and history"
         events = [path for _, path in event_files(self._source / EVENTS)]

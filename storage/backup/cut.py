@@ -9,7 +9,6 @@ Open files stay readable whatever the box removes: the kernel keeps their conten
 process closes them or ends in any way. So nothing is pinned in the box, and a killed backup holds no space.
 """
 
-import json
 import os
 import threading
 import time
@@ -21,10 +20,10 @@ from typing import Final, NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.backup.manifest import BackupError, BoxIdentity
+from pulsarbox.storage.backup.manifest import BackupError
 from pulsarbox.storage.backup.pace import CHUNK
-from pulsarbox.storage.format import CONTENT, INSTANCE, LOG_KEY, NEED, PACKED
-from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, name_of, open_readonly
+from pulsarbox.storage.format import CONTENT, LOG_KEY, META, NEED, PACKED
+from pulsarbox.storage.inspection.box import Box, OpenEnvironment, name_of, open_readonly
 from pulsarbox.storage.lmdb.directory import DATA_FILE, verify_environment
 from pulsarbox.storage.record import check_batch
 
@@ -99,7 +98,7 @@ class Cut:
         self._meta = self._open(META)
         self._meta_held.callback(self._meta.close)
         self._meta_held.enter_context(self._meta.snapshot())
-        self.identity = _identity(box.path)
+        self.identity = box.identity
         self.checkpoint = self._meta.number(b"mark", b"position")
         self._sealed = self._meta.number(b"mark", b"sealed")
         self.codecs = _codecs(self._meta)
@@ -225,21 +224,10 @@ def held_cut(path: Path, known: Known) -> Iterator[Cut]:
 
 def _check_source(path: Path) -> None:
     box = Box(path)
-    if box.format == 1:
-        raise BackupError(f"{path} has format 1: start the box once with this version, then back it up")
-    if not (path / META).exists():
+    if not (box.path / META).exists():
         raise BackupError(f"{path} is empty: no box has completed a start on it")
 
 
-def _identity(path: Path) -> BoxIdentity:
-    """Read the identity after the snapshot is taken: an earlier read may have an older format than the volumes need."""
-    fields = json.loads((path / INSTANCE).read_bytes())
-    lineage = tuple(str(each) for each in fields.get("lineage", ()))
-    return BoxIdentity(str(fields["instance"]), int(fields["format"]), int(fields.get("created", 0)), lineage)
-
-
 def _codecs(meta: OpenEnvironment) -> tuple[str, ...]:
-    if b"needs" not in meta.tables():
-        return ()
     tags = {NEED.unpack(key)[0]: value.decode() for key, value in meta.rows(b"needs")}
     return tuple(sorted(set(tags.values())))

@@ -11,6 +11,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.lmdb.directory import BoxIdentity
 
 FORMAT: Final = 1
 """Format version of backup directories and manifests."""
@@ -59,17 +60,6 @@ class BackupFile(NamedTuple):
         return int(match[1]) if match else 0
 
 
-class BoxIdentity(NamedTuple):
-    """The box that was backed up."""
-
-    instance: str
-    format: int
-    created: int
-    """Milliseconds since 1970."""
-    lineage: tuple[str, ...] = ()
-    """The ids of the boxes that it was restored from, oldest first."""
-
-
 class Manifest(NamedTuple):
     """A complete backup."""
 
@@ -77,6 +67,7 @@ class Manifest(NamedTuple):
     pulsarbox: str
     """The version that wrote it."""
     box: BoxIdentity
+    """The box that was backed up."""
     position: int
     """The last batch in the backup: the restored box has all batches up to here, and none after."""
     checkpoint: int

@@ -22,8 +22,8 @@ from pulsarbox.storage.backup.manifest import BackupConflict, BackupDamaged, Bac
 from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.entry_index import runs_of
-from pulsarbox.storage.format import INSTANCE, LOCK, NEW_SUFFIX, RESTORING
-from pulsarbox.storage.inspection.box import META, name_of
+from pulsarbox.storage.format import INSTANCE, LOCK, META, NEW_SUFFIX, RESTORING
+from pulsarbox.storage.inspection.box import name_of
 from pulsarbox.storage.lmdb.directory import locked_directory, sync_directory, write_durably
 from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
 from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment

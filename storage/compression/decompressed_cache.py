@@ -31,7 +31,7 @@ def nothing_unpacked() -> UnpackedUse:
     return UnpackedUse(0, 0, 0)
 
 
-class Unpacked:
+class DecompressedCache:
     """The cache, in two generations: a full younger one replaces the older, whose entries are evicted.
 
     A hit moves an entry into the younger generation. This approximates LRU without an ordered list, and costs a
@@ -66,7 +66,7 @@ class Unpacked:
         self._hits += 1
         return entry
 
-    def keep(self, entry: Entry) -> None:
+    def store(self, entry: Entry) -> None:
         """Count a miss, and cache the entry after it was decompressed and verified."""
         self._misses += 1
         self._add((entry.ledger_id, entry.entry_id), entry)

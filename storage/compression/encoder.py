@@ -78,7 +78,7 @@ class NewDictionaries:
         return noted
 
 
-class Press:
+class EntryEncoder:
     """Compresses the entries of one packing step."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Press:
             self._choices[ledger_id] = self._choose(ledger_id)
         return self._choices[ledger_id]
 
-    def learn(self, choice: CompressionChoice, samples: Sequence[bytes], expected: int) -> None:
+    def train(self, choice: CompressionChoice, samples: Sequence[bytes], expected: int) -> None:
         """Choose the compression method for the entries of a topic, of which about ``expected`` bytes follow."""
         try:
             plugin = self._codecs.named(choice.codec)
@@ -232,7 +232,7 @@ class Press:
         if choice is None:
             return None
         if choice not in self._methods:
-            self.learn(choice, (), 0)
+            self.train(choice, (), 0)
         return self._methods[choice]
 
     def _is_worth_trying(self, live: LiveRecord, body: bytes) -> bool:

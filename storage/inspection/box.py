@@ -1,12 +1,10 @@
 """Read-only access to a data directory, whether or not a daemon holds it."""
 
-import json
 import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 import lmdb
@@ -20,9 +18,9 @@ from pulsarbox.storage.format import (
     CONTENT,
     DICTIONARY_HEAD,
     DICTIONARY_KEY,
-    FORMAT_COMPRESSED,
     INDEX_KEY,
     LOG_KEY,
+    META,
     NEED,
     NEW_SUFFIX,
     PACKED,
@@ -36,12 +34,12 @@ from pulsarbox.storage.lmdb.directory import (
     DATA_FILE,
     RESTORE_BACKUP,
     holder,
+    read_identity,
     unfinished_restore,
     verify_environment,
 )
 from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 
-META = "meta"
 _FOLDERS = {"volumes": 0, "packed": PACKED}
 _LOCK_FILE = "lock.mdb"
 _TABLES_MAX = 16
@@ -58,7 +56,7 @@ class Box:
     """A data directory. ``live`` if a process holds it; ``pid`` is that process, 0 if unknown."""
 
     def __init__(self, path: Path) -> None:
-        """Inspect the directory. Raises PersistenceError if it is not a data directory, or of an unknown format."""
+        """Inspect the directory. Raises PersistenceError if it is no data directory, or its format cannot be read."""
         self.path = path
         if not path.is_dir():
             what = "is not a directory" if path.exists() else "does not exist"
@@ -66,9 +64,7 @@ class Box:
         if (path / RESTORING).exists():
             raise PersistenceError(unfinished_restore(path))
         try:
-            fields = json.loads((path / "INSTANCE").read_bytes())
-            self.format, self.instance = fields["format"], str(fields["instance"])
-            self.created = int(fields.get("created", 0))
+            self.identity = read_identity(path)
         except FileNotFoundError:
             what = f"holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}"
             if not (path / META).exists():
@@ -76,13 +72,6 @@ class Box:
             raise PersistenceError(f"{path} {what}") from None
         except OSError as error:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise PersistenceError(f"{path / 'INSTANCE'} is damaged ({error!r}): {RESTORE_BACKUP}") from error
-        if self.format not in range(1, FORMAT_COMPRESSED + 1):
-            raise PersistenceError(
-                f"{path} has format {self.format!r}, this version of pulsarbox reads formats 1 to {FORMAT_COMPRESSED}:"
-                " use the version that wrote it, or a later one"
-            )
         self.live, self.pid = holder(path)
 
     def volumes(self) -> list[str]:
@@ -205,10 +194,8 @@ class OpenEnvironment:
 
     def value(self, table: bytes, key: bytes) -> bytes | None:
         """Return a value in a table, or None."""
-        if table not in self._tables:
-            return None
         with self._begin() as txn:
-            return txn.get(key, db=self._tables[table])
+            return txn.get(key, db=self._table(table))
 
     @property
     def indexed(self) -> int:
@@ -222,8 +209,6 @@ class OpenEnvironment:
 
     def chunks(self, table: bytes, first: bytes = b"") -> Iterator[list[tuple[bytes, bytes]]]:
         """Yield the rows of a table from a key on, in chunks."""
-        if table not in self._tables:
-            return
         db = self._table(table)
         after: bytes | None = None
         while True:
@@ -274,24 +259,27 @@ class MetaTables(NamedTuple):
     stretches: list[VolumeRun]
     contents: dict[int, VolumeContent]
     dropped: set[int]
-    compressed: dict[tuple[int, int, bytes, int], Usage] = MappingProxyType({})  # type: ignore[assignment]
+    compressed: dict[tuple[int, int, bytes, int], Usage]
     """By volume, ledger, tag and dictionary."""
-    needs: dict[tuple[bytes, int], str] = MappingProxyType({})  # type: ignore[assignment]
+    needs: dict[tuple[bytes, int], str]
     """Names of codecs, by tag and dictionary."""
-    dictionaries: dict[int, int] = MappingProxyType({})  # type: ignore[assignment]
+    dictionaries: dict[int, int]
     """The size of each dictionary in bytes."""
 
 
-def read_tables(meta: OpenEnvironment, version: int) -> MetaTables:
+def no_tables() -> MetaTables:
+    """Return the tables of an environment that is not read yet."""
+    return MetaTables(0, 0, [], {}, set(), {}, {}, {})
+
+
+def read_tables(meta: OpenEnvironment) -> MetaTables:
     """Read the tables of the meta environment. Raises PersistenceError if they cannot be decoded."""
     mark, sealed = meta.number(b"mark", b"position"), meta.number(b"mark", b"sealed")
     stretches: list[VolumeRun] = []
     try:
         for key, value in meta.rows(b"volumes"):
             ledger_id, first = INDEX_KEY.unpack(key)
-            # Version 1 stores only the volume.
-            fields = (*LOG_KEY.unpack(value), 0, 0) if version == 1 else STRETCH.unpack(value)
-            stretches.append(VolumeRun(ledger_id, first, *fields))
+            stretches.append(VolumeRun(ledger_id, first, *STRETCH.unpack(value)))
         contents = {
             LOG_KEY.unpack(key)[0]: VolumeContent(*CONTENT.unpack(value)) for key, value in meta.rows(b"contents")
         }

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.storage.entry_index import VolumeRun
-from pulsarbox.storage.format import LOCK, PACKED
-from pulsarbox.storage.inspection.box import META, Box, name_of, number_of
+from pulsarbox.storage.format import LOCK, META, PACKED
+from pulsarbox.storage.inspection.box import Box, name_of, number_of
 from pulsarbox.storage.inspection.examined import ExaminedMeta, ExaminedVolume
 from pulsarbox.storage.inspection.findings import DAMAGE, Finding, damage, warning
 from pulsarbox.storage.inspection.transaction_check import RESTORE
@@ -42,7 +42,7 @@ class CheckReport(NamedTuple):
         severities = [finding.severity for finding in self.findings]
         return {
             "directory": str(self.box.path),
-            "instance": self.box.instance,
+            "instance": self.box.identity.instance,
             "live": self.box.live,
             "findings": [finding.document() for finding in self.findings],
             "summary": {
@@ -148,7 +148,7 @@ class _Judgement:
             )
             self.findings.append(damage(self.journal[-1].name, what, RESTORE))
         if not self.journal and mark:
-            self.findings.append(damage("volumes", f"there is no log, but the checkpoint covers batch {mark}", RESTORE))
+            self.findings.append(damage("volumes", f"no log, but the checkpoint covers batch {mark}", RESTORE))
 
     def _contents(self) -> None:
         """Check the table of contents against the volumes."""
@@ -167,8 +167,6 @@ class _Judgement:
                 )
                 self.findings.append(damage(f"meta, contents of {name}", what, RESTORE))
             self._content(number, content)
-        if self.box.format == 1:
-            return
         for number, (entries, _) in sums.items():
             what = f"table volumes lists {entries} entries in it, but it is not in table contents"
             self.findings.append(damage(f"meta, contents of {name_of(number)}", what, RESTORE))
@@ -181,7 +179,7 @@ class _Judgement:
         """Return whether a volume is not listed in the tables of meta: it was being removed, or never finished."""
         number = number_of(volume.name)
         known = number in self.tables.contents or (self.tables.sealed < number < PACKED)
-        return self.meta.whole and self.box.format > 1 and not known
+        return self.meta.whole and not known
 
     def _content(self, number: int, content: VolumeContent) -> None:
         volume = self.volumes.get(number)
@@ -209,11 +207,7 @@ class _Judgement:
                 continue
             runs = volume.runs.get(stretch.ledger_id, [])
             found = [run for run in runs if run[0] == stretch.first]
-            if self.box.format == 1:
-                if not found and not volume.bad:
-                    what = f"entry {stretch.ledger_id}:{stretch.first} should be in it, but is not"
-                    self._one(volume.name, what, stretch)
-            elif not volume.bad and not _holds(runs, stretch):
+            if not volume.bad and not _holds(runs, stretch):
                 there = ", ".join(f"{run[1]} from {run[0]} on ({run[2]} bytes)" for run in found) or "none of them"
                 what = (
                     f"table volumes lists {stretch.entries} entries of ledger {stretch.ledger_id} from"
@@ -272,9 +266,9 @@ class _Judgement:
             # Damage of a stretch is already reported: its volume is missing, unreadable, or incomplete.
             hold(stretch.ledger_id, stretch.first, stretch.entries)
         for number, volume in self.volumes.items():
-            if self.box.format > 1 and (number in self.tables.contents or number >= PACKED) and number in speak:
+            if (number in self.tables.contents or number >= PACKED) and number in speak:
                 continue
-            if self.box.format > 1 and number <= self.tables.sealed:
+            if number <= self.tables.sealed:
                 continue
             for ledger_id, runs in volume.runs.items():
                 for first, entries, _ in runs:

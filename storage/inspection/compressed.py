@@ -1,16 +1,17 @@
 """Decompression of entries in an inspected data directory."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pulsarbox.errors import PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
-from pulsarbox.storage.format import DICTIONARY_KEY, NEED
-from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment
+from pulsarbox.storage.format import DICTIONARY_KEY, META, NEED
+from pulsarbox.storage.inspection.box import Box, OpenEnvironment
 from pulsarbox.storage.lmdb.meta_environment import unpack_dictionary
 
 
@@ -32,14 +33,16 @@ class _Stored:
 
 @contextmanager
 def unpacking(box: Box, options: dict[str, Any]) -> Iterator[RestUnpacker | None]:
-    """Yield the decompressor of a box's entries, or None if its format has no compressed entries.
+    """Yield the decompressor of a box's entries, or None if the tables of dictionaries cannot be opened.
 
     ``plugins`` of the options is a directory of plugins to use besides the installed ones.
     """
-    if box.format < 3:
-        yield None
-        return
     directory = options.get("plugins")
     codecs = RestCodecs(partial(get, directory=Path(directory) if directory else None))
-    with box.open(META, growing=True) as meta:
-        yield RestUnpacker(codecs, _Stored(meta))
+    with ExitStack() as stack:
+        try:
+            meta = stack.enter_context(box.open(META, growing=True))
+        except PersistenceError:  # reported by the examination of meta itself
+            yield None
+        else:
+            yield RestUnpacker(codecs, _Stored(meta))

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, origin_of, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, is_retry_topic, origin_of, parse_topic
 from pulsarbox.storage.catalog import CLOCK, partitions_key, topic_key
+from pulsarbox.storage.dead_letter_topics import for_dead_letters
 from pulsarbox.storage.engine import Recovery
-from pulsarbox.storage.format import FORMAT_COMPRESSED, FORMAT_VERSION, PACKED
-from pulsarbox.storage.inspection.box import META, Box, number_of
+from pulsarbox.storage.format import META, PACKED
+from pulsarbox.storage.inspection.box import Box, number_of
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.scan import batches
 from pulsarbox.storage.inspection.statistics import statistics
@@ -28,12 +29,6 @@ TOPICS_MAX: Final = 100_000
 _PAGE: Final = 500
 _LINE: Final = 200
 """Rows per line of the child."""
-_LETTERS: Final = "-DLQ"
-_RETRY: Final = "-RETRY"
-_FOR_DEAD_LETTERS: Final = (_LETTERS, _RETRY)
-"""Name suffixes that clients use for dead-letter and retry topics."""
-_MARK: Final = "deadLetters"
-"""Field of a topic's row: the box has moved dead letters there."""
 
 _IN_MESSAGES: Final = "publish times are stored in the messages: only a running box looks them up"
 UNKNOWN: Final = {
@@ -159,10 +154,6 @@ class _One:
 def gather(path: Path, options: Row) -> Iterator[Line]:
     """Yield the rows of the box, in chunks."""
     box = Box(path)
-    if box.format not in (FORMAT_VERSION, FORMAT_COMPRESSED):
-        raise PersistenceError(
-            f"{path} has format {box.format}: start a box on it once with this version, to upgrade it"
-        )
     yield ["at", META, 0]
     meta = MetaEnvironment(path / META, readonly=True)
     rows = MetaRows(_One(meta), lambda error: PersistenceError(str(error)))
@@ -235,7 +226,7 @@ def _add(store: Store, name: str, gathered: dict[str, list[Row]], now: int) -> N
             "lastPublishTime": ledger.last_publish_time or None,
         }
     )
-    if parse_topic(name).base.local.endswith(_FOR_DEAD_LETTERS) or row.get(_MARK):
+    if for_dead_letters(parse_topic(name), row):
         gathered["deadletters"].append(_letters(store, stored, name))
     store.forget(stored)
 
@@ -271,15 +262,14 @@ def _letters(store: Store, stored: StoredTopic, name: str) -> Row:
     ledger, topic, messages = stored.ledger, parse_topic(name), stored.visible_messages()
     cursors = [cursor for cursor in stored.cursors.values() if cursor.name != COMPACTION_SUBSCRIPTION]
     first = next(iter(ledger.ledgers.values()), None)
-    is_retry = topic.base.local.endswith(_RETRY)
 
     def there(each: TopicName) -> bool:
         return topic_key(str(each)) in store.catalog or partitions_key(str(each)) in store.catalog
 
-    origin = origin_of(topic, _RETRY if is_retry else _LETTERS, there)
+    origin = origin_of(topic, there)
     return {
         "topic": name,
-        "kind": "retry" if is_retry else "dead-letter",
+        "kind": "retry" if is_retry_topic(topic) else "dead-letter",
         "origin": None if origin is None else str(origin[0]),
         "originSubscription": None if origin is None else origin[1],
         "left": max((cursor.backlog_messages for cursor in cursors), default=messages),

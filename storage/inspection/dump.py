@@ -22,16 +22,18 @@ from pulsarbox.storage.format import (
     FORGOTTEN,
     IN_VIEW,
     MARK_DELETE_HEADER,
+    META,
     META_HEADER,
     PACKED,
     REDELIVERED_HEADER,
     REDELIVERY,
     RESET,
     SEQUENCE_HEADER,
+    EntryField,
     EntryFlag,
     RecordKind,
 )
-from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, Vanished, number_of, read_tables
+from pulsarbox.storage.inspection.box import Box, OpenEnvironment, Vanished, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.holdings import Holdings
@@ -188,7 +190,7 @@ class _Dump:
 
     def _meta(self, show: bool) -> Iterator[Line]:
         with self.box.open(META, growing=True) as env, env.snapshot():
-            tables = read_tables(env, self.box.format)
+            tables = read_tables(env)
             self.mark, self.sealed = tables.mark, set(tables.contents)
             self.names = {tag: name for (tag, _), name in tables.needs.items()}
             for stored_key, stored_value in env.rows(b"rows"):
@@ -280,7 +282,9 @@ class _Dump:
 
     def _entry(self, value: bytes, record: RecordAt) -> Document | None:
         header = ENTRY_HEADER.unpack_from(value, record.offset)
-        flags, ledger_id, entry_id = header[1], header[4], header[5]
+        flags, ledger_id, entry_id = (
+            header[EntryField.FLAGS], header[EntryField.LEDGER_ID], header[EntryField.ENTRY_ID]
+        )  # fmt: skip
         if self.ledger is not None and ledger_id != self.ledger:
             return None
         if self.entries is not None and not self.entries[0] <= entry_id <= self.entries[1]:
@@ -305,18 +309,18 @@ class _Dump:
             "entry": entry_id,
             "topic": topic or None,
             "flags": [flag for bit, flag in _FLAGS.items() if flags & bit],
-            "messages": header[13],
-            "publish_time": header[8],
-            "append_time": header[9],
-            "deliver_at": header[10] or None,
-            "key_hash": header[14] if flags & EntryFlag.KEY else None,
+            "messages": header[EntryField.NUM_MESSAGES],
+            "publish_time": header[EntryField.PUBLISH_TIME],
+            "append_time": header[EntryField.APPEND_TIME],
+            "deliver_at": header[EntryField.DELIVER_AT] or None,
+            "key_hash": header[EntryField.KEY_HASH] if flags & EntryFlag.KEY else None,
             "size": record.body_size if compressed is None else compressed.size,
             "checksum": ("ok" if whole else "wrong") if flags & _CHECKED and not reason else "none",
         }
         if not whole:
             document["damaged"] = True
         if flags & EntryFlag.TRANSACTION:
-            txn = TxnId(header[11], header[12])
+            txn = TxnId(header[EntryField.TXN_MOST], header[EntryField.TXN_LEAST])
             document["transaction"] = f"{txn.most}:{txn.least}"
             document["state"] = self.holdings.transactions.state_of(txn, ledger_id, entry_id)
         if compressed is not None:

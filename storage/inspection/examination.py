@@ -10,8 +10,17 @@ from typing import Any
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.entry_index import IndexSegment, unpack_row
-from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, META_HEADER, PACKED, EntryFlag, RecordKind
-from pulsarbox.storage.inspection.box import META, Box, OpenEnvironment, number_of, read_tables
+from pulsarbox.storage.format import (
+    ENTRY_HEADER,
+    INDEX_KEY,
+    META,
+    META_HEADER,
+    PACKED,
+    EntryField,
+    EntryFlag,
+    RecordKind,
+)
+from pulsarbox.storage.inspection.box import Box, OpenEnvironment, number_of, read_tables
 from pulsarbox.storage.inspection.child import Line
 from pulsarbox.storage.inspection.compressed import unpacking
 from pulsarbox.storage.inspection.findings import Finding, damage, warning
@@ -44,7 +53,7 @@ def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:
         for table in env.tables() - {b"rows"}:
             for _ in env.rows(table):
                 pass
-        tables = read_tables(env, box.format)
+        tables = read_tables(env)
     for cursor_id in sorted(holdings.acks):
         yield ["acks", cursor_id]
     for topic_id, producers in holdings.producers.items():
@@ -169,7 +178,8 @@ class _Examination:
                 unpack_record(value, record.offset)
 
     def _in_transaction(self, position: int, ledger_id: int, entry_id: int, header: tuple[Any, ...]) -> None:
-        flagged = Flagged(ledger_id, entry_id, entry_id, TxnId(header[11], header[12]), position <= self.mark)
+        txn = TxnId(header[EntryField.TXN_MOST], header[EntryField.TXN_LEAST])
+        flagged = Flagged(ledger_id, entry_id, entry_id, txn, position <= self.mark)
         last = self.flagged[-1] if self.flagged else flagged
         if flagged == last._replace(first=last.last + 1, last=last.last + 1):
             self.flagged[-1] = last._replace(last=entry_id)

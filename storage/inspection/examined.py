@@ -5,7 +5,8 @@ from typing import Any
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.entry_index import VolumeRun
-from pulsarbox.storage.inspection.box import META, Box, MetaTables
+from pulsarbox.storage.format import META
+from pulsarbox.storage.inspection.box import Box, no_tables
 from pulsarbox.storage.inspection.child import ChildEnded, run
 from pulsarbox.storage.inspection.findings import Finding, damage
 from pulsarbox.storage.inspection.holdings import Holdings
@@ -19,7 +20,7 @@ class ExaminedMeta:
 
     def __init__(self, path: Path) -> None:
         self.holdings = Holdings()
-        self.tables = MetaTables(0, 0, [], {}, set())
+        self.tables = no_tables()
         self.producers: dict[int, int] = {}
         """Number of producers with stored sequence ids, by topic id."""
         self.findings: list[Finding] = []

@@ -63,7 +63,7 @@ class Holdings:
         kind, _, rest = key.partition("/")
         if kind in ("acks", "delayed"):
             if value is not None:
-                self._look_into(kind, rest, value)
+                self._validate_row(kind, rest, value)
             return
         row: Any = None if value is None else json.loads(value)
         if kind == "topic":
@@ -116,7 +116,7 @@ class Holdings:
         elif ledger_id in self.ledgers and self.ledgers[ledger_id].closed == finished:
             del self.ledgers[ledger_id]
 
-    def _look_into(self, kind: str, rest: str, value: bytes) -> None:
+    def _validate_row(self, kind: str, rest: str, value: bytes) -> None:
         """Validate a row that is not JSON."""
         if kind == "acks":
             cursor_id = int(rest.partition("/")[0], 16)

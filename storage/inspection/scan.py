@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, LOG_KEY, RECORD_PREFIX, RecordKind
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, LOG_KEY, RECORD_PREFIX, EntryField, RecordKind
 from pulsarbox.storage.inspection.box import OpenEnvironment
 
 
@@ -95,4 +95,4 @@ def records(value: bytes) -> Iterator[RecordAt]:
 def entry_ids(value: bytes, offset: int) -> tuple[int, int]:
     """Return the ledger and entry ids of the entry record at an offset."""
     fields = ENTRY_HEADER.unpack_from(value, offset)
-    return fields[4], fields[5]
+    return fields[EntryField.LEDGER_ID], fields[EntryField.ENTRY_ID]

@@ -7,8 +7,8 @@ from typing import Any
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.topic_usage import topics_of
-from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.inspection.box import META, Box, MetaTables, Vanished, number_of, read_tables
+from pulsarbox.storage.format import META, PACKED
+from pulsarbox.storage.inspection.box import Box, Vanished, no_tables, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.tail import Tail
@@ -53,7 +53,7 @@ class _Gathering:
         self.skip = skip
         self.holdings = Holdings()
         self.damaged_rows = 0
-        self.tables = MetaTables(0, 0, [], {}, set())
+        self.tables = no_tables()
         self.names: list[str] = []
         self.tails: dict[str, Tail] = {}
         self.extents: dict[str, tuple[int, int]] = {}
@@ -70,7 +70,7 @@ class _Gathering:
                     self.holdings.apply(key, value)
                 except PersistenceError:
                     self.damaged_rows += 1
-            self.tables = read_tables(env, self.box.format)
+            self.tables = read_tables(env)
         self.names = self.box.volumes()
         for name in self.names:
             content = self.tables.contents.get(number_of(name))
@@ -104,9 +104,9 @@ class _Gathering:
         used = {name: box.disk_used(name) for name in (META, *self.names)}
         return {
             "directory": str(box.path),
-            "instance": box.instance,
-            "format": box.format,
-            "created": box.created,
+            "instance": box.identity.instance,
+            "format": box.identity.format,
+            "created": box.identity.created,
             "live": box.live,
             "pid": box.pid or None,
             "checkpoint": mark,
@@ -171,12 +171,9 @@ class _Gathering:
             return "packed" if number in self.tables.contents else "left over"
         if name == self.names[-1]:
             return "current"
-        if number in self.tables.contents or (self.box.format == 1 and self._listed(number)):
+        if number in self.tables.contents:
             return "sealed"
         return "left over" if number <= self.tables.sealed else "unsealed"
-
-    def _listed(self, number: int) -> bool:
-        return any(stretch.volume == number for stretch in self.tables.stretches)
 
     def _totals(self) -> dict[int, tuple[int, int]]:
         """Return entries and bytes of each existing ledger."""
@@ -187,9 +184,8 @@ class _Gathering:
                 before = totals[ledger_id]
                 totals[ledger_id] = before[0] + entries, before[1] + size
 
-        if self.box.format > 1:
-            for stretch in self.tables.stretches:
-                count(stretch.ledger_id, stretch.entries, stretch.bytes)
+        for stretch in self.tables.stretches:
+            count(stretch.ledger_id, stretch.entries, stretch.bytes)
         for name, tail in self.tails.items():
             if number_of(name) in self.tables.contents or self._state(name) == "left over":
                 continue

@@ -12,12 +12,11 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import (
-    FORMAT_COMPRESSED,
-    FORMAT_VERSION,
+    FORMAT,
     INSTANCE,
     LOCK,
     META,
@@ -25,6 +24,7 @@ from pulsarbox.storage.format import (
     OPERATOR,
     PACKED,
     PACKED_VOLUMES,
+    READABLE_FORMATS,
     RESTORING,
     RUNNING,
     VOLUMES,
@@ -40,8 +40,6 @@ _VERIFY_SECONDS_MAX = 600
 _HOLD_SECONDS = 1.0
 """How long to retry the lock: a process that inspects the directory holds it for an instant."""
 _HOLD_PAUSE_SECONDS = 0.02
-_FORMATS = (1, FORMAT_VERSION, FORMAT_COMPRESSED)
-"""The formats that can be opened; version 1 is upgraded."""
 
 # Run in a child process: reads every reachable page. A truncated file kills the child with SIGBUS.
 _WALK = """
@@ -63,6 +61,17 @@ _META_PAGE = struct.Struct("=IIQQI92xQQ")
 _META_READ = 256
 
 
+class BoxIdentity(NamedTuple):
+    """The contents of an INSTANCE file."""
+
+    instance: str
+    format: int
+    created: int
+    """Milliseconds since 1970."""
+    lineage: tuple[str, ...] = ()
+    """The ids of the boxes that it was restored from, oldest first."""
+
+
 class DirectoryHeld(PersistenceError):
     """Another process has the data directory open: process ``pid``, 0 if unknown."""
 
@@ -81,8 +90,8 @@ class DataDirectory:
     def __init__(self, path: Path) -> None:
         """Lock the directory at ``path``; create it if it is missing.
 
-        Raises DirectoryHeld if another process holds the lock for a second, PersistenceError if the format is unknown
-        or the directory cannot be used.
+        Raises DirectoryHeld if another process holds the lock for a second, PersistenceError if its format cannot be
+        read or the directory cannot be used.
         """
         self.path = path
         self.meta = path / META
@@ -99,7 +108,8 @@ class DataDirectory:
         except OSError as error:
             raise _unusable(path, error) from error
         try:
-            self._fields = self._instance()
+            self.instance = self._find_or_create_instance()
+            """The id of the directory."""
             make_directory(self.volumes)
             make_directory(self.packed)
             for name in (RUNNING, OPERATOR):
@@ -114,20 +124,6 @@ class DataDirectory:
         except BaseException:
             os.close(self._lock)
             raise
-
-    @property
-    def instance(self) -> str:
-        """The id of the directory."""
-        return str(self._fields["instance"])
-
-    @property
-    def format(self) -> int:
-        """The version of its format."""
-        return int(self._fields["format"])
-
-    def set_format(self, version: int = FORMAT_VERSION) -> None:
-        """Record that everything has this format now, or may have it. Raises OSError."""
-        self._write_instance({**self._fields, "format": version})
 
     def volume(self, number: int) -> Path:
         """Return the path of a volume, existing or not; packed ones have numbers from PACKED on."""
@@ -158,47 +154,44 @@ class DataDirectory:
             os.close(self._lock)
             self._lock = -1
 
-    def _instance(self) -> dict[str, Any]:
+    def _find_or_create_instance(self) -> str:
         if (self.path / RESTORING).exists():
             raise PersistenceError(unfinished_restore(self.path))
-        path = self.path / INSTANCE
         try:
-            text = path.read_bytes()
+            return read_identity(self.path).instance
         except FileNotFoundError:
             return self._create_instance()
-        try:
-            fields: dict[str, Any] = json.loads(text)
-            version, _ = fields["format"], str(fields["instance"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise PersistenceError(f"{path} is damaged: {error!r}; {RESTORE_BACKUP}") from error
-        if type(version) is not int or version not in _FORMATS:
-            raise PersistenceError(
-                f"{self.path} has format {version}, this version of pulsarbox reads format"
-                f" {', '.join(map(str, _FORMATS))}"
-            )
-        return fields
 
-    def _create_instance(self) -> dict[str, Any]:
+    def _create_instance(self) -> str:
         if self.meta.exists() or any(place.exists() and any(place.iterdir()) for place in (self.volumes, self.packed)):
             raise PersistenceError(f"{self.path} holds data, but its INSTANCE file is missing: {RESTORE_BACKUP}")
         import uuid
 
-        fields = {"format": FORMAT_VERSION, "instance": str(uuid.uuid4())}
-        self._write_instance(fields)
+        instance = str(uuid.uuid4())
+        fields = {"format": FORMAT, "instance": instance, "created": time.time_ns() // 1_000_000}
+        write_durably(self.path / INSTANCE, json.dumps(fields).encode())
         sync_directory(self.path.parent)
-        return fields
+        return instance
 
-    def _write_instance(self, fields: dict[str, Any]) -> None:
-        path = self.path / INSTANCE
-        new = path.with_name(path.name + NEW_SUFFIX)
-        with open(new, "w", opener=opener) as file:
-            fields.setdefault("created", os.fstat(file.fileno()).st_mtime_ns // 1_000_000)
-            json.dump(fields, file)
-            file.flush()
-            os.fsync(file.fileno())
-        new.rename(path)
-        sync_directory(self.path)
-        self._fields = fields
+
+def read_identity(path: Path) -> BoxIdentity:
+    """Read the INSTANCE file of the data directory at ``path``.
+
+    Raises FileNotFoundError if it has none, OSError, and PersistenceError if the file is damaged or its format cannot
+    be read.
+    """
+    try:
+        fields = json.loads((path / INSTANCE).read_bytes())
+        number = fields["format"]
+        if type(number) is int and number in READABLE_FORMATS:
+            lineage = tuple(str(each) for each in fields.get("lineage", ()))
+            return BoxIdentity(str(fields["instance"]), number, int(fields["created"]), lineage)
+    except (ValueError, KeyError, TypeError) as error:
+        raise PersistenceError(f"{path / INSTANCE} is damaged: {error!r}; {RESTORE_BACKUP}") from error
+    raise PersistenceError(
+        f"{path} has format {number!r}, but this version of pulsarbox reads format {FORMAT}: open it with the version"
+        " that wrote it, or specify another data directory"
+    )
 
 
 def unfinished_restore(path: Path) -> str:

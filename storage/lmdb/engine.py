@@ -22,11 +22,11 @@ import lmdb
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.compression.decoder import RestUnpacker
-from pulsarbox.storage.compression.decompressed_cache import KEPT_BYTES, Unpacked, UnpackedUse
-from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery, Whereabouts
+from pulsarbox.storage.compression.decompressed_cache import KEPT_BYTES, DecompressedCache, UnpackedUse
+from pulsarbox.storage.engine import Checkpoint, Compressing, LedgerVolumes, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.entry_read import Answer
-from pulsarbox.storage.format import FORMAT_VERSION, PACKED, RESERVE
+from pulsarbox.storage.format import PACKED, RESERVE
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
@@ -38,11 +38,10 @@ from pulsarbox.storage.lmdb.reserved_space import Reserve
 from pulsarbox.storage.lmdb.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
 from pulsarbox.storage.lmdb.volume_set import Sizes, Step, VolumeSet
 from pulsarbox.storage.packing.garbage_collector import PackingPolicy, Reclaimer
-from pulsarbox.storage.packing.limits import LEARN_FROM
+from pulsarbox.storage.packing.step_size import LEARN_FROM
 from pulsarbox.storage.record import Entry
 
 STEPS = (
-    "tables migrated",
     "next volume made",
     "checkpoint written",
     "index flushed",
@@ -50,7 +49,6 @@ STEPS = (
     "forgotten",
     "removed",
     "packed copied",
-    "format raised",
     "packed renamed",
     "remapped",
     "source removed",
@@ -110,7 +108,7 @@ class LmdbEngine:
         self.codecs = RestCodecs() if codecs is None else codecs
         self._page_cache = PageCacheWindow(page_cache_bytes)
         self._reserve = Reserve(self._path / RESERVE, reserve_bytes)
-        self._unpacked = Unpacked(unpacked_bytes)
+        self._unpacked = DecompressedCache(unpacked_bytes)
         self._next_position = 0
         self._volumes: VolumeSet  # these two are set by ``recover``
         self._reclaimer: Reclaimer
@@ -126,10 +124,10 @@ class LmdbEngine:
         return self._unpacked.use
 
     def recover(self) -> Recovery:
-        """Open the data directory, creating it if missing; version 1 is upgraded.
+        """Open the data directory, creating it if missing.
 
-        Raises DirectoryHeld if another process has it, PersistenceError if it is of an unknown format, damaged or
-        incomplete, or needs a codec that is not available.
+        Raises DirectoryHeld if another process has it, PersistenceError if its format cannot be read, it is damaged or
+        incomplete, or it needs a codec that is not available.
         """
         directory = DataDirectory(self._path)
         self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
@@ -137,10 +135,6 @@ class LmdbEngine:
         self._reclaimer = Reclaimer(self._volumes, self._policy, self.codecs, self._rows)
         self._unpacker = RestUnpacker(self.codecs, MetaCodecs(self._volumes))
         try:
-            if directory.format < FORMAT_VERSION:
-                from pulsarbox.storage.lmdb.migration import migrate
-
-                migrate(directory, self._sizes.map, self._step)
             return self._recover()
         except (lmdb.Error, OSError) as error:
             self.close()
@@ -186,7 +180,7 @@ class LmdbEngine:
         answer = Answer(request, self._unpacker, self._unpacked)
         try:
             while answer.open:
-                if not self._take(answer, request.ledger_id):
+                if not self._read_volume(answer, request.ledger_id):
                     answer.nothing_more()
         except (lmdb.Error, OSError) as error:
             reason = f"entry {request.ledger_id}:{answer.next_entry} cannot be read"
@@ -247,16 +241,16 @@ class LmdbEngine:
         if not self._reserve.hold() or shutil.disk_usage(self._path).free < ROOM_MIN:
             raise StoreFull("the disk is full")
 
-    def standing(self) -> dict[str, Any]:
+    def statistics(self) -> dict[str, Any]:
         """Return the statistics of the store. Thread-safe. Raises PersistenceError."""
-        from pulsarbox.storage.lmdb.engine_stats import standing
+        from pulsarbox.storage.lmdb.engine_stats import statistics
 
         try:
-            return standing(self._volumes, self.unpacked, reserve_held=self._reserve.held)
+            return statistics(self._volumes, self.unpacked, reserve_held=self._reserve.held)
         except (lmdb.Error, OSError) as error:
             raise failure("the store cannot be inspected", error, self._path) from error
 
-    def whereabouts(self, ledger_ids: Sequence[int]) -> Whereabouts:
+    def ledger_volumes(self, ledger_ids: Sequence[int]) -> LedgerVolumes:
         """Return the volumes that hold ledgers at present. Thread-safe. Raises PersistenceError."""
         volumes = self._volumes
         try:
@@ -269,9 +263,9 @@ class LmdbEngine:
             told = (one.first, one.end, volumes.directory.name(one.volume))
             stretches[one.ledger_id] = (*stretches.get(one.ledger_id, ()), told)
         unsealed = tuple(volumes.directory.name(number) for number in sorted(volumes.live))
-        return Whereabouts(volumes.directory.instance, stretches, unsealed)
+        return LedgerVolumes(volumes.directory.instance, stretches, unsealed)
 
-    def let_go(self) -> None:
+    def release_inherited_lock(self) -> None:
         """Release the inherited lock in a forked child, which would outlive the parent. No other call may follow."""
         if hasattr(self, "_volumes"):
             self._volumes.directory.close()
@@ -378,12 +372,12 @@ class LmdbEngine:
             volume.append(batch.position, value, batch.runs)
             self._page_cache.written(volume.file, volume.size)
 
-    def _take(self, answer: Answer, ledger_id: int) -> bool:
+    def _read_volume(self, answer: Answer, ledger_id: int) -> bool:
         """Take the entries of one volume; False if no volume has the next entry."""
         before: VolumeRun | None = None
         while True:
             try:
-                found, damage = self._take_live(answer, ledger_id)
+                found, damage = self._read_live(answer, ledger_id)
             except EnvironmentGone:
                 continue  # sealed and removed since ``live`` was read: the tables list it now
             if found:
@@ -400,7 +394,7 @@ class LmdbEngine:
             before = stretch
             try:
                 with self._volumes.pool.using(stretch.volume) as volume:
-                    if volume.take(answer, ledger_id):
+                    if volume.read_into(answer, ledger_id):
                         return True
             except EnvironmentGone:
                 pass  # packed since the lookup
@@ -409,13 +403,13 @@ class LmdbEngine:
                     raise EntryDamaged(ledger_id, entry, stretch.end - 1, str(error)) from error
                 raise
 
-    def _take_live(self, answer: Answer, ledger_id: int) -> tuple[bool, Exception | None]:
+    def _read_live(self, answer: Answer, ledger_id: int) -> tuple[bool, Exception | None]:
         """Return whether a live volume had the next entry; if not, the damage that may be the reason."""
         damage: Exception | None = None
         for number in self._volumes.live:
             try:
                 with self._volumes.pool.using(number) as volume:
-                    if volume.take(answer, ledger_id):
+                    if volume.read_into(answer, ledger_id):
                         return True, None
             except (lmdb.Error, OSError, PersistenceError) as error:
                 if not is_damage(error):

@@ -69,7 +69,7 @@ def _readers(text: str, last: int) -> list[dict[str, int]]:
     return found
 
 
-def standing(volumes: VolumeSet, unpacked: UnpackedUse, *, reserve_held: bool) -> dict[str, Any]:
+def statistics(volumes: VolumeSet, unpacked: UnpackedUse, *, reserve_held: bool) -> dict[str, Any]:
     """Return all statistics, under stable names. Raises PersistenceError, lmdb.Error, OSError."""
     with volumes.metas.using(0) as meta:
         contents = meta.contents()

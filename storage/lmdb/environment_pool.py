@@ -57,7 +57,7 @@ class Pool(Generic[_T]):
                     del self._users[number]
                     self._changed.notify_all()
 
-    def keep(self, number: int) -> None:
+    def pin(self, number: int) -> None:
         """Exempt an environment from eviction: opening it again is expensive."""
         with self._changed:
             self._kept.add(number)

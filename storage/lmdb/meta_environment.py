@@ -28,11 +28,10 @@ from pulsarbox.storage.format import (
     ROW_KEY_MAX,
     STRETCH,
 )
+from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, EnvironmentDamaged
 from pulsarbox.storage.lmdb.volume import create_environment, open_environment, seek_at_or_before
 
-TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped")
-COMPRESSION_TABLES = (b"compressed", b"needs", b"dictionaries")
-"""Tables of version 3. A directory of version 2 has them as well, empty, once this version has opened it."""
+TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped", b"compressed", b"needs", b"dictionaries")
 POSITION = b"position"
 SEALED = b"sealed"
 DICTIONARY = b"dictionary"
@@ -85,23 +84,18 @@ class MetaEnvironment:
     def __init__(self, path: Path, *, readonly: bool = False, beside: bool = False) -> None:
         """Open the environment, creating it if missing. Raises PersistenceError, lmdb.Error, OSError.
 
-        ``readonly``: without locks, if no process writes it; the compression tables are not available. ``beside``: read
-        only, while another process serves it.
+        ``readonly``: without locks, if no process writes it. ``beside``: read only, while another process serves it.
         """
         if not readonly and not beside and not path.exists():
-            create_environment(path, (*TABLES, *COMPRESSION_TABLES))
+            create_environment(path, TABLES)
         self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
-            tables = [self._env.open_db(name, create=False) for name in TABLES]
-            # Older versions have not created these.
-            more = [
-                tables[0] if readonly else self._env.open_db(name, create=not beside) for name in COMPRESSION_TABLES
-            ]
+            tables = [_open_table(self._env, path, name) for name in TABLES]
         except BaseException:
             self._env.close()
             raise
-        self._rows, self._mark, self._volumes, self._contents, self._dropped = tables
-        self._compressed, self._needs, self._dictionaries = more
+        self._rows, self._mark, self._volumes, self._contents, self._dropped = tables[:5]
+        self._compressed, self._needs, self._dictionaries = tables[5:]
 
     def marks(self) -> tuple[int, int]:
         """Return the position that the checkpoint covers, and the newest sealed volume."""
@@ -441,6 +435,15 @@ def _stretches(cursor: "lmdb.Cursor[bytes]", ledger_id: int) -> Iterator[VolumeR
         if found != ledger_id:
             return
         yield VolumeRun(found, first, *STRETCH.unpack(value))
+
+
+def _open_table(env: lmdb.Environment, path: Path, name: bytes) -> "lmdb._Database":
+    try:
+        return env.open_db(name, create=False)
+    except lmdb.NotFoundError as error:
+        raise EnvironmentDamaged(
+            f"{path} is damaged: its table {name.decode()} is missing; {RESTORE_BACKUP}"
+        ) from error
 
 
 def _row_key(key: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Restriction to the owner of data directories that earlier versions created readable by other users."""
+"""Restriction to the owner of data directories that are readable by other users, for example after a copy."""
 
 import logging
 import os

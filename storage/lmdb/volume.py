@@ -217,7 +217,7 @@ class Volume:
                     raise PersistenceError(f"{self.path}: the log already holds batch {position}")
         except BaseException:
             if flush is not None:
-                flush.give_back(rows)
+                flush.restore(rows)
             raise
         self.size += (len(value) // _PAGE + 2) * _PAGE
         if flush is not None and last:
@@ -265,10 +265,10 @@ class Volume:
         self._unindexed_bytes = 0
         self.indexed = self.last_position
 
-    def take(self, answer: Answer, ledger_id: int) -> bool:
+    def read_into(self, answer: Answer, ledger_id: int) -> bool:
         """Feed ``answer`` from this volume; False if it does not hold the next entry.
 
-        Raises PersistenceError as Answer.take does, and lmdb.Error.
+        Raises PersistenceError as Answer.collect does, and lmdb.Error.
         """
         # Search memory before the transaction begins: entries removed from memory by then are in the index that the
         # transaction sees, and their batches are committed. Search the newer table first: its entries move to the older
@@ -291,7 +291,7 @@ class Volume:
                     raise PersistenceError(f"batch {position} is missing")
                 return value
 
-            answer.take(segments, value_at)
+            answer.collect(segments, value_at)
         return True
 
     def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
@@ -380,11 +380,10 @@ class Volume:
         with self._env.begin(write=True) as txn:
             txn.put(WRITTEN, LOG_KEY.pack(size), db=self._mark)
 
-    def written(self) -> int | None:
-        """Return how many bytes of records the volume was sealed with, or None if that was not stored."""
+    def written(self) -> int:
+        """Return how many bytes of records the volume was sealed with; 0 before it is sealed."""
         with self._env.begin() as txn:
-            value = txn.get(WRITTEN, db=self._mark)
-        return None if value is None else int(LOG_KEY.unpack(value)[0])
+            return int(LOG_KEY.unpack(txn.get(WRITTEN, LOG_KEY.pack(0), db=self._mark))[0])
 
     def close(self) -> None:
         """Close the environment."""

@@ -56,7 +56,7 @@ class VolumeSet:
         """Set the live volumes found by recovery."""
         self.live = live
         for number in live:
-            self.pool.keep(number)
+            self.pool.pin(number)
 
     def begin_next(self) -> int:
         """Create the next volume durably and make it current. Raises lmdb.Error, OSError."""
@@ -64,7 +64,7 @@ class VolumeSet:
         if not self.directory.volume(number).exists():
             create_environment(self.directory.volume(number), Volume.TABLES)
         self.step("next volume made")
-        self.pool.keep(number)
+        self.pool.pin(number)
         with self._lock:
             self.live = (number, *self.live)
         return number

@@ -20,8 +20,8 @@ from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.lmdb.meta_environment import VolumeContent
 from pulsarbox.storage.lmdb.volume import disk_bytes, is_damage
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
-from pulsarbox.storage.packing import limits
-from pulsarbox.storage.packing.limits import LEARN_FROM
+from pulsarbox.storage.packing import step_size as limits
+from pulsarbox.storage.packing.step_size import LEARN_FROM
 
 if TYPE_CHECKING:
     from pulsarbox.storage.packing.volume_packer import Packer
@@ -77,7 +77,7 @@ class Reclaimer:
         """Unlisted volumes that could not be removed yet."""
         self._bad: set[int] = set()
         """Damaged volumes, which are left unchanged."""
-        self._written: dict[int, int | None] = {}
+        self._written: dict[int, int] = {}
 
     def begin(self, mark: int, dropped: list[int], contents: Iterable[int]) -> None:
         """Set the state found by recovery; the live volumes are known."""
@@ -234,8 +234,7 @@ class Reclaimer:
                     raise
                 self._bad.add(number)
                 return False
-        written = self._written[number]
-        return written is None or live * 4 <= written * 3
+        return live * 4 <= self._written[number] * 3
 
     def _pack(
         self, sources: list[int], contents: dict[int, VolumeContent], compressing: Compressing | None

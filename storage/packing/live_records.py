@@ -8,8 +8,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.format import (
     BATCH_HEADER,
+    BATCH_VERSION,
     ENTRY_HEADER,
-    FORMAT_VERSION,
     RECORD_PREFIX,
     RecordKind,
 )
@@ -38,7 +38,7 @@ class LiveRecord:
         """The value that ``Alive`` returned for it."""
 
 
-def take_apart(value: bytes | memoryview, alive: Alive) -> list[LiveRecord]:
+def live_entries(value: bytes | memoryview, alive: Alive) -> list[LiveRecord]:
     """Return the entries of a batch that are ``alive``, in order.
 
     Their bytes are kept even if damaged, since entries have separate checksums. Raises PersistenceError if the batch is
@@ -81,7 +81,7 @@ def put_together(entries: Sequence[LiveRecord], wall: int) -> tuple[bytes, dict[
         headers.append(header)
         size += len(header) + len(each.body)
     checksum = crc32c(b"".join(headers))
-    header = BATCH_HEADER.pack(FORMAT_VERSION, 0, _RECORDS_MORE, size - BATCH_HEADER.size, checksum, wall)
+    header = BATCH_HEADER.pack(BATCH_VERSION, 0, _RECORDS_MORE, size - BATCH_HEADER.size, checksum, wall)
     return b"".join([header, *parts]), runs
 
 

@@ -16,16 +16,16 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.decoder import Codecs, Dictionary, RestUnpacker
-from pulsarbox.storage.compression.encoder import SAMPLE_BYTES_MAX, SAMPLES_MIN, NewDictionaries, Press
+from pulsarbox.storage.compression.encoder import SAMPLE_BYTES_MAX, SAMPLES_MIN, EntryEncoder, NewDictionaries
 from pulsarbox.storage.engine import Choose, Compressing, CompressionChoice
 from pulsarbox.storage.entry_index import VolumeRun
-from pulsarbox.storage.format import ENTRY_HEADER, FORMAT_COMPRESSED, PLAIN
+from pulsarbox.storage.format import ENTRY_HEADER, PLAIN
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.meta_environment import PackedMove, VolumeContent
 from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
-from pulsarbox.storage.packing import limits
-from pulsarbox.storage.packing.live_records import LiveRecord, put_together, take_apart, wall_of
+from pulsarbox.storage.packing import step_size as limits
+from pulsarbox.storage.packing.live_records import LiveRecord, live_entries, put_together, wall_of
 
 _SLICE: Final = 16 << 20
 _SLICE_COMPRESSED: Final = 4 << 20
@@ -105,9 +105,6 @@ class Packer:
                 positions = target.first_position, target.last_position
             volumes.step("packed copied")
             move = work.move(number, contents, positions, disk_bytes(new))
-            if move.needs and volumes.directory.format < FORMAT_COMPRESSED:
-                volumes.directory.set_format(FORMAT_COMPRESSED)
-                volumes.step("format raised")
             publish_environment(new, path)
         except (lmdb.Error, OSError, PersistenceError):
             shutil.rmtree(new, ignore_errors=True)
@@ -117,7 +114,7 @@ class Packer:
         volumes.step("remapped")
         return [source for source, content in move.sources.items() if content is None]
 
-    def press(self, choose: Choose, pace: Callable[[], None]) -> Press:
+    def press(self, choose: Choose, pace: Callable[[], None]) -> EntryEncoder:
         """Return the encoder of the entries of one step."""
         with self._volumes.metas.using(0) as meta:
             known = meta.dictionaries()
@@ -128,7 +125,7 @@ class Packer:
             found = newest.get((topic_id, tag))
             return None if found is None else self._stored.dictionary(found)
 
-        return Press(self._codecs, choose, NewDictionaries(newest_of, last), self._unpacker, pace)
+        return EntryEncoder(self._codecs, choose, NewDictionaries(newest_of, last), self._unpacker, pace)
 
     def name_of(self, tag: bytes) -> str:
         """Return the name of a tag's codec."""
@@ -218,7 +215,7 @@ class _Work:
         if samples:
             self._gather(samples)
         for choice, found in samples.items():
-            self._press.learn(choice, found, expected[choice])
+            self._press.train(choice, found, expected[choice])
             self._pace()
 
     def _gather(self, samples: dict[CompressionChoice, list[bytes]]) -> None:
@@ -307,7 +304,7 @@ class _Work:
             return None
 
         try:
-            return take_apart(value, alive)
+            return live_entries(value, alive)
         except PersistenceError as error:
             raise DamagedSource(source, str(error)) from error
 

@@ -1,6 +1,6 @@
-"""An attacker against a box in a process of its own: all it can do is be answered, refused or cut off.
+"""Attacks on a broker in a separate process: every attack must be answered, rejected or disconnected.
 
-Each attack is a function of a ``Victim``. Beside all of them a good client publishes and asks for health; after each
-the box must live, the good client must have got on, and memory must be where it may be. ``make attack`` runs them at
-full size, ``test_attack`` at a small one.
+Each attack is a function of a ``Victim``. During all of them, a well-behaved client publishes and checks health. After
+each attack, the broker must be alive, the client must have progressed, and memory must be within its limit. ``make
+attack`` runs the attacks at full size, ``test_attack`` at a small one.
 """

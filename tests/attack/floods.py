@@ -1,4 +1,4 @@
-"""Attacks with how many and how slowly: thousands of connections on every port, and those that never say anything."""
+"""Floods and slow clients: thousands of connections on every port, and idle ones."""
 
 import contextlib
 import itertools
@@ -12,18 +12,18 @@ from tests.attack.victim import HALF_OPEN_MAX, HOSTS, Broken, Door, Victim, answ
 from tests.attack.wire import hello
 
 _OWN_FILES = 200
-"""What this process needs beside its connections."""
+"""Descriptors that this process needs besides its connections."""
 
 
 def raise_own_limit() -> int:
-    """Take as many descriptors as there may be; how many that is."""
+    """Raise the descriptor limit to its maximum and return it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     return hard
 
 
 def crowd(victim: Victim) -> str:
-    """Ten thousand clients with tokens, from ten addresses: all of them are let in, and served."""
+    """Ten thousand clients with tokens, from ten addresses: all are accepted and served."""
     wanted = victim.times(10_000)
     count = min(wanted, raise_own_limit() - _OWN_FILES)
     before = victim.memory
@@ -42,7 +42,7 @@ def crowd(victim: Victim) -> str:
 
 
 def half_open(victim: Victim) -> str:
-    """Who connects and says nothing is let be until his address has its share, and is then refused; others are not."""
+    """Silent connections above the limit of their address are rejected; those below, and other addresses, are not."""
     count, files, most = victim.times(2000) + 2 * HALF_OPEN_MAX, victim.files, 0
     with contextlib.ExitStack() as closing:
         silent: list[socket.socket] = []
@@ -72,7 +72,7 @@ def _is_closed(connection: socket.socket) -> bool:
 
 
 def _slow(victim: Victim) -> Iterator[tuple[Door, bytes, bytes]]:
-    """(port, what comes at once, what comes byte by byte)."""
+    """Yield the port, the data sent at once, and the data sent byte by byte."""
     frame = struct.pack(">II", 60_000, 59_000) + b"\x08\x02"
     request = b"POST /admin/v2/tenants/x HTTP/1.1\r\nHost: x\r\n"
     body = b"Authorization: Bearer " + victim.token + b"\r\nContent-Length: 500000\r\n\r\n"
@@ -86,7 +86,7 @@ def _slow(victim: Victim) -> Iterator[tuple[Door, bytes, bytes]]:
 
 
 def slow(victim: Victim) -> str:
-    """Heads, bodies, frames and handshakes that come byte by byte: each is cut off in the end."""
+    """Headers, bodies, frames and handshakes sent byte by byte: each connection is eventually closed."""
     held: list[tuple[socket.socket, Iterator[int], str]] = []
     with contextlib.ExitStack() as closing:
         for door, first, rest in _slow(victim):
@@ -116,7 +116,7 @@ def slow(victim: Victim) -> str:
 
 
 def not_reading(victim: Victim) -> None:
-    """Who asks for much and reads nothing of it is sent no more than a bounded part."""
+    """A client that requests much and reads nothing is sent only a bounded amount."""
     held: list[socket.socket] = []
     with _closing(held):
         for number in range(victim.times(100)):
@@ -128,7 +128,7 @@ def not_reading(victim: Victim) -> None:
 
 
 def hangups(victim: Victim) -> str:
-    """Connections that end as soon as they begin, on every port, with nonsense or with nothing."""
+    """Connections on every port that close at once, after garbage or nothing."""
     nonsense = (b"", b"\x16", b"\x16\x03\x01\x02\x00" + b"\0" * 300, b"\0" * 8, b"GET / HTTP/1.1\r\n", b"\xff" * 50)
     count, began = victim.times(4000), time.monotonic()
     cpu = victim.cpu
@@ -143,7 +143,7 @@ def hangups(victim: Victim) -> str:
 
 
 def wrong_ports(victim: Victim) -> None:
-    """Each protocol on each port: who can be told is told, everybody is cut off."""
+    """Every protocol on every port: a mismatch is answered if possible, and always disconnected."""
     asked: list[tuple[Door, bytes, socket.socket]] = []
     with contextlib.ExitStack() as closing:
         for door in victim.doors:
@@ -153,7 +153,7 @@ def wrong_ports(victim: Victim) -> None:
         for door, data, connection in asked:
             is_tls, is_http = data[:1] == b"\x16", data[:3] == b"GET"
             if (door.tls and is_tls) or (not door.tls and not is_tls and is_http == door.web):
-                continue  # that is what is spoken there
+                continue  # the protocol of this port
             told = answered(connection)
             if not is_tls and b"This is the port of" not in told:
                 raise Broken(f"{data[:10]!r} on {door.name} is answered with {told[:200]!r}")

@@ -1,4 +1,4 @@
-"""Attacks from next door: by web pages in the browser of a user of the box, and by other users of its machine."""
+"""Local attacks: by web pages in the browser of a user, and by other users of the machine."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Final
 from pulsarbox.client.client import Client
 from pulsarbox.client.producer import Options, Producer
 from tests.attack.victim import SECONDS, Broken, Victim, answered, send
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 _TOPIC: Final = "persistent/public/default/secrets"
 _SECRET: Final = b"for your eyes only"
@@ -27,7 +27,7 @@ _PAGES: Final = (
     {"Host": "localhost:{port}", "Origin": _EVIL, "Connection": "Upgrade", "Upgrade": "websocket"},
     {"Host": "localhost:{port}", "Origin": _EVIL, "Access-Control-Request-Method": "DELETE"},
 )
-"""What browsers send for a page of another site, for one in a sandbox, and after DNS rebinding."""
+"""Headers sent by browsers for a page of another site, for a sandboxed one, and after DNS rebinding."""
 _WANTED: Final = (
     ("POST", f"/topics/{_TOPIC}", b'{"messages":[{"payload":"forged"}]}'),
     ("POST", f"/admin/v2/{_TOPIC}/subscription/s/skip_all", b""),
@@ -44,7 +44,7 @@ _WANTED: Final = (
 
 
 def cross_site(victim: Victim) -> str:
-    """A web page drives a box that asks nobody who they are: nothing is done for it, and nothing is told."""
+    """A web page sends requests to a broker without authentication: none is executed, and no data is returned."""
     asked = 0
     with _other_box(victim, "open") as box:
         _publish(box)
@@ -63,7 +63,7 @@ def cross_site(victim: Victim) -> str:
 
 
 def file_modes(victim: Victim) -> str:
-    """Another user reads what a box has written under the loosest umask, or what an earlier version has left open."""
+    """Another user reads files written under the loosest umask, or in a directory left open."""
     umask = os.umask(0)
     try:
         with _other_box(victim, "umask") as box:
@@ -79,9 +79,9 @@ def file_modes(victim: Victim) -> str:
 
 
 @contextmanager
-def _other_box(victim: Victim, name: str) -> Iterator[Box]:
-    """A box with the default settings beside the victim."""
-    box = Box(victim.box.data.with_name(name))
+def _other_box(victim: Victim, name: str) -> Iterator[BoxProcess]:
+    """Run a broker with default settings beside the victim."""
+    box = BoxProcess(victim.box.data.with_name(name))
     box.start()
     try:
         yield box
@@ -91,7 +91,7 @@ def _other_box(victim: Victim, name: str) -> Iterator[Box]:
         box.kill()
 
 
-def _publish(box: Box) -> None:
+def _publish(box: BoxProcess) -> None:
     admin(box.web_url, "PUT", _TOPIC)
     admin(box.web_url, "PUT", f"{_TOPIC}/subscription/s")
     client = Client([("127.0.0.1", box.port)], SECONDS)

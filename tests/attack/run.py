@@ -1,4 +1,4 @@
-"""``python -m tests.attack.run``: all attacks at full size; 1 where the box did not stand them."""
+"""``python -m tests.attack.run``: all attacks at full size; exits with 1 if the broker fails one."""
 
 import argparse
 import sys
@@ -22,7 +22,7 @@ ATTACKS: Final[tuple[Attack, ...]] = (
 
 
 def attack(victim: Victim, each: Attack) -> str:
-    """Carry out one; what there is to say of it. Raises Broken."""
+    """Run one attack and return its summary. Raises Broken."""
     victim.check()
     files, before, sent, began = victim.files, victim.memory, victim.good.sent, time.monotonic()
     victim.good.slowest = 0.0
@@ -41,7 +41,7 @@ def attack(victim: Victim, each: Attack) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(prog="python -m tests.attack.run", description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, metavar="X", help="part of the full size (default: 1)")
     parser.add_argument("--only", metavar="NAME", help="one attack: " + ", ".join(each.__name__ for each in ATTACKS))

@@ -1,4 +1,4 @@
-"""Attacks with schemas: unions that are expensive to compare, definitions that are large, deep or expand for ever."""
+"""Attacks with schemas: unions that are expensive to compare; large, deep or endlessly expanding definitions."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ _ANSWERS: Final = (
 
 
 def _definitions() -> Iterator[bytes]:
-    """Each is compared with a union of ``_BRANCHES`` records, whose fields none of them has."""
+    """Yield definitions to compare with a union of ``_BRANCHES`` records, none of which has their fields."""
     unlike = [record(f"U{i}", field("b"), field("c")) for i in range(_BRANCHES)]
     yield text(union_of_records(_BRANCHES, "y", names="S"))
     yield text(record("Envelope", field("event", unlike + union_of_records(_BRANCHES, "x")["fields"][0]["type"])))
@@ -62,7 +62,7 @@ def _commands(schema: Schema) -> Iterator[bytes]:
 
 
 def schemas(victim: Victim) -> str:
-    """Every command and request that brings a schema is answered; the box's turns stay short, and its memory small."""
+    """Every command and request with a schema is answered; the broker's turns stay short, and its memory small."""
     base = "/admin/v2/schemas/public/default/schemas"
     first = {"type": "AVRO", "schema": text(union_of_records(_BRANCHES, "x")).decode()}
     told = with_body(victim, "POST", f"{base}/schema", json.dumps(first).encode())
@@ -71,7 +71,7 @@ def schemas(victim: Victim) -> str:
     refused = answered = 0
     for number in range(victim.times(20)):
         for known in _definitions():
-            definition = known + b" " * number  # else the box remembers what came of it
+            definition = known + b" " * number  # otherwise the broker has cached the result
             answered, refused = answered + 3, refused + _over_the_wire(victim, definition)
             for path in ("schema", "compatibility", "version"):
                 body = {"type": "AVRO", "schema": definition.decode()}
@@ -83,13 +83,13 @@ def schemas(victim: Victim) -> str:
 
 
 def _over_the_wire(victim: Victim, definition: bytes) -> int:
-    """Send one schema by all commands; how many are refused."""
+    """Send one schema by all commands; return how many are rejected."""
     schema = Schema(name="s", type=Schema.Avro, schema_data=definition)
     decoder = FrameDecoder(10 << 20)
     found: list[Any] = []
     with victim.connect(victim.doors[0]) as connection:
         send(connection, hello(victim.token))
-        until(connection, BaseCommand.CONNECTED)  # before that no frame may be as large
+        until(connection, BaseCommand.CONNECTED)  # frames before that are limited to a smaller size
         send(connection, b"".join(_commands(schema)))
         while len(found) < 3:
             part = connection.recv(65536)

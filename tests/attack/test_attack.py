@@ -1,4 +1,4 @@
-"""All attacks, small. At full size: ``make attack``."""
+"""All attacks at small size. At full size: ``make attack``."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Attacks with tokens: over, of another key, cut, grown, of no algorithm; and one that was good for another."""
+"""Attacks with tokens: expired, of another key, truncated, extended, without algorithm, or for another service."""
 
 import base64
 import json
@@ -30,7 +30,7 @@ def _tokens(victim: Victim) -> Iterator[bytes]:
 
 
 def tokens(victim: Victim) -> None:
-    """None of them lets anybody in, on either port."""
+    """No invalid token is accepted on either port."""
     for wrong in _tokens(victim):
         with victim.connect(victim.doors[0]) as connection:
             send(connection, hello(wrong))
@@ -45,7 +45,7 @@ def tokens(victim: Victim) -> None:
             told = answered(connection)
         if told[9:12] not in (b"401", b"431"):
             raise Broken(f"the token {wrong[:50]!r} is answered over HTTP with {told[:200]!r}")
-    for _ in range(victim.times(2000)):  # guessing costs no more than this
+    for _ in range(victim.times(2000)):  # guessing is this cheap for the attacker
         with victim.connect(victim.doors[0]) as connection:
             send(connection, hello(b"a.b.c"))
             answered(connection)

@@ -1,4 +1,4 @@
-"""The box that is attacked, and what is watched of it meanwhile: its memory, its descriptors, whether it serves."""
+"""The attacked broker, with monitoring of its memory, descriptors and availability."""
 
 import contextlib
 import itertools
@@ -17,18 +17,18 @@ from pulsarbox.client.client import Client
 from pulsarbox.client.credentials import Credentials
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.process.runtime_file import Running, read
-from tests.tools.box import PULSARBOX, Box
+from pulsarbox.server.process.runtime_file import RuntimeFile, read
+from tests.tools.box import PULSARBOX, BoxProcess
 from tests.tools.certificates import Authority
 from tests.unit.broker.security.signing import SECRET, named, token
 
 SECONDS: Final = 60.0
-"""How long anything that must happen may take, on a machine that is busy with other things."""
+"""Deadline for anything that must happen, on a busy machine."""
 HALF_OPEN_MAX: Final = 200
 RSS_MAX: Final = 700 << 20
-"""What the process may have at any time: 70 MiB at the beginning; ten thousand clients, half with TLS, take 300."""
+"""Bytes of resident memory: 70 MiB at the start; ten thousand clients, half with TLS, use 300."""
 HOSTS: Final = tuple(f"127.0.0.{number}" for number in range(2, 12))
-"""Addresses that attacks come from; the good client has another."""
+"""Addresses of the attackers; the well-behaved client has another."""
 
 _SETTINGS: Final = f"""
 authenticationEnabled=true
@@ -43,11 +43,11 @@ managedLedgerCacheSizeMB=32
 
 
 class Broken(Exception):
-    """The box has failed."""
+    """The broker has failed."""
 
 
 class Door(NamedTuple):
-    """One of its ports."""
+    """A port of the broker."""
 
     name: str
     port: int
@@ -56,24 +56,24 @@ class Door(NamedTuple):
 
 
 class Victim:
-    """The box, and the good client. A context manager."""
+    """The broker and the well-behaved client. A context manager."""
 
     def __init__(self, folder: Path, scale: float) -> None:
-        """``scale``: 1 is the full size of all attacks."""
+        """Set the size of attacks by ``scale``; 1 is the full size."""
         self.scale = scale
         self.authority = Authority(folder / "tls")
         own = self.authority.signs("localhost")
         conf = folder / "attacked.conf"
         conf.write_text(_SETTINGS)
         tls = ("--tls-port", "0", "--web-tls-port", "0", "--tls-cert", str(own.certificate), "--tls-key", str(own.key))
-        self.box = Box(folder / "data", (*PULSARBOX, "--config", str(conf), *tls))
+        self.box = BoxProcess(folder / "data", (*PULSARBOX, "--config", str(conf), *tls))
         self.token = token()
         self.peak = 0
 
     def __enter__(self) -> Self:
         self.box.start()
         deadline = time.monotonic() + SECONDS
-        running: Running | None = None
+        running: RuntimeFile | None = None
         while running is None and time.monotonic() < deadline:
             running = read(self.box.data, self.box.pid)
         assert running is not None
@@ -97,31 +97,31 @@ class Victim:
             self.box.kill()
 
     def times(self, full: int) -> int:
-        """How often something is done that is done so many times at full size."""
+        """Return the scaled count for a count at full size."""
         return max(1, int(full * self.scale))
 
-    # How it is
+    # Health
 
     @property
     def memory(self) -> int:
-        """Resident bytes."""
+        """Resident memory in bytes."""
         found = int(self._process.memory_info().rss)
         self.peak = max(self.peak, found)
         return found
 
     @property
     def files(self) -> int:
-        """Open descriptors."""
+        """Number of open descriptors."""
         return int(self._process.num_fds())
 
     @property
     def cpu(self) -> float:
-        """Seconds that its process has worked."""
+        """CPU seconds used by the process."""
         found = self._process.cpu_times()
         return float(found.user + found.system)
 
     def check(self) -> None:
-        """Raises Broken where the box has ended, takes too much, or serves the good client no more."""
+        """Check that the broker runs within its limits and serves the client. Raises Broken."""
         if self.box.process is None or self.box.process.poll() is not None:
             raise Broken(f"it has ended:\n{self.box.said()}")
         if self.memory > RSS_MAX:
@@ -132,7 +132,7 @@ class Victim:
             raise Broken(f"an error that nobody foresaw:\n{log[log.index('Traceback') - 500 :][:3000]}")
 
     def wait_for(self, holds: Callable[[], bool], what: str) -> None:
-        """Return when something holds. Raises Broken."""
+        """Wait until ``holds`` is true. Raises Broken."""
         deadline = time.monotonic() + SECONDS
         while not holds():
             if time.monotonic() > deadline:
@@ -143,7 +143,7 @@ class Victim:
     # Connections
 
     def connect(self, door: Door, host: str = HOSTS[0], *, shake: bool = True) -> socket.socket:
-        """A connection to a port from an address; with ``shake``, the TLS handshake is done."""
+        """Connect to a port from an address; with ``shake``, perform the TLS handshake."""
         plain = socket.create_connection(("127.0.0.1", door.port), timeout=SECONDS, source_address=(host, 0))
         if not (door.tls and shake):
             return plain
@@ -156,7 +156,7 @@ class Victim:
 
 
 def answered(connection: socket.socket, most: int = 1 << 20) -> bytes:
-    """All that comes until the other side closes, however it does."""
+    """Return all data until the peer closes or resets the connection."""
     found = b""
     with contextlib.suppress(OSError):
         while len(found) < most and (part := connection.recv(65536)):
@@ -165,15 +165,15 @@ def answered(connection: socket.socket, most: int = 1 << 20) -> bytes:
 
 
 def send(connection: socket.socket, data: bytes) -> None:
-    """Send; the other side may have closed already."""
+    """Send data, ignoring a connection that the peer has closed."""
     with contextlib.suppress(OSError):
         connection.sendall(data)
 
 
 class Good:
-    """A client that wants nothing but its messages stored, all the time."""
+    """A well-behaved client that publishes continuously."""
 
-    def __init__(self, running: Running, token: str) -> None:
+    def __init__(self, running: RuntimeFile, token: str) -> None:
         self._running = running
         self._credentials = Credentials(token=token)
         self._over = threading.Event()
@@ -188,7 +188,7 @@ class Good:
         self._thread.join(SECONDS)
 
     def gets_on(self) -> None:
-        """Return when three more messages are stored. Raises Broken."""
+        """Wait until three more messages are stored. Raises Broken."""
         before, deadline = self.sent, time.monotonic() + SECONDS
         while self.sent < before + 3:
             if self.problem:

@@ -1,4 +1,4 @@
-"""Attacks over HTTP: paths that lead elsewhere, counts in paths and bodies, heads and bodies that never end."""
+"""Attacks over HTTP: path traversal, huge numbers in paths and bodies, endless headers and bodies."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ _ROOTS: Final = (
 
 
 def paths(victim: Victim) -> None:
-    """Nothing of the machine is told, nothing breaks, and each is answered."""
+    """Path traversal: each request is answered, nothing of the machine is disclosed, and nothing breaks."""
     long = "x" * 100_000
     tricks = [root.replace("{}", up) for root, up in itertools.product(_ROOTS, _UP)]
     tricks += [
@@ -41,7 +41,7 @@ def paths(victim: Victim) -> None:
 
 
 def numbers(victim: Victim) -> None:
-    """Partitions, positions, times and limits that nobody has."""
+    """Out-of-range partitions, positions, times and limits."""
     base = "/admin/v2/persistent/public/default/many"
     huge = (
         "2147483647",
@@ -67,7 +67,7 @@ def numbers(victim: Victim) -> None:
 
 
 def with_body(victim: Victim, method: str, path: str, body: bytes) -> bytes:
-    """The answer to a request with a token and a JSON body."""
+    """Return the answer to a request with a token and a JSON body."""
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
     head += f"Authorization: Bearer {victim.token.decode()}\r\nContent-Length: {len(body)}\r\n\r\n"
     with victim.connect(victim.doors[2]) as connection:
@@ -76,7 +76,7 @@ def with_body(victim: Victim, method: str, path: str, body: bytes) -> bytes:
 
 
 def heads(victim: Victim) -> None:
-    """Lines and headers without an end, bodies of more than there may be, chunks that lie."""
+    """Endless lines and headers, oversized bodies, and chunks with false sizes."""
     start = b"POST /admin/v2/tenants/x HTTP/1.1\r\nHost: x\r\n"
     told = [
         b"GET /" + b"a" * (4 << 20),

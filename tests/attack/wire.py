@@ -1,4 +1,4 @@
-"""Attacks with what is sent: sizes that lie, commands that are none, counts that nobody has, packed nothing."""
+"""Attacks on the binary protocol: false sizes, unknown commands, impossible counts, compressed garbage."""
 
 import random
 import socket
@@ -36,13 +36,13 @@ def frame(command: bytes, rest: bytes = b"") -> bytes:
 
 
 def hello(token: bytes) -> bytes:
-    """CONNECT with a token."""
+    """Return a CONNECT frame with a token."""
     connect = CommandConnect(client_version="x", protocol_version=21, auth_method_name="token", auth_data=token)
     return encode_frame(BaseCommand(type=BaseCommand.CONNECT, connect=connect))
 
 
 def lengths(victim: Victim) -> None:
-    """Frames whose sizes cannot be, before CONNECT and behind it, and frames of which the end never comes."""
+    """Frames of impossible sizes, before and after CONNECT, and incomplete frames."""
     sizes = [0, 1, 3, 4, 5, 7, 2**16, 2**20, 5 << 20, 2**24, 2**31 - 1, 2**31, U32]
     bad = [struct.pack(">II", total, size) for total in sizes for size in sizes if total > 2**23 or size > total]
     for head in bad[:: max(1, int(1 / victim.scale) // 4)]:
@@ -53,7 +53,7 @@ def lengths(victim: Victim) -> None:
 
 
 def large_frames_before_connect(victim: Victim) -> None:
-    """Many who have said nothing begin a frame of 5 MiB: none of them gets to have it kept."""
+    """Many unauthenticated connections send the start of a 5 MiB frame: the broker buffers none of them."""
     before, held = victim.memory, []
     head = struct.pack(">II", 5 << 20, 100)
     for _ in range(min(victim.times(150), 150)):
@@ -67,7 +67,7 @@ def large_frames_before_connect(victim: Victim) -> None:
 
 
 def garbage(victim: Victim) -> None:
-    """Commands of random bytes, of groups in groups, of lengths beyond their end; each command with nothing in it."""
+    """Commands of random bytes, of nested groups, of false lengths; each command without fields."""
     dice = random.Random(7)
     nested = b"\x0b" * 20_000 + b"\x0c" * 20_000  # groups of an unknown field
     told = [
@@ -80,13 +80,13 @@ def garbage(victim: Victim) -> None:
     for command in told:
         for start in (b"", hello(victim.token)):
             with victim.connect(victim.doors[0]) as connection:
-                connection.settimeout(0.02)  # who is not cut off is let be
+                connection.settimeout(0.02)  # not disconnected, which is acceptable
                 send(connection, start + frame(command) + frame(command, dice.randbytes(50)))
                 answered(connection, 2000)
 
 
 def _commands(victim: Victim) -> Iterator[bytes]:
-    """What asks for more than there is, or says more than it has."""
+    """Yield commands with impossible counts or with false lengths."""
     many = [MessageIdData(ledgerId=U64 - n, entryId=n, batch_index=2**31 - 1) for n in range(victim.times(20_000))]
     yield encode_frame(
         BaseCommand(
@@ -128,7 +128,7 @@ def _commands(victim: Victim) -> Iterator[bytes]:
 
 
 def counts(victim: Victim) -> None:
-    """Permits, acknowledgements, redeliveries, places, patterns, names, producers: more than anybody has of them."""
+    """Excessive permits, acknowledgements, redeliveries, positions, patterns, names and producers."""
     with victim.connect(victim.doors[0]) as connection:
         subscribe = CommandSubscribe(
             topic="counts", subscription="s", subType=CommandSubscribe.Shared, consumer_id=1, request_id=1
@@ -145,7 +145,7 @@ def counts(victim: Victim) -> None:
 
 
 def _entries(victim: Victim) -> Iterator[bytes]:
-    """Entries that are not what they say: of more messages, chunks or bytes than there can be."""
+    """Yield entries with false metadata: of impossibly many messages, chunks or bytes."""
     zeros = bytes(min(victim.times(200), 200) << 20)
     bomb = zstandard.compress(zeros)
     for size in (len(zeros), 100, U32):
@@ -168,7 +168,7 @@ def _entry(body: bytes, **fields: Any) -> bytes:
 
 
 def bombs(victim: Victim) -> None:
-    """They are published one by one, and then read by everything in the box that looks into messages."""
+    """Publish malformed entries one by one, then read them by everything in the broker that parses messages."""
     for number, entry in enumerate(_entries(victim)):
         with victim.connect(victim.doors[0]) as connection:
             producer = CommandProducer(topic="bombs", producer_id=1, request_id=1)
@@ -189,7 +189,7 @@ def bombs(victim: Victim) -> None:
 
 
 def until(connection: socket.socket, *wanted: int) -> None:
-    """Read until one of these commands has come, or the connection is closed."""
+    """Read until one of these commands arrives or the connection closes."""
     decoder = FrameDecoder(10 << 20)
     while part := connection.recv(65536):
         if any(parse_command(data).type in wanted for data, _ in decoder.feed(part)):
@@ -197,7 +197,7 @@ def until(connection: socket.socket, *wanted: int) -> None:
 
 
 def ask(victim: Victim, method: str, path: str) -> bytes:
-    """The answer to a request with a token."""
+    """Return the answer to a request with a token."""
     head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n"
     with victim.connect(victim.doors[2]) as connection:
         connection.settimeout(60)

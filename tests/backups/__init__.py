@@ -1,1 +1,1 @@
-"""Backups of a box under load: each is restored, and holds one instant of what the clients did."""
+"""Backups of a broker under load: each is restored, and contains one consistent instant."""

@@ -1,8 +1,8 @@
-"""Clients of a box that is backed up, and what they know of the moment before and after each backup.
+"""Clients of a broker during a backup, and their state before and after each backup.
 
-A publisher numbers the messages of INPUT. A worker takes them and, in one transaction each, publishes the number to
-LEFT and RIGHT and acknowledges the message. A third client creates topics, fills and deletes them, so that volumes fill
-up, are packed and removed.
+A publisher numbers the messages of INPUT. A worker consumes them: one transaction per message publishes the number to
+LEFT and RIGHT and acknowledges the message. A third client creates, fills and deletes topics: volumes fill up, are
+packed and removed.
 """
 
 import itertools
@@ -25,28 +25,28 @@ RIGHT: Final = "persistent://public/default/right"
 KEPT: Final = "persistent://public/default/kept-"
 SUBSCRIPTION: Final = "worker"
 AUDIT: Final = "audit"
-"""A subscription that acknowledges nothing, so that everything is kept."""
+"""A subscription without acknowledgements, which retains everything."""
 BODY: Final = 2_000
 _AHEAD_MAX: Final = 200
-"""Messages that the publisher sends before the worker has caught up."""
+"""Messages by which the publisher may be ahead of the worker."""
 _CHURN_MESSAGES: Final = 300
 
 
 class Known(NamedTuple):
-    """What clients know at one moment."""
+    """State of the clients at one moment."""
 
     sent: int
-    """Messages of INPUT that were sent."""
+    """Messages sent to INPUT."""
     receipted: int
     begun: int
-    """Transactions that were begun, one a message, in order."""
+    """Transactions begun, one per message, in order."""
     committed: int
     deleted: int
-    """Topics that were deleted, in order."""
+    """Topics deleted, in order."""
 
 
 class Load:
-    """The clients, a thread each, from ``start`` to ``stop``."""
+    """The clients, one thread each, from ``start`` to ``stop``."""
 
     def __init__(self, box: PulsarBox) -> None:
         self._box = box
@@ -70,7 +70,7 @@ class Load:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Raises what a client has failed with."""
+        """Stop the clients; raises the first failure of a client."""
         self._stopping.set()
         for thread in self._threads:
             thread.join()
@@ -138,16 +138,16 @@ class Load:
 
 
 def body_of(number: int) -> bytes:
-    """A message of INPUT, LEFT and RIGHT."""
+    """Return the payload of a message in INPUT, LEFT and RIGHT."""
     return b"%d " % number + bytes(number * 37 % BODY)
 
 
 def number_of(body: bytes) -> int:
-    """The number of a message. Raises AssertionError where its bytes are not its own."""
+    """Return the number of a message. Raises AssertionError if its payload is damaged."""
     number = int(body.partition(b" ")[0])
     assert body == body_of(number)
     return number
 
 
 def _nothing(*told: object) -> None:
-    """A producer may tell of batches that it could not send."""
+    """Ignore a callback: a producer may report batches that failed."""

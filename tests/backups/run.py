@@ -1,8 +1,8 @@
-"""Backs up a box again and again under load, restores each backup, and checks what it holds.
+"""Campaign that backs up a broker repeatedly under load, restores each backup, and verifies it.
 
-``make backups N=25`` makes a box of its own. Progress on stderr, the summary on stdout; ends with 1 if a rule was
-broken. Each restored box has to hold one instant: everything that was receipted before its backup began, nothing that
-was sent after it ended, and of each transaction all or nothing, over two topics and a subscription.
+``make backups N=25`` starts its own broker. Progress on stderr, the summary on stdout; exits with 1 if a rule was
+broken. Each restored broker must hold one instant: everything receipted before its backup began, and nothing sent after
+it ended. Each transaction must be complete or absent, over two topics and a subscription.
 """
 
 import argparse
@@ -31,12 +31,12 @@ SETTINGS: Final[dict[str, Any]] = {
     "managedLedgerMaxSizePerLedgerMbytes": 1,
     "maxMessageSize": 1_000_000,
 }
-"""Small volumes and ledgers, so that a short run seals, packs and removes them."""
+"""Small volumes and ledgers: a short run seals, packs and removes them."""
 _BETWEEN_SECONDS: Final = 0.5
 
 
 class Taken(NamedTuple):
-    """A backup, and what the clients knew before it began and after it ended."""
+    """A backup, and the state of the clients before and after it."""
 
     name: str
     before: Known
@@ -45,7 +45,7 @@ class Taken(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A campaign."""
+    """Results of a campaign."""
 
     backups: int
     violations: list[str]
@@ -53,12 +53,12 @@ class Run(NamedTuple):
 
 
 def pulsarbox(*words: str) -> "subprocess.CompletedProcess[str]":
-    """A command of the box."""
+    """Run a ``pulsarbox`` command."""
     return forks.text(forks.run(*words))
 
 
 def campaign(path: Path, backups: int) -> Run:
-    """Make backups of a box under load, and a last one of what ``kill -9`` leaves of it."""
+    """Back up a broker under load, and once more after ``kill -9``."""
     data, target = path / "data", path / "backups"
     taken: list[Taken] = []
     with PulsarBox(data_dir=data, process=True, **SETTINGS) as box:
@@ -100,7 +100,7 @@ def _backup(data: Path, target: Path) -> str:
 
 
 def _judge(taken: Taken, target: Path, data: Path) -> list[str]:
-    """What is wrong with a backup."""
+    """Return the violations of a backup."""
     done = pulsarbox("restore", str(target), str(data), "--backup", taken.name)
     if done.returncode:
         return [f"restore ended with {done.returncode}: {done.stderr}"]
@@ -125,7 +125,7 @@ def _look(box: PulsarBox, taken: Taken) -> list[str]:
     topics = box.admin("GET", "/admin/v2/persistent/public/default")
     client.close()
     kept = sorted(int(topic.removeprefix(KEPT)) for topic in topics if topic.startswith(KEPT))
-    # The transaction that was open at the cut is open still, and claims the message that it acknowledges.
+    # The transaction that was open at the cut is still open and claims its acknowledged message.
     rules = {
         f"input has {inputs[:5]}...{inputs[-5:]}": inputs == list(range(len(inputs))),
         f"{len(inputs)} inputs, {before.receipted} receipted before": len(inputs) >= before.receipted,
@@ -149,7 +149,7 @@ def _numbers(client: Any, topic: str) -> list[int]:
 
 
 def _waiting(client: Any, count: int) -> list[int]:
-    """What the subscription of the worker is sent: at least ``count`` messages, and those that follow soon."""
+    """Return the messages of the worker's subscription: at least ``count``, and those that follow soon."""
     consumer = client.subscribe(INPUT, SUBSCRIPTION, pulsar.ConsumerType.Shared)
     found: list[int] = []
     try:

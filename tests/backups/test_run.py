@@ -1,4 +1,4 @@
-"""A short campaign. `make backups N=25` is the long one."""
+"""A short campaign. The long one is `make backups N=25`."""
 
 from pathlib import Path
 

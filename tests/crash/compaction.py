@@ -1,8 +1,9 @@
-"""``make crash ARGS="--compact"``: kills the box while it compacts, and reads the compacted view after each start.
+"""``make crash ARGS="--compact"``: kills the broker during compaction, and verifies the compacted view after each
+start.
 
-One publisher sends values and deletions of some hundred keys, without a pause. Whoever then reads the view and the log
-behind it has to know of every key the latest that had a receipt, or what was sent after that; up to the view's end each
-key is there once. So the view is the old one or the new one, whole, whenever the kill came.
+One publisher sends values and deletions of some hundred keys continuously. A reader of the view and of the log after it
+must receive, for every key, the latest receipted message or a later one. Up to the view's end, each key occurs once. So
+the view is entirely the old one or the new one, whenever the kill occurred.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from pulsarbox.storage.inspection.check import check
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 TOPIC: Final = "persistent://public/default/crash-compacted"
 PATH: Final = "persistent/public/default/crash-compacted"
@@ -33,41 +34,41 @@ ENVIRONMENT: Final = (
 KEYS: Final = 1000
 RATE: Final = 1000
 DELETIONS: Final = 20
-"""One message in so many takes its key away."""
+"""One message in this many deletes its key."""
 WAIT_SECONDS: Final = 60.0
 RUNNING_SECONDS: Final = (0.0, 0.05)
-"""How long a compaction has read, or written, when the kill comes."""
+"""Seconds for which a compaction has read or written before the kill."""
 Read = tuple[str, int]
-"""Key and number of a message that a reader got."""
+"""Key and number of a message that a reader received."""
 
 
 def key_of(seq: int) -> str:
-    """The key of a message: some come often, some seldom."""
+    """Return the key of a message: some keys are frequent, some rare."""
     return f"key-{seq * seq % KEYS if seq % 2 else seq % KEYS}"
 
 
 def deletes(seq: int) -> bool:
-    """Whether a message takes its key away."""
+    """Return whether a message deletes its key."""
     return seq % DELETIONS == DELETIONS - 1
 
 
 def payload(seq: int) -> bytes:
-    """What a message says; a deletion nothing."""
+    """Return the payload of a message, empty for a deletion."""
     return b"" if deletes(seq) else b"%d:" % seq + b"x" * (seq % 200)
 
 
 @dataclass
 class Sent:
-    """What the publisher knows; its callbacks come in another thread."""
+    """State of the publisher; its callbacks run in another thread."""
 
     last: int = -1
     receipted: dict[str, int] = field(default_factory=dict)
-    """Of each key the last number that has a receipt."""
+    """Last receipted number of each key."""
 
 
 @dataclass
 class Run:
-    """What a run did and what it amounts to."""
+    """Results of a run."""
 
     seed: int
     kills: int = 0
@@ -76,7 +77,7 @@ class Run:
 
 
 def judge(read: Sequence[Read], receipted: dict[str, int], last: int) -> list[str]:
-    """What is wrong with what a reader got who began after these receipts: of each key the numbers, in order."""
+    """Return the violations in the messages of a reader that started after these receipts, in order."""
     wrong: list[str] = []
     known: dict[str, int] = {}
     for key, seq in read:
@@ -92,13 +93,13 @@ def judge(read: Sequence[Read], receipted: dict[str, int], last: int) -> list[st
 
 
 def twice(read: Iterable[tuple[tuple[int, int], str]], horizon: tuple[int, int]) -> list[str]:
-    """Keys that are in a view more than once: of entries with their ids, those up to its end."""
+    """Return the keys that occur more than once in a view, of the entries up to its end."""
     counts = Counter(key for at, key in read if at <= horizon)
     return [f"{key} is there {count} times up to {horizon}" for key, count in counts.items() if count > 1]
 
 
 class Publisher(threading.Thread):
-    """Sends without a pause, at a rate, until it is told to stop; then waits for all receipts."""
+    """Publisher that sends continuously at a rate until it is stopped, then waits for all receipts."""
 
     def __init__(self, client: Any) -> None:
         super().__init__(daemon=True)
@@ -135,15 +136,15 @@ class Publisher(threading.Thread):
         producer.send_async(payload(seq), receipted, partition_key=key_of(seq), properties={"seq": str(seq)})
 
     def receipts(self) -> dict[str, int]:
-        """Of each key the last number that has a receipt by now."""
+        """Return the last receipted number of each key so far."""
         with self._lock:
             return dict(self.sent.receipted)
 
 
 class Torment:
-    """Kills the box while it compacts."""
+    """Kills of the broker during compaction."""
 
-    def __init__(self, box: Box, client: Any, publisher: Publisher, run: Run, dice: random.Random) -> None:
+    def __init__(self, box: BoxProcess, client: Any, publisher: Publisher, run: Run, dice: random.Random) -> None:
         self._box = box
         self._client = client
         self._publisher = publisher
@@ -151,7 +152,7 @@ class Torment:
         self._dice = dice
 
     def kill(self) -> None:
-        """Wait until a compaction is under way, kill the box in the middle of it, start it, and read."""
+        """Wait for a compaction, kill the broker in the middle of it, start it, and read."""
         if self._dice.random() < 0.5:
             self._compact_to_the_end()
         self._compact()
@@ -167,7 +168,7 @@ class Torment:
         self.read()
 
     def read(self) -> None:
-        """What a reader of the view knows now."""
+        """Read the view and the rest of the log, and record violations."""
         before = self._publisher.receipts()
         reader = self._client.create_reader(TOPIC, pulsar.MessageId.earliest, is_read_compacted=True)
         horizon = self._horizon()
@@ -175,7 +176,7 @@ class Torment:
         places: list[tuple[tuple[int, int], str]] = []
         missing = dict(before)
         end = time.monotonic() + WAIT_SECONDS
-        # The log goes on while it is read: it is enough to come to where it was.
+        # The log grows during the read: reaching its former end is enough.
         while time.monotonic() < end and (reader.has_message_available() and (missing or len(read) < KEYS)):
             message = reader.read_next(timeout_millis=20_000)
             seq, at = int(message.properties()["seq"]), message.message_id()
@@ -191,7 +192,7 @@ class Torment:
         self._run.violations += judge(read, before, self._publisher.sent.last)
 
     def finish(self) -> None:
-        """All is published: compact to the end, and read what is left."""
+        """After the last message, compact to the end and read the rest."""
         self._compact_to_the_end()
         status = self._status()
         if status["status"] != "SUCCESS":
@@ -205,7 +206,7 @@ class Torment:
             time.sleep(0.02)
 
     def _phase(self) -> str:
-        """What a compaction is at; empty where none is."""
+        """Return the phase of the running compaction, empty for none."""
         phase: str = self._status().get("progress", {}).get("phase", "")
         return phase
 
@@ -221,7 +222,7 @@ class Torment:
                 raise
 
     def _horizon(self) -> tuple[int, int] | None:
-        """Where the view ends: up to there its subscription has acknowledged."""
+        """Return the end of the view: the mark-delete position of the compaction subscription."""
         stats = json.loads(admin(self._box.web_url, "GET", f"{PATH}/internalStats"))
         if stats["compactedLedger"]["ledgerId"] < 0:
             return None
@@ -230,13 +231,13 @@ class Torment:
 
 
 def crash(folder: Path, kills: int, seed: int, start_cmd: Sequence[str], say: Any) -> Run:
-    """One run, its files in ``folder``."""
-    box, run = Box(folder / "data", [*ENVIRONMENT, *start_cmd]), Run(seed)
+    """Run the campaign once, with its files in ``folder``."""
+    box, run = BoxProcess(folder / "data", [*ENVIRONMENT, *start_cmd]), Run(seed)
     client = None
     try:
         box.start()
         admin(box.web_url, "PUT", PATH)
-        admin(box.web_url, "PUT", f"{PATH}/compaction")  # of nothing: from here on what is not compacted is held
+        admin(box.web_url, "PUT", f"{PATH}/compaction")  # while empty: it retains uncompacted messages from now on
         logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, str(folder / "client.log"))
         client = pulsar.Client(box.url, operation_timeout_seconds=30, logger=logger)
         publisher = Publisher(client)
@@ -259,7 +260,7 @@ def crash(folder: Path, kills: int, seed: int, start_cmd: Sequence[str], say: An
 
 
 def show(run: Run) -> None:
-    """The summary."""
+    """Print the summary."""
     table = Table(title=f"crash of compactions, seed {run.seed}", show_header=False)
     rows: dict[str, int] = defaultdict(int, {"kills (SIGKILL)": run.kills}) | run.counts
     for name, value in (rows | {"violations": len(run.violations)}).items():

@@ -1,23 +1,24 @@
-"""The history of a run under kills, and the rules that it has to keep. Pure: lines in, verdicts out.
+"""The history of a run with kills, and the rules it must obey. Pure: lines in, verdicts out.
 
-A history is a list of events in the order in which they were seen. An event is a JSON object with ``kind`` and ``at``
-(nanoseconds), and of these what its kind has:
+A history is a list of events in the order of their observation. An event is a JSON object with ``kind`` and ``at``
+(nanoseconds), and the fields of its kind:
 
 - ``sent``, ``receipted``, ``failed``: a ``producer`` published number ``seq`` to ``topic``; the receipt gave it ``id``.
-  What is sent may be ``due`` later (ms since 1970): subscriptions with several consumers get it then, or a tick before.
+  A delayed message is ``due`` later (ms since 1970): subscriptions with several consumers receive it then, or a tick
+  before.
 - ``opened``: a ``consumer`` of ``subscription`` was opened. Each consumer has its own name.
-- ``received``: the consumer got the message ``id``, which says it is ``seq`` of ``producer``; ``damaged`` if its
-  payload is not what that producer sent as this number.
+- ``received``: the consumer received the message ``id``, with ``seq`` and ``producer`` from its payload; ``damaged`` if
+  the payload differs from the one that was sent.
 - ``acked``, ``ack-failed``: the acknowledgement of ``id`` was receipted, or was not.
-- ``log``: the message is in ``topic`` at ``id``, as read from the beginning after all was done.
-- ``resumed``: a publisher was opened, and goes on with ``seq``.
-- ``killed``, ``ready``: the broker was killed; it served again (``seconds`` after it was started).
+- ``log``: the message is in ``topic`` at ``id``, as read from the beginning at the end of the run.
+- ``resumed``: a publisher was opened, and continues with ``seq``.
+- ``killed``, ``ready``: the broker was killed; it was ready again (``seconds`` after its start).
 
-What a client may do: publish again after a reconnect what had no receipt yet, so that one message is in the log twice;
-and hold messages in its queue while it reconnects, so that an application gets a message from the queue although
-another copy was acknowledged. The first is counted, the second bounded by the size of the queue (``Checker.queue``).
-With deduplication the first must not happen, and publishers number their messages without a gap. The receipt of a
-duplicate says -1 for where it is.
+After a reconnect, a client may publish messages without a receipt again: one message is then in the log twice. It may
+also buffer messages in its queue while it reconnects. The application then receives a buffered message although another
+copy was acknowledged. The duplicates are counted; the buffered messages are bounded by the queue size
+(``Checker.queue``). With deduplication, duplicates are violations, and publishers number their messages without a gap.
+The receipt of a duplicate has -1 as its position.
 """
 
 from collections import Counter, defaultdict
@@ -29,15 +30,15 @@ Event = Mapping[str, Any]
 Id = tuple[int, ...]
 
 TICK_NS: Final = 1_000_000_000
-"""How much before its time a delayed message may come."""
+"""Nanoseconds by which a delayed message may arrive early."""
 
-# A rule that is broken is broken a thousand times; this many are told.
+# A broken rule is broken thousands of times: report this many violations.
 VIOLATIONS_TOLD: Final = 20
 
 
 @dataclass
 class Verdict:
-    """What a history amounts to."""
+    """Violations and counts of a history."""
 
     violations: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
@@ -50,24 +51,24 @@ class Verdict:
 
 @dataclass
 class Stream:
-    """What one subscription saw."""
+    """Deliveries and acknowledgements of one subscription."""
 
     delivered: set[Id] = field(default_factory=set)
     newest: Id = ()
-    # Id of a message -> number of the event that receipted its acknowledgement.
+    # Message ID -> number of the event that receipted its acknowledgement.
     acked: dict[Id, int] = field(default_factory=dict)
     messages: set[tuple[str, int]] = field(default_factory=set)
 
 
 @dataclass
 class Reception:
-    """What one consumer got: when it was opened, and the numbers of the events of its deliveries."""
+    """Deliveries to one consumer: the event number of its opening, and those of its deliveries."""
 
     opened: int
     deliveries: list[int] = field(default_factory=list)
 
     def since(self, number: int) -> int:
-        """Deliveries after event ``number``. Counted from the end: those are few."""
+        """Return the number of deliveries after event ``number``, counted from the end: these are few."""
         count = 0
         for each in reversed(self.deliveries):
             if each <= number:
@@ -77,14 +78,16 @@ class Reception:
 
 
 class Checker:
-    """Judges a history."""
+    """Checker of a history."""
 
     def __init__(
         self, ordered: Iterable[str], subscriptions: Mapping[str, str], queue: int, once: Iterable[str] = ()
     ) -> None:
-        """``ordered`` names the subscriptions with one consumer at a time, ``subscriptions`` the topic of each;
-        ``queue`` is how many messages a client holds for an application that has not taken them. The topics ``once``
-        have deduplication."""
+        """``ordered`` names the subscriptions with one consumer at a time, ``subscriptions`` the topic of each.
+
+        ``queue`` is the number of messages that a client buffers for the application. The topics ``once`` have
+        deduplication.
+        """
         self.queue = queue
         self._once = frozenset(once)
         self._duplicates: dict[str, set[tuple[str, int]]] = defaultdict(set)
@@ -95,7 +98,7 @@ class Checker:
         self._receptions: dict[str, Reception] = {}
         self._sent: dict[str, dict[tuple[str, int], int]] = defaultdict(dict)
         self._due: dict[tuple[str, str, int], int] = {}
-        """Of delayed messages, when they are due (ns since 1970), by topic, producer and number."""
+        """Due times of delayed messages (ns since 1970), by topic, producer and number."""
         self._receipts: dict[str, dict[Id, tuple[str, int]]] = defaultdict(dict)
         self._log: dict[str, dict[Id, tuple[str, int]]] = defaultdict(dict)
         self._last_log: dict[str, Id] = {}
@@ -202,7 +205,7 @@ class Checker:
             self._check_once(topic)
 
     def _check_once(self, topic: str) -> None:
-        """Of each publisher every number is there once, from the first to the last that has a receipt."""
+        """Check that each publisher's numbers occur once, from the first to the last receipted one."""
         found = Counter(self._log[topic].values())
         numbers: dict[str, int] = {}
         for producer, seq in {*self._receipts[topic].values(), *self._duplicates[topic], *found}:
@@ -223,5 +226,5 @@ class Checker:
                 self.verdict.violated("order", f"{topic}: {producer} {seq} at {place} is after {newest[producer]}")
             seen.add((producer, seq))
             if (topic, producer, seq) in self._due:
-                continue  # the Go client sends it ahead of the batch that is being filled
+                continue  # the Go client sends it ahead of the batch being filled
             newest[producer] = max(seq, newest.get(producer, -1))

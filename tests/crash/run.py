@@ -1,13 +1,13 @@
-"""Kills a box again and again under load, starts it in place, and checks the history of what its clients saw.
+"""Campaign that kills a broker repeatedly under load, restarts it in place, and checks its clients' history.
 
-``make crash N=25`` makes a box of its own; ``--start-cmd`` names the command of another broker, with ``{data}``,
-``{port}`` and ``{web_port}`` in it. Progress on stderr, the summary on stdout; ends with 1 if a rule was broken. The
-seed is printed: the same one kills at the same moments.
+``make crash N=25`` starts its own broker; ``--start-cmd`` is the command of another broker, with the placeholders
+``{data}``, ``{port}`` and ``{web_port}``. Progress on stderr, the summary on stdout; exits with 1 if a rule was broken.
+The seed is printed: the same seed kills at the same moments.
 
-With ``--dedup`` the box deduplicates, and publishers number their messages, leave in the middle of them, come back
-under their names and go on behind the last number that the box tells them: each one has to be in the log once.
+With ``--dedup``, the broker deduplicates, and publishers number their messages. They disconnect midway, reconnect under
+their names, and continue after the last sequence ID that the broker returns. Each message must be in the log once.
 
-With ``--compact`` the kills come while the box compacts a topic: see ``tests.crash.compaction``.
+With ``--compact``, the kills occur while the broker compacts a topic: see ``tests.crash.compaction``.
 """
 
 import argparse
@@ -31,11 +31,11 @@ from rich.table import Table
 
 from tests.crash import compaction
 from tests.crash.history import Checker, Verdict
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 from tests.tools.go import GoError, build
 
 TOPIC: Final = "persistent://public/default/crash-"
-# (topic, publishers, each named for how it sends, subscriptions: name, shared, consumers)
+# (topic; publishers, each named for its kind of messages; subscriptions: name, shared, consumers)
 Layout = tuple[tuple[str, tuple[str, ...], tuple[tuple[str, bool, int], ...]], ...]
 LAYOUT: Final[Layout] = (
     ("a", ("a-batched",), (("a-exclusive", False, 1), ("a-shared", True, 2))),
@@ -48,12 +48,12 @@ DEDUP_LAYOUT: Final[Layout] = (
     ("f", ("f-chunked", "g-chunked"), (("f-exclusive", False, 1),)),
     ("h", ("h-single", "h-batched", "h-chunked"), (("h-exclusive", False, 1),)),
 )
-# So small that what a chunked publisher sends goes in up to five chunks.
+# Small enough that a chunked publisher's messages have up to five chunks.
 DEDUP_ENVIRONMENT: Final = ("env", "PULSARBOX_brokerDeduplicationEnabled=true", "PULSARBOX_maxMessageSize=4096")
-RATE: Final = 150  # messages a second of each publisher
-DELAYED: Final = 5  # one message in so many is delayed
+RATE: Final = 150  # messages per second of each publisher
+DELAYED: Final = 5  # one message in this many is delayed
 LIFE_SECONDS: Final = (0.3, 1.5)
-# How often a kill comes while the box starts still, and within how many seconds.
+# Share of kills during the start of the broker, and seconds within which they occur.
 EARLY_SHARE: Final = 0.15
 EARLY_SECONDS: Final = 0.3
 ANSWER_SECONDS: Final = 250.0
@@ -61,7 +61,7 @@ ANSWER_SECONDS: Final = 250.0
 
 @dataclass
 class Run:
-    """What a run did and what it amounts to."""
+    """Results of a run."""
 
     seed: int
     kills: int = 0
@@ -71,7 +71,7 @@ class Run:
 
 
 class WorkerError(Exception):
-    """The worker ended, or does not answer."""
+    """The worker ended or does not answer."""
 
 
 class Clients:
@@ -99,7 +99,7 @@ class Clients:
         self.await_answer(answer)
 
     def finish(self) -> None:
-        """Let the worker end by itself, or end it."""
+        """Wait for the worker to end, or kill it."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
@@ -112,21 +112,21 @@ class Clients:
 
 
 def queue(rate: int) -> int:
-    """The receiver queue of each consumer.
+    """Return the receiver queue size of each consumer.
 
-    The Go client returns the permits of messages that it skips in a partly acknowledged batch, so it may be sent more
-    than its queue holds. Then its reader waits for the queue, and the ack responses behind wait for the reader: at high
-    rates a short queue stops it for good.
+    The Go client returns the permits of messages that it skips in a partly acknowledged batch. It may therefore receive
+    more messages than its queue holds. Then its reader waits for the queue, and the ack responses wait for the reader.
+    At high rates, a short queue blocks it forever.
     """
     return 100 if rate <= 500 else 1000
 
 
 def window(rate: int) -> int:
-    """Messages in a client: in its queue, in the application's hands, or in a batch that is being unpacked."""
+    """Return the maximum number of messages in a client: queued, being processed, or in a batch being unpacked."""
     return 2 * queue(rate) + 100
 
 
-def plan(box: Box, rate: int, layout: Layout, delayed: int) -> dict[str, Any]:
+def plan(box: BoxProcess, rate: int, layout: Layout, delayed: int) -> dict[str, Any]:
     publishers = [
         {"topic": TOPIC + topic, "producer": name, "batched": "batched" in name, "chunked": "chunked" in name}
         for topic, names, _ in layout
@@ -152,7 +152,7 @@ def plan(box: Box, rate: int, layout: Layout, delayed: int) -> dict[str, Any]:
 
 
 def worker_command(kind: str, folder: Path) -> list[str]:
-    """The Go worker where it can be had; ``kind`` insists on one of them."""
+    """Return the command of the Go worker if it can be built, else of the Python one; ``kind`` requires one of them."""
     files = ["-plan", str(folder / "plan.json"), "-history", str(folder / "history.jsonl")]
     if kind != "python":
         try:
@@ -172,7 +172,7 @@ def note(notes: list[dict[str, Any]], kind: str, **facts: Any) -> None:
     notes.append({"at": time.time_ns(), "kind": kind, **facts})
 
 
-def kill_and_start(box: Box, notes: list[dict[str, Any]], run: Run) -> None:
+def kill_and_start(box: BoxProcess, notes: list[dict[str, Any]], run: Run) -> None:
     box.kill()
     note(notes, "killed")
     run.kills += 1
@@ -180,8 +180,8 @@ def kill_and_start(box: Box, notes: list[dict[str, Any]], run: Run) -> None:
     note(notes, "ready", seconds=run.start_seconds[-1])
 
 
-def torment(box: Box, kills: int, dice: random.Random, run: Run) -> list[dict[str, Any]]:
-    """Kill the box ``kills`` times at moments that the dice say."""
+def torment(box: BoxProcess, kills: int, dice: random.Random, run: Run) -> list[dict[str, Any]]:
+    """Kill the broker ``kills`` times at random moments."""
     notes: list[dict[str, Any]] = []
     while run.kills < kills:
         time.sleep(dice.uniform(*LIFE_SECONDS))
@@ -197,7 +197,7 @@ def torment(box: Box, kills: int, dice: random.Random, run: Run) -> list[dict[st
 
 
 def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
-    """From each kill to the next receipt, in seconds, as the publishers see it."""
+    """Yield the seconds from each kill to the next receipt, as seen by the publishers."""
     killed = 0
     for event in events:
         if event["kind"] == "killed":
@@ -208,7 +208,7 @@ def outages(events: Iterable[dict[str, Any]]) -> Iterator[float]:
 
 
 def _compressing(folder: Path) -> Path:
-    """The configuration of a box that has small volumes, and compresses what it packs: that of every second seed."""
+    """Write the configuration of every second seed: small volumes, which are compressed when packed."""
     path = folder / "compressing.toml"
     sizes = "journalVolumeSizeMbytes = 1\njournalCheckpointMbytes = 1\njournalMaxBatchMbytes = 1\n"
     how = 'compressionAtRest = "zstd"\ncompressionAtRestCpuPercent = 100\n'
@@ -226,11 +226,11 @@ def crash(
     dedup: bool = False,
     delayed: int = DELAYED,
 ) -> Run:
-    """One run, its files in ``folder``."""
+    """Run the campaign once, with its files in ``folder``."""
     layout = DEDUP_LAYOUT if dedup else LAYOUT
     if start_cmd == PULSARBOX and not seed % 2:
         start_cmd = (*PULSARBOX, "--config", str(_compressing(folder)))
-    box, run = Box(folder / "data", deduplicating(start_cmd) if dedup else start_cmd), Run(seed)
+    box, run = BoxProcess(folder / "data", deduplicating(start_cmd) if dedup else start_cmd), Run(seed)
     (folder / "plan.json").write_text(json.dumps(plan(box, rate, layout, delayed)))
     command = worker_command(worker, folder)
     clients = None
@@ -260,14 +260,14 @@ def deduplicating(start_cmd: Sequence[str] | str) -> list[str]:
 
 
 def words(start_cmd: Sequence[str] | str) -> list[str]:
-    """A command, taken apart."""
+    """Split a command into arguments."""
     return shlex.split(start_cmd) if isinstance(start_cmd, str) else list(start_cmd)
 
 
 def judge(events: Iterable[dict[str, Any]], window: int, layout: Layout) -> Verdict:
     topics = {name: TOPIC + topic for topic, _, names in layout for name, _, _ in names}
-    # Consumers in C++ leave out a message whose first chunks they had before they lost their connection: it comes
-    # again, after others, when the next one is opened. The log is asked for its order everywhere.
+    # After a reconnect, C++ consumers skip a message whose first chunks they received before. It is redelivered after
+    # others to the next consumer. The log is checked for order everywhere.
     whole = [names for _, publishers, names in layout if not any("chunked" in each for each in publishers)]
     ordered = [name for names in whole for name, shared, _ in names if not shared]
     once = [TOPIC + topic for topic, _, _ in layout] if layout is DEDUP_LAYOUT else []
@@ -333,7 +333,7 @@ def main() -> int:
 
 
 def leave(folder: Path, violations: Sequence[str]) -> int:
-    """The exit code; the files are kept where there is something to be looked at."""
+    """Return the exit code; keep the files if there are violations."""
     if violations:
         say(f"rules were broken; the files are in {folder}")
         return 1

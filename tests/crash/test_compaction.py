@@ -1,4 +1,4 @@
-"""A short run of kills while the box compacts, and what its judge notices; long ones: `make crash ARGS="--compact"`."""
+"""A short campaign of kills during compaction, and faults that its checker detects: `make crash ARGS="--compact"`."""
 
 import sys
 from pathlib import Path
@@ -12,11 +12,11 @@ LAST = 5000
 RECEIPTS = {key_of(seq): seq for seq in range(LAST + 1)}
 TABLE = [(key, seq) for key, seq in sorted(RECEIPTS.items(), key=lambda each: each[1]) if not deletes(seq)]
 FIRST_STAYS = (
-    "from pulsarbox.broker.compaction.latest_by_key import Winners\n"
-    "right = Winners._message\n"
+    "from pulsarbox.broker.compaction.latest_by_key import LatestByKey\n"
+    "right = LatestByKey._message\n"
     "def wrong(self, key, number, alive):\n"
     "    return key in self._latest or right(self, key, number, alive)\n"
-    "Winners._message = wrong\n"
+    "LatestByKey._message = wrong\n"
     "from pulsarbox.cli.main import main\n"
     "main()"
 )

@@ -1,4 +1,4 @@
-"""The checker of histories: it passes what is right, and each rule fails on a history that was doctored for it."""
+"""The history checker accepts correct histories, and each rule rejects a history that violates it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -36,7 +36,7 @@ def log(seq: int, entry: int) -> dict[str, Any]:
 
 
 def good() -> Events:
-    """Four messages; number 2 was published twice because its receipt was lost, and came twice."""
+    """Four messages; number 2 was published twice because its receipt was lost, and was received twice."""
     return [
         opened("c1"), sent(0), sent(1), sent(2), sent(3),
         receipted(0, 0), received(0, 0), receipted(1, 1), acked(0), received(1, 1), received(2, 2),
@@ -138,7 +138,7 @@ def test_a_copy_that_waited_in_the_queue_is_no_redelivery() -> None:
 
 
 def once() -> Events:
-    """As with deduplication: number 2 has the receipt of a duplicate, and is there once."""
+    """A history with deduplication: number 2 has the receipt of a duplicate, and is in the log once."""
     return [duplicate(2) if event == receipted(2, 3) else event for event in without(received(2, 3), log(2, 3))(good())]
 
 

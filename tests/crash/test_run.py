@@ -1,4 +1,4 @@
-"""A short run under kills. `make crash N=25` is the long one."""
+"""A short campaign of kills. The long one is `make crash N=25`."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from tests.e2e.conftest import START_CMD
 def test_nothing_receipted_is_lost_when_the_box_is_killed(tmp_path: Path) -> None:
     run = crash(tmp_path, kills=2, seed=7, start_cmd=START_CMD)
     assert run.verdict.violations == []
-    assert run.kills == 3  # and the one before the audit
+    assert run.kills == 3  # including the one before the audit
     assert run.verdict.counts["receipted"] > 0
     assert run.verdict.counts["delayed"] > 0
 

@@ -1,6 +1,6 @@
-"""What go/main.go does, with the official Python client, for machines without Go: the same plan, orders and history.
+"""Python counterpart of go/main.go with the official client, for machines without Go: same plan, commands and history.
 
-The Python client does not show receipts of acknowledgements, so there are no ``acked`` events here.
+The Python client does not expose ack responses, so there are no ``acked`` events here.
 """
 
 import argparse
@@ -19,22 +19,22 @@ from typing import Any, Final, TextIO
 import pulsar
 
 QUIET_SECONDS: Final = 1.5
-"""Nothing came for so long: the topics are drained."""
+"""Seconds without a message after which the topics count as drained."""
 GIVE_UP_SECONDS: Final = 60.0
-"""Nothing came for so long from a subscription that has something left: it does not come."""
-# Payloads are shorter.
+"""Seconds without a message after which the remaining messages of a subscription count as lost."""
+# Upper bound of payload sizes.
 BYTES: Final = 900
 CHUNKED_BYTES: Final = 15_000
-# Of one producer, where publishers come back.
+# Messages of one producer's life, if publishers reconnect.
 LIFE_MESSAGES: Final = 60
-# What the client raises while the broker is away.
+# Raised by the client while the broker is down.
 TROUBLE: Final = pulsar.PulsarException
 
 Place = dict[str, Any]
 
 
 def payload(producer: str, seq: int) -> bytes:
-    """A payload that can be checked: who, which, and as many letters as the number says."""
+    """Return a verifiable payload: producer, number, and letters whose count depends on the number."""
     most = CHUNKED_BYTES if producer.endswith("chunked") else BYTES
     letters = (ord("a") + (seq + at) % 26 for at in range(seq * 37 % most))
     return f"{producer} {seq} ".encode() + bytes(letters)
@@ -45,12 +45,15 @@ def id_of(message_id: Any) -> list[int]:
 
 
 def due(seq: int, one_in: int) -> int:
-    """When a message is to be delivered (ms since 1970), 0: at once. One in so many waits, up to three seconds."""
+    """Return the delivery time of a message (ms since 1970), 0 for undelayed ones.
+
+    One message in ``one_in`` is delayed, by up to three seconds.
+    """
     return int(time.time() * 1000) + 500 + seq * 370 % 2500 if one_in and not seq % one_in else 0
 
 
 class History:
-    """Writes events, one line each."""
+    """Writer of events, one per line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -66,7 +69,7 @@ class History:
 
 
 class Worker:
-    """Publishers and consumers, a thread each."""
+    """Publishers and consumers, one thread each."""
 
     def __init__(self, plan: dict[str, Any], history: History) -> None:
         self._plan, self._history = plan, history
@@ -82,7 +85,7 @@ class Worker:
         self._last_received = time.monotonic()
 
     def run(self) -> None:
-        for audit in self._plan["audits"]:  # makes the subscription, so that the whole log is kept for the audit
+        for audit in self._plan["audits"]:  # creates the subscription, so that the whole log is retained for the audit
             self._open(audit, "maker").close()
         for place in self._plan["subscriptions"]:
             for number in range(place.get("consumers", 1)):
@@ -102,7 +105,7 @@ class Worker:
         self._history.flush()
 
     def audit(self) -> None:
-        """Open every subscription once more and take what is left, then read each whole topic."""
+        """Drain every subscription with a new consumer, then read each whole topic."""
         self._threads.clear()
         for place in self._plan["subscriptions"]:
             self._spawn(self._take, place, f"{place['subscription']}-audit", "received")
@@ -150,14 +153,14 @@ class Worker:
         producer.close()
 
     def _publish_resuming(self, place: Place) -> None:
-        """Producers that end in the middle; each goes on behind what the broker says that it has."""
+        """Publish with producers that close midway; each continues after the broker's last sequence ID."""
         sent, ends_clean = 0, False
         while not (self._stopping.is_set() and ends_clean):
             producer, pending = self._producer(place), set[int]()
             first = producer.last_sequence_id() + 1
             self._history.write("resumed", topic=place["topic"], producer=place["producer"], seq=first)
             ends_clean = self._stopping.is_set() or random.random() < 0.5
-            # The last one sends what was sent and may not be there, and nothing new.
+            # The last one resends possibly lost messages and sends nothing new.
             end = sent if self._stopping.is_set() else first + random.randrange(1, LIFE_MESSAGES)
             for seq in range(first, end) if self._stopping.is_set() else self._paced(range(first, end)):
                 self._send(producer, place, seq, pending, sequence_id=seq)
@@ -167,7 +170,7 @@ class Worker:
             insist(producer.close)
 
     def _paced(self, numbers: Iterable[int]) -> Iterator[int]:
-        """As many a second as the plan says, until it is over."""
+        """Yield the numbers at the plan's rate until the run stops."""
         begin = time.monotonic()
         for count, seq in enumerate(numbers):
             if self._stopping.wait(max(0.0, begin + count / self._plan["rate"] - time.monotonic())):
@@ -189,7 +192,7 @@ class Worker:
         producer.send_async(payload(place["producer"], seq), receipted, **options)
 
     def _consume(self, place: Place, number: int) -> None:
-        """A consumer lives for some hundred messages; then the next one of its subscription takes its place."""
+        """Consume some hundred messages, then replace the consumer by a new one of the same subscription."""
         while not self._drained.is_set():
             consumer_name = f"{place['subscription']}-{number}-{next(self._generations)}"
             consumer = self._open(place, consumer_name)
@@ -218,7 +221,7 @@ class Worker:
         insist(consumer.close)
 
     def _is_empty(self, place: Place) -> bool:
-        """Whether the broker counts nothing that a subscription has not acknowledged."""
+        """Return whether the broker reports an empty backlog for a subscription."""
         path = f"{place['topic'].replace('://', '/')}/stats?getPreciseBacklog=true"
         try:
             with urllib.request.urlopen(f"{self._plan['web_url']}/admin/v2/{path}", timeout=60) as answer:
@@ -258,7 +261,7 @@ class Worker:
 
 
 def insist(attempt: Callable[[], Any]) -> Any:
-    """Try until it works: the broker may be down at any moment."""
+    """Retry until the attempt succeeds: the broker may be down at any moment."""
     while True:
         try:
             return attempt()
@@ -279,7 +282,7 @@ def next_message(consumer: Any, seconds: float) -> Any:
 def acknowledge(consumer: Any, message: Any) -> None:
     try:
         consumer.acknowledge(message)
-    except TROUBLE as error:  # it has to come again by itself
+    except TROUBLE as error:  # the message is redelivered
         print(f"crash: not acknowledged: {error}", file=sys.stderr)
 
 
@@ -288,7 +291,7 @@ def main() -> None:
     parser.add_argument("-plan", type=Path)
     parser.add_argument("-history", type=Path)
     arguments = parser.parse_args()
-    # The client logs to stdout, where the answers go.
+    # The client logs to stdout, which carries the answers.
     answers_to = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     with arguments.history.open("w") as out:

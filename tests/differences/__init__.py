@@ -1,4 +1,4 @@
-"""Scenarios that are played to a box and to a Pulsar broker alike, and what the two answered differently.
+"""Scenarios run against a box and a Pulsar broker, and the differences between their responses.
 
-Run by hand: ``python -m tests.differences --help``. A file of scenarios is a theme.
+Run by hand: ``python -m tests.differences --help``. Each file of scenarios is a theme.
 """

@@ -1,4 +1,4 @@
-"""The command: plays the scenarios and prints what differs."""
+"""Command that runs the scenarios and prints the differences."""
 
 import argparse
 import contextlib
@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from tests.differences.playing import Difference, Story, Target, differences, play_to_all
 from tests.differences.scenario import SCENARIOS, TIMED, Scenario
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 
 THEMES: Final = (
     "access",
@@ -44,7 +44,7 @@ THEMES: Final = (
     "transactions",
 )
 LOOKS: Final = (1.0, 2.5)
-"""How patient the looks at one scenario are: what differs is looked at again, because a broker may have been slow."""
+"""Patience of each attempt at a scenario. A differing scenario is repeated, because a broker may have been slow."""
 
 
 def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
@@ -95,12 +95,12 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def chosen(only: Sequence[str], short: bool = False, timed: bool | None = None) -> list[Scenario]:
-    """The scenarios of the themes, or single ones by their full names; all if none is named.
+    """Return the scenarios of the themes, or single ones by their full names; all if none is named.
 
-    ``timed``: only those that need the settings for that, or only the others.
+    ``timed``: only scenarios that need the ``TIMED`` settings, or only the others.
     """
     for theme in THEMES:
-        importlib.import_module(f"tests.differences.{theme}")
+        importlib.import_module(f"tests.differences.themes.{theme}")
     unknown = [name for name in only if name not in THEMES and name not in SCENARIOS]
     if unknown:
         raise SystemExit(f"no such theme or scenario: {', '.join(unknown)}")
@@ -134,22 +134,22 @@ def targets_of(arguments: argparse.Namespace) -> Iterator[list[Target]]:
         yield targets
 
 
-def box_in(folder: Path, settings: Sequence[str]) -> Box:
-    """A box, not started yet, with settings of its own."""
+def box_in(folder: Path, settings: Sequence[str]) -> BoxProcess:
+    """Return a box with its own settings, not started yet."""
     if not settings:
-        return Box(folder / "data")
+        return BoxProcess(folder / "data")
     (folder / "broker.conf").write_text("".join(f"{each}\n" for each in settings), encoding="utf-8")
-    return Box(folder / "data", (*PULSARBOX, "--config", str(folder / "broker.conf")))
+    return BoxProcess(folder / "data", (*PULSARBOX, "--config", str(folder / "broker.conf")))
 
 
 def web_of(url: str) -> str:
-    """The Admin API on its usual port of the same host."""
+    """Return the URL of the Admin API: the usual port of the same host."""
     host = url.partition("://")[2].partition(":")[0]
     return f"http://{host}:8080"
 
 
 def look(scenario: Scenario, targets: list[Target]) -> tuple[list[Story], list[Difference]]:
-    """Plays a scenario to both, again and with more patience while they differ."""
+    """Run the scenario against both brokers; repeat with more patience while the results differ."""
     stories: list[Story] = []
     found: list[Difference] = []
     for patience in LOOKS:
@@ -163,14 +163,16 @@ def look(scenario: Scenario, targets: list[Target]) -> tuple[list[Story], list[D
 def looked(
     scenarios: Sequence[Scenario], targets: list[Target], pool: Executor
 ) -> Iterator[tuple[list[Story], list[Difference]]]:
-    """What was seen of each, several at a time; those that have the brokers to themselves last, one after the other."""
+    """Return the observations of both brokers. Scenarios run in parallel, except those that need exclusive brokers,
+    which run last, one by one.
+    """
     together = [each for each in scenarios if not each.alone]
     yield from pool.map(lambda each: look(each, targets), together)
     yield from (look(each, targets) for each in scenarios[len(together) :])
 
 
 def short_text(seen: Any) -> str:
-    """An observation on one line."""
+    """Return an observation on one line."""
     return seen if isinstance(seen, str) else json.dumps(seen, ensure_ascii=False)
 
 
@@ -188,7 +190,7 @@ def show_story(scenario: Scenario, story: Story) -> None:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code."""
+    """Run the command and return its exit code."""
     arguments = arguments_of(words)
     scenarios = chosen(arguments.only, arguments.short, arguments.timed)
     scenarios.sort(key=lambda each: each.alone)

@@ -1,4 +1,4 @@
-"""What a scenario is given: a broker by its two URLs, with everything the scenario opened closed behind it."""
+"""The environment of a scenario: a broker with its two URLs, and cleanup of all opened objects."""
 
 import contextlib
 import json
@@ -19,10 +19,10 @@ from tests.tools.box import admin
 
 HTTP_SECONDS: Final = 60.0
 QUIET_SECONDS: Final = 0.3
-"""Nothing came for so long: nothing more will come."""
+"""After this much silence, no further frames are expected."""
 
 NO_STATS: Final = "no stats, but the status"
-"""Stands in an observation that was to be taken from the stats of a topic."""
+"""Placeholder in an observation of a topic without stats."""
 
 OPERATION_SECONDS: Final = 10
 
@@ -32,8 +32,8 @@ PULSARBOX_ADMIN: Final = (sys.executable, "-m", "pulsarbox", "admin")
 class Broker:
     """One of the two brokers, for one scenario.
 
-    ``patience`` stretches all waiting, for a second look at what differed; below 1 it is for those who only want to
-    know that a scenario can be played.
+    ``patience`` scales all waiting, for a second attempt after a difference. Values below 1 only check that a scenario
+    runs.
     """
 
     def __init__(
@@ -49,13 +49,13 @@ class Broker:
         self.web_url = web_url.rstrip("/")
         self.patience = patience
         self.run = f"{time.time_ns():x}"
-        """What no other play of the scenario has: a broker may not get rid of everything that was made in one."""
+        """Suffix unique to this run: a broker may not delete everything that an earlier run created."""
         self.ledgers = Ledgers()
         self.scenario = scenario
         self.admin_command = admin_command
-        """What is asked in the words of pulsar-admin."""
+        """Command that runs pulsar-admin command lines."""
         self.bare = bare
-        """Of such a command that fails only that is told."""
+        """Whether only the failure of such a command is reported, without its message."""
         self._wires: list[Wire] = []
         self._clients: list[Any] = []
         self._topics: list[str] = []
@@ -63,7 +63,7 @@ class Broker:
     # Topics
 
     def topic(self, word: str = "t", partitions: int = 0, persistent: bool = True) -> str:
-        """A topic that nobody has used. Its name is the same in each run, because choices hang on hashes of it."""
+        """Return an unused topic. Its name is the same in each run, because routing and dispatch depend on its hash."""
         domain = "persistent" if persistent else "non-persistent"
         name = f"{domain}://public/default/differences-{self.scenario}-{word}"
         self._delete(name, partitions)
@@ -75,7 +75,7 @@ class Broker:
         return name
 
     def _look_up(self, name: str) -> None:
-        """What every client does first: Pulsar serves a topic only after somebody looked it up."""
+        """Look up the topic, as every client does first: Pulsar serves a topic only after a lookup."""
         with (
             contextlib.suppress(OSError),
             urllib.request.urlopen(f"{self.web_url}/lookup/v2/topic/{path_of(name)}", timeout=HTTP_SECONDS) as answer,
@@ -90,7 +90,7 @@ class Broker:
     # The Admin API
 
     def admin(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and answer of one request; JSON is parsed."""
+        """Return the status and the response of one request; JSON is parsed."""
         try:
             text = admin(self.web_url, method, path, None if body is None else json.dumps(body), 20 * self.patience)
         except urllib.error.HTTPError as error:
@@ -99,12 +99,12 @@ class Broker:
         return 200, _parsed(text)
 
     def stats(self, topic: str) -> dict[str, Any]:
-        """The stats of a topic; where there are none, the status under NO_STATS."""
+        """Return the stats of a topic; without stats, the status under NO_STATS."""
         status, stats = self.admin("GET", f"{path_of(topic)}/stats?getPreciseBacklog=true")
         return stats if status == 200 and isinstance(stats, dict) else {NO_STATS: status}
 
     def subscription(self, topic: str, *fields: str, sub: str = "s") -> dict[str, Any]:
-        """Some fields of a subscription in the stats of its topic; ``consumers.x`` are the x of its consumers."""
+        """Return fields of a subscription from the stats of its topic; ``consumers.x`` is field x of each consumer."""
         stats = self.stats(topic)
         if NO_STATS in stats:
             return stats
@@ -122,31 +122,31 @@ class Broker:
         return told
 
     def subscriptions(self, topic: str) -> Any:
-        """The names of the subscriptions of a topic, by the Admin API."""
+        """Return the names of the topic's subscriptions from the Admin API."""
         found = self.admin("GET", f"{path_of(topic)}/subscriptions")[1]
         return sorted(found) if isinstance(found, list) else found
 
     # Connections
 
     def wire(self, label: str) -> Wire:
-        """A raw connection."""
+        """Open a raw connection."""
         target = urllib.parse.urlsplit(self.url)
         made = Wire(label, (target.hostname or "", target.port or 6650), self.ledgers, self.patience)
         self._wires.append(made)
         return made
 
     def client(self, **options: Any) -> Any:
-        """The official client for Python, silent."""
+        """Return the official Python client, with logging disabled."""
         options.setdefault("operation_timeout_seconds", OPERATION_SECONDS)
         logger = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         made = pulsar.Client(self.url, logger=logger, **options)
         self._clients.append(made)
         return made
 
-    # Waiting and looking
+    # Waiting and observing
 
     def settle(self, seconds: float = 0.0) -> None:
-        """Returns when nothing has arrived on any connection for a while, ``seconds`` at least from now."""
+        """Wait until all connections have been silent for a while, at least ``seconds`` from now."""
         quiet, begin = QUIET_SECONDS * self.patience, time.monotonic()
         until = begin + max(seconds * min(1.0, self.patience), quiet)
         while (left := until - time.monotonic()) > 0:
@@ -154,12 +154,12 @@ class Broker:
             until = max(until, max((wire.last_arrival for wire in self._wires), default=0) + quiet)
 
     def frames(self, seconds: float = 0.0) -> dict[str, list[str]]:
-        """What arrived on each connection since the last look, when nothing more comes."""
+        """Return the frames of each connection since the last call, after all connections are silent."""
         self.settle(seconds)
         return {wire.label: taken for wire in self._open() if (taken := wire.take())}
 
     def shares(self, count: int = 0) -> dict[str, list[str]]:
-        """Which payloads each consumer of each connection got since the last look; waits for ``count`` of them."""
+        """Return the payloads of each consumer of each connection since the last call; wait for ``count`` of them."""
         deadline = time.monotonic() + 5 * self.patience
         while time.monotonic() < deadline and self._held() < count:
             time.sleep(0.01)
@@ -177,14 +177,14 @@ class Broker:
         return sum(len(payloads) for wire in self._open() for payloads in list(wire.held.values()))
 
     def forget(self) -> None:
-        """Drops what has arrived: it is of no interest."""
+        """Discard the frames received so far."""
         self.settle()
         for wire in self._wires:
             wire.took()
             wire.take()
 
     def until(self, holds: Callable[[], bool], seconds: float = 5.0) -> bool:
-        """Waits until ``holds``; False if it does not come true."""
+        """Wait until ``holds`` returns true. Return False on timeout."""
         deadline = time.monotonic() + seconds * self.patience
         while not holds():
             if time.monotonic() > deadline:
@@ -193,7 +193,7 @@ class Broker:
         return True
 
     def close(self) -> None:
-        """Closes what the scenario opened and deletes its topics."""
+        """Close the connections and clients of the scenario and delete its topics."""
         for wire in self._wires:
             wire.close()
         for client in self._clients:
@@ -205,7 +205,7 @@ class Broker:
 
 
 def path_of(topic: str) -> str:
-    """The topic in paths of the Admin API."""
+    """Return the topic as it appears in paths of the Admin API."""
     domain, _, rest = topic.partition("://")
     return f"{domain}/{rest}"
 

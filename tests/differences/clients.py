@@ -1,4 +1,4 @@
-"""Loads by the official client: so many messages, so many to an entry, and when they come."""
+"""Loads of the official client: number of messages, messages per entry, and timing."""
 
 import contextlib
 import threading
@@ -19,11 +19,11 @@ KINDS: Final = {
     "Key_Shared": pulsar.ConsumerType.KeyShared,
 }
 FIRST_SECONDS: Final = 5.0
-"""So long the first message may take to come."""
+"""Longest wait for the first message, in seconds."""
 
 
 def told(act: Callable[[], Any]) -> str:
-    """How something ended: "done", or the class of the client's exception."""
+    """Return the outcome of a call: "done", or the class of the client's exception."""
     try:
         act()
     except pulsar.PulsarException as error:
@@ -32,9 +32,10 @@ def told(act: Callable[[], Any]) -> str:
 
 
 def publish(broker: Broker, topic: str, count: int, *, batch: int = 0, size: int = 0, start: int = 0) -> None:
-    """Messages ``m<start>`` and on, ``batch`` to an entry, of ``size`` bytes at least; returns when they are stored.
+    """Publish messages from ``m<start>`` on, ``batch`` to an entry, of at least ``size`` bytes; return once they are
+    stored.
 
-    What the broker refuses is missing in what is seen later.
+    Messages that the broker rejects are missing from later observations.
     """
     options: dict[str, Any] = {"batching_enabled": False}
     if batch:
@@ -53,12 +54,12 @@ def publish(broker: Broker, topic: str, count: int, *, batch: int = 0, size: int
 
 
 def said(message: Any) -> str:
-    """Its text, without what filled it up."""
+    """Return the payload's text without its padding."""
     return str(message.data().decode().rstrip())
 
 
 def drained(consumer: Any, seconds: float = 0.6, most: int = 10_000) -> list[str]:
-    """The messages that come until none comes for so long. Works for consumers and readers."""
+    """Return the received messages until the silence lasts long enough. Works for consumers and readers."""
     got: list[str] = []
     receive = getattr(consumer, "receive", None) or consumer.read_next
     try:
@@ -70,7 +71,7 @@ def drained(consumer: Any, seconds: float = 0.6, most: int = 10_000) -> list[str
 
 
 def read(broker: Broker, topic: str) -> list[str]:
-    """What a reader finds from the earliest message on."""
+    """Return the messages of a reader that starts at the earliest message."""
     reader = broker.client().create_reader(topic, pulsar.MessageId.earliest)
     got = drained(reader, 0.6 * broker.patience)
     reader.close()
@@ -78,20 +79,20 @@ def read(broker: Broker, topic: str) -> list[str]:
 
 
 def span(texts: Sequence[str]) -> str:
-    """Messages as their number, their first and their last."""
+    """Summarize messages as their count, first and last."""
     return f"{len(texts)}: {texts[0]}..{texts[-1]}" if texts else "none"
 
 
 @dataclass
 class Arrivals:
-    """Consumers that acknowledge at once, and when each message came to them."""
+    """Consumers that acknowledge at once, and the arrival time of each message."""
 
     broker: Broker
     instants: list[float] = field(default_factory=list)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def subscribe(self, topic: str, sub: str = "s", kind: str = "Shared", **options: Any) -> Any:
-        """One more consumer, from the earliest message; what it gets joins the others."""
+        """Add a consumer that starts at the earliest message; its messages are recorded with the others."""
 
         def came(consumer: Any, message: Any) -> None:
             self.came()
@@ -102,15 +103,15 @@ class Arrivals:
         )
 
     def came(self) -> None:
-        """One more, now."""
+        """Record an arrival at the current time."""
         with self._changed:
             self.instants.append(time.monotonic())
             self._changed.notify_all()
 
     def pace(self, rate: int) -> dict[str, Any]:
-        """Whether what comes first and what comes later is what ``rate`` allows a second.
+        """Return whether the arrival counts, at first and later, match ``rate`` per second.
 
-        Periods of a rate begin when they begin, so the first moment may have what two of them allow.
+        The start of a rate period is unknown, so the first moment may contain the quota of two periods.
         """
         found = list(self.counts(0.3, 0.5, 3.5).values())
         return {
@@ -119,7 +120,7 @@ class Arrivals:
         }
 
     def counts(self, *seconds: float) -> dict[str, int]:
-        """How many had come by so many seconds after the first, beginning with now."""
+        """Wait, and return the number of arrivals by each of the given seconds after the first arrival."""
         with self._changed:
             self._changed.wait_for(lambda: bool(self.instants), FIRST_SECONDS * self.broker.patience)
             begin = self.instants[0] if self.instants else time.monotonic()
@@ -132,7 +133,7 @@ class Arrivals:
 
 
 def made_with(broker: Broker, topic: str, *subs: str) -> str:
-    """The topic, once it is there with its durable subscriptions, which stand at its begin."""
+    """Create the topic with durable subscriptions at its earliest position, and return it."""
     broker.admin("PUT", path_of(topic))
     for sub in subs:
         broker.admin("PUT", f"{path_of(topic)}/subscription/{sub}")
@@ -140,6 +141,6 @@ def made_with(broker: Broker, topic: str, *subs: str) -> str:
 
 
 def policy(broker: Broker, topic: str, word: str, value: Any) -> None:
-    """Sets a policy of a topic, and waits until the broker goes by it."""
+    """Set a policy of a topic, and wait until the broker applies it."""
     broker.admin("POST", f"{path_of(topic)}/{word}", value)
     broker.settle(1.0)

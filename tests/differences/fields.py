@@ -1,4 +1,4 @@
-"""Where two commands of the Admin API differ: how they ended, or the fields of what they printed."""
+"""Differences between two commands of the Admin API: exit codes, or fields of the output."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -7,7 +7,9 @@ ABSENT: Final = "no such field"
 
 
 def fields(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """(field, the first's, the second's) of what differs. Where the ends differ, that is all there is to say."""
+    """Return (field, first value, second value) of each difference. Different exit codes are the only difference
+    reported.
+    """
     if a["exit"] != b["exit"]:
         yield "", f"exit {a['exit']}: {_said(a)}", f"exit {b['exit']}: {_said(b)}"
         return

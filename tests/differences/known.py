@@ -1,4 +1,4 @@
-"""Differences that are known and wanted: docs/COMPATIBILITY.md has each of them with its reason."""
+"""Known and intended differences; docs/COMPATIBILITY.md gives the reasons."""
 
 import json
 import re
@@ -206,10 +206,10 @@ KNOWN: Final[dict[str, str]] = dict(
         ),
     )
 )
-"""``theme.scenario`` or ``theme.scenario: step`` -> the reason. Steps that come twice have their number behind them."""
+"""Reasons by ``theme.scenario`` or ``theme.scenario: step``. A repeated step has its number appended."""
 
 NOT_IMPLEMENTED: Final = 501
-"""The status of the Admin API for what a version does not have."""
+"""Status of the Admin API for endpoints that a version lacks."""
 _LACKING: Final = json.dumps({NO_STATS: NOT_IMPLEMENTED})[1:-1]
 
 _REASON: Final = "the reason goes on to say what is wrong, in JSON"
@@ -221,7 +221,7 @@ _WORDS: Final = re.compile(r"""(_RESPONSE \w+) (?:'[^']*'|\\"[^"]*\\")""")
 
 
 def _same_refusal(a: Any, b: Any) -> bool:
-    """Whether two answers differ in the words of a refusal only: on a connection, or of the Admin API."""
+    """Return whether two responses differ only in the text of an error, on a connection or in the Admin API."""
     if isinstance(a, dict) and isinstance(b, dict):
         one, other = (_WORDS.sub(r"\1", json.dumps(each)) for each in (a, b))
         return one == other
@@ -229,14 +229,14 @@ def _same_refusal(a: Any, b: Any) -> bool:
 
 
 def _goes_on(a: Any, b: Any) -> bool:
-    """Whether two refusals of the Admin API have the same status, and the first says all that the second does."""
+    """Return whether two Admin API errors have the same status, and the first text extends the second."""
     if not (isinstance(a, list) and isinstance(b, list) and len(a) == len(b) == 2 and a[0] == b[0] >= 400):
         return False
     return b[1] in ("", "a page") or (isinstance(a[1], str) and a[1].startswith(str(b[1])))
 
 
 def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
-    """Why a difference is wanted; empty if it is not known."""
+    """Return the reason for a difference; empty if it is unknown."""
     if scenario.startswith("admin."):
         return known_admin.reason_of(step, seen)
     if any(_LACKING in json.dumps(each) for each in seen):

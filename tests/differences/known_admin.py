@@ -1,6 +1,6 @@
-"""In what `pulsarbox admin` shows of a box otherwise than of a Pulsar: docs/COMPATIBILITY.md has this table.
+"""Known differences of `pulsarbox admin` between a box and Pulsar; docs/COMPATIBILITY.md has this table.
 
-`python -m tests.tools.generate_known` writes it there; a test holds that the document is current.
+`python -m tests.tools.generate_known` writes it there; a test verifies that the document is up to date.
 """
 
 import re
@@ -12,10 +12,10 @@ from pulsarbox.server.http.admin_endpoints import endpoints
 
 @dataclass(frozen=True)
 class Known:
-    """A difference that is wanted."""
+    """An intended difference."""
 
     steps: str
-    """A regular expression of the commands, and of the field where it is one that differs."""
+    """Regular expression of the commands, and of the differing field, if any."""
     what: str
     pulsar: str
     box: str
@@ -26,117 +26,117 @@ TABLE: Final = (
     Known(
         r".*: stderr",
         "texts of errors",
-        "name what is wrong in general, or say nothing",
-        "go on: with what is wrong with this name, and what there is",
-        "who reads them has to mend it",
+        "name the general problem, or are empty",
+        "continue with the specific problem and valid values",
+        "users need to know how to fix it",
     ),
     Known(
         r"namespaces unload \S+ -b 0x1_0x2: stderr",
-        "`namespaces unload` of a bundle that is none",
-        "not in the list",
-        "says what one looks like",
-        "it was misspelt",
+        "`namespaces unload` of an invalid bundle",
+        "bundle not in the list",
+        "describes the expected form",
+        "shows the mistake",
     ),
     Known(
         r"namespaces clear-backlog \S+ --force -s none",
-        "`namespaces clear-backlog -s` of a subscription that no topic has",
-        '500 "Cursor not found"; nothing where no topic is loaded',
+        "`namespaces clear-backlog -s` of a subscription that exists on no topic",
+        '500 "Cursor not found"; nothing if no topic is loaded',
         "404, exit code 3",
-        "500 is no answer",
+        "500 means a failure of the server",
     ),
     Known(
         r"topics info-internal \S+: version",
         "`topics info-internal`: `version`",
-        "of the metadata, counted up with each change",
+        "version of the metadata, incremented with each change",
         "1",
-        "the metadata of a topic is not kept by itself",
+        "a box stores no separate topic metadata",
     ),
     Known(
         r"topics info-internal \S+",
         "`topics info-internal` of a topic that does not exist",
         "500",
         "404, exit code 3",
-        "500 is no answer",
+        "500 means a failure of the server",
     ),
     Known(
         r"topics get-message-id \S+ .*",
-        "`topics get-message-id` of a topic in which nothing is",
+        "`topics get-message-id` of an empty topic",
         "`entryId` 0 of its ledger, or -1",
         "-1",
-        "there is no message 0",
+        "message 0 does not exist",
     ),
     Known(
         r"topics stats .* -sbs: subscriptions\.\w+\.backlogSize",
-        "`topics stats -sbs`, which turns the sizes of backlogs off",
+        "`topics stats -sbs`, which omits backlog sizes",
         "-1",
         "the size",
-        "it is known",
+        "the size is known",
     ),
     Known(
         r"brokers update-dynamic-config .*",
-        "`brokers update-dynamic-config` with a value that the setting cannot have",
-        "taken, and kept",
+        "`brokers update-dynamic-config` with an invalid value",
+        "accepted and stored",
         "412, exit code 2",
-        "what is said to be in force is in force",
+        "reported values are in effect",
     ),
     Known(
         r"clusters get standalone: (migrated|brokerClient\w+)",
-        "`clusters get`: how brokers talk to each other",
+        "`clusters get`: connections between brokers",
         "key stores, a Java class",
-        "left out",
-        "nobody else is there to be talked to",
+        "omitted",
+        "a box has no other brokers",
     ),
     Known(
         r"transactions transaction-metadata .*: stderr",
-        "`transactions transaction-metadata` of one that is not there",
+        "`transactions transaction-metadata` of a missing transaction",
         "not found",
-        "that it has ended, or was never begun",
-        "who reads that knows what may have happened",
+        "reports that it has ended or never existed",
+        "explains the possible causes",
     ),
     Known(
         r"transactions transaction-buffer-stats .*: stderr",
-        "`transactions transaction-buffer-stats` of a topic that is not there",
+        "`transactions transaction-buffer-stats` of a missing topic",
         '"Topic not found NAME"',
         '"Topic NAME not found"',
-        "as of every other topic",
+        "as in other commands",
     ),
     Known(
         r"transactions pending-ack-stats .* none",
-        "`transactions pending-ack-stats` of a subscription that is not there",
+        "`transactions pending-ack-stats` of a missing subscription",
         "500",
         "404, exit code 3",
-        "500 is no answer",
+        "500 means a failure of the server",
     ),
     Known(
         r"transactions abort-transaction .*",
-        "`transactions abort-transaction` of one that is not there",
+        "`transactions abort-transaction` of a missing transaction",
         "500",
         "404, exit code 3",
-        "500 is no answer",
+        "500 means a failure of the server",
     ),
     Known(
         r"transactions scale-transactionCoordinators .*",
         "`transactions scale-transactionCoordinators`",
-        "refuses what is not more than there are",
-        "takes 1, which is what there is; refuses the rest",
+        "rejects numbers that are not an increase",
+        "accepts 1, the current number; rejects others",
         "a box has one coordinator",
     ),
 )
-"""The first that fits counts. What a box refuses as its table of endpoints says needs no row."""
+"""The first match applies. Endpoints that the endpoint table rejects need no row."""
 
 _REFUSALS: Final = frozenset(row.refusal for row in endpoints() if row.refusal)
 
 _NOT_DELETED: Final = "exit 0: ['Failed to delete topic: "
-"""What pulsar-admin itself makes of it: docs/pulsar-admin.md has that."""
+"""Output of pulsar-admin itself; see docs/pulsar-admin.md."""
 
 
 def reason_of(step: str, seen: tuple[Any, Any]) -> str:
-    """Why a difference is wanted; empty if it is not known."""
+    """Return the reason for a difference; empty if it is unknown."""
     refused = str(seen[0]).removeprefix("exit 1: ")
     if refused in _REFUSALS:
         return refused
     if step.startswith("topics delete ") and str(seen[1]).startswith(_NOT_DELETED) and "exit 0" not in str(seen[0]):
-        return "that a topic could not be deleted is an error"
+        return "a failed deletion is an error"
     for known in TABLE:
         if re.fullmatch(known.steps, re.sub(r" \(\d+\)(?=$|:)", "", step)):
             if known is TABLE[0] and not _goes_on(*seen):
@@ -146,5 +146,5 @@ def reason_of(step: str, seen: tuple[Any, Any]) -> str:
 
 
 def _goes_on(a: Any, b: Any) -> bool:
-    """Whether the first says all that the second does, and more."""
+    """Return whether the first text extends the second."""
     return isinstance(a, str) and isinstance(b, str) and (a.startswith(b) or b.startswith("HTTP "))

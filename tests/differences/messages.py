@@ -1,4 +1,4 @@
-"""Messages as a scenario writes them, as frames."""
+"""Messages of scenarios, encoded as frames."""
 
 import time
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from pulsarbox.protocol.commands import encode_payload, encode_payload_frame
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, MessageIdData
 
 PRODUCER_NAME: Final = "p"
-"""The producer's name in the metadata of messages: part of the key of a message without one."""
+"""Producer name in the metadata of messages: part of the key of a message without one."""
 
 EARLIEST: Final = MessageIdData(ledgerId=(1 << 64) - 1, entryId=(1 << 64) - 1)
 LATEST: Final = MessageIdData(ledgerId=(1 << 63) - 1, entryId=(1 << 63) - 1)
@@ -18,7 +18,7 @@ LATEST: Final = MessageIdData(ledgerId=(1 << 63) - 1, entryId=(1 << 63) - 1)
 
 @dataclass(frozen=True)
 class Draft:
-    """A message, or with ``batch`` the batch of several; ``metadata`` has fields of MessageMetadata."""
+    """Message, or with ``batch`` a batch of several; ``metadata`` has fields of MessageMetadata."""
 
     text: str = ""
     batch: tuple[str, ...] = ()
@@ -26,17 +26,17 @@ class Draft:
 
     @property
     def said(self) -> str:
-        """As ``telling.payload_text`` will tell it."""
+        """Return the payload as ``telling.payload_text`` renders it."""
         return f"[{' '.join(self.batch)}]" if self.batch else self.text
 
 
 def numbered(count: int, start: int = 0) -> list[str]:
-    """Payloads ``m0``, ``m1``, ..."""
+    """Return payloads ``m0``, ``m1``, ..."""
     return [f"m{number}" for number in range(start, start + count)]
 
 
 def keyed(key: str, text: str | None = None) -> Draft:
-    """A message with a partition key; it says the key unless told otherwise."""
+    """Return a message with a partition key; the payload defaults to the key."""
     return Draft(key if text is None else text, metadata={"partition_key": key})
 
 
@@ -64,7 +64,7 @@ def send_frame(draft: Draft, producer: int, sequence: int) -> bytes:
 
 
 def at(message_id: MessageIdData, **fields: Any) -> MessageIdData:
-    """A copy of an id with other fields: ``ack_set``, ``batch_index``, ``entryId`` ..."""
+    """Return a copy of a message ID with other fields: ``ack_set``, ``batch_index``, ``entryId`` ..."""
     copy = MessageIdData()
     copy.CopyFrom(message_id)
     for name, value in fields.items():

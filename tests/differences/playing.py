@@ -1,4 +1,4 @@
-"""Plays scenarios to brokers and compares what they answered."""
+"""Execution of scenarios against brokers, and comparison of the responses."""
 
 import time
 import traceback
@@ -14,26 +14,26 @@ from tests.differences.scenario import Scenario
 
 @dataclass(frozen=True)
 class Target:
-    """A broker to play to."""
+    """Broker that runs the scenarios."""
 
     url: str
     web_url: str
     admin_command: tuple[str, ...] = PULSARBOX_ADMIN
-    """What is asked in the words of pulsar-admin."""
+    """Command that runs pulsar-admin command lines."""
     bare: bool = False
-    """Two commands are compared, which word what is wrong in their own ways: only whether they fail counts."""
+    """Whether two commands with different error texts are compared: only success or failure counts."""
 
 
 @dataclass
 class Story:
-    """What a broker answered in one scenario; ``error`` is an exception of the scenario itself."""
+    """Observations of one broker in one scenario; ``error`` is an exception of the scenario itself."""
 
     steps: list[tuple[str, Any]] = field(default_factory=list)
     error: str = ""
     seconds: float = 0.0
 
     def named(self) -> dict[str, Any]:
-        """The observations by step; a step that comes twice is counted."""
+        """Return the observations by step; a repeated step is numbered."""
         named: dict[str, Any] = {}
         for step, seen in self.steps:
             name, count = step, 2
@@ -47,7 +47,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Difference:
-    """One step in which two brokers differ; ``reason`` says why, where that is known and wanted."""
+    """Step in which two brokers differ; ``reason`` explains a known, intended difference."""
 
     scenario: str
     step: str
@@ -57,7 +57,7 @@ class Difference:
 
 
 def play(scenario: Scenario, target: Target, patience: float = 1.0) -> Story:
-    """Plays a scenario to a broker. What the scenario raises becomes part of the story."""
+    """Run a scenario against a broker. An exception of the scenario is recorded in the result."""
     story = Story()
     begin = time.monotonic()
     broker = Broker(target.url, target.web_url, scenario.full_name, patience, target.admin_command, target.bare)
@@ -73,13 +73,13 @@ def play(scenario: Scenario, target: Target, patience: float = 1.0) -> Story:
 
 
 def play_to_all(scenario: Scenario, targets: list[Target], patience: float = 1.0) -> list[Story]:
-    """The stories of all targets, played at the same time."""
+    """Run the scenario against all targets concurrently and return the results."""
     with ThreadPoolExecutor(len(targets)) as pool:
         return list(pool.map(lambda target: play(scenario, target, patience), targets))
 
 
 def differences(scenario: Scenario, a: Story, b: Story) -> list[Difference]:
-    """The steps in which two stories differ, in the order of the first that has them; of commands, field by field."""
+    """Return the steps in which two results differ, in order of first occurrence; for commands, field by field."""
     seen_a, seen_b = a.named(), b.named()
     name, found = scenario.full_name, list[Difference]()
     for step in [*seen_a, *(step for step in seen_b if step not in seen_a)]:

@@ -1,4 +1,4 @@
-"""What a scenario is, and the register of all of them."""
+"""The Scenario type, and the registry of all scenarios."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -7,27 +7,28 @@ from typing import Any, Final, TypeAlias
 from tests.differences.broker import Broker
 
 Steps: TypeAlias = Iterator[tuple[str, Any]]
-"""(what was done, what was seen then): text, or lists and dicts of text and numbers, with nothing in them that differs
-from run to run."""
+"""Steps and their observations: text, or lists and dicts of text and numbers, without values that differ from run to
+run.
+"""
 
 Play: TypeAlias = Callable[[Broker], Steps]
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One function of a theme."""
+    """Scenario: one function of a theme."""
 
     theme: str
     name: str
     play: Play
     slow: bool = False
-    """Waits for timers of the broker, and is left out of short runs."""
+    """Waits for timers of the broker; excluded from short runs."""
     timed: bool = False
     """Needs a broker with the settings of ``TIMED``."""
     long: bool = False
-    """Takes many seconds even where nobody has the patience to look: `make test` leaves it out."""
+    """Takes many seconds even at low patience; `make test` excludes it."""
     alone: bool = False
-    """Changes the broker's own settings, so nothing else may be played meanwhile."""
+    """Changes the broker's own settings, so no other scenario may run meanwhile."""
 
     @property
     def full_name(self) -> str:
@@ -35,7 +36,7 @@ class Scenario:
 
 
 SCENARIOS: Final[dict[str, Scenario]] = {}
-"""All scenarios of the themes that were imported, by their full names, in the order of their definition."""
+"""All scenarios of the imported themes by full name, in order of definition."""
 
 
 TIMED: Final = (
@@ -49,34 +50,34 @@ TIMED: Final = (
     "managedLedgerMinLedgerRolloverTimeMinutes=0",
     "defaultRetentionTimeInMinutes=10",
 )
-"""Settings with which policies show what they do within seconds: ledgers are short, and Pulsar looks often.
+"""Settings under which policies take effect within seconds: short ledgers and frequent checks in Pulsar.
 
-The retention is one that only settings can have: a time, and no size.
+The retention is one that only settings allow: a time without a size.
 """
 
 
 def scenario(play: Play) -> Play:
-    """Registers a function of a theme."""
+    """Register a function of a theme."""
     return _register(play)
 
 
 def slow_scenario(play: Play) -> Play:
-    """Registers a function that waits for timers of the broker."""
+    """Register a function that waits for timers of the broker."""
     return _register(play, slow=True)
 
 
 def timed_scenario(play: Play) -> Play:
-    """Registers a function that needs a broker with the settings of ``TIMED``."""
+    """Register a function that needs a broker with the settings of ``TIMED``."""
     return _register(play, timed=True)
 
 
 def alone_scenario(play: Play) -> Play:
-    """Registers a function that changes settings of the broker, and has it to itself."""
+    """Register a function that changes settings of the broker and needs the broker to itself."""
     return _register(play, alone=True)
 
 
 def long(play: Play) -> Play:
-    """Marks a function that is registered as one that takes long."""
+    """Mark a registered function as long-running."""
     name = _name(play)
     SCENARIOS[name] = replace(SCENARIOS[name], long=True)
     return play

@@ -1,4 +1,4 @@
-"""Frames as text in which nothing differs from run to run: ledgers are counted, generated names and addresses go."""
+"""Frames as reproducible text: ledgers are numbered, generated names and addresses are removed."""
 
 import re
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ NOTHING: Final = (1 << 64) - 1
 """-1 as an unsigned number: no ledger, no entry, no request."""
 
 _SCRUBBED: Final = (
-    # How Pulsar writes a connection.
+    # Pulsar's text form of a connection.
     (re.compile(r"\[id: 0x[0-9a-f]+, L:\S+ - R:\S+\] \[SR:[^\]]*\]"), "<address>"),
     (re.compile(r"/?\b(127\.0\.0\.1|localhost):\d+"), "<address>"),
     (re.compile(r"\b[a-z]+-\d+-\d+\b(?=$|[\s'\",.;:)\]])"), "<generated>"),
@@ -21,19 +21,19 @@ _SCRUBBED: Final = (
     (re.compile(r"@[0-9a-f]{6,8}\b"), "@<object>"),
     (re.compile(r"\(\d+,\s?\d+\)"), "<transaction>"),
     (re.compile(r"\b0x[0-9a-f]{8}\b"), "<channel>"),
-    # The class of an exception that Java puts before its text: no client looks at it.
+    # Java's exception class in front of the message: no client reads it.
     (re.compile(r"\b(?:org\.apache|java)\.[\w.$]+: "), ""),
 )
 
 
 class Ledgers:
-    """Numbers the ledgers of a scenario in the order in which they are seen."""
+    """Numbers of a scenario's ledgers, in order of first appearance."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
 
     def position(self, message_id: Any) -> str:
-        """A message id as ``ledger:entry``, with batch index, ack set and partition where it has them."""
+        """Return a message ID as ``ledger:entry``, with batch index, ack set and partition if set."""
         if message_id.ledgerId == NOTHING or message_id.entryId == NOTHING:
             place = f"{self._part(message_id.ledgerId)}:{self._part(message_id.entryId, ledger=False)}"
         else:
@@ -55,12 +55,12 @@ class Ledgers:
 
 
 def words(ack_set: Iterable[int]) -> str:
-    """The words of a bit set, the highest bit of each word left."""
+    """Return the words of a bit set, each with its highest bit first."""
     return ",".join(f"{word & NOTHING:b}" for word in ack_set)
 
 
 def scrub(text: str) -> str:
-    """``text`` without addresses, times and generated names."""
+    """Return ``text`` without addresses, times and generated names."""
     for pattern, instead in _SCRUBBED:
         text = pattern.sub(instead, text)
     return text
@@ -71,7 +71,7 @@ def error_name(number: int) -> str:
 
 
 def payload_text(payload: bytes) -> str:
-    """What a message says; the messages of a batch in brackets."""
+    """Return the payload of a message as text; the messages of a batch in brackets."""
     entry = parse_entry(payload)
     body = payload[entry.body_offset :]
     if not entry.metadata.HasField("num_messages_in_batch"):
@@ -81,7 +81,7 @@ def payload_text(payload: bytes) -> str:
 
 
 def tell(command: Any, payload: bytes, ledgers: Ledgers) -> str:
-    """One frame as text, without the request it answers."""
+    """Return one frame as text, without its request ID."""
     spec = COMMANDS[command.type]
     part = getattr(command, spec.field)
     special = _SPECIAL.get(spec.name)
@@ -127,7 +127,7 @@ def _ack_response(part: Any, payload: bytes, ledgers: Ledgers) -> str:
 
 
 def _ended(part: Any, payload: bytes, ledgers: Ledgers) -> str:
-    """The answer to a command of transactions."""
+    """Return the response to a transaction command as text."""
     return _failure(part, payload, ledgers) if part.HasField("error") else "ok"
 
 

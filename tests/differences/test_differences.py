@@ -1,4 +1,4 @@
-"""The scenarios stay alive: all of them can be played to a box, and each says what it saw."""
+"""Tests that run all scenarios against a box and check that each yields observations."""
 
 import os
 from collections.abc import Iterator
@@ -8,27 +8,28 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.server.http.admin_endpoints import endpoints
-from tests.differences import admin, known_admin
+from tests.differences import known_admin
 from tests.differences.__main__ import box_in, chosen, main
 from tests.differences.broker import NO_STATS
 from tests.differences.fields import fields
 from tests.differences.known import KNOWN, reason_of
 from tests.differences.playing import Story, Target, differences, play
 from tests.differences.scenario import SCENARIOS, TIMED
+from tests.differences.themes import admin
 from tests.tools.generate_known import DOCUMENT, generate
 
 JOBS = 24
-"""Scenarios mostly wait for silence."""
+"""# Scenarios mostly wait for silence."""
 PARTS = 3
-"""So that they do not end last, on one processor."""
+"""# Start early: otherwise these scenarios run last, on one processor."""
 
 PATIENCE = 0.3
-"""Too little to see everything, enough to run every line."""
+"""# Too little patience for complete observations, enough to run every line."""
 
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    """A box for all of them."""
+    """Return a box shared by all scenarios."""
     box = box_in(tmp_path_factory.mktemp("box"), TIMED)
     try:
         box.start()
@@ -44,7 +45,7 @@ def test_all_scenarios_can_be_played_to_a_box(target: Target, part: int) -> None
     scenarios = [each for each in chosen([]) if not each.long][part::PARTS]
     with ThreadPoolExecutor(JOBS) as pool:
         stories = list(pool.map(lambda each: play(each, target, PATIENCE), scenarios))
-    # What went wrong among so many others gets more time.
+    # A scenario that failed under parallel load is repeated with more patience.
     again = [play(each, target) if story.error else story for each, story in zip(scenarios, stories, strict=True)]
     assert {each.full_name: story.error for each, story in zip(scenarios, again, strict=True) if story.error} == {}
     assert [each.full_name for each, story in zip(scenarios, again, strict=True) if not story.steps] == []

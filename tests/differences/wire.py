@@ -1,4 +1,4 @@
-"""A raw connection: commands out as a scenario says them, frames in as text, in the order in which they came."""
+"""Raw connection that sends the commands of a scenario and records received frames as text, in order."""
 
 import contextlib
 import itertools
@@ -23,24 +23,24 @@ _TYPES: Final = {spec.name: spec for spec in COMMANDS.values()}
 
 
 class Ids(dict[str, MessageIdData]):
-    """Message ids by payload; one that never came has an id of no ledger, so that a scenario can go on."""
+    """Message IDs by payload. An unknown payload has an ID without a ledger, so that a scenario continues."""
 
     def __missing__(self, payload: str) -> MessageIdData:
         return MessageIdData(ledgerId=1 << 50, entryId=0)
 
 
 class Wire:
-    """One connection under a name. What it received stays until ``take`` or ``frames`` of the broker collects it."""
+    """Named connection. Received frames are buffered until ``take``, or ``frames`` of the broker, collects them."""
 
     def __init__(self, label: str, address: tuple[str, int], ledgers: Ledgers, patience: float) -> None:
         self.label = label
         self.last_arrival = time.monotonic()
         self.ids = Ids()
-        """The id under which a payload was delivered or stored last."""
+        """Message ID of the last delivery or receipt of a payload."""
         self.held: dict[int, list[str]] = {}
-        """The payloads that came to a consumer, in order."""
+        """Payloads received by a consumer, in order."""
         self.begun: list[tuple[int, int]] = []
-        """The ids of transactions that NEW_TXN has begun, the coordinator's half first."""
+        """Transaction IDs returned by NEW_TXN, the coordinator's half first."""
         self._ledgers = ledgers
         self._patience = patience
         self._requests = itertools.count(1)
@@ -57,7 +57,7 @@ class Wire:
         self._thread.start()
         self._connect()
 
-    # What arrives
+    # Receiving
 
     def _read(self) -> None:
         decoder = FrameDecoder(max_frame_size(5 * 1024 * 1024))
@@ -99,42 +99,42 @@ class Wire:
         self._pending.append(text)
 
     def take(self) -> list[str]:
-        """What has arrived since the last time, without waiting."""
+        """Return the frames received since the last call, without waiting."""
         with self._changed:
             taken, self._pending = self._pending, []
             self.held = {}
             return taken
 
     def took(self) -> dict[int, list[str]]:
-        """The payloads each consumer got since the last time; receipts are dropped."""
+        """Return the payloads of each consumer since the last call; receipts are dropped."""
         with self._changed:
             taken, self.held = self.held, {}
             self._pending = [text for text in self._pending if not text.startswith(("MESSAGE ", "SEND_RECEIPT "))]
             return taken
 
     def until_messages(self, count: int) -> None:
-        """Waits until ``count`` messages came that were not taken yet, or until it is clear that they do not come."""
+        """Wait until ``count`` uncollected messages have arrived, or until the wait times out."""
         self._until(lambda: sum(map(len, self.held.values())) >= count, MESSAGES_SECONDS)
 
     def _until(self, holds: Callable[[], bool], seconds: float) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: holds() or not self._thread.is_alive(), seconds * self._patience)
 
-    # What is sent
+    # Sending
 
     def _write(self, data: bytes) -> None:
         with contextlib.suppress(OSError):
             self._socket.sendall(data)
 
     def tell(self, name: str, part: Any) -> None:
-        """Sends a command that has no answer, or whose answer is not waited for."""
+        """Send a command without waiting for a response."""
         spec = _TYPES[name]
         command = BaseCommand(type=spec.number)  # type: ignore[arg-type]
         getattr(command, spec.field).CopyFrom(part)
         self._write(encode_frame(command))
 
     def ask(self, name: str, part: Any, label: str = "", wait: bool = True) -> None:
-        """Sends a command with a request id of its own and waits for the answer, which joins what has arrived."""
+        """Send a command with its own request ID and wait for the response, which joins the received frames."""
         request = part.request_id = next(self._requests)
         with self._changed:
             self._asked[request] = f"{name} {label}".strip()
@@ -152,7 +152,7 @@ class Wire:
             self._pending.clear()
 
     def close(self) -> None:
-        """Ends the connection, as a client that goes away without a word."""
+        """Close the connection abruptly, without closing producers or consumers."""
         self.closed = True
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
@@ -163,7 +163,7 @@ class Wire:
     # Producers
 
     def producer(self, topic: str, number: int = 1, mode: str = "Shared", wait: bool = True, **fields: Any) -> None:
-        """PRODUCER. ``fields`` are further fields of the command."""
+        """Send PRODUCER. ``fields`` are further fields of the command."""
         name = fields.pop("name", None)
         access: Any = api.ProducerAccessMode.Value(mode)
         part = api.CommandProducer(
@@ -176,11 +176,11 @@ class Wire:
         self.ask("CLOSE_PRODUCER", api.CommandCloseProducer(producer_id=number, request_id=0), str(number), wait)
 
     def start_at(self, sequence: int, number: int = 1) -> None:
-        """The sequence id of a producer's next message."""
+        """Set the sequence ID of a producer's next message."""
         self._sequence[number] = sequence
 
     def publish(self, drafts: Iterable[Draft | str], number: int = 1, wait: bool = True) -> None:
-        """Sends messages one by one and waits for their receipts, or for as many errors."""
+        """Publish messages one by one and wait for their receipts, or for as many errors."""
         first = self._sequence.get(number, 0)
         sequence = first
         with self._changed:
@@ -200,7 +200,9 @@ class Wire:
     def subscribe(
         self, topic: str, number: int = 1, kind: str = "Exclusive", sub: str = "s", wait: bool = True, **fields: Any
     ) -> None:
-        """SUBSCRIBE, from the earliest message unless ``fields``, further fields of the command, say otherwise."""
+        """Send SUBSCRIBE, from the earliest message unless ``fields``, further fields of the command, override the
+        position.
+        """
         fields.setdefault("initialPosition", api.CommandSubscribe.Earliest)
         fields["consumer_name"] = fields.pop("name", f"c{number}")
         sub_type: Any = api.CommandSubscribe.SubType.Value(kind)
@@ -220,7 +222,7 @@ class Wire:
         receipt: bool = False,
         **fields: Any,
     ) -> None:
-        """ACK; with ``receipt`` it asks for an answer. ``fields`` are further fields of the command."""
+        """Send ACK; with ``receipt``, request a response. ``fields`` are further fields of the command."""
         kind = api.CommandAck.Cumulative if cumulative else api.CommandAck.Individual
         part = api.CommandAck(consumer_id=number, ack_type=kind, message_id=ids, **fields)
         if receipt:

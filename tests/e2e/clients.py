@@ -1,4 +1,4 @@
-"""What the tests do with the official Python client again and again."""
+"""Shared helpers for the official Python client."""
 
 import time
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Any, Final
 import pulsar
 import pytest
 
-# Long enough for a machine that is busy with ten other things; nothing waits this long when all is well.
+# Long enough for a machine that is busy with ten other tasks; successful tests never wait this long.
 PATIENCE_MS: Final = 60_000
 PATIENCE_SECONDS: Final = PATIENCE_MS // 1000
-# How long nothing must come, where that is the point. Short, because every such test pays it.
+# Duration of silence that proves that nothing arrives. Short, because every such test waits for all of it.
 QUIET_MS: Final = 300
 
 EARLIEST: Final = pulsar.InitialPosition.Earliest
@@ -24,12 +24,12 @@ CODECS: Final = {
 
 
 def not_yet(reason: str) -> pytest.MarkDecorator:
-    """Marks what a Pulsar does and this version does not. Not strict: who adds it need not know of this mark."""
+    """Mark a Pulsar feature that this version lacks. Not strict: an implementation need not remove the mark."""
     return pytest.mark.xfail(reason=reason, strict=False)
 
 
 def connect(url: str, **options: Any) -> Any:
-    """A client that says only what went wrong."""
+    """Return a client that logs errors only."""
     options = {"operation_timeout_seconds": PATIENCE_SECONDS} | options
     return pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error), **options)
 
@@ -39,7 +39,7 @@ def receive(consumer: Any) -> Any:
 
 
 def take(consumer: Any, count: int) -> list[bytes]:
-    """The payloads of the next ``count`` messages, acknowledged."""
+    """Acknowledge the next ``count`` messages and return their payloads."""
     payloads = []
     for _ in range(count):
         message = receive(consumer)
@@ -60,7 +60,7 @@ def read_to_end(reader: Any) -> list[bytes]:
 
 
 def left(client: Any, topic: str, name: str, count: int) -> list[bytes]:
-    """What a subscription has not acknowledged: ``count`` messages are waited for, more are there if they come soon."""
+    """Return the unacknowledged messages of a subscription: wait for ``count``, then for further messages briefly."""
     consumer = client.subscribe(topic, name, initial_position=EARLIEST)
     found = [receive(consumer).data() for _ in range(count)]
     try:
@@ -73,7 +73,7 @@ def left(client: Any, topic: str, name: str, count: int) -> list[bytes]:
 
 
 def is_quiet(consumer: Any) -> bool:
-    """Nothing comes for a while."""
+    """Return whether nothing arrives for a while."""
     try:
         consumer.receive(timeout_millis=QUIET_MS)
     except pulsar.Timeout:
@@ -86,7 +86,7 @@ def numbered(count: int, start: int = 0) -> list[bytes]:
 
 
 def send_all(producer: Any, payloads: list[bytes]) -> list[Any]:
-    """Send without waiting in between; the message ids of the receipts, in the order of ``payloads``."""
+    """Publish without waiting in between; return the message IDs of the receipts, in the order of ``payloads``."""
     ids: dict[int, Any] = {}
     failed: list[Any] = []
 
@@ -107,7 +107,7 @@ def send_all(producer: Any, payloads: list[bytes]) -> list[Any]:
 
 
 def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    """Return as soon as ``condition`` holds; fail if it does not in time."""
+    """Return as soon as ``condition`` holds; fail on timeout."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not come true in time"

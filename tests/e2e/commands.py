@@ -1,4 +1,4 @@
-"""The commands of this project as processes, beside whatever else talks to the box."""
+"""The commands of this project as subprocesses."""
 
 import json
 import os
@@ -25,7 +25,7 @@ def environment() -> dict[str, str]:
 def run(
     *words: str, stdin: bytes = b"", code: int = 0, folder: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """A command that has ended with that exit code."""
+    """Run a command to its end, and check its exit code."""
     done = forks.run(*words, stdin=stdin, seconds=SECONDS, env=environment(), cwd=folder)
     assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stderr.decode()}"
     return done
@@ -33,7 +33,7 @@ def run(
 
 @contextmanager
 def running(*words: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
-    """A command that is ended at the latest with the block."""
+    """Run a command, which is stopped at the end of the block at the latest."""
     with subprocess.Popen(
         command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
     ) as process:

@@ -1,4 +1,4 @@
-"""The Admin API's client in Go as a function: what it is told to call, and what its types made of the answers."""
+"""The Go Admin API client as a function: the call, and the decoded response."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ PATIENCE_SECONDS: Final = 60.0
 
 
 class Refused(Exception):
-    """The client says that it failed; ``code`` is the status, 0 where it could not read the answer."""
+    """The client reported a failure; ``code`` is the status, 0 if the client could not parse the response."""
 
     def __init__(self, call: str, code: int, reason: str, requests: list[Any]) -> None:
         super().__init__(f"{call}: {code} {reason} {requests}")
@@ -26,19 +26,19 @@ class Refused(Exception):
 
 
 class NotServed(Refused):
-    """A box says that it does not have this; ``endpoint`` is its row, which says the same."""
+    """A box does not support the call; ``endpoint`` is its row in the endpoint table, which agrees."""
 
     endpoint: Endpoint
 
 
 class GoAdmin:
-    """The program, running."""
+    """The running program."""
 
     def __init__(self, web_url: str, folder: Path) -> None:
         self.requests: list[Any] = []
-        """Method, path and status of the requests of the last call."""
+        """Method, path and status of the last call's requests."""
         self.folder = folder
-        """Where it runs: what it is to read from a file is looked for here."""
+        """Working directory, for files that the program reads."""
         self._program = subprocess.Popen(
             [build(FOLDER), "-web-url", web_url],
             stdin=subprocess.PIPE,
@@ -49,7 +49,7 @@ class GoAdmin:
         )
 
     def __call__(self, call: str, *args: Any) -> Any:
-        """What a call gives: a value, a list where there are several, None. Raises Refused, NotServed."""
+        """Return the result of a call: a value, a list for several results, or None. Raises Refused, NotServed."""
         assert self._program.stdin is not None and self._program.stdout is not None
         self._program.stdin.write(json.dumps({"call": call, "args": args}) + "\n")
         self._program.stdin.flush()
@@ -64,7 +64,7 @@ class GoAdmin:
         return result[0] if len(result) == 1 else result or None
 
     def refusal(self, call: str, *args: Any) -> tuple[int, str]:
-        """Status and reason of a call that is refused."""
+        """Return the status and reason of a rejected call."""
         try:
             given = self(call, *args)
         except Refused as error:
@@ -72,14 +72,16 @@ class GoAdmin:
         raise AssertionError(f"{call} was not refused, but gave {given}")
 
     def until(self, holds: Callable[[Any], bool], call: str, *args: Any) -> Any:
-        """What a call gives when that holds, or when patience has ended: Pulsar applies policies a moment later."""
+        """Return the result of a call when it satisfies the condition, or on timeout: Pulsar applies policies with a
+        delay.
+        """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not holds(given := self(call, *args)) and time.monotonic() < deadline:
             time.sleep(0.05)
         return given
 
     def close(self) -> None:
-        """End the program."""
+        """Stop the program."""
         assert self._program.stdin is not None
         self._program.stdin.close()
         assert self._program.wait(60) == 0, self._said()
@@ -103,7 +105,7 @@ def _refusal(call: str, told: dict[str, Any]) -> Refused:
 
 
 def calls() -> dict[str, list[str]]:
-    """All calls that the client has, and the types of what they take."""
+    """Return all calls of the client, and their parameter types."""
     done = subprocess.run([build(FOLDER), "list"], capture_output=True, text=True, timeout=100, check=True)
     rows = map(json.loads, done.stdout.splitlines())
     return {row["call"]: row["takes"] for row in rows}

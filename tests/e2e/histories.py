@@ -1,4 +1,4 @@
-"""Topics with a random past: batches, chunks, codecs, transactions, ledgers, trims, packed volumes, restarts."""
+"""Topics with a random history: batches, chunks, codecs, transactions, ledgers, trims, packed volumes, restarts."""
 
 import random
 import time
@@ -25,7 +25,7 @@ Row = tuple[bytes | None, bytes | None, tuple[tuple[str, str], ...], int, str, i
 
 
 def row_of(message: Any) -> Row:
-    """What the official client tells of a message."""
+    """Return the values that the official client returns for a message."""
     key = message.partition_key()
     where = message.message_id()
     return (
@@ -40,7 +40,7 @@ def row_of(message: Any) -> Row:
 
 
 def truth(box: PulsarBox, topic: str) -> list[Row]:
-    """All messages that the official client's reader gets."""
+    """Return all messages received by the official client's reader."""
     client = connect(box.service_url)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     found = []
@@ -51,7 +51,7 @@ def truth(box: PulsarBox, topic: str) -> list[Row]:
 
 
 class History:
-    """What happens to one topic of a box, by dice."""
+    """Random operations on one topic of a box."""
 
     def __init__(self, box: PulsarBox, topic: str, seed: int) -> None:
         self.box = box
@@ -62,7 +62,7 @@ class History:
         self._open: list[Any] = []
 
     def steps(self, count: int) -> Iterator[str]:
-        """So many things, each told."""
+        """Run this many random operations, and yield a description of each."""
         names = ["singles", "batches", "chunks", "aborted", "committed", "left open", "filled", "trimmed", "restarted"]
         weights = [3, 4, 3, 2, 2, 1, 2, 1, 1]
         for name in self._dice.choices(names, weights, k=count):
@@ -91,7 +91,7 @@ class History:
             properties = {f"p{dice.randrange(3)}": str(at) for at in range(dice.randrange(3))}
             key = dice.choice((None, "k1", "k\u00e9"))
             producer.send_async(
-                # The official client cannot unpack its own nothing.
+                # The official client cannot decompress its own empty payload.
                 b"" if codec != "zlib" and dice.random() < 0.05 else self._body(size),
                 lambda *_: None,
                 properties=properties,
@@ -129,7 +129,7 @@ class History:
             self._txn.end(self._open.pop(), commit=self._dice.random() < 0.5)
 
     def _filled(self) -> None:
-        """So much that volumes are sealed, and packed."""
+        """Publish enough data to seal and pack volumes."""
         client = connect(self.box.service_url)
         producer = client.create_producer(f"{self.topic}-beside", batching_enabled=False)
         for _ in range(150):
@@ -138,7 +138,7 @@ class History:
         client.close()
 
     def _trimmed(self) -> None:
-        """What a subscription does not hold back any more goes, ledger by ledger."""
+        """Advance a subscription, so that the broker trims ledger by ledger."""
         client = connect(self.box.service_url)
         client.subscribe(self.topic, "s").close()
         client.close()
@@ -160,7 +160,7 @@ class History:
 
 
 def wait_for_packing(box: PulsarBox) -> None:
-    """Until a packed volume is there, for a while: it need not come to that."""
+    """Wait a limited time for a packed volume; packing is not guaranteed."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         rows = box.admin("GET", "/pulsarbox/v1/top/storage")["rows"]

@@ -1,4 +1,4 @@
-"""What is in a directory that topics were offloaded into, and what follows in the box; without Spark."""
+"""Contents of an offload directory, and later messages in the box; without Spark."""
 
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,12 @@ def asked(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> Offload
 
 
 def offload(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> list[str]:
-    """One round; the problems."""
+    """Run one offload, and return its problems."""
     return [each.problem for each in Offload(asked(box, directory, *topics, **more), lambda _: None).round()]
 
 
 def files(directory: Path, topic: str) -> list[Path]:
-    """Those of the manifest, in the order of the log."""
+    """Return the files of the manifest, in log order."""
     manifest = OffloadManifest(folder_of(directory, topic))
     return [
         manifest.folder / ledger.file
@@ -61,7 +61,7 @@ def file_rows(path: Path) -> list[Row]:
 
 
 def tail_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
-    """What the box has behind what is offloaded."""
+    """Return the rows in the box after the offloaded ledgers."""
     reach = Reach(box.service_url, box.admin_url, access="wire")
     found: list[Row] = []
     manifest = OffloadManifest(folder_of(directory, topic))
@@ -90,5 +90,5 @@ def _rows(some: Messages) -> list[Row]:
 
 
 def all_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
-    """The history, and what follows it."""
+    """Return the offloaded rows, followed by the rows in the box."""
     return [row for path in files(directory, topic) for row in file_rows(path)] + tail_rows(box, directory, topic)

@@ -1,5 +1,4 @@
-"""Connections that send what no client would send, such as chunks in an order that a test wants, and show what comes as
-it came."""
+"""Connections for frames that no client would send, such as chunks in a given order, with unprocessed responses."""
 
 import socket
 import time
@@ -23,11 +22,11 @@ SECONDS = 20.0
 
 
 class Refused(Exception):
-    """The box answers with an error: its number and its text."""
+    """The box answers with an error: its code and its text."""
 
 
 class Raw:
-    """A connection; whoever sends something that is answered waits for the answer."""
+    """Connection whose requests wait for their response."""
 
     def __init__(self, service_url: str) -> None:
         host, _, port = service_url.removeprefix("pulsar://").partition(":")
@@ -45,7 +44,7 @@ class Raw:
         self._socket.close()
 
     def until_closed(self) -> None:
-        """Return when the box has closed the connection."""
+        """Wait until the box has closed the connection."""
         with self._socket:
             while self._socket.recv(65536):
                 pass
@@ -55,7 +54,7 @@ class Raw:
         self._socket.sendall(frame)
 
     def answer(self) -> tuple[int, int | None]:
-        """The next answer to a request: the request's id, and the code of its error; what else comes is dropped."""
+        """Return the next response: the request ID and the error code; other frames are dropped."""
         while True:
             command = parse_command(self._frame()[0])
             body = getattr(command, COMMANDS[command.type].field)
@@ -63,7 +62,7 @@ class Raw:
                 return body.request_id, body.error if command.HasField("error") else None
 
     def take(self, field: str) -> tuple[Any, bytes]:
-        """The next command, which must be this one, and what came behind it. Raises Refused."""
+        """Return the next command, which must be of this type, and the data after it. Raises Refused."""
         head, payload = self._frame()
         command = parse_command(head)
         if command.HasField("error"):
@@ -81,7 +80,7 @@ class Raw:
 
 
 class RawProducer(Raw):
-    """A connection with one producer."""
+    """Connection with one producer."""
 
     def __init__(self, service_url: str, topic: str, name: str, *, encrypted: bool = False) -> None:
         super().__init__(service_url)
@@ -91,7 +90,7 @@ class RawProducer(Raw):
         self.last_sequence_id: int = self.take("producer_success")[0].last_sequence_id
 
     def chunk(self, sequence_id: int, index: int, count: int, body: bytes) -> Any:
-        """Send one chunk; the message id of its receipt."""
+        """Send one chunk; return the message ID of its receipt."""
         return self.send(
             sequence_id,
             body,
@@ -102,24 +101,24 @@ class RawProducer(Raw):
         )
 
     def send(self, sequence_id: int, body: bytes, **fields: Any) -> Any:
-        """Send one entry whose metadata has these fields; the message id of its receipt."""
+        """Send one entry with these metadata fields; return the message ID of its receipt."""
         self.post(sequence_id, body, **fields)
         return self.take("send_receipt")[0].message_id
 
     def post(self, sequence_id: int, body: bytes, **fields: Any) -> None:
-        """Send one entry whose metadata has these fields, and wait for nothing."""
+        """Send one entry with these metadata fields, without waiting."""
         now = time.time_ns() // 1_000_000
         metadata = MessageMetadata(producer_name=self._name, sequence_id=sequence_id, publish_time=now, **fields)
         self.send_entry(sequence_id, encode_entry(metadata, body))
 
     def send_entry(self, sequence_id: int, entry: bytes) -> None:
-        """Send an entry as it is, and wait for nothing."""
+        """Send an unmodified entry, without waiting."""
         send = BaseCommand(type=BaseCommand.SEND, send=CommandSend(producer_id=1, sequence_id=sequence_id))
         self.tell(encode_payload_frame(send, entry))
 
 
 class RawConsumer(Raw):
-    """A connection with one consumer, of all that is in a topic."""
+    """Connection with one consumer, which starts at the earliest message."""
 
     def __init__(self, service_url: str, topic: str) -> None:
         super().__init__(service_url)
@@ -137,5 +136,5 @@ class RawConsumer(Raw):
         self.tell(encode_frame(BaseCommand(type=BaseCommand.FLOW, flow=flow)))
 
     def entry(self) -> bytes:
-        """The next entry, as it came."""
+        """Return the next entry unmodified."""
         return self.take("message")[1]

@@ -1,4 +1,4 @@
-"""A command in a terminal: one that gives the raw bytes, and one (tmux) that shows what a person would see."""
+"""Commands in a terminal: their raw bytes, or the screen as a user sees it (tmux)."""
 
 import contextlib
 import fcntl
@@ -29,7 +29,7 @@ def pulsarbox(*words: str) -> list[str]:
 
 
 class RawTerminal:
-    """Every byte that the program sends to the terminal."""
+    """Terminal that records every byte that the program writes."""
 
     def __init__(self, command: list[str], home: Path, columns: int = 120, lines: int = 36) -> None:
         self.seen = b""
@@ -40,7 +40,7 @@ class RawTerminal:
             os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
 
     def until(self, holds: Callable[[bytes], bool]) -> bytes:
-        """Read until it holds of all that was sent."""
+        """Read until the condition holds for all output so far."""
         end = time.monotonic() + SECONDS
         while not holds(self.seen):
             assert time.monotonic() < end, f"never came: {self.seen[-3000:]!r}"
@@ -52,14 +52,14 @@ class RawTerminal:
         os.write(self._fd, keys)
 
     def hang_up(self) -> None:
-        """Close the terminal, as the end of a window or of an ssh connection does."""
+        """Close the terminal, as a closed window or a lost ssh connection does."""
         os.close(self._fd)
         self._fd = -1
 
     def wait(self) -> int:
-        """Return the exit code of the program once it has ended.
+        """Return the exit code of the program once it has exited.
 
-        Its output is read meanwhile: a program whose terminal takes nothing more blocks before it can end.
+        Output is read meanwhile: a program whose terminal accepts no more output blocks before its exit.
         """
         process, end = psutil.Process(self.pid), time.monotonic() + SECONDS
         is_open = self._fd >= 0
@@ -82,7 +82,7 @@ class RawTerminal:
 
 
 class Tmux:
-    """A terminal with a screen that can be read."""
+    """Terminal with a readable screen."""
 
     def __init__(self, command: list[str], columns: int, lines: int) -> None:
         self._folder = tempfile.mkdtemp(prefix="tmux-")
@@ -108,30 +108,30 @@ class Tmux:
         return self._tmux("capture-pane", "-p")
 
     def copied(self) -> str:
-        """What a program has put into the clipboard of its terminal."""
+        """Return the text that a program has copied to its terminal's clipboard."""
         return self._tmux("show-buffer")
 
     def memory(self) -> int:
-        """What the command takes, in bytes."""
+        """Return the memory of the command in bytes."""
         shell = psutil.Process(int(self._tmux("display-message", "-p", "#{pane_pid}")))
         (command,) = shell.children()
         return int(command.memory_info().rss)
 
     def keys(self, *keys: str) -> None:
-        """As tmux calls them."""
+        """Send keys, by tmux's names."""
         self._tmux("send-keys", *keys)
 
     def type(self, text: str) -> None:
         self._tmux("send-keys", "-l", text)
 
     def until(self, *texts: str, gone: str = "") -> str:
-        """Until all of it stands on the screen."""
+        """Wait until the screen contains all of these texts."""
         return self.until_it(
             lambda screen: all(text in screen for text in texts) and not (gone and gone in screen), str(texts)
         )
 
     def until_it(self, holds: Callable[[str], bool], what: str = "") -> str:
-        """Until it holds of the screen."""
+        """Wait until the condition holds for the screen."""
         end = time.monotonic() + SECONDS
         while True:
             screen = self.screen()

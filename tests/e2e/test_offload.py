@@ -1,4 +1,4 @@
-"""Sealed ledgers to Parquet: whatever a topic has been through, its files and what follows are what readers got."""
+"""Sealed ledgers offloaded to Parquet: for any history, files and later messages equal what readers received."""
 
 import random
 from pathlib import Path
@@ -20,7 +20,7 @@ TOPIC = "persistent://public/default/t"
 
 
 class Killed(BaseException):
-    """As a kill at that moment: nothing is cleared up."""
+    """Simulated kill: no cleanup runs."""
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -34,7 +34,7 @@ def test_history_and_tail_are_what_readers_got_whenever_it_is_killed(tmp_path: P
         told = []
 
         def look() -> None:
-            """What is released may go at once, so it is looked at before."""
+            """Record the messages first, because released ledgers may be deleted at once."""
             now: dict[tuple[int, int], list[Row]] = {}
             for row in truth(box, "t"):
                 now.setdefault(row[-1], []).append(row)
@@ -83,7 +83,7 @@ def publish(box: PulsarBox, *topics: str) -> None:
 
 
 def test_what_a_table_is_not_made_of(tmp_path: Path) -> None:
-    """Other partitions, another box, nothing at all. No session is asked: what is wrong is said before."""
+    """Other partitions, another box, and missing data are rejected before a session is used."""
     directory = tmp_path / "history"
     none: Any = None
     parts = [f"{TOPIC}-partition-{number}" for number in range(2)]

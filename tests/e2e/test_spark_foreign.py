@@ -1,6 +1,6 @@
-"""Reading what is no box, or does not say so: ledgers from the Admin API where there is one, else the wire alone.
+"""Reading from brokers other than a box: ledgers from the Admin API if available, otherwise over the protocol.
 
-The box of the session plays Apache Pulsar; with E2E_URL and E2E_WEB_URL it is one.
+The session's box acts as Apache Pulsar; with E2E_URL and E2E_WEB_URL, a real one is used.
 """
 
 import json
@@ -25,7 +25,7 @@ WANTED = frozenset({"payload", "ledger", "entry", "batch"})
 
 
 def foreign(box: Running, *, web: bool) -> Service:
-    """A service that takes the box for Apache Pulsar."""
+    """Return a service that treats the box as Apache Pulsar."""
     service = Service(Reach(box.url, box.web_url if web else ""))
     service._is_box = False
     return service
@@ -39,7 +39,7 @@ def read(
 
 
 def publish(client: Any, topic: str, *, chunks: bool) -> list[bytes]:
-    """Messages one by one, in batches, in chunks."""
+    """Publish messages one by one, in batches, and in chunks."""
     client.subscribe(topic, "keeps", initial_position=pulsar.InitialPosition.Earliest).close()
     singles, batched = [b"%d" % at for at in range(20)], [b"b%d" % at for at in range(30)]
     large = [bytes([at]) * 6_000_000 for at in range(2 if chunks else 0)]
@@ -52,7 +52,7 @@ def publish(client: Any, topic: str, *, chunks: bool) -> list[bytes]:
 
 @pytest.mark.parametrize("web", [True, False])
 def test_all_of_it_and_any_range(box: Running, client: Any, topic: str, web: bool) -> None:
-    # A standalone Pulsar with little memory does not survive chunks as large as they may be.
+    # A standalone Pulsar with little memory crashes with chunks of maximum size.
     expected = publish(client, topic, chunks=box.is_ours)
     with foreign(box, web=web) as service:
         assert read(service, topic) == expected
@@ -65,7 +65,7 @@ def test_all_of_it_and_any_range(box: Running, client: Any, topic: str, web: boo
         ]
         assert ends.end == ReadPosition(places[-1].ledger, places[-1].entry + 1)
         assert service.segments(topic, ends.end, LATEST) == []
-        # What ends before a message in chunks does not hold it, what begins behind its first chunk does.
+        # A range that ends before a chunked message excludes it, as does a range that begins after its first chunk.
         cuts = [0, 5, 24, 33, 49, *range(50, len(places))]
         for low, high in pairwise(cuts):
             assert read(service, topic, places[low], places[high]) == expected[low:high]
@@ -102,7 +102,7 @@ def test_partitions_and_topics(box: Running, fresh: Callable[[str], str], client
 
 
 class Query:
-    """Asks a stream for one micro-batch after the other, as Spark does."""
+    """Stream that is read micro-batch by micro-batch, as Spark does."""
 
     def __init__(self, box: Running, **more: str) -> None:
         options = {"service.url": box.url, "admin.url": box.web_url, "startingOffsets": "earliest", **more}
@@ -112,7 +112,7 @@ class Query:
         self.at: dict[str, Any] = reader.initialOffset()
 
     def next(self) -> list[bytes]:
-        """The values of a micro-batch, none where there is nothing for one."""
+        """Return the values of a micro-batch, or none if no messages are available."""
         end = json.loads(json.dumps(self.reader.latestOffset(self.at, self.reader.getDefaultReadLimit())))
         found: list[bytes] = []
         for part in self.reader.partitions(self.at, end) if end != self.at else ():
@@ -121,7 +121,7 @@ class Query:
         return found
 
     def until(self, count: int) -> list[bytes]:
-        """The next so many values, in however many micro-batches."""
+        """Return the next ``count`` values, over as many micro-batches as needed."""
         found: list[bytes] = []
 
         def enough() -> bool:
@@ -140,7 +140,7 @@ class Query:
 
 @pytest.fixture
 def as_foreign(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is asked is Apache Pulsar."""
+    """Treat every broker as Apache Pulsar."""
     monkeypatch.setattr(Service, "_of_box", lambda *_: None)
     monkeypatch.setattr(Service, "_knows_itself", lambda service: False)
 
@@ -203,5 +203,5 @@ def test_what_is_gone_in_front_of_messages_is_told(box: Running, client: Any, to
         said = f"{topic}: entries from {only.ledger}:3 up to {after.ledger}:0 .* no longer exist"
         with pytest.raises(DataLost, match=said):
             service.segments(topic, ReadPosition(only.ledger, 3), LATEST, seen=IN_FRONT)
-        # Behind what was the end there may have been nothing: Apache Pulsar does not say.
+        # The position after the former end may be empty: Apache Pulsar does not report this.
         assert read(service, topic, ReadPosition(only.ledger, 5)) == numbered(2, 5)

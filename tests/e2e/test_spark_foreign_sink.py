@@ -1,7 +1,7 @@
-"""Writing to what is no box: what a task sends at once, what deduplication drops, and what is refused by name.
+"""Writing to brokers other than a box: immediate publishing, deduplication, and rejected modes.
 
-No JVM: what Spark calls is called here. The box of the session plays Apache Pulsar; with E2E_URL and E2E_WEB_URL it is
-one.
+No JVM: the tests make Spark's calls. The session's box acts as Apache Pulsar; with E2E_URL and E2E_WEB_URL, a real one
+is used.
 """
 
 import json
@@ -25,7 +25,7 @@ Take = Callable[[str], list[pulsar.Message]]
 
 @pytest.fixture
 def take(client: Any) -> Take:
-    """Everything that a topic holds for consumers."""
+    """Return all messages that a topic retains for consumers."""
 
     def take(topic: str) -> list[pulsar.Message]:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
@@ -39,14 +39,14 @@ def take(client: Any) -> Take:
 
 
 def sinking(box: Running, rows: pa.RecordBatch, **options: Any) -> Sinking:
-    """The write of a frame with the columns of ``rows``, as the driver makes it."""
+    """Return the write of a frame with the columns of ``rows``, as the driver creates it."""
     given = {name.replace("_", "."): str(value) for name, value in options.items()}
     urls = {"service.url": box.url, "admin.url": box.web_url}
     return sinking_of({**urls, **given}, from_arrow_schema(rows.schema), overwrite=False, is_stream=True)
 
 
 def write(found: Sinking, *tasks: pa.RecordBatch, epoch: int = 0, query: str = "q") -> list[WriteAttempt]:
-    """Run an epoch: a task for each batch of rows; and commit it."""
+    """Run an epoch with a task for each batch of rows, and commit the epoch."""
     sink = Sink(f"public/default/{query}", query, "run")
     parts = [found.write(Attempt(sink, epoch, number), iter([rows])) for number, rows in enumerate(tasks)]
     found.commit(parts)
@@ -120,7 +120,7 @@ def test_messages_wait_until_they_are_due(box: Running, client: Any, topic: str)
 
 @pytest.fixture
 def deduplicated(box: Running, client: Any, topic: str) -> str:
-    """A topic with deduplication."""
+    """Create a topic with deduplication."""
     client.create_producer(topic).close()
     box.admin("POST", f"{admin_path(topic)}/deduplicationEnabled", "true")
     return topic
@@ -133,7 +133,7 @@ DEDUP = {"delivery": "dedup", "dedupPartitions": 2, "router": "single"}
 def test_an_epoch_that_is_run_again_is_there_once(box: Running, take: Take, deduplicated: str, batching: str) -> None:
     found = sinking(box, rows(range(1)), topic=deduplicated, batching=batching, **DEDUP)
     sink = Sink("public/default/q", "q", "run")
-    # A task that was killed has sent some of its rows; then the epoch is run again, and once more for good measure.
+    # A killed task has sent some of its rows; then the epoch runs again, and once more to verify idempotence.
     found.write(Attempt(sink, 0, 0), iter([rows(range(30))]))
     for _ in range(2):
         write(found, rows(range(100)), rows(range(100, 200)))
@@ -182,7 +182,7 @@ def test_exactly_once_needs_a_box(box: Running, topic: str) -> None:
 
 
 def read(box: Running, topic: str) -> list[dict[str, Any]]:
-    """Everything, by the topic's schema."""
+    """Return all messages, decoded with the topic's schema."""
     urls = {"service.url": box.url, "admin.url": box.web_url}
     source = PulsarboxSource({**urls, "topic": topic, "columns": "value,__key"})
     reader = source.reader(source.schema())

@@ -1,4 +1,4 @@
-"""Reading a data directory in place while its box packs, trims and restarts, and while readers are killed."""
+"""Reading a data directory in place while its box packs, trims and restarts, and readers are killed."""
 
 import os
 import signal
@@ -116,9 +116,9 @@ def test_a_reader_that_is_killed_pins_nothing(box: PulsarBox, data: Path) -> Non
         assert child.stdout.readline() == "reads\n"
         until(lambda: any((row["oldestReader"] or {}).get("pid") == child.pid for row in volumes(box)))
         child.send_signal(signal.SIGKILL)
-    assert len(only.volumes) > 1  # in the last one others write
+    assert len(only.volumes) > 1  # the last volume has data of other topics
     box.admin("DELETE", "/admin/v2/persistent/public/default/t?force=true")
-    publish(box, "beside", 60, 50_000)  # checkpoints come with what is written
+    publish(box, "beside", 60, 50_000)  # checkpoints follow further writes
 
     def is_free() -> bool:
         held = any((row["oldestReader"] or {}).get("pid") == child.pid for row in volumes(box))
@@ -177,7 +177,7 @@ def test_what_was_trimmed_since_it_was_planned_is_told_exactly(box: PulsarBox, d
     box.admin("POST", "/admin/v2/persistent/public/default/t/subscription/keeps/skip_all")
     until(lambda: len(segments(box)) == 1)
     if way == "mmap":
-        assert read(found, reach_of(box, way, data)) == expected  # it is where it was, until its volume goes
+        assert read(found, reach_of(box, way, data)) == expected  # it remains in place until its volume is deleted
         publish(box, "beside", 60, 50_000)
         box.admin("DELETE", "/admin/v2/persistent/public/default/beside?force=true")
         publish(box, "more", 60, 50_000)
@@ -289,7 +289,7 @@ def test_entries_by_a_codec_of_a_plugin_are_read_where_its_file_is_and_else_over
 
 
 def test_a_compacted_view_that_is_replaced_while_it_is_read(box: PulsarBox, data: Path) -> None:
-    """It is whole as long as its volumes are there; then it is an error, and no part of two views."""
+    """The view is complete while its volumes exist. Afterwards, reading fails instead of mixing two views."""
     client = connect(box.service_url)
     client.subscribe("t", "keeps", initial_position=EARLIEST).close()
 
@@ -319,7 +319,7 @@ def test_a_compacted_view_that_is_replaced_while_it_is_read(box: PulsarBox, data
     def is_gone() -> bool:
         publish(box, "beside", 30, 50_000)
         box.admin("DELETE", "/admin/v2/persistent/public/default/beside?force=true")
-        return not all((data / name).exists() for name in old)  # in the last one there is more
+        return not all((data / name).exists() for name in old)  # the last volume has more data
 
     until(is_gone)
     for way in ("mmap", "auto"):

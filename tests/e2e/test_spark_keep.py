@@ -1,6 +1,6 @@
-"""Writes of Spark to topics that nothing keeps: a warning on the driver, or a subscription made before the first row.
+"""Spark writes to topics without retention: a warning on the driver, or a subscription created first.
 
-No JVM: what Spark calls is called here.
+No JVM: the tests make Spark's calls.
 """
 
 import json
@@ -21,7 +21,7 @@ NOTHING = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
 
 
 def write(box: Running, rows: pa.RecordBatch, **options: Any) -> None:
-    """A write of one task, committed."""
+    """Write one task's rows, and commit."""
     urls = {"service.url": box.url, "admin.url": box.web_url}
     found = sinking_of({**urls, **options}, from_arrow_schema(rows.schema), overwrite=False, is_stream=False)
     sink = found.sink_of_batch()
@@ -36,7 +36,7 @@ def backlogs(box: Running, topic: str) -> dict[str, int]:
 
 @pytest.fixture
 def lossy(box: Running, space: str) -> Callable[[str], str]:
-    """Makes names of topics in a namespace where nothing is kept without a subscription."""
+    """Return topic names in a namespace that retains messages only for subscriptions."""
     if not box.is_ours:
         pytest.skip("of a box")
     box.admin("POST", f"namespaces/{space}/retention", json.dumps(NOTHING))

@@ -1,4 +1,4 @@
-"""What a topic holds, read without Spark: in place, over the network, and by the official client's reader."""
+"""The messages of a topic read without Spark: in place, over the network, and by the official client's reader."""
 
 import random
 from itertools import zip_longest
@@ -37,7 +37,7 @@ def read(segments: list[TopicSegment], reach: Reach) -> list[Row]:
 
 
 def anywhere(segments: list[TopicSegment]) -> list[TopicSegment]:
-    """Without the volumes, which are packed all the time."""
+    """Drop the volume, because packing moves entries at any time."""
     return [each._replace(volumes=()) for each in segments]
 
 

@@ -1,4 +1,4 @@
-"""What a stream or a batch of Spark is given of a box, without a JVM: limits, waits, restarts, what is lost."""
+"""The connector's calls for streams and batches without a JVM: limits, waits, restarts, data loss."""
 
 import json
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ VALUE = StructType([StructField("value", BinaryType())])
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[PulsarBox]:
-    """One that a test may restart."""
+    """Return a box that a test may restart."""
     keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
     with PulsarBox(data_dir=tmp_path / "data", managedLedgerMaxEntriesPerLedger=10, **keep) as box:
         yield box
@@ -46,7 +46,7 @@ def publish(box: PulsarBox, *values: str, topic: str = TOPIC, key: str | None = 
 
 
 class Steps:
-    """Asks a reader for one micro-batch after the other, as Spark does."""
+    """Reader that is called micro-batch by micro-batch, as Spark does."""
 
     def __init__(self, box: PulsarBox, **more: str) -> None:
         reader = PulsarboxSource(options(box, **more)).streamReader(VALUE)
@@ -59,7 +59,7 @@ class Steps:
         return self.reader.getDefaultReadLimit()
 
     def next(self) -> list[str]:
-        """The values of a micro-batch, none where there is nothing for one."""
+        """Return the values of a micro-batch, or none if no messages are available."""
         end = json.loads(json.dumps(self.reader.latestOffset(self.at, self.limit)))
         if end == self.at:
             return []
@@ -185,7 +185,7 @@ def test_what_a_batch_names_and_is_not_there_is_told(box: PulsarBox, fails: bool
 
 
 def places(box: PulsarBox) -> list[ReadPosition]:
-    """Where its parts begin."""
+    """Return the start positions of the parts."""
     with Service(Reach(box.service_url, box.admin_url)) as service:
         return [ReadPosition(each.ledger, each.first) for each in service.segments(TOPIC, BEGINNING, LATEST)]
 
@@ -229,7 +229,7 @@ def test_compacted_reads_have_the_latest_of_each_key_and_what_came_behind(box: P
 def test_a_micro_batch_that_follows_another_does_not_wait_for_what_has_time(
     box: PulsarBox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The subscription is told where nothing is new, else now and then; the ends are asked for once."""
+    """The subscription advances only now and then, or when no message is new. End positions are requested once."""
     monkeypatch.setattr(stream_reader, "ACKNOWLEDGE_SECONDS", 3600.0)
     calls: list[str] = []
     for name in ("all_bounds", "acknowledge"):
@@ -238,7 +238,7 @@ def test_a_micro_batch_that_follows_another_does_not_wait_for_what_has_time(
         monkeypatch.setattr(Service, name, lambda self, *args, _counted=counted: _counted(self, *args))
     publish(box, "a")
     with Steps(box, subscription="s") as steps:
-        calls.clear()  # what the start of a query asks is another matter
+        calls.clear()  # requests at the start of a query are not counted
         for value in ("b", "c", "d"):
             assert len(steps.next()) == 1
             publish(box, value)

@@ -1,4 +1,4 @@
-"""A client with transactions, on one connection: the official Python client has none."""
+"""Client with transactions on one connection; the official Python client lacks transactions."""
 
 import itertools
 from typing import Any
@@ -13,7 +13,9 @@ Bits = dict[str, Any]
 
 
 class Transacting(Raw):
-    """Begins, fills and ends transactions; a producer for each topic. OSError, AssertionError where a box goes."""
+    """Begins, fills and ends transactions, with a producer per topic. Raises OSError or AssertionError if the box is
+    killed.
+    """
 
     def __init__(self, service_url: str, topics: list[str]) -> None:
         super().__init__(service_url)
@@ -24,7 +26,7 @@ class Transacting(Raw):
             self.request("producer", "producer_success", topic=topic, producer_id=number)
 
     def request(self, field: str, answer: str, **fields: Any) -> Any:
-        """Send a command; its answer."""
+        """Send a command and return its response."""
         command = BaseCommand(type=TYPE_OF[field])  # type: ignore[arg-type]
         part = getattr(command, field)
         part.MergeFrom(type(part)(request_id=next(self._ids), **fields))
@@ -45,7 +47,7 @@ class Transacting(Raw):
         return parse_command(self._frames.pop(0)[0])
 
     def begin(self, timeout_ms: int = 600_000) -> Bits:
-        """A new transaction."""
+        """Begin a transaction and return its ID."""
         begun = self.request("newTxn", "newTxnResponse", txn_ttl_seconds=timeout_ms, tc_id=0)
         return {"txnid_most_bits": begun.txnid_most_bits, "txnid_least_bits": begun.txnid_least_bits}
 
@@ -60,6 +62,6 @@ class Transacting(Raw):
             pass
 
     def end(self, bits: Bits, *, commit: bool) -> None:
-        """Commit or abort."""
+        """Commit or abort a transaction."""
         action = TxnAction.COMMIT if commit else TxnAction.ABORT
         self.request("endTxn", "endTxnResponse", txn_action=action, **bits)

@@ -1,4 +1,4 @@
-"""A box under requests that are partly nonsense: what it may answer, and what has to be so afterwards."""
+"""A broker under partly invalid requests: permitted responses, and invariants afterwards."""
 
 import gc
 import http.client
@@ -19,7 +19,7 @@ import pulsar
 from pulsarbox import PulsarBox
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.server.http.admin_endpoints import endpoints
-from pulsarbox.server.http.framework.request import HttpRequest, Later
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest
 from tests.fuzz.requests import Request, made
 
 FLEETING: Final = (
@@ -35,16 +35,16 @@ FLEETING: Final = (
     "compact",
     "jobstate/",
 )
-"""Rows that change by themselves, or with what is only looked at."""
+"""Rows that change by themselves, or by reads."""
 FLEETING_FIELDS: Final = ("deadline", "unused")
-"""The same of the fields of a topic and a subscription."""
+"""Fields of topic and subscription rows that change by themselves, or by reads."""
 OF_TOPICS: Final = ("topic/", "partitions/", "ledger/", "cursor/", "policies/", "schema/")
-"""Rows that go by themselves where policies say so."""
+"""Rows that policies may delete."""
 GOING: Final = (b'"deleteWhileInactive":true', b"ubscription_expiration", b"ubscriptionExpiration")
-"""What such policies have in their rows."""
+"""Markers of such policies in their rows."""
 PATIENCE_SECONDS = 60.0
 OF_CHECKPOINTS: Final = "ledger/"
-"""Rows whose values a checkpoint brings up to date."""
+"""Rows whose values a checkpoint updates."""
 SETTINGS: Final[dict[str, bool | int | float | str]] = {
     "brokerDeleteInactiveTopicsEnabled": False,
     "forceDeleteTenantAllowed": True,
@@ -55,11 +55,11 @@ SETTINGS: Final[dict[str, bool | int | float | str]] = {
 
 
 class Broken(AssertionError):
-    """A rule is broken; the text says by which request."""
+    """A rule is broken; the text names the request."""
 
 
 class Watch(logging.Handler):
-    """Keeps what is logged as an error, or with a traceback."""
+    """Log handler that collects errors and tracebacks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,11 +71,11 @@ class Watch(logging.Handler):
 
 
 class Campaign:
-    """One box and one seed."""
+    """One broker and one seed."""
 
     def __init__(self, seed: int, data: Path) -> None:
         self.requests: Counter[str] = Counter()
-        """Those that did something (2xx), by the operation of the table."""
+        """Successful requests (2xx), by the operation of the table."""
         self.statuses: Counter[int] = Counter()
         self._dice = random.Random(seed)
         self._box = PulsarBox(data_dir=data, settings=SETTINGS)
@@ -83,7 +83,7 @@ class Campaign:
         self._connection: http.client.HTTPConnection | None = None
 
     def run(self, requests: int) -> None:
-        """So many requests, each to a row of the table; then everything is looked at. Raises Broken."""
+        """Send this many requests, each to a row of the table, then check all invariants. Raises Broken."""
         rows = [*endpoints(), *(row for row in endpoints() if row.served for _ in range(9))]
         logging.getLogger().addHandler(self._watch)
         try:
@@ -103,10 +103,10 @@ class Campaign:
             logging.getLogger().removeHandler(self._watch)
         self._is_silent("the end")
 
-    # Before
+    # Setup
 
     def _furnish(self) -> None:
-        """What the requests are about; it is made again when they have deleted it."""
+        """Create the objects of the requests; repeated after requests have deleted them."""
         for method, path, body in (
             ("PUT", "tenants/acme", {"allowedClusters": ["standalone"]}),
             ("PUT", "namespaces/acme/prod", None),
@@ -131,11 +131,11 @@ class Campaign:
                 )
                 _send(producer, 5)
         except pulsar.PulsarException:
-            pass  # a request has ended them
+            pass  # terminated by a request
         finally:
             client.close()
 
-    # One request
+    # Requests
 
     def _play(self, request: Request) -> None:
         if self._dice.random() < 0.01:
@@ -189,18 +189,18 @@ class Campaign:
             self._connection.close()
             self._connection = None
 
-    # What is kept
+    # Stored rows
 
     @property
     def _broker(self) -> Any:
         return self._box._started()._box._serving.broker  # type: ignore[union-attr]
 
     def _settled(self) -> None:
-        """Everything that was begun is done, as an answered request that waits for the disk shows."""
+        """Wait until all work in progress is done, as shown by the answer to a request that waits for the disk."""
         self._ask("GET", "/admin/v2/brokers/health", None)
 
     def _rows(self) -> dict[str, Any]:
-        catalog = self._broker.core.catalog
+        catalog = self._broker.catalog
         keys = [key for key in list(catalog.keys("")) if not key.startswith(FLEETING)]
         rows = {key: b"" if key.startswith(OF_CHECKPOINTS) else _lasting(key, catalog.raw(key)) for key in keys}
         policies = b" ".join(row for key, row in rows.items() if key.startswith(("policies/", "namespace/")) and row)
@@ -209,15 +209,15 @@ class Campaign:
         return rows
 
     def _nothing_left(self, before: Counter[str]) -> None:
-        """No connection, read, unload or object of a request is left."""
+        """Check that no connection, read, unload or object of a request is left."""
         self._settled()
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             gc.collect()
-            core, topics = self._broker.core, self._broker.topics
+            broker, topics = self._broker, self._broker.topics
             left = {
-                "connections": len(self._broker.cnxs),
-                "reads": len(core.reads._answers),
+                "connections": len(broker.cnxs),
+                "reads": len(broker.reads._answers),
                 "unloading": len(topics._unloading),
             } | {name: count for name, count in (_objects() - before).items() if count > 5}
             if not any(left.values()):
@@ -226,10 +226,10 @@ class Campaign:
                 raise Broken(f"left behind: {left}")
             time.sleep(0.05)
 
-    # Afterwards
+    # Checks afterwards
 
     def _served(self) -> dict[str, Any]:
-        """All that the Admin API tells of what is stored, by path."""
+        """Return all stored state that the Admin API returns, by path."""
         found: dict[str, Any] = {}
 
         def ask(path: str) -> Any:
@@ -259,7 +259,7 @@ class Campaign:
         return found
 
     def _is_the_same_after_a_restart(self) -> None:
-        """What the disk had while it ran, as after kill -9, is what it told."""
+        """Check that a copy of the disk, as after kill -9, yields the state that the Admin API returned."""
         before, rows = self._served(), self._rows()
         self._close()
         with self._box.snapshot() as taken:
@@ -275,7 +275,7 @@ class Campaign:
             raise Broken(f"a restart changes {path}: {before.get(path)} becomes {served.get(path)}")
 
     def _still_serves(self) -> None:
-        """A producer and a consumer find each other on a new topic, and on all that are not at their end."""
+        """Check that producers and consumers exchange messages on a new topic and all topics not terminated."""
         for name in self._box.admin("GET", "/admin/v2/brokers/configuration/values"):
             self._box.admin("DELETE", f"/admin/v2/brokers/configuration/{quote(name, safe='')}")
         self._box.admin("PUT", "/admin/v2/tenants/after", {"allowedClusters": ["standalone"]})
@@ -297,7 +297,7 @@ def _client(box: PulsarBox, seconds: int = 60) -> Any:
 
 
 def _send(producer: Any, count: int) -> None:
-    """Not with ``send``: where each message is refused, for its size say, the client sends it again for ever."""
+    """Send messages asynchronously: after ``send``, the client would resend a rejected message forever."""
     answered: list[Any] = []
     for number in range(count):
         producer.send_async(b"%d" % number, lambda result, _: answered.append(result))
@@ -307,19 +307,19 @@ def _send(producer: Any, count: int) -> None:
 
 
 def _lasting(key: str, row: bytes | None) -> Any:
-    """A row without what changes by itself; None for one that went meanwhile."""
+    """Return a row without its fleeting fields; None for a deleted row."""
     if row is None or not key.startswith(("topic/", "cursor/")):
         return row
     fields = json.loads(row)
     if fields.get("name") == COMPACTION_SUBSCRIPTION:
-        return None  # it comes and goes with compactions
+        return None  # created and deleted with compactions
     return {name: value for name, value in fields.items() if name not in FLEETING_FIELDS}
 
 
 def _objects() -> Counter[str]:
-    """What requests are made of, by type."""
+    """Count the objects of requests, by type."""
     gc.collect()
-    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, HttpRequest | Later))
+    return Counter(type(each).__name__ for each in gc.get_objects() if isinstance(each, HttpRequest | DeferredAnswer))
 
 
 def _reason(request: Request, status: int, body: bytes) -> None:
@@ -332,5 +332,5 @@ def _reason(request: Request, status: int, body: bytes) -> None:
 
 
 def seeds(first: int, count: int) -> Iterator[int]:
-    """The seeds of a run."""
+    """Return the seeds of a run."""
     return iter(range(first, first + count))

@@ -1,4 +1,4 @@
-"""Requests made from the table of endpoints: what fits, what nearly fits, and nonsense. The seed decides."""
+"""Requests generated from the endpoint table: valid, nearly valid, and invalid, determined by the seed."""
 
 import json
 import random
@@ -14,7 +14,7 @@ NONSENSE: Final = (
     "-9223372036854775809", "n" * 300, "n" * 2500, "__change_events", "x-partition-0", "x-partition-99999999999",
     "persistent", "stats", "partitions", "subscription", "\n", "\x7f",
 )  # fmt: skip
-"""What no client sends, or should. Some of it is escaped, some is not."""
+"""Values that no well-behaved client sends, some of them escaped."""
 
 NAMES: Final[dict[str, tuple[str, ...]]] = {
     "tenant": ("acme",) * 9 + ("second",),
@@ -30,7 +30,7 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "value": ("true", "false", "3", "20000"),
     "version": ("0", "1", "99"),
 }
-"""What the variables of a path may stand for. Not the tenant public: it comes back with every start."""
+"""Values of path variables. The tenant public is excluded: every start creates it again."""
 METHODS: Final = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS")
 _NUMBERS: Final = ("0", "1", "2", "5", "100", "4000000000", "1700000000000")
 
@@ -48,12 +48,12 @@ _SCHEMAS: Final = ("AVRO", "JSON", "STRING", "KEY_VALUE", "PROTOBUF_NATIVE", "NO
 
 
 def some(dice: random.Random, values: Sequence[Any]) -> list[Any]:
-    """Some of the values."""
+    """Return up to three random values."""
     return dice.choices(values, k=dice.randrange(4))
 
 
 def options(dice: random.Random) -> list[dict[str, Any]]:
-    """Permissions of several topics."""
+    """Return permissions of several topics."""
     return [
         {"topic": dice.choice(_TOPICS), "role": dice.choice(_TEXTS), "actions": some(dice, ("produce", "fly"))}
         for _ in range(dice.randrange(4))
@@ -79,7 +79,7 @@ BODIES: Final[dict[str, Callable[[random.Random], Any]]] = {
     },
     "int": lambda dice: dice.choice((1, 4, 5, 0, -1)),
 }
-"""Bodies that fit, or nearly, by the Java type of the table."""
+"""Valid and nearly valid bodies, by the Java type in the table."""
 
 JSON_BREAKERS: Final = (
     b"{", b"[" * 10_000, b'{"a":NaN}', b"\xff\xfe", b"\x00", b'"\\ud800"', b"9" * 5000, b'{"a":1}{"a":1}', b" " * 2000,
@@ -106,11 +106,11 @@ SOURCES: Final[tuple[tuple[dict[str, str], bool], ...]] = (
     ({"Origin": "http://127.0.0.1:{port}", "Sec-Fetch-Site": "same-origin"}, False),
     ({"Sec-Fetch-Site": "none"}, False),
 )
-"""Headers that say from where a request comes, and whether that is a page that may not send any."""
+"""Headers that give the origin of a request, and whether that origin must be rejected."""
 
 
 class Request(NamedTuple):
-    """One request, as it goes onto the wire."""
+    """One request, as sent over the wire."""
 
     endpoint: Endpoint
     method: str
@@ -118,7 +118,7 @@ class Request(NamedTuple):
     body: bytes | None
     headers: dict[str, str]
     is_foreign: bool
-    """Whether its headers say that a page of another site sends it."""
+    """Whether its headers name a page of another site."""
 
     def __str__(self) -> str:
         body = "" if self.body is None else f" {self.body[:200]!r}"
@@ -126,7 +126,7 @@ class Request(NamedTuple):
 
 
 def made(endpoint: Endpoint, dice: random.Random, wildness: float = 0.05) -> Request:
-    """A request to an endpoint; ``wildness`` is the chance of nonsense, for each part of the path."""
+    """Return a request to an endpoint; ``wildness`` is the probability of nonsense in each part of the path."""
     segments = [_segment(part, dice, wildness) for part in endpoint.path.split("/")]
     method = endpoint.method if dice.random() < 0.97 else dice.choice(METHODS)
     target, body = "/".join(segments) + _query(endpoint, dice), _body(endpoint, dice)

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.run --seeds 20``: run seeds, stop at the first that breaks a rule, say how to see it again."""
+"""``python -m tests.fuzz.run --seeds 20``: run seeds, stop at the first violation, and print how to reproduce it."""
 
 import argparse
 import logging
@@ -13,7 +13,7 @@ from tests.fuzz.admin import Broken, Campaign, seeds
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """The command; 1 if a rule was broken."""
+    """Run the command; return 1 if a rule was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description=__doc__)
     parser.add_argument("--seeds", type=int, default=10, metavar="N", help="how many boxes (default: 10)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed (default: 0)")

@@ -1,4 +1,4 @@
-"""A few seeds of the campaign, and that it notices what it is there to notice. More: ``make fuzz-admin``."""
+"""Some seeds of the campaign, and faults that it must detect. The long campaign is ``make fuzz-admin``."""
 
 import functools
 from collections.abc import Callable
@@ -22,12 +22,12 @@ from tests.tools.campaigns import short
 SEEDS = (1, 2, 3)
 REQUESTS = 1200
 UNTIL_NOTICED = 250
-"""Requests that have a mistake made often enough."""
+"""Requests that trigger a fault often enough."""
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Campaign]:
-    """The campaign of a seed, which has ended well."""
+    """Return the campaign of a seed, run without violations."""
 
     @functools.cache
     def play(seed: int) -> Campaign:
@@ -46,7 +46,7 @@ def test_nothing_but_answers(seed: int, played: Callable[[int], Campaign]) -> No
 
 
 def test_every_row_that_is_served_can_be_carried_out(played: Callable[[int], Campaign]) -> None:
-    """Else the campaign would see nothing of it but refusals."""
+    """Otherwise the campaign would see only rejections of an operation."""
     done = {operation for seed in SEEDS for operation in played(seed).requests}
     served = {row.operation for row in endpoints() if row.served}
     assert len(done & served) > 0.85 * len(served), sorted(served - done)
@@ -60,12 +60,12 @@ def _fails(call: HttpRequest) -> HttpResponse:
 
 
 def _changes_and_refuses(call: HttpRequest) -> HttpResponse:
-    call.broker.core.commits.put_row("tenant/half", {"adminRoles": []})
+    call.broker.commits.put_row("tenant/half", {"adminRoles": []})
     raise BadRequest("after all not")
 
 
 def _changes_memory_only(call: HttpRequest) -> HttpResponse:
-    call.broker.core.catalog._fresh["tenant/dream"] = b'{"adminRoles": [], "allowedClusters": []}'
+    call.broker.catalog._fresh["tenant/dream"] = b'{"adminRoles": [], "allowedClusters": []}'
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""The image's Dockerfile, as far as its instructions go: read, not interpreted beyond them."""
+"""Parser of the image's Dockerfile into instructions."""
 
 import json
 import re
@@ -11,13 +11,13 @@ DOCKERFILE: Final = ROOT / "image" / "Dockerfile"
 
 
 class Instruction(NamedTuple):
-    """One line, joined where it goes on in the next."""
+    """One instruction, with its continuation lines joined."""
 
     name: str
     text: str
 
     def words(self) -> list[str]:
-        """Its words, where it is no shell command; those of its JSON form, where it has that."""
+        """Return the arguments of an instruction without a shell, in JSON form or as words."""
         found: list[str] = json.loads(self.text) if self.text.startswith("[") else shlex.split(self.text)
         return found
 
@@ -26,7 +26,7 @@ Stage = list[Instruction]
 
 
 def stages(text: str) -> dict[str, Stage]:
-    """The stages by their names, the last one's being empty, without ARG and FROM."""
+    """Return the stages by name, without ARG and FROM; the name of the last one is empty."""
     text = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("#"))
     found: dict[str, Stage] = {}
     current: Stage = []
@@ -41,16 +41,16 @@ def stages(text: str) -> dict[str, Stage]:
 
 
 def environment(stage: Stage) -> dict[str, str]:
-    """What its ENV lines set."""
+    """Return the variables set by a stage's ENV lines."""
     pairs = (word.partition("=") for each in stage if each.name == "ENV" for word in each.words())
     return {name: value for name, _, value in pairs}
 
 
 def last(stage: Stage, name: str) -> Instruction:
-    """The last instruction of a name."""
+    """Return the last instruction with a name."""
     return [each for each in stage if each.name == name][-1]
 
 
 def context(ignore: str) -> list[str]:
-    """What a .dockerignore that begins with ``*`` lets through."""
+    """Return the paths included by a .dockerignore that starts with ``*``."""
     return [line[1:] for line in ignore.splitlines() if line.startswith("!")]

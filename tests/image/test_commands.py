@@ -1,4 +1,4 @@
-"""The commands of the image as scripts written for Apache Pulsar's image use them: a real box, without a container."""
+"""The image's commands as used by scripts for Apache Pulsar's image: a real broker, without a container."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PATH = f"{Path(sys.executable).parent}:/usr/bin:/bin"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """What is below /pulsar, with free ports and a data directory of the test."""
+    """The contents of /pulsar, with free ports and a data directory of the test."""
     home = tmp_path / "pulsar"
     shutil.copytree(ROOT / "image" / "bin", home / "bin")
     shutil.copytree(ROOT / "image" / "conf", home / "conf")
@@ -30,7 +30,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def edit(path: Path, key: str, value: str) -> None:
-    """Edit a file as scripts do."""
+    """Edit a configuration file as scripts do."""
     subprocess.run(["sed", "-i", f"s#^{key}=.*#{key}={value}#", str(path)], check=True, timeout=10)
     assert f"\n{key}={value}\n" in path.read_text()
 
@@ -45,7 +45,7 @@ def run(home: Path, *words: str, **environ: str) -> subprocess.CompletedProcess[
 
 @contextmanager
 def serving(home: Path, *words: str, **environ: str) -> Iterator[str]:
-    """`bin/pulsar standalone`; gives what it has logged once it serves, and writes its addresses into client.conf."""
+    """Run `bin/pulsar standalone`, write its addresses into client.conf, and yield its log once it is ready."""
     command = [str(home / "bin" / "pulsar"), "standalone", *words]
     env = {"PATH": PATH, "HOME": str(home), **environ}
     with subprocess.Popen(
@@ -95,7 +95,7 @@ def test_messages_are_published_consumed_and_administered(home: Path) -> None:
 
 def test_nothing_to_publish_and_nobody_there_are_said(home: Path) -> None:
     done = run(home, "pulsar-client", "produce", "t")
-    assert done.returncode == 2 and "give messages with -m or files with -f" in done.stderr
+    assert done.returncode == 2 and "specify messages with -m or files with -f" in done.stderr
     done = run(home, "pulsar-client", "--url", "pulsar://127.0.0.1:1", "produce", "t", "-m", "x")
     assert done.returncode == 6 and "Traceback" not in done.stderr
 
@@ -125,9 +125,10 @@ def test_authentication_is_on_by_plain_variables_as_testcontainers_set_them(home
         assert run(home, "pulsar-client", "produce", "t", "-m", "x").returncode == 0
 
 
+@pytest.mark.campaign
 def test_what_is_edited_in_broker_conf_counts(home: Path) -> None:
     edit(home / "conf" / "broker.conf", "clusterName", "edited")
-    edit(home / "conf" / "broker.conf", "brokerServicePort", "1")  # standalone.conf has its own
+    edit(home / "conf" / "broker.conf", "brokerServicePort", "1")  # standalone.conf sets its own port
     with serving(home) as said:
         assert "broker.conf: taken over: clusterName" in said
         assert run(home, "pulsar-admin", "clusters", "list").stdout.split() == ["edited"]
@@ -140,6 +141,7 @@ def test_an_unknown_setting_warns(home: Path) -> None:
         assert "authenticationEnable: no such setting, so it has no effect; did you mean authenticationEnabled?" in said
 
 
+@pytest.mark.campaign
 def test_a_read_only_configuration_will_do(home: Path) -> None:
     for path in (home / "conf").iterdir():
         if path.name != "client.conf":

@@ -1,7 +1,7 @@
-"""The image's entry points as the testcontainers modules use them, sealed off like a container, with any user.
+"""The image's entry points as used by testcontainers, in a container-like sandbox, with any user.
 
-What the modules run and wait for: PulsarContainer of testcontainers-java (the one of today and the deprecated one),
-modules/pulsar of testcontainers-go, and what Python projects do with DockerContainer. The environment is that of this
+Commands and wait conditions are those of PulsarContainer of testcontainers-java (current and deprecated),
+modules/pulsar of testcontainers-go, and Python projects with DockerContainer. The Python environment is that of this
 checkout; tests/image/test_steps.py builds one by the steps of the Dockerfile.
 """
 
@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from pulsarbox.server.http.route_table import all_routes
+from tests.tools.campaigns import short
 from tests.tools.sealed import Sealed, open_to_all, until, why_not
 
 ROOT = Path(__file__).parents[2]
 NOBODY = "1234560000:0"
-"""As OpenShift gives them out: any user, group 0."""
+"""A user as assigned by OpenShift: any user, group 0."""
 PATH = "/opt/pulsarbox/bin:/pulsar/bin:/usr/local/bin:/usr/bin:/bin"
 SECONDS = 60.0
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=f"nothing can be sealed 
 
 
 def layer_of(folder: Path) -> Path:
-    """What `make image` puts below /pulsar, with the rights that the Dockerfile gives it, and this environment."""
+    """Build the layer of `make image` below /pulsar, with the Dockerfile's permissions and this environment."""
     layer = folder / "layer"
     pulsar = layer / "pulsar"
     shutil.copytree(ROOT / "image" / "bin", pulsar / "bin")
@@ -47,14 +48,14 @@ def layer_of(folder: Path) -> Path:
 
 
 class Wait(NamedTuple):
-    """What a module waits for."""
+    """A path that a module polls, and the response it waits for."""
 
     path: str
     body: str | None = None
 
 
 class Module(NamedTuple):
-    """How a module starts the image."""
+    """Start command and wait conditions of a module."""
 
     command: tuple[str, ...]
     environ: dict[str, str]
@@ -85,6 +86,7 @@ with urllib.request.urlopen("http://127.0.0.1:8080" + sys.argv[1], timeout=5) as
 
 CONVERSE = """
 import sys, pulsar
+from tests.tools.campaigns import short
 client = pulsar.Client("pulsar://127.0.0.1:6650", logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
 consumer = client.subscribe("sealed", "s")
 client.create_producer("sealed").send(b"hello")
@@ -96,12 +98,12 @@ client.close()
 
 
 def ask(sealed: Sealed, path: str) -> str:
-    """Status and body, empty where nobody answers."""
+    """Return status and body, empty if there is no response."""
     assert sealed.is_running(), sealed.said()
     return sealed.run(sys.executable, "-c", ASK, path).stdout
 
 
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", short(MODULES, 2))
 def test_a_module_finds_the_image_ready(tmp_path: Path, name: str) -> None:
     module = MODULES[name]
     if any(all_routes().find("GET", wait.path.split("/")[1:]) is None for wait in module.waits):

@@ -1,4 +1,4 @@
-"""The image's Dockerfile: its linter, what it promises, and (slow) its steps carried out without a container engine."""
+"""The image's Dockerfile: its linter, its guarantees, and (slow) its steps without a container engine."""
 
 import re
 import shlex
@@ -31,7 +31,7 @@ def test_what_the_image_promises() -> None:
     assert last(FINAL, "EXPOSE").words() == ["6650", "8080"]
     assert last(FINAL, "VOLUME").text == "/pulsar/data"
     assert last(FINAL, "STOPSIGNAL").text == "SIGTERM"
-    assert last(FINAL, "CMD").words() == ["/pulsar/bin/pulsar", "standalone"]  # its form without a shell: it is pid 1
+    assert last(FINAL, "CMD").words() == ["/pulsar/bin/pulsar", "standalone"]  # exec form: the broker is PID 1
     assert "/pulsar/bin/healthcheck" in last(FINAL, "HEALTHCHECK").text
     assert not [each for each in FINAL if each.name in ("RUN", "ENTRYPOINT")]
     assert environment(FINAL)["PATH"].startswith("/opt/pulsarbox/bin:/pulsar/bin:")
@@ -51,7 +51,7 @@ def test_the_versions_are_those_of_the_lock_file() -> None:
 
 
 def script(stage: Stage) -> str:
-    """The steps of a stage for a shell; COPY takes its files from /context."""
+    """Return the steps of a stage as a shell script; COPY copies from /context."""
     lines = ["set -e"]
     for each in stage:
         if each.name == "WORKDIR":
@@ -59,7 +59,7 @@ def script(stage: Stage) -> str:
         elif each.name == "COPY":
             *sources, target = each.words()
             for path in (Path("/context", source) for source in sources):
-                # Of a folder its content is copied, of a file the file.
+                # COPY of a folder copies its contents, COPY of a file the file.
                 made = f'mkdir -p "{target}" && cp -a {path}/. "{target}"'
                 lines.append(f'if [ -d {path} ]; then {made}; else cp -a {path} "{target}"; fi')
         elif each.name == "RUN":
@@ -70,9 +70,9 @@ def script(stage: Stage) -> str:
 
 
 def build(folder: Path) -> Path:
-    """Carry out the first stage, and give a layer with what the second one copies from it."""
+    """Run the first stage, and return a layer with the files that the second stage copies from it."""
     layer, result = folder / "build-layer", folder / "layer"
-    (layer / "pulsar" / "data").mkdir(parents=True)  # where Sealed mounts the volume
+    (layer / "pulsar" / "data").mkdir(parents=True)  # mount point of the volume in Sealed
     for name in context(DOCKERFILE.with_name("Dockerfile.dockerignore").read_text()):
         target = layer / "context" / name
         target.parent.mkdir(parents=True, exist_ok=True)

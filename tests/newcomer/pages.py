@@ -1,4 +1,4 @@
-"""A page of the documentation as somebody follows it: its commands and its files, in their order."""
+"""A documentation page as followed by a reader: its commands and files, in order."""
 
 import re
 from typing import NamedTuple
@@ -9,11 +9,11 @@ _NAMED = re.compile(r"`(?P<name>[\w./-]+\.\w+)`:")
 
 
 class Command(NamedTuple):
-    """A line to type."""
+    """A command line to type."""
 
     text: str
     shown: tuple[str, ...] = ()
-    """What the page shows as its output, line by line."""
+    """Output shown on the page, line by line."""
 
 
 class File(NamedTuple):
@@ -21,19 +21,19 @@ class File(NamedTuple):
 
     language: str
     name: str
-    """The name that stands before it, ``main.go:``; empty where there is none."""
+    """Name given before the block, ``main.go:``; empty if there is none."""
     text: str
 
 
 class Section(NamedTuple):
-    """What stands below one heading."""
+    """The commands and code below one heading."""
 
     title: str
     steps: tuple[Command | File, ...]
 
 
 def sections(text: str) -> list[Section]:
-    """The sections of a page that have something to do, in their order."""
+    """Return the sections of a page that have steps, in order."""
     found: list[tuple[str, list[Command | File]]] = [("", [])]
     lines = iter(text.splitlines())
     name = ""
@@ -57,7 +57,7 @@ def sections(text: str) -> list[Section]:
 
 
 def _take(line: str, steps: list[Command | File]) -> None:
-    """A line of an indented block: with ``$`` it is a command, behind such a one it is output, otherwise a command."""
+    """Add a line of an indented block: a command with ``$``, output after such a command, otherwise a command."""
     last = steps[-1] if steps else None
     if line.startswith("$ "):
         steps.append(Command(line[2:], ("",)))

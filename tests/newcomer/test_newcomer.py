@@ -1,7 +1,7 @@
-"""A newcomer in an empty directory: the wheel in a fresh environment, then every line of README and quickstart.
+"""A new user in an empty directory: the wheel in a new environment, then every line of README and quickstart.
 
-Slow (it installs, builds and downloads): `make clients`. The ports are free ones; where a page says 6650 and 8080,
-these are put there. Where a toolchain or its registry is missing, the test is skipped and says so.
+Slow, with installs, builds and downloads: `make clients`. Free ports replace 6650 and 8080 of the pages. If a toolchain
+or its registry is unavailable, the test is skipped with this reason.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ PAGES: Final = {
     "quickstart": [section for section in QUICKSTART if section.title not in TOOLS],
 }
 ENDLESS: Final = re.compile(r"pulsarbox (start(?!.*--detach)|consume|tap|status.*--watch)")
-"""What goes on until Ctrl-C, or may."""
+"""Commands that run until Ctrl-C, or may."""
 WITHOUT_BOX: Final = re.compile(r"pulsarbox (completion|config|doctor|start|status|stop|storage|version)\b")
 COMMAND_SECONDS: Final = 120.0
 ENDLESS_SECONDS: Final = 10.0
@@ -46,14 +46,14 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(BUILD_SECONDS + 300)]
 
 
 class Newcomer:
-    """Somebody with an environment, in a directory, at a shell."""
+    """A user with an environment, at a shell in a directory."""
 
     def __init__(self, environment: Path, folder: Path, host: str = "localhost") -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.port, self.web_port = free_ports(2)
         self.shown_port = self.port
-        """What stands where a page says 6650."""
+        """Port that replaces 6650 of the pages."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULSARBOX_", "VIRTUAL_ENV"))}
         self.environ = kept | {
             "PATH": f"{environment / 'bin'}:{os.environ['PATH']}",
@@ -63,7 +63,7 @@ class Newcomer:
         }
 
     def type(self, line: str, folder: Path | None = None, seconds: float = COMMAND_SECONDS) -> tuple[int, str]:
-        """Type a line; the exit code and what it printed. One that goes on is ended with Ctrl-C after a while."""
+        """Run a line and return its exit code and output. An endless command is ended with Ctrl-C after a while."""
         endless = ENDLESS.match(line) is not None
         process = subprocess.Popen(
             ["bash", "-c", self.here(line)],
@@ -88,7 +88,7 @@ class Newcomer:
         return process.returncode, said
 
     def here(self, text: str) -> str:
-        """A text of a page with the ports of this box."""
+        """Replace the ports in a page's text by those of this box."""
         return text.replace("6650", str(self.shown_port)).replace("8080", str(self.web_port))
 
     def ensure_box(self) -> None:
@@ -97,13 +97,13 @@ class Newcomer:
             assert code == 0, said
 
     def follow(self, section: Section) -> None:
-        """Do what a section shows, step by step."""
+        """Run the steps of a section."""
         for step in section.steps:
             if isinstance(step, File):
                 self.ensure_box()
                 self.run_python(step)
             elif not step.text.startswith(("make ", "PATH=")):
-                own = "--data-dir" in step.text  # a box that the section starts itself
+                own = "--data-dir" in step.text  # the section starts a box of its own
                 if step.text.startswith("pulsarbox ") and not own and not WITHOUT_BOX.match(step.text):
                     self.ensure_box()
                 self.run(step)
@@ -116,7 +116,7 @@ class Newcomer:
         assert wanted <= printed, f"{step.text} does not print {wanted - printed}, which the page shows:\n{said}"
 
     def run_python(self, step: File) -> None:
-        """A program, which prints what it says that it prints; or a test."""
+        """Run a program and check the output shown on the page, or run a test."""
         assert step.language == "python"
         is_test = "def test_" in step.text
         name = "test_first.py" if is_test else "first.py"
@@ -129,7 +129,7 @@ class Newcomer:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fresh environment with the wheel, what the wheel needs, the official client, and pytest."""
+    """A new environment with the wheel, its dependencies, the official client, and pytest."""
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
     subprocess.run(build, check=True, timeout=BUILD_SECONDS)
@@ -181,7 +181,7 @@ def test_the_targets_that_the_readme_names_exist() -> None:
 def test_the_client_of_a_language(environment: Path, tmp_path: Path, language: str) -> None:
     if shutil.which(TOOLS[language]) is None:
         pytest.skip(f"{TOOLS[language]} is not installed")
-    # By a mapped port, as with a container: where the client would be sent without that, nobody listens.
+    # Through a mapped port, as with a container: the address that lookups return otherwise has no listener.
     with (
         newcomer(environment, tmp_path / "somewhere", "127.0.0.2") as somebody,
         Forwarder(somebody.port, "127.0.0.2") as forwarder,
@@ -208,7 +208,7 @@ def test_the_client_of_a_language(environment: Path, tmp_path: Path, language: s
 
 
 def tools(somebody: Newcomer, language: str) -> None:
-    """Where a language builds: in a place that is kept, so that the second time is short; its compiler of protocols."""
+    """Set up a language's build folder, cached for later runs, and its protocol compiler."""
     if language != "Rust":
         return
     kept = ROOT / ".make" / "clients"

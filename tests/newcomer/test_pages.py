@@ -1,4 +1,4 @@
-"""How a page is read, and that those of the newcomer have what is to be tried."""
+"""Parsing of pages, and that the newcomer's pages have commands to try."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Opens an image as the daemon would after a power cut, and holds it against what was acknowledged before."""
+"""Opens an image as the daemon does after a power cut, and compares it with the acknowledged operations."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from tests.powercut.story import Mark, Story
 from tests.unit.storage.batches import entry_of
 
 DATA: Final = "data"
-"""The data directory below the root of the recording."""
+"""Data directory, relative to the root of the recording."""
 NEW_LEDGER: Final = 1 << 40
 AFTER: Final = b"after the cut"
 _STEPS_MAX: Final = 200
 
 
 class Violation(Exception):
-    """The image is not what it should be."""
+    """An image has lost or corrupted data."""
 
 
 class Checked:
-    """One image, opened."""
+    """One opened image."""
 
     def __init__(self, folder: Path, story: Story, dice: random.Random) -> None:
         self._path = folder / DATA
@@ -35,7 +35,7 @@ class Checked:
         self._dice = dice
 
     def check(self) -> None:
-        """Recover, read everything, go on writing, reclaim, and recover again. Raises Violation."""
+        """Recover, read everything, continue to write, reclaim, and recover again. Raises Violation."""
         engine = self._open()
         try:
             checkpoint, last = self._recovered(engine)
@@ -55,7 +55,7 @@ class Checked:
         return LmdbEngine(self._path, **self._story.options)
 
     def _recovered(self, engine: LmdbEngine) -> tuple[Mark, int]:
-        """The checkpoint and the last batch that were found."""
+        """Return the recovered checkpoint and the last recovered batch."""
         story = self._story
         recovery = engine.recover()
         rows, batches, last = dict(recovery.rows.items(b"")), list(recovery.batches), recovery.next_position - 1
@@ -105,7 +105,7 @@ class Checked:
         raise Violation(f"entry {ledger_id}:{entry_id} was never acknowledged with its batch, but {got} is read")
 
     def _go_on(self, engine: LmdbEngine, checkpoint: Mark, last: int) -> set[int]:
-        """Commit, drop a ledger, reclaim all there is; which ledgers are dropped then."""
+        """Commit, drop a ledger, and reclaim all volumes that can be; return the dropped ledgers."""
         batch = Batch(last + 1)
         entry = self._new_entry()
         batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry), entry.body)

@@ -1,4 +1,4 @@
-"""Opens an image with the whole core: what was receipted is there, what was acknowledged does not come again."""
+"""Opens an image with the whole core: receipted messages exist, and acknowledged ones are not redelivered."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _EARLIEST: Final = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 
 @dataclass
 class CoreStory:
-    """What clients had asked for and what they had been told at the moment of a cut."""
+    """Requests of clients, and the responses they had received, at the moment of a cut."""
 
     options: dict[str, Any] = field(default_factory=dict)
     sent: dict[int, set[int]] = field(default_factory=dict)
     """Messages by topic."""
     receipted: dict[int, dict[Place, int]] = field(default_factory=dict)
-    """Messages by topic and place."""
+    """Messages by topic and position."""
     acking: dict[tuple[int, int], set[Place]] = field(default_factory=dict)
-    """By topic and subscription; acknowledged ones included."""
+    """Positions by topic and subscription, including those already acknowledged."""
     acked: dict[tuple[int, int], set[Place]] = field(default_factory=dict)
 
     def take(self, data: bytes) -> None:
-        """Take over the next mark."""
+        """Apply the next mark."""
         kind, facts, _ = marks.read_mark(data)
         if kind == marks.OPTIONS:
             self.options = facts
@@ -50,12 +50,12 @@ class CoreStory:
             table.setdefault((facts["topic"], facts["subscription"]), set()).update(places)
 
     def live_ledgers(self) -> list[tuple[int, int]]:
-        """The workload of the core finds its topics by their names."""
+        """Return nothing: the workload of the core opens its topics by name."""
         return []
 
 
 class CoreChecked:
-    """One image, opened."""
+    """One opened image."""
 
     def __init__(self, folder: Path, story: CoreStory, dice: random.Random) -> None:
         self._path = folder / DATA
@@ -77,7 +77,7 @@ class CoreChecked:
                         self._read_compacted(box, topic)
                     if not round_number:
                         new[topic] = self._publish(box, topic)
-                box.broker.core.commits.ask_checkpoint()
+                box.broker.commits.ask_checkpoint()
                 box.turn()
                 box.advance(5)
             finally:
@@ -117,7 +117,7 @@ class CoreChecked:
             raise Violation(f"{name}: the message published after the cut is not at {new[topic]}")
 
     def _compact(self, box: CoreBox, topic: int) -> None:
-        """All of it, up to what is there now."""
+        """Compact the topic up to its current end."""
         box.compact(TOPICS[topic])
         box.turn()
         box.advance(5)
@@ -125,7 +125,7 @@ class CoreChecked:
             raise Violation(f"the compaction of {TOPICS[topic]} does not end")
 
     def _read_compacted(self, box: CoreBox, topic: int) -> None:
-        """Whoever reads the view and the log behind it knows the latest of every key, and nothing that was not sent."""
+        """Check that a compacted reader receives the latest message of every key, and no message that was not sent."""
         client = box.client()
         client.subscribe(
             "table", _READER, TOPICS[topic], durable=False, read_compacted=True, start_message_id=_EARLIEST

@@ -1,7 +1,7 @@
-"""A process under the recorder: the whole core, with clients that publish, consume and acknowledge.
+"""A recorded process: the whole core, with clients that publish, consume and acknowledge.
 
-``python -m tests.powercut.core_workload PATH SEED STEPS LEDGERS``; the last is not looked at. What is marked as
-acknowledged is what a client can know: receipts, ack responses, and answers to requests.
+``python -m tests.powercut.core_workload PATH SEED STEPS LEDGERS``; LEDGERS is ignored. An operation is marked as
+acknowledged only if a client can know: by a receipt, an ack response, or the answer to a request.
 """
 
 import random
@@ -22,7 +22,7 @@ NUMBERS_OF_A_SEED = 1_000_000
 
 
 class CoreWorkload:
-    """Clients of a box."""
+    """Clients of a broker."""
 
     def __init__(self, path: Path, seed: int, mark: marks.Marker) -> None:
         self._path = path
@@ -35,11 +35,11 @@ class CoreWorkload:
             "pack_live_percent": self._dice.choice((50, 90)),
         }
         self._held: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        """What each subscription's consumer has and has not acknowledged, by topic and subscription."""
+        """Unacknowledged messages of each subscription's consumer, by topic and subscription."""
         mark(marks.OPTIONS, **self._options)
 
     def run(self, steps: int) -> None:
-        """All of it."""
+        """Run all lives."""
         for life in lives(steps, self._dice):
             self._live(life)
 
@@ -54,7 +54,7 @@ class CoreWorkload:
                 client.subscribe(SUBSCRIPTIONS[subscription], topic, name)
                 self._mark(marks.SUBSCRIBED, topic=topic, subscription=subscription)
                 client.flow(10_000, topic)
-            self._box.compact(name)  # from now on it keeps what is not compacted
+            self._box.compact(name)  # from now on, the topic retains uncompacted messages
             self._publisher.producer(topic, name)
         for _ in range(steps):
             self._step()
@@ -70,7 +70,7 @@ class CoreWorkload:
         elif what < 0.9:
             self._acknowledge()
         elif what < 0.93:
-            self._box.broker.core.commits.ask_checkpoint()
+            self._box.broker.commits.ask_checkpoint()
             self._box.turn()
         elif what < 0.95:
             self._box.advance(self._dice.choice((0.02, 3.0)))
@@ -78,7 +78,7 @@ class CoreWorkload:
             self._compact(self._dice.randrange(len(TOPICS)))
 
     def _compact(self, topic: int) -> None:
-        """All of it, or as much as is done until something else happens."""
+        """Compact the topic, completely or up to the next operation."""
         self._box.compact(TOPICS[topic])
         self._box.turn()
         for _ in range(self._dice.choice((2, 5, 100))):
@@ -86,7 +86,7 @@ class CoreWorkload:
         self._mark(marks.COMPACTED, topic=topic, ended=self._box.compaction(TOPICS[topic]).run is None)
 
     def _publish(self, topic: int) -> None:
-        """Some messages in one turn, or one by one."""
+        """Publish some messages, in one turn or one by one."""
         dice, box = self._dice, self._box
         messages = []
         for _ in range(dice.randint(1, 6)):
@@ -132,7 +132,7 @@ class CoreWorkload:
 
 
 def messages_of(client: Client) -> list[tuple[int, tuple[int, int], bytes]]:
-    """What a client was sent: the consumer's id, the position, and the payload of each message."""
+    """Return the messages sent to a client: consumer ID, position and payload of each."""
     frames, client.inbox = client.inbox, []
     found = []
     for data, payload in frames:

@@ -1,13 +1,13 @@
-"""A model of a disk: what of the recorded changes is durable, what is pending, and what may stand after a power cut.
+"""A disk model: durable and pending recorded changes, and possible contents after a power cut.
 
-A file has durable bytes and pending changes since its last sync; the end of a sync makes durable what was pending at
-its beginning. A write through O_DSYNC is durable when it returns, and nothing else with it. Names are in directories:
-a change of a name is durable once its directory is synced (of a rename, one of the two), and a synced file may well
-have no name.
+A file has durable bytes and the changes pending since its last sync. The end of a sync makes durable the changes that
+were pending at its start. An O_DSYNC write is durable when it returns, but nothing else is. Names belong to
+directories: a name change is durable once its directory is synced; for a rename, either of the two directories. A
+synced file may still have no durable name.
 
-After a cut each pending write is gone, there, or torn: some of its sectors are there, any of them. Sizes follow the
-writes, or are ahead of them with zeros. Of the pending changes of names a prefix is there, as in a file system that
-journals its metadata in order.
+After a cut, each pending write is lost, complete, or torn: any subset of its sectors is present. Sizes follow the
+writes, or exceed them with zeros. A prefix of the pending name changes is present, as on a file system that journals
+its metadata in order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.powercut.record import Event, Op
 
 SECTOR: Final = 512
 NEVER_SYNCED: Final = ("LOCK",)
-"""Files whose bytes mean nothing to a later life."""
+"""Files whose contents no later life reads."""
 
 DROPPED: Final = "dropped"
 APPLIED: Final = "applied"
@@ -30,7 +30,7 @@ MIXED: Final = "mixed"
 
 
 class Change(NamedTuple):
-    """A pending change of a file: bytes at an offset, or a new size (and no bytes)."""
+    """A pending change of a file: bytes at an offset, or a new size without bytes."""
 
     at: int
     data: bytes
@@ -48,7 +48,7 @@ class File:
 
 @dataclass(eq=False)
 class Directory:
-    """One inode; names as they are now, and as they are on the disk for sure."""
+    """One inode, with its current names and its durable names."""
 
     names: dict[str, File | Directory] = field(default_factory=dict)
     durable: dict[str, File | Directory] = field(default_factory=dict)
@@ -59,7 +59,10 @@ Names = dict[Directory, dict[str, Node]]
 
 
 class NameChange(NamedTuple):
-    """``name`` of ``folder`` becomes ``node``, None for gone; of a rename, ``source`` has lost ``source_name``."""
+    """Change of ``name`` in ``folder`` to ``node``, or its removal if None.
+
+    For a rename, ``source`` has lost ``source_name``.
+    """
 
     folder: Directory
     name: str
@@ -69,11 +72,11 @@ class NameChange(NamedTuple):
 
 
 Tree = dict[str, bytes | None]
-"""An image: bytes by path, None for a directory; folders before what is in them."""
+"""An image: bytes by path, None for a directory; folders before their contents."""
 
 
 class Style(NamedTuple):
-    """How a mixture is mixed."""
+    """Probabilities that shape a mixed image."""
 
     gone: float
     torn: float
@@ -82,7 +85,7 @@ class Style(NamedTuple):
 
 
 class Disk:
-    """All files below a root, event by event."""
+    """All files below a root, updated event by event."""
 
     def __init__(self) -> None:
         self.root = Directory()
@@ -92,7 +95,7 @@ class Disk:
 
     @classmethod
     def holding(cls, tree: Tree, inodes: dict[str, int]) -> Disk:
-        """A disk on which an image stands, all of it durable, with these inode numbers."""
+        """Return a disk with the contents of an image, all of it durable, under these inode numbers."""
         disk = cls()
         for path, data in tree.items():
             node = disk._nodes[inodes[path]] = Directory() if data is None else File(bytearray(data))
@@ -101,7 +104,7 @@ class Disk:
         return disk
 
     def apply(self, event: Event) -> None:
-        """Take over the next event."""
+        """Apply the next event."""
         op = event.op
         if op == Op.WRITE:
             self._change(event, Change(event.at, event.data))
@@ -130,11 +133,11 @@ class Disk:
 
     @property
     def all_durable(self) -> bool:
-        """Whether nothing that has a name, now or on the disk, is pending."""
+        """Return whether no change of a file with a current or durable name is pending."""
         return not self.name_changes and not any(file.pending for file in _files(self.root.names))
 
     def image(self, kind: str, dice: random.Random) -> Tree:
-        """What may stand after a cut now: with all pending changes dropped, or applied, or as the dice say."""
+        """Return a possible image after a cut: all pending changes dropped, applied, or mixed at random."""
         style = {DROPPED: Style(1, 0, False, 0), APPLIED: Style(0, 0, False, 1)}.get(kind) or Style(
             dice.choice((0.05, 0.3, 0.7, 0.95)), dice.choice((0, 0.3, 1)), dice.random() < 0.5, dice.random()
         )
@@ -183,7 +186,7 @@ class Disk:
         file.pending = [change for change in file.pending if id(change) not in begun]
 
     def _is_durable(self, file: File) -> None:
-        """The newest write is durable; what is pending below it has its bytes too, as both are one in the cache."""
+        """Apply the newest write to the durable bytes and to overlapping pending writes: the page cache merges them."""
         newest = file.pending.pop()
         _write(file.durable, newest)
         end = newest.at + len(newest.data)
@@ -197,7 +200,7 @@ class Disk:
     def _new(self, event: Event) -> None:
         node: Node = Directory() if event.op == Op.MKDIR else File()
         if not event.path:
-            self._nodes[event.inode] = self.root  # a child process of the recorded one says it again
+            self._nodes[event.inode] = self.root  # a child process of the recorded one reports the root again
             return
         self._nodes[event.inode] = node
         folder, name = self._find(event.path)
@@ -220,7 +223,7 @@ class Disk:
 
 
 def write_tree(tree: Tree, folder: Path) -> None:
-    """Make an image real, in an empty folder."""
+    """Write an image into an empty folder."""
     for path, data in tree.items():
         if data is None:
             (folder / path).mkdir()
@@ -237,7 +240,7 @@ def _files(names: dict[str, Node]) -> Iterator[File]:
 
 
 def _rename(names: Names, change: NameChange) -> None:
-    """Carry out a change of a name in a copy of what is durable."""
+    """Apply a name change to a copy of the durable names."""
     if change.source is not None:
         names.setdefault(change.source, dict(change.source.durable)).pop(change.source_name, None)
     entries = names.setdefault(change.folder, dict(change.folder.durable))
@@ -285,7 +288,7 @@ def _content(file: File, style: Style, dice: random.Random) -> bytes:
 
 
 def _tear(content: bytearray, change: Change, style: Style, dice: random.Random) -> None:
-    """Some sectors of a write are there. A change of a size is there or is not."""
+    """Apply some sectors of a write. A size change is applied whole or not at all."""
     if change.size >= 0:
         if dice.random() >= style.gone:
             _write(content, change)

@@ -1,4 +1,4 @@
-"""Which images of a recording are opened, and the ways in which a recording can be made to lie."""
+"""Selection of the images of a recording to open, and ways to corrupt a recording."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ _RETURNED: Final = tuple(
 
 
 class Image(NamedTuple):
-    """What makes an image, together with a recording."""
+    """Parameters that determine an image of a recording."""
 
     cut: int
-    """Events before the cut."""
+    """Number of events before the cut."""
     kind: str
     dice: int
 
 
 class Plan(NamedTuple):
-    """Images of a recording, by their cuts, and what they were chosen from."""
+    """Images of a recording, ordered by cut, and the numbers of candidates."""
 
     images: list[Image]
     boundaries: int
-    """Sync boundaries, in images."""
+    """Number of images at sync boundaries."""
     boundaries_opened: int
 
 
 def plan(disk: Disk, events: list[Event], count: int, dice: random.Random) -> Plan:
-    """``count`` images of what happens to ``disk``.
+    """Return ``count`` images of the recorded events on ``disk``.
 
-    Up to half of them are at sync boundaries (all of those, where they are fewer), the others are mixtures.
+    Up to half of them are at sync boundaries, or all boundaries if these are fewer. The others are mixtures.
 
-    A boundary is a cut while the sync has not returned, and one right after. The cut just before the sync is no third
-    one: the disk holds the same. What was acknowledged without touching the disk again belongs before the cut.
+    A boundary has two cuts: before the sync returns, and right after. A cut just before the sync would add nothing, as
+    the disk holds the same. Operations acknowledged without another disk access belong before the cut.
     """
     boundaries: list[Image] = []
     unsettled: list[int] = []
@@ -71,21 +71,21 @@ def _past_marks(events: list[Event], cut: int) -> int:
     return cut
 
 
-# Lies
+# Faulty disks
 
 
 def without_data_syncs(events: list[Event]) -> Iterator[Event]:
-    """fsync and fdatasync of files do nothing."""
+    """Ignore fsync and fdatasync of files."""
     return (event for event in events if event.op not in (Op.SYNC_BEGIN, Op.SYNC_END) or event.directory)
 
 
 def without_meta_syncs(events: list[Event]) -> Iterator[Event]:
-    """O_DSYNC does nothing."""
+    """Ignore O_DSYNC."""
     return (event for event in events if event.op != Op.DURABLE)
 
 
 def without_directory_syncs_after_renames(events: list[Event]) -> Iterator[Event]:
-    """The first sync of a directory after a rename does nothing."""
+    """Ignore the first sync of a directory after a rename."""
     renamed = False
     lost = -1
     for event in events:
@@ -97,7 +97,7 @@ def without_directory_syncs_after_renames(events: list[Event]) -> Iterator[Event
 
 
 def with_torn_synced_writes(events: list[Event]) -> Iterator[Event]:
-    """Each eighth write of several sectors has lost one of them, synced or not."""
+    """Drop one sector of every eighth write of several sectors, synced or not."""
     count = 0
     for event in events:
         if event.op == Op.WRITE and len(event.data) >= 4 * SECTOR:

@@ -1,11 +1,11 @@
-"""What a workload notes in the log between its writes: what was begun, and what was done, before a cut."""
+"""Marks of a workload in the log between its writes: operations begun and completed before a cut."""
 
 import ctypes
 import json
 from typing import Any, Final
 
 OPTIONS: Final = "options"
-"""How the engine is opened."""
+"""The options of the engine."""
 BEGUN: Final = "begun"
 """A commit begins: position, and the batch's value."""
 DONE: Final = "done"
@@ -13,30 +13,30 @@ DONE: Final = "done"
 CHECKPOINT: Final = "checkpoint"
 """A checkpoint begins: position, rows, dropped ledgers."""
 CHECKPOINTED: Final = "checkpointed"
-"""It has returned."""
+"""A checkpoint has returned."""
 RECLAIMED: Final = "reclaimed"
-"""A step of giving disk back has returned: what."""
+"""A reclaim step has returned: its kind."""
 REOPENED: Final = "reopened"
-"""The store was recovered: the last position, the position of its checkpoint, its rows."""
+"""The store was recovered: last position, position of its checkpoint, its rows."""
 
-# Of the whole core:
+# Marks of the whole core:
 
 SUBSCRIBED: Final = "subscribed"
-"""A subscription is there."""
+"""A subscription exists."""
 COMPACTED: Final = "compacted"
-"""A compaction has gone on; whether it has ended."""
+"""A compaction has run for some steps; whether it has ended."""
 SENT: Final = "sent"
 """Messages are about to be sent: their numbers."""
 RECEIPTED: Final = "receipted"
-"""Receipts have come: ledger, entry and number of each."""
+"""Receipts have arrived: ledger, entry and number of each."""
 ACKING: Final = "acking"
 """Acknowledgements are about to be sent: ledger and entry of each."""
 ACKED: Final = "acked"
-"""Their response has come."""
+"""The ack response has arrived."""
 
 
 class Marker:
-    """Writes marks; only in a process that runs under the recorder."""
+    """Writer of marks; only for a process that runs under the recorder."""
 
     def __init__(self) -> None:
         self._mark = ctypes.PyDLL(None).powercut_mark
@@ -44,23 +44,23 @@ class Marker:
         self._mark.restype = None
 
     def __call__(self, kind: str, blob: bytes = b"", **facts: Any) -> None:
-        """Note something, with bytes that belong to it."""
+        """Write a mark, with the bytes that belong to it."""
         data = json.dumps([kind, facts]).encode() + b"\n" + blob
         self._mark(data, len(data))
 
 
 def read_mark(data: bytes) -> tuple[str, dict[str, Any], bytes]:
-    """Kind, facts and bytes of a mark."""
+    """Return the kind, facts and bytes of a mark."""
     head, _, blob = data.partition(b"\n")
     kind, facts = json.loads(head)
     return kind, facts, blob
 
 
 def rows_to_json(rows: dict[bytes, bytes | None]) -> dict[str, str | None]:
-    """Rows of a checkpoint as a mark holds them."""
+    """Convert rows of a checkpoint to the form in a mark."""
     return {key.hex(): None if value is None else value.hex() for key, value in rows.items()}
 
 
 def rows_from_json(rows: dict[str, str | None]) -> dict[bytes, bytes | None]:
-    """And back."""
+    """Convert rows in a mark back to those of a checkpoint."""
     return {bytes.fromhex(key): None if value is None else bytes.fromhex(value) for key, value in rows.items()}

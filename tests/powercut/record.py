@@ -17,7 +17,7 @@ _KEEP_SIZE: Final = 4
 
 
 class Op(IntEnum):
-    """What happened; the numbers up to UNSEEN are those of record.c."""
+    """Kind of an event; the numbers up to UNSEEN are those of record.c."""
 
     CREATE = 1
     MKDIR = 2
@@ -32,7 +32,7 @@ class Op(IntEnum):
     MARK = 11
     UNSEEN = 12
     DURABLE = 13
-    """The write before, through a descriptor with O_DSYNC, has returned."""
+    """The preceding write through an O_DSYNC descriptor has returned."""
 
 
 SYNC_POINTS: Final = (Op.SYNC_BEGIN, Op.SYNC_END, Op.DURABLE)
@@ -44,20 +44,20 @@ class Event(NamedTuple):
     op: Op
     inode: int = 0
     at: int = 0
-    """Where a write goes, the size of a truncated or allocated file, the number of a sync."""
+    """Offset of a write, size of a truncated or allocated file, or number of a sync."""
     data: bytes = b""
     path: str = ""
     other: str = ""
     directory: bool = False
-    """Of a sync: it is a directory's."""
+    """Whether a sync is one of a directory."""
 
 
 class RecorderError(Exception):
-    """There is no recording: no compiler, the process failed, or it wrote in a way that cannot be recorded."""
+    """Recording failed: no compiler, a failed process, or writes that cannot be recorded."""
 
 
 def compile_recorder(folder: Path) -> Path:
-    """The library to preload, made in ``folder``. Raises RecorderError."""
+    """Compile the preload library into ``folder`` and return its path. Raises RecorderError."""
     compiler = next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "cc", "gcc", "clang"))), None)
     if compiler is None:
         raise RecorderError("no C compiler (cc) is installed: what LMDB writes cannot be recorded")
@@ -70,7 +70,7 @@ def compile_recorder(folder: Path) -> Path:
 
 
 def record(library: Path, command: Sequence[str], root: Path, log: Path) -> None:
-    """Run a command, record what it does below ``root``. Raises RecorderError where it fails."""
+    """Run a command and record its file operations below ``root``. Raises RecorderError if it fails."""
     root.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {
         "LD_PRELOAD": str(library),
@@ -83,12 +83,12 @@ def record(library: Path, command: Sequence[str], root: Path, log: Path) -> None
 
 
 def load(log: Path) -> list[Event]:
-    """The events of a log. Raises RecorderError where something was written past the recorder."""
+    """Return the events of a log. Raises RecorderError if the process bypassed the recorder."""
     return list(parse(log.read_bytes()))
 
 
 def parse(data: bytes) -> Iterator[Event]:
-    """The events of a log's bytes. A write through O_DSYNC is two: it was made, and it has returned."""
+    """Yield the events in a log's bytes. An O_DSYNC write yields two: the write, and its return."""
     at = 0
     while at < len(data):
         number, flags, path_size, other_size, inode, where, data_size = _HEADER.unpack_from(data, at)

@@ -1,7 +1,8 @@
-"""A recorded life of a store: what stood on the disk before it, and what happened.
+"""A recorded life of a store: the initial disk contents, and the events.
 
-The first life begins with an empty folder, the next with an image of the one before: so a power cut can hit a store
-that is only just recovering from another. A life is a log, and a JSON file beside it that says where it begins.
+The first life starts with an empty folder, each later one with an image of the life before. A power cut can therefore
+hit a store during its recovery from another one. A life is a log, with a JSON file beside it that names its initial
+contents.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ CORE: Final = "core"
 
 
 class Level(NamedTuple):
-    """What is recorded and checked."""
+    """A workload to record, and the check of its images."""
 
     workload: str
-    """A module."""
+    """Module to run."""
     story: type[Story] | type[CoreStory]
     check: Callable[[Path, Any, random.Random], None]
-    """Look at an image; raises Violation."""
+    """Checks an image; raises Violation."""
 
 
 LEVELS: Final = {
@@ -45,24 +46,24 @@ LEVELS: Final = {
 
 
 def level_of(log: Path) -> Level:
-    """The level of a life is the first part of its name."""
+    """Return the level of a life: the first part of its name."""
     return LEVELS[log.name.partition("-")[0]]
 
 
 class Moment(NamedTuple):
-    """Where a life stands: before, or between, its events."""
+    """State of a life before, or between, its events."""
 
     disk: Disk
     story: Story | CoreStory
 
 
 def scratch_folder() -> Path:
-    """Where images are made: in memory where that can be had."""
+    """Return the folder for images, in memory if possible."""
     return SHARED_MEMORY if SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
 
 
 def record_life(library: Path, log: Path, seed: int, steps: int, base: tuple[Path, Image] | None = None) -> None:
-    """Record a workload that begins where ``base`` was cut. Raises RecorderError."""
+    """Record a workload that starts from an image of ``base``. Raises RecorderError."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-powercut-", dir=scratch_folder()) as folder:
         root = Path(folder)
         ledgers: list[tuple[int, int]] = []
@@ -84,13 +85,13 @@ def record_life(library: Path, log: Path, seed: int, steps: int, base: tuple[Pat
 
 
 def events_of(log: Path, mutant: str | None = None) -> list[Event]:
-    """The events of a life, as a mutant has them."""
+    """Return the events of a life, altered by the mutant."""
     events = load(log)
     return list(MUTANTS[mutant](events)) if mutant else events
 
 
 def beginning(log: Path) -> Moment:
-    """What stood before a life."""
+    """Return the state before a life."""
     path = _base_file(log)
     if not path.exists():
         return Moment(Disk(), level_of(log).story())
@@ -100,7 +101,7 @@ def beginning(log: Path) -> Moment:
 
 
 def moments(log: Path, mutant: str | None, images: Iterable[Image]) -> Iterator[Moment]:
-    """The moment of each image; their cuts grow. It is the same object each time."""
+    """Yield the state at each image, in the order of their cuts. The same object is yielded each time."""
     events = events_of(log, mutant)
     moment = beginning(log)
     at = 0
@@ -115,7 +116,7 @@ def moments(log: Path, mutant: str | None, images: Iterable[Image]) -> Iterator[
 
 
 def tree_at(log: Path, image: Image, mutant: str | None = None) -> tuple[Tree, Story | CoreStory]:
-    """An image, and what had happened before it."""
+    """Return an image and the story up to its cut."""
     (moment,) = moments(log, mutant, [image])
     return moment.disk.image(image.kind, random.Random(image.dice)), moment.story
 

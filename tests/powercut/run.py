@@ -1,7 +1,7 @@
-"""Records what a store writes and syncs, cuts the power at many moments of it, and opens what may stand on the disk.
+"""Campaign that records the writes and syncs of a store, cuts the power at many moments, and opens the results.
 
-``make powercut N=500``. Progress on stderr, the summary on stdout; ends with 1 if an image was not what it should be:
-then recording and image are kept, and a command that opens the image again is printed.
+``make powercut N=500``. Progress on stderr, the summary on stdout. Exits with 1 if an image violates a rule: recording
+and image are retained, and a command that opens the image again is printed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tests.powercut.recording import LEVELS, beginning, events_of, record_life, 
 
 PROCESSES: Final = 2
 STEPS: Final = (60, 25, 25)
-"""Commits of the lives of one history."""
+"""Commits in each life of a history."""
 LIVES_MAX: Final = 10
 IMAGES_OF_A_HISTORY: Final = 1250
 VIOLATIONS_MAX: Final = 20
@@ -43,12 +43,12 @@ SILENCE_SECONDS: Final = 120.0
 
 Tick = Callable[[], None]
 Answers = queue.Queue[tuple[int, str | None]]
-"""Numbers of images, and what was wrong with them."""
+"""Image numbers, and the violation of each, if any."""
 
 
 @dataclass
 class Finding:
-    """An image that is not what it should be."""
+    """An image with a violation."""
 
     history: str
     """Seed and life."""
@@ -60,7 +60,7 @@ class Finding:
 
 @dataclass
 class Run:
-    """What a run did and what it amounts to."""
+    """Results of a run."""
 
     violations_max: int = VIOLATIONS_MAX
     counts: Counter[str] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Run:
 
     @property
     def enough(self) -> bool:
-        """Whether more violations would tell nothing new."""
+        """Return whether the maximum number of violations is reached."""
         return len(self.findings) >= self.violations_max
 
 
@@ -96,7 +96,7 @@ def powercut(
 
 
 def _history(run: Run, library: Path, name: Path, images: int, mutant: str | None, tick: Tick) -> None:
-    """Some lives, each but the first from an image of the one before, and images of each."""
+    """Record some lives, each but the first from an image of the one before, and open images of each."""
     base = None
     seed = int(name.name.partition("-")[2])
     run.counts["histories"] += 1
@@ -136,7 +136,7 @@ def _count(run: Run, log: Path, events: list[Event]) -> None:
 
 
 def open_images(run: Run, log: Path, images: list[Image], mutant: str | None, tick: Tick) -> None:
-    """Have worker processes open the images of a recording."""
+    """Open the images of a recording in worker processes."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-images-", dir=scratch_folder()) as scratch:
         _open_images(run, log, images, mutant, scratch, tick)
 
@@ -154,7 +154,7 @@ def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, s
         thread.start()
     verdicts: dict[int, str | None] = {}
     for number, image in enumerate(images):
-        # In the order of the images, not of the processes: so a seed always ends with the same findings.
+        # In the order of the images, not of the processes: a seed always yields the same findings.
         while number not in verdicts:
             verdicts.update([answers.get()])
             tick()
@@ -170,7 +170,7 @@ def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, s
 
 
 def _keep(log: Path, image: Image, mutant: str | None, verdict: str) -> Finding:
-    """Build the image once more, to be looked at."""
+    """Rebuild the image and retain it for inspection."""
     kept = log.parent / f"image-{log.stem}-{image.cut}-{image.kind}-{image.dice}"
     if not kept.exists():
         kept.mkdir()
@@ -184,7 +184,7 @@ def _again(log: Path, image: Image, mutant: str | None) -> str:
 
 
 def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.Event) -> None:
-    """One worker after another, until the images from ``first`` on are opened: each that ends leaves a verdict."""
+    """Start workers in turn until the images from ``first`` on are opened; a worker that dies leaves a verdict."""
     while first < count and not stop.is_set():
         command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(PROCESSES)]
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -214,7 +214,7 @@ def _figures(run: Run, *names: str) -> str:
 
 
 def show(run: Run, seed: int) -> None:
-    """The summary."""
+    """Print the summary."""
     counts = run.counts
     rows: dict[str, int | str] = {
         "histories": counts["histories"],
@@ -262,7 +262,7 @@ def _replay(arguments: argparse.Namespace) -> Run:
 
 
 def main() -> int:
-    """The command line."""
+    """Run the command."""
     arguments = _arguments()
     if arguments.replay is not None:
         run = _replay(arguments)
@@ -279,7 +279,7 @@ def main() -> int:
             run = powercut(folder, arguments.images, seed, arguments.mutant, levels, lambda: progress.advance(task))
     except RecorderError as error:
         console.print(f"powercut: {error}", markup=False)
-        if any(folder.glob("*.log")):  # the store failed in a life that may have begun with an image: that is a finding
+        if any(folder.glob("*.log")):  # a store failure in a life that may have started from an image is a finding
             console.print(f"powercut: recordings are in {folder}", markup=False)
             return 1
         shutil.rmtree(folder)

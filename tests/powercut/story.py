@@ -1,4 +1,4 @@
-"""What had been begun and what had been acknowledged at the moment of a cut: gathered from the marks."""
+"""Operations begun and acknowledged at the moment of a cut, gathered from the marks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.powercut import marks
 
 
 class Mark(NamedTuple):
-    """The state that a checkpoint leaves: all rows, and all ledgers dropped so far."""
+    """State of a checkpoint: all rows, and all ledgers dropped so far."""
 
     position: int
     rows: dict[bytes, bytes]
@@ -18,7 +18,7 @@ class Mark(NamedTuple):
 
 
 class Stored(NamedTuple):
-    """An entry, and the batch that holds it."""
+    """An entry, and the position of its batch."""
 
     position: int
     entry: Entry
@@ -26,26 +26,26 @@ class Stored(NamedTuple):
 
 @dataclass
 class Story:
-    """Grows mark by mark."""
+    """Operations so far, updated mark by mark."""
 
     options: dict[str, Any] = field(default_factory=dict)
     values: list[bytes] = field(default_factory=list)
-    """Of the batches begun, from position 1 on."""
+    """Values of the batches begun, from position 1 on."""
     done: int = 0
-    """The last batch acknowledged."""
+    """Position of the last acknowledged batch."""
     checkpoints: list[Mark] = field(default_factory=lambda: [Mark(0, {}, frozenset())])
-    """Of the checkpoints begun, an empty one before them."""
+    """Checkpoints begun, preceded by an empty one."""
     checkpointed: int = 0
-    """Which of them was the last to return."""
+    """Index of the last checkpoint that has returned."""
     ledgers: dict[int, list[Stored]] = field(default_factory=dict)
-    """The entries of the batches begun."""
+    """Entries of the batches begun, by ledger."""
     checkpoints_done: int = 0
-    """How many checkpoints have returned, over all lives."""
+    """Number of checkpoints that have returned, over all lives."""
     reclaimed: list[str] = field(default_factory=list)
-    """The steps of reclaiming that have returned."""
+    """Reclaim steps that have returned."""
 
     def take(self, data: bytes) -> None:
-        """Take over the next mark."""
+        """Apply the next mark."""
         kind, facts, blob = marks.read_mark(data)
         if kind == marks.OPTIONS:
             self.options = facts
@@ -75,20 +75,20 @@ class Story:
             self._reopened(facts["last"], facts["mark"], marks.rows_from_json(facts["rows"]))
 
     def find_checkpoint(self, mark: int, rows: dict[bytes, bytes]) -> Mark | None:
-        """The checkpoint that a store has which says this, if it may have it.
+        """Return the legal checkpoint with this position and these rows, or None.
 
-        Of two with the same rows the later one has dropped more: what it dropped may be gone.
+        Of two checkpoints with the same rows, the later one is returned: the ledgers that it dropped may be deleted.
         """
         found = [one for one in self.checkpoints[self.checkpointed :] if (one.position, one.rows) == (mark, rows)]
         return found[-1] if found else None
 
     def live_ledgers(self) -> list[tuple[int, int]]:
-        """The ledgers that no checkpoint has dropped, with their first entries."""
+        """Return the ledgers that no checkpoint has dropped, each with its first entry."""
         dropped = self.checkpoints[-1].dropped
         return [(number, stored[0].entry.entry_id) for number, stored in self.ledgers.items() if number not in dropped]
 
     def _reopened(self, last: int, mark: int, rows: dict[bytes, bytes | None]) -> None:
-        """What was under way at the cut is decided: it is there, or it has never been."""
+        """Resolve the operations that were in progress at the cut: each is complete or has no effect."""
         checkpoint = self.find_checkpoint(mark, {key: value for key, value in rows.items() if value is not None})
         if checkpoint is None or not self.done <= last <= len(self.values):
             raise AssertionError(f"recovered up to {last} with a checkpoint at {mark}: that is no legal state")

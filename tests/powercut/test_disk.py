@@ -1,4 +1,4 @@
-"""The model of the disk, on small recordings made by hand, and the reader of the recorder's log."""
+"""The disk model, on small hand-made recordings, and the parser of the recorder's log."""
 
 import random
 from itertools import count, pairwise
@@ -13,7 +13,7 @@ SEEDS = 300
 
 
 class Scene:
-    """A disk with a file ``a`` in the folder ``f``; names are durable where nothing else is said."""
+    """A disk with a file ``a`` in the folder ``f``; names are durable unless stated otherwise."""
 
     def __init__(self, content: bytes = b"") -> None:
         self.disk = Disk()
@@ -41,7 +41,7 @@ class Scene:
         return self.disk.image(kind, random.Random(seed))
 
     def files(self, kind: str = MIXED, path: str = "f/a") -> set[bytes | None]:
-        """What the file may hold; ``-`` where it may have no name."""
+        """Return the possible contents of the file; ``-`` if it may have no name."""
         return {self.image(kind, seed).get(path, b"-") for seed in range(SEEDS)}
 
 

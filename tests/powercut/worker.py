@@ -1,7 +1,7 @@
-"""A process that builds and opens images: what LMDB does to it, a bus error or an abort, is a finding of its parent.
+"""A process that builds and opens images, so that a bus error or abort in LMDB is reported by its parent.
 
-``python -m tests.powercut.worker PLAN FIRST STEP``: every STEP-th image of the plan from FIRST on. One JSON line before
-and one after each image.
+``python -m tests.powercut.worker PLAN FIRST STEP``: opens every STEP-th image of the plan, starting with FIRST. Prints
+a JSON line before and after each image.
 """
 
 import json
@@ -19,11 +19,11 @@ from tests.powercut.recording import level_of, moments
 
 
 def work(plan: dict[str, Any], first: int, step: int) -> None:
-    """Open images; tell the parent."""
+    """Open images and report each verdict to the parent."""
     log = Path(plan["log"])
     numbers = range(first, len(plan["images"]), step)
     images = [Image(*plan["images"][number]) for number in numbers]
-    # The parent removes it, as a worker may be killed.
+    # The parent removes this folder, as a worker may be killed.
     folder = Path(plan["scratch"]) / f"image-{first % step}"
     for number, image, (disk, story) in zip(numbers, images, moments(log, plan["mutant"], images), strict=True):
         print(json.dumps({"image": number}), flush=True)

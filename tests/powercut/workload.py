@@ -1,8 +1,8 @@
-"""A process under the recorder: one engine, driven by dice through commits, checkpoints, reclaiming and restarts.
+"""A recorded process: one engine, driven randomly through commits, checkpoints, reclaiming and restarts.
 
-``python -m tests.powercut.workload PATH SEED STEPS LEDGERS``. Half of the seeds do everything in one thread, the
-others have a housekeeper beside the committer, as the daemon has. LEDGERS are those that the store holds already, as
-JSON: each with its first entry.
+``python -m tests.powercut.workload PATH SEED STEPS LEDGERS``. Half of the seeds run everything in one thread; the
+others have a housekeeper thread beside the committer, as the daemon has. LEDGERS lists the ledgers already in the
+store, as JSON, each with its first entry.
 """
 
 import json
@@ -39,7 +39,7 @@ LIVE_LEDGERS = 6
 
 
 class Workload:
-    """The store and what was done to it."""
+    """The store and its operations."""
 
     def __init__(self, path: Path, seed: int, ledgers: list[tuple[int, int]], mark: marks.Marker) -> None:
         self._path = path
@@ -55,27 +55,28 @@ class Workload:
         }
         self._options["learn_from_bytes"] = 4 * KIB
         self._threaded = seed % 2 == 1
-        # Drawn without a draw: two of three seeds compress what they pack, with dictionaries or without.
+        # Chosen by the seed, without a random draw: two of three seeds compress packed volumes, with or without
+        # dictionaries.
         codec = (None, "zstd", "zlib")[seed % 3]
         self._compressing = compress_with(codec) if codec else None
         self._found = ledgers
         self._ledgers: dict[int, int] = {}
-        """The first entry to come of each."""
+        """Next entry of each ledger."""
         self._next_ledger = 1
         self._committed = 0
         self._given_up: list[int] = []
         self._quiet = 0
-        """How many batches without entries come next."""
+        """Number of further batches without entries."""
         self._rows: dict[bytes, bytes] = {}
         mark(marks.OPTIONS, **self._options)
 
     def run(self, steps: int) -> None:
-        """All of it."""
+        """Run all lives."""
         for life in lives(steps, self._dice):
             self._live(life)
 
     def _live(self, steps: int) -> None:
-        """One life of the store, from recovery to close."""
+        """Run one life of the store, from recovery to close."""
         self._engine = LmdbEngine(self._path, **self._options)
         self._recover()
         stop = threading.Event()
@@ -133,7 +134,7 @@ class Workload:
         while len(self._ledgers) < LIVE_LEDGERS:
             self._ledgers[self._next_ledger] = dice.choice((0, 0, 1000))
             self._next_ledger += 1
-        # One ledger lives on for long: it is what volumes are packed for.
+        # One ledger lives long: volumes with its entries are packed.
         for ledger_id in sorted(self._ledgers)[1:]:
             if dice.random() < 0.08:
                 del self._ledgers[ledger_id]
@@ -142,7 +143,7 @@ class Workload:
         batch.wall = 1_700_000_000_000 + position
         big = dice.random() < 0.05
         if self._quiet:
-            # The log of these batches is needed although no entry in it is: until a checkpoint covers it.
+            # Although they have no entries, the log needs these batches until a checkpoint covers them.
             self._quiet -= 1
             batch.add(pack_meta(Meta(b"row/large", dice.randbytes(dice.randint(1_000, 20_000)))))
             return batch
@@ -187,7 +188,7 @@ class Workload:
 
     def _checkpoint(self) -> None:
         dice = self._house_dice
-        # The committer gives a ledger up before its next commit: everything of these is in the log by now.
+        # The committer gives up a ledger before its next commit, so all its entries are in the log by now.
         dropped, position = self._take_given_up(), self._committed
         rows: dict[bytes, bytes | None] = {}
         for _ in range(dice.randint(0, 8)):

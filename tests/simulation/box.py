@@ -1,14 +1,14 @@
-"""The shell around the broker, as the daemon has one, in virtual time: and the power switch."""
+"""The shell around the broker, equivalent to the daemon's, in virtual time and with simulated power failures."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.composition import compose
+from pulsarbox.broker.connection.cnx import ServerCnx
+from pulsarbox.broker.connection.outbox import Outbox
 from pulsarbox.broker.endpoints import Endpoints
-from pulsarbox.broker.housekeeping import Chore
-from pulsarbox.broker.outbox import Outbox
+from pulsarbox.broker.persistence.housekeeping import Chore
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
@@ -20,22 +20,22 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.recovery import Store
 from tests.simulation.disk import PowerCut, SimulatedDisk
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.simulation.network import Link, Peer
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from tests.simulation.model import Model
+    from tests.simulation.model.model import Model
 
 OUTBOX_LIMIT = 3_000
 READ_BYTES = 6_000
-"""Bytes that one read, or one delivery, brings at most: and the entry that goes beyond."""
+"""Maximum bytes per read or dispatch, exceeded by at most one entry."""
 MAX_ROUNDS = 1_000
-"""Rounds of one turn: the core is to come to rest."""
+"""Maximum rounds per turn; the core must become idle within them."""
 
 
 class Tap(Outbox):
-    """An outbox that shows the model every frame at the moment it is put in."""
+    """An outbox that passes every frame to the model when the core writes it."""
 
     __slots__ = ("end",)
 
@@ -60,23 +60,23 @@ class Tap(Outbox):
 class BoxEnd:
     """The box's end of one connection."""
 
-    def __init__(self, box: Box, link: Link) -> None:
+    def __init__(self, box: SimulatedBox, link: Link) -> None:
         self.box = box
         self.link = link
         self.decoder = FrameDecoder(max_frame_size(box.settings.maxMessageSize))
-        self.outbox = Tap(box.broker.waiting_list(), self)
+        self.outbox = Tap(box.broker.waiting, self)
         self.cnx: ServerCnx = box.broker.connected(self.outbox, f"client-{link.number}", box.world.now)
         self.held_back: list[bytes] = []
-        """What came in while the box would read nothing."""
+        """Inbound data received while the box had paused reading."""
 
     def receive(self, frame: Frame) -> None:
-        """One frame for the core."""
+        """Pass one frame to the core."""
         self.box.model.received(self, frame)
         self.cnx.receive(frame, self.box.world.now)
         self.box.model.after_received(self, frame)
 
     def flush(self) -> None:
-        """Write what the core has for this client."""
+        """Write the core's outbound data to the connection."""
         outbox = self.outbox
         self.box.model.outbox_taken(self)
         was_full = outbox.full
@@ -93,29 +93,21 @@ class BoxEnd:
 
 
 PARTITIONED = parse_topic("persistent://public/default/three")
-"""The topic of which the workload uses a partition."""
-
-
-class SimulatedBroker(Broker):
-    """The broker, with a way to give it outboxes of another class."""
-
-    def waiting_list(self) -> list[Outbox]:
-        """The list of outboxes that have something to send."""
-        return self._waiting
+"""The topic with the partition that the workload uses."""
 
 
 class Limits(NamedTuple):
-    """Bytes that the simulation makes smaller than any setting can."""
+    """Limits in bytes, below the minimum of any setting."""
 
     cache: int
     checkpoint: int
-    """Of the log between two checkpoints."""
+    """Log size between two checkpoints."""
     held: int = 1 << 20
-    """Of a connection's messages whose receipts publish rates hold back."""
+    """Size of a connection's messages whose receipts a publish rate limit delays."""
 
 
-class Box:
-    """The process: one life after another on the same disk."""
+class SimulatedBox:
+    """The server process: consecutive lives on the same disk."""
 
     def __init__(self, world: World, settings: Settings, model: Model, disk: SimulatedDisk, limits: Limits) -> None:
         self.world = world
@@ -126,35 +118,35 @@ class Box:
         self.running = False
         self.ends: dict[Link, BoxEnd] = {}
         self.found: Store
-        """What the start of this life found on the disk, apart from the core."""
+        """The state that the last start recovered from the disk, independently of the core."""
         self.life = 0
         self.namespaces: tuple[str, ...] = ()
-        """Those that are there beside the ones that every box has."""
+        """Additional namespaces besides the default ones."""
         self._limits = limits
         self._links = 0
         self._timer: float | None = None
 
     def change(self, settings: Settings) -> None:
-        """Go by other settings from now on, this life and the next ones."""
+        """Apply new settings to this life and all later ones."""
         self.settings = settings
         if self.model.book is not None:
             self.model.book.note()
         if self.running:
-            self.broker.core.apply(settings, self.world.now)
+            self.broker.current_settings.apply(settings, self.world.now)
             self.turn()
 
     def advance(self, by: int) -> None:
-        """Move the virtual clock by so many milliseconds."""
+        """Advance the virtual clock by ``by`` milliseconds."""
         world = self.world
         before, world.moved_at = world.now, world.monotonic
         world.virtual += by
         self.broker.advance_clock(by, before)
         self.turn()
 
-    # Life
+    # Life cycle
 
     def start(self) -> None:
-        """Recover what the disk holds, and serve."""
+        """Recover from the disk, and serve."""
         self.life += 1
         try:
             recovery = self.disk.start()
@@ -167,18 +159,18 @@ class Box:
         recovery = recovery._replace(batches=iter(batches))
         endpoints = Endpoints("pulsar://box:6650", "http://box:8080")
         self.world.virtual = 0
-        self.broker = SimulatedBroker(self.settings, recovery, endpoints, self.world.now)
+        self.broker = compose(self.settings, recovery, endpoints, self.world.now)
         self.world.virtual = self.broker.clock.offset
         for namespace in self.namespaces:
             if not self.broker.tenants.has_namespace(namespace):
                 self.broker.tenants.create_namespace(namespace, None)
-        commits = self.broker.core.commits
+        commits = self.broker.commits
         if not self.broker.topics.partitions(PARTITIONED):
             commits.put_row(partitions_key(str(PARTITIONED)), {"partitions": 2, "properties": {}})
         commits.tail_cache.limit = self._limits.cache
         commits.housekeeping.checkpoint_every = self._limits.checkpoint
         commits._max_batch = 20_000
-        self.broker.core.limits.max_held_bytes = self._limits.held
+        self.broker.limits.max_held_bytes = self._limits.held
         self.ends = {}
         self.running = True
         self._timer = None
@@ -187,7 +179,7 @@ class Box:
         self.turn()
 
     def crash(self, pause: float) -> None:
-        """Cut the power, come back after a while."""
+        """Cut the power, and restart after ``pause`` seconds."""
         if not self.running:
             return
         self.world.note("crash")
@@ -202,14 +194,14 @@ class Box:
         self.world.after(pause, self.start)
 
     def topic(self, name: str) -> PersistentTopic | None:
-        """A topic of the core that is in memory."""
+        """Return a topic of the core if it is loaded."""
         topic = self.broker.topics.loaded(parse_topic(name))
         return topic if isinstance(topic, PersistentTopic) else None
 
-    # The network
+    # Network
 
     def connect(self, client: Peer) -> Link | None:
-        """A client connects; None while the box is down."""
+        """Open a connection; return None while the box is down."""
         if not self.running:
             return None
         self._links += 1
@@ -246,7 +238,7 @@ class Box:
             self.turn()
 
     def let_go(self, end: BoxEnd) -> None:
-        """The connection is over."""
+        """Close a connection."""
         if self.ends.pop(end.link, None) is not None:
             self.world.note("closed", end.link.number, end.outbox.close_reason or "")
             if end in self.model.conns:
@@ -260,10 +252,10 @@ class Box:
             end.cnx.writable(self.world.now)
             self.turn()
 
-    # The turn
+    # Turn
 
     def turn(self) -> None:
-        """Carry out what the core asks for until it asks for nothing more."""
+        """Carry out the core's requests until it is idle."""
         broker, now = self.broker, self.world.now
         for _ in range(MAX_ROUNDS):
             waiting = broker.take_waiting()
@@ -291,7 +283,7 @@ class Box:
         read = False
         for end in [end for end in self.ends.values() if end.held_back]:
             if self.broker.full:
-                break  # one client at a time: what all of them hold back together has no bound
+                break  # one client at a time: their total paused data is unbounded
             data, end.held_back = b"".join(end.held_back), []
             self._feed(end, data)
             read = True

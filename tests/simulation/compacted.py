@@ -1,7 +1,7 @@
-"""Histories of a topic that is compacted again and again: clients publish, read and leave, and the power fails.
+"""Histories of a repeatedly compacted topic: clients publish, read and disconnect, and the power fails.
 
-A history has one topic and one seed. Time is virtual; commits, reads and chores are done at random moments, and some
-fail. What readers get is judged by the log alone: by what the disk was given.
+A history has one topic and one seed. Time is virtual; commits, reads and chores complete at random times, and some
+fail. The log alone, as written to the disk, determines the messages that readers must receive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData, SingleMessageMetadata
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, unpack_batch
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.unit.broker.compaction.entries import opened
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -30,29 +30,29 @@ Place = tuple[int, int]
 
 
 class Message(NamedTuple):
-    """Where a message stands."""
+    """Position of a message."""
 
     place: Place
     number: int
-    """In its batch."""
+    """Index in its batch."""
 
 
 class Reading:
-    """One time that somebody reads, from the opening to the end."""
+    """One reading of the topic, from subscribing to closing."""
 
     def __init__(self, client: Client, name: str, since: int) -> None:
         self.client = client
         self.name = name
         self.since = since
-        """How many compactions had ended before."""
+        """Number of compactions completed before."""
         self.horizon: Place | None = None
-        """Up to where it is given a view; None as long as it is not open."""
+        """Horizon of the compacted view; None until the subscription is open."""
         self.got: dict[Place, Messages] = {}
         self.unacked: list[Place] = []
 
 
 class CompactedRun:
-    """Everything that one seed makes."""
+    """The compaction history of one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
@@ -74,19 +74,19 @@ class CompactedRun:
         self.box = Box(auto=False, **settings)
         self.log: dict[Place, Messages] = {}
         self.ledgers: set[int] = set()
-        """Of the log."""
+        """Ledgers of the log."""
         self.others: set[int] = set()
-        """Ledgers that compactions wrote to."""
+        """Ledgers written by compaction."""
         self.trimmed: set[int] = set()
         self.acked: set[Place] = set()
-        """By the durable subscription, and answered."""
+        """Entries acknowledged by the durable subscription, with a response."""
         self.seen: set[Message] = set()
-        """By it, over all its life."""
+        """Messages received by the durable subscription over its whole life."""
         self.readings: list[Reading] = []
         self.producer: Client | None = None
         self.sequence = self.number = 0
         self.ended = 0
-        """Compactions that ended well."""
+        """Number of successful compactions."""
         self.done = dict.fromkeys(("compacted", "cancelled", "failed", "trimmed", "crash", "caught up", "jumped",
                                    "set back"), 0)  # fmt: skip
         self._watch()
@@ -99,7 +99,7 @@ class CompactedRun:
         self.settle()
 
     def _watch(self) -> None:
-        """See what the disk is given."""
+        """Record the batches written to the disk."""
         engine = self.box.engine
         original = engine.commit
 
@@ -118,7 +118,7 @@ class CompactedRun:
 
     @property
     def topic(self) -> PersistentTopic:
-        """The core's own."""
+        """The core's topic."""
         topic = self.box.broker.topics.find(NAME, self.box.now)
         assert isinstance(topic, PersistentTopic)
         return topic
@@ -126,7 +126,7 @@ class CompactedRun:
     # Steps
 
     def run(self, steps: int) -> None:
-        """So many steps, then calm. Raises Violation."""
+        """Run ``steps`` random steps, then settle and check. Raises Violation."""
         moves = (
             (self._publish, 30), (self._open, 6), (self._flow, 14), (self._acknowledge, 8), (self._leave, 3),
             (self._compact, 4), (self._cancel, 1), (self._pass_time, 20), (self._crash, 1), (self.settle, 4),
@@ -140,7 +140,7 @@ class CompactedRun:
         self._finish()
 
     def _work(self, count: int) -> None:
-        """Some of what is to be done beside the core is done, or fails."""
+        """Complete up to ``count`` commits, reads and chores at random; some commits fail."""
         for _ in range(count):
             self.box.flush()
             what = self.random.choice((self.box.commit, self.box.read, self.box.chore))
@@ -150,15 +150,11 @@ class CompactedRun:
             self.box.advance(0.001)
 
     def settle(self) -> None:
-        """All that is under way is done; then whoever has caught up knows what there is to be known."""
+        """Complete all pending work, and check the readers that have caught up."""
         box = self.box
         for _ in range(30_000):
             box.flush()
-            if (
-                box.broker.core.commits.open.copied
-                and self.random.random() < 0.02
-                and box.commit(PersistenceError("no"))
-            ):
+            if box.broker.commits.open.copied and self.random.random() < 0.02 and box.commit(PersistenceError("no")):
                 box.advance(0.2)
             busy = box.commit() or box.read() or box.chore()
             if not busy:
@@ -218,7 +214,7 @@ class CompactedRun:
         return reading
 
     def _set_back(self) -> None:
-        """The durable subscription begins again."""
+        """Reset the durable subscription to the beginning."""
         if self.trims and self.random.random() < 0.5:
             self._begin_again()
             return
@@ -235,7 +231,7 @@ class CompactedRun:
         self.done["set back"] += 1
 
     def _begin_again(self) -> None:
-        """It does so when most is in the view alone, takes and acknowledges some of it, and the power fails."""
+        """Seek to the start, read and acknowledge while most data exists only in the view, then cut the power."""
         while self.readings:
             self._leave()
         self._compact()
@@ -262,7 +258,7 @@ class CompactedRun:
             reading.client.cnx.closed(self.box.now)
 
     def _look(self) -> None:
-        """What has come."""
+        """Process the received commands."""
         self.box.flush()
         for reading in list(self.readings):
             inbox, reading.client.inbox = reading.client.inbox, []
@@ -351,20 +347,20 @@ class CompactedRun:
         self.settle()
 
     def _count(self) -> None:
-        record = self.box.broker.core.compactions.records.get(TOPIC)
+        record = self.box.broker.compactions.records.get(TOPIC)
         if record is not None:
             self.done["compacted"] += record.succeeded
             self.done["failed"] += record.failed
         self.done["trimmed"] = len(self.trimmed & self.ledgers)
 
-    # The rules
+    # Rules
 
     def _check(self, holds: bool, rule: str, *what: object) -> None:
         if not holds:
             raise Violation(rule, " ".join(map(str, what)))
 
     def _winners(self, through: Place = (FOREVER, 0)) -> dict[str, Message]:
-        """Of each key the latest message up to an entry, as the log has it."""
+        """Return the latest message of each key in the log, up to an entry."""
         latest: dict[str, Message] = {}
         for place, messages in self.log.items():
             for index, message in enumerate(messages) if place <= through else ():
@@ -375,7 +371,7 @@ class CompactedRun:
         return latest
 
     def _caught_up(self, reading: Reading) -> None:
-        """It has come to the end: what it knows is what the log says."""
+        """Check that a reader at the end has received the latest message of every key."""
         self.done["caught up"] += 1
         horizon = reading.horizon
         assert horizon is not None
@@ -396,14 +392,14 @@ class CompactedRun:
         jumped = self.trims and any(place not in reading.got for place in self.log if place > horizon)
         self.done["jumped"] += jumped
         if jumped:
-            return  # the log behind its view was trimmed before it came there
+            return  # the log behind the view was trimmed before the reader reached it
         self._check(set(known) == set(winners), "deleted", "keys came back:", sorted(set(known) - set(winners)))
         of_view = {at for at in got if at.place <= horizon}
         wanted = set(self._winners(horizon).values())
         self._check(of_view == wanted, "compacted", reading.name, "up to", horizon, sorted(of_view ^ wanted)[:5])
 
     def _finish(self) -> None:
-        """Everybody reads to the end; nothing is left over."""
+        """Read everything to the end, and check that no leftovers remain."""
         self.settle()
         self._drain()
         for reading in [each for each in self.readings if each.name != DURABLE and each.horizon is not None]:
@@ -415,7 +411,7 @@ class CompactedRun:
         self._caught_up(fresh)
 
     def _drain(self) -> None:
-        """Everybody gets all there is: who asks before they are let in has asked for nothing."""
+        """Read until all readers are idle; permits granted before a subscription is open have no effect."""
         calm = 0
         for _ in range(50):
             calm += all(reading.horizon is not None for reading in self.readings)
@@ -460,10 +456,10 @@ class CompactedRun:
 
     def _check_leftovers(self) -> None:
         self._crash()
-        for _ in range(3):  # a threshold may ask for a last compaction
+        for _ in range(3):  # the threshold may trigger a last compaction
             self.box.advance(5)
             self.settle()
-        catalog = self.box.broker.core.catalog
+        catalog = self.box.broker.catalog
         views = {int(key.rpartition("/")[2], 16) for key in catalog.keys("compacted/")}
         self._check(len(views) <= 1, "leftovers", "there are", len(views), "views")
         self._check(not list(catalog.keys("compacting/")), "leftovers", "rows of what is no more")

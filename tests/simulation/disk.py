@@ -1,6 +1,7 @@
-"""The disk: an engine whose commits, reads and chores take their time, fail, and are cut short by a crash.
+"""The simulated disk: an engine whose commits, reads and chores take time, fail, and are interrupted by crashes.
 
-The engine is that of the memory, or the real one on files. Of the real one a life ends at any of its own steps as well.
+The engine is in-memory, or the real one on files. With the real one, a power failure may also follow any step inside
+the engine.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-from pulsarbox.broker.housekeeping import CheckRoom, Chore, carry_out
+from pulsarbox.broker.persistence.housekeeping import CheckRoom, Chore, carry_out
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.journal import Batch
@@ -28,27 +29,27 @@ ENGINES = ("memory", "lmdb")
 
 
 class PowerCut(BaseException):
-    """The life of the box ends in the middle of something."""
+    """Raised when a power failure interrupts an operation."""
 
 
 class Store(Protocol):
-    """What survives, and how to look at it from outside."""
+    """The durable state, with inspection from outside the broker."""
 
     def open(self, step: Callable[[str], None]) -> Engine:
-        """An engine on it."""
+        """Open an engine on the store."""
 
     def peek(self, engine: Engine) -> Recovery:
-        """What a start would find now."""
+        """Return the state that a start would recover now."""
 
     def holds(self, engine: Engine, ledger_id: int) -> bool:
-        """Whether a ledger still takes disk, outside of what is being written."""
+        """Return whether a ledger still uses disk space, apart from pending writes."""
 
     def close(self) -> None:
-        """Delete it."""
+        """Delete the store."""
 
 
 class MemoryStore:
-    """A MemoryDisk."""
+    """A store on a MemoryDisk."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
@@ -70,7 +71,7 @@ class MemoryStore:
 
 
 class LmdbStore:
-    """A data directory with small volumes."""
+    """A store in a data directory with small volumes."""
 
     def __init__(self) -> None:
         memory = Path("/dev/shm")
@@ -105,7 +106,7 @@ class LmdbStore:
 
 
 class SimulatedDisk:
-    """One disk over all lives of the box."""
+    """One disk across all lives of the box."""
 
     def __init__(self, world: World, kind: str) -> None:
         self.world = world
@@ -113,14 +114,14 @@ class SimulatedDisk:
         self.store: Store = LmdbStore() if kind == "lmdb" else MemoryStore()
         self.engine: Engine
         self.cut: Callable[[], None]
-        """Called where a step of the engine ends the life of the box."""
+        """Called when a power failure occurs in a step of the engine."""
         self.done: dict[str, int] = {}
-        """How often what was done: checkpoints, and what reclaiming did."""
+        """Number of checkpoints and of each kind of reclamation."""
         self.reads_under_way = 0
         self.last_read_failure = -1e9
         self._life = 0
         self._under_way: list[Callable[[], object]] = []
-        """What is not carried out yet: a commit, a chore."""
+        """Pending commits and chores."""
         self._values: dict[int, bytes] = {}
         self._steps_left = 0
         self._open = False
@@ -146,15 +147,15 @@ class SimulatedDisk:
             raise PowerCut(name)
 
     def value(self, position: int) -> bytes:
-        """A batch as it was last tried to be committed."""
+        """Return a batch by position, as of the last commit attempt."""
         return self._values[position]
 
     def peek(self) -> Recovery:
-        """What a start would find now."""
+        """Return the state that a start would recover now."""
         return self.store.peek(self.engine)
 
     def crash(self) -> None:
-        """The power goes: what is under way is done as a whole, in part, or not at all."""
+        """Simulate a power failure: each pending operation is completed, partly done, or dropped."""
         self._life += 1
         for act in self._under_way:
             if self._steps_left and self.world.chance(0.5):
@@ -176,7 +177,7 @@ class SimulatedDisk:
         self.store.close()
 
     def _carry_out(self, act: Callable[[], object], delay: float) -> None:
-        """Let it take effect some time later; a power cut within ends the life."""
+        """Perform an operation after ``delay`` seconds; a PowerCut within crashes the box."""
         life = self._life
         self._under_way.append(act)
 
@@ -200,7 +201,7 @@ class SimulatedDisk:
         self.world.after(delay, now)
 
     def commit(self, batch: Batch, done: Committed) -> None:
-        """Store a batch, some time later; ``done`` is told how it went, another while later."""
+        """Store a batch after a random delay; ``done`` receives the result after another delay."""
         assert not any(act.__name__ == "store" for act in self._under_way), "two commits at once"
         world = self.world
         error: Exception | None = None
@@ -218,7 +219,7 @@ class SimulatedDisk:
         self._answer(lambda: done(batch, error), delay)
 
     def read(self, request: ReadRequest, done: ReadDone) -> None:
-        """Read, some time later; reads overtake each other."""
+        """Read after a random delay; reads may complete out of order."""
         self.reads_under_way += 1
 
         def finish() -> None:
@@ -237,7 +238,7 @@ class SimulatedDisk:
         self._answer(finish, self.world.soon(self.world.faults.read_delay))
 
     def chore(self, chore: Chore, done: ChoreDone) -> None:
-        """Write a checkpoint, or give disk back, some time later."""
+        """Write a checkpoint or reclaim disk space after a random delay."""
         world = self.world
         error: Exception | None = None
         if world.chance(world.faults.chore_fails):

@@ -1,8 +1,8 @@
-"""Histories of what is kept: policies come and go while clients publish, consume, leave and the power fails.
+"""Histories of retention: policies change while clients publish, consume and disconnect, and the power fails.
 
-A history has one topic and one seed. Time is virtual; commits, reads and chores are done at random moments. What the
-box may do by itself (acknowledge, drop, hold back) is judged by what clients have seen and by when which policy held,
-not by the code that decides it.
+A history has one topic and one seed. Time is virtual; commits, reads and chores complete at random times. The box may
+acknowledge, trim and suspend by itself. Client observations and the policy history determine what is permitted,
+independently of the code under test.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 NAME = parse_topic(TOPIC)
 SUBSCRIPTIONS = ("one", "two")
 SLACK_MS = 2500
-"""How much later than its deadline something may happen: what expires gathers for a second, and reads take turns."""
+"""Maximum delay after a deadline, in ms: expirations are batched for a second, and reads are queued."""
 FOLLOWS = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 METADATA = 20
-"""Bytes of an entry beside its body, at least."""
+"""Minimum size of an entry without its body, in bytes."""
 Place = tuple[int, int]
 
 
@@ -33,13 +33,13 @@ class Sent(NamedTuple):
     place: Place
     size: int
     at: int
-    """When it was sent (ms)."""
+    """Publish time (ms)."""
     seen: int
-    """When its receipt came: before that it was not on the disk, maybe."""
+    """Time of the receipt (ms); the message may not be durable before."""
 
 
 class Rule(NamedTuple):
-    """What held from a moment on."""
+    """The policies in effect from a point in time."""
 
     since: int
     ttl: int
@@ -50,7 +50,7 @@ class Rule(NamedTuple):
 
 
 class KeptRun:
-    """Everything that one seed makes."""
+    """The retention history of one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
@@ -66,20 +66,20 @@ class KeptRun:
         self.consumers: dict[str, Client] = {}
         self.received: dict[str, list[Place]] = {name: [] for name in SUBSCRIPTIONS}
         self.unsettled: list[tuple[int, int, int]] = []
-        """Messages without a receipt: sequence id, size of the body, when it was sent first."""
+        """Messages without a receipt: sequence ID, body size, time of the first send."""
         self.sequence = self.epoch = 0
         self.log: list[Sent] = []
         self.stored: dict[int, Place] = {}
         self.acked: dict[str, set[Place]] = {name: set() for name in SUBSCRIPTIONS}
         self.gone: dict[str, set[Place]] = {name: set() for name in SUBSCRIPTIONS}
-        """What the box has acknowledged by itself, as far as it was seen."""
+        """Messages known to be acknowledged by the box itself."""
         self.levels: dict[str, dict[str, Any]] = {"namespace": {}, "topic": {}}
         self.rules: list[Rule] = []
         self.done = dict.fromkeys(("expired", "evicted", "held", "went on", "refused", "trimmed", "crash", "unload"), 0)
         self.hurried = False
-        """Time has gone on, and what is due may not be done yet."""
+        """Whether time has advanced without processing of due work."""
         self.read_at = self.box.wall
-        """Until then clients have looked at what they had been sent."""
+        """Time up to which clients have processed their inbound commands (ms)."""
         self._rule()
         client = self.box.client()
         for number, name in enumerate(SUBSCRIPTIONS):
@@ -91,7 +91,7 @@ class KeptRun:
     # Steps
 
     def run(self, steps: int) -> None:
-        """So many steps, then calm. Raises Violation."""
+        """Run ``steps`` random steps, then settle and check. Raises Violation."""
         moves = (
             (self._publish, 30), (self._consume, 12), (self._come_and_go, 8), (self._pass_time, 20), (self._set, 8),
             (self._crash, 1), (self.settle, 15),
@@ -107,13 +107,13 @@ class KeptRun:
         self._finish()
 
     def _work(self, count: int) -> None:
-        """Some of what is to be done beside the core is done."""
+        """Complete up to ``count`` commits, reads and chores at random."""
         for _ in range(count):
             self.box.flush()
             self.random.choice((self.box.commit, self.box.read, self.box.chore))()
 
     def settle(self) -> None:
-        """All that is due is done; then everything has to be as the policies say."""
+        """Complete all due work, and check the state against the policies."""
         box = self.box
         while True:
             box.flush()
@@ -155,7 +155,7 @@ class KeptRun:
             self._check("full", topic.ledger.total_bytes == before, "taken beyond the quota:", message, rule)
 
     def _read_producer(self) -> bool:
-        """Read what the producer's client was sent; whether there was anything."""
+        """Process the producer's inbound commands; return whether there were any."""
         self.box.flush()
         if self.producer is None:
             return False
@@ -229,7 +229,7 @@ class KeptRun:
             self.received[who].clear()
 
     def _lost(self, client: Client) -> None:
-        """What was sent on the connection, and has no receipt yet, may come again: only what was answered is known."""
+        """Close a connection. Messages without a receipt may be resent: only responses are certain."""
         self.settle()
         client.cnx.closed(self.box.now)
         client.closed = True
@@ -242,7 +242,7 @@ class KeptRun:
             box.advance(seconds)
             box.auto = False
             self.done["unload"] += box.broker.topics.loaded(NAME) is None
-        else:  # deadlines that nobody had the time for
+        else:  # deadlines pass unprocessed
             box.time += seconds
             box.wall += round(seconds * 1000)
             self.hurried = True
@@ -272,7 +272,7 @@ class KeptRun:
         if level == "namespace":
             self.box.broker.tenants.set_policy("public/default", keys[kind], value, self.box.now)
         else:
-            self.box.broker.core.policies.set_topic(NAME, keys[kind], value, self.box.now)
+            self.box.broker.policies.set_topic(NAME, keys[kind], value, self.box.now)
         self._rule()
 
     def _retention(self) -> dict[str, int]:
@@ -309,7 +309,7 @@ class KeptRun:
         ms = age * 1000 if age > 0 else -1
         self.rules.append(Rule(self.box.wall, ttl * 1000, size, size_follows, ms, age_follows))
 
-    # Judging
+    # Checks
 
     def _check(self, rule: str, holds: bool, *what: object) -> None:
         if not holds:
@@ -317,13 +317,13 @@ class KeptRun:
 
     @property
     def topic(self) -> PersistentTopic | None:
-        """The topic, if it is in memory."""
+        """The topic if it is loaded."""
         found = self.box.broker.topics.loaded(NAME)
         return found if isinstance(found, PersistentTopic) else None
 
     def _judge(self) -> None:
-        """Everything has been done that is due."""
-        store = self.box.broker.core.store
+        """Check the state after all due work is complete."""
+        store = self.box.broker.store
         stored = store.topic(str(NAME))
         assert stored is not None
         now, rule = self.box.wall, self.rules[-1]
@@ -340,7 +340,7 @@ class KeptRun:
         topic = self.topic
         if topic is None:
             if not stored.in_use:
-                self.box.broker.core.commits.unload(stored)
+                self.box.broker.commits.unload(stored)
             return
         used = self._used(topic)
         full = rule.size >= 0 and used >= rule.size
@@ -365,7 +365,7 @@ class KeptRun:
         return [sent for sent in self.log if not all(cursor.is_acked(*sent.place) for cursor in cursors)]
 
     def _gone(self, name: str, sent: Sent, now: int) -> None:
-        """It is acknowledged: by a consumer, or for a reason."""
+        """Check that an acknowledgement has a cause: a consumer, expiry or eviction."""
         if sent.place in self.acked[name] or sent.place in self.gone[name]:
             return
         self.gone[name].add(sent.place)
@@ -379,7 +379,7 @@ class KeptRun:
                 self.done["evicted"] += 1
                 return
             if rule.size >= 0 and rule.size_follows == FOLLOWS[2] and end >= sent.at:
-                # What is younger was nine tenths of the limit, but for one entry; sizes are known to some bytes.
+                # Younger messages must have filled nine tenths of the limit, but for one entry; sizes are approximate.
                 if behind >= rule.size * 9 // 10 - 600 - 100 * len(self.log) // 10:
                     self.done["evicted"] += 1
                     return
@@ -394,10 +394,10 @@ class KeptRun:
             self._check("expired", self.read_at <= due + SLACK_MS, "delivered after it has expired:", sent, rule)
 
     def _finish(self) -> None:
-        """Without quotas everything that waits goes on; with time alone everything that is acknowledged goes."""
+        """Check that producers resume without quotas, and that acknowledged messages are trimmed with time."""
         for key in ("backlog_quota_map", "message_ttl_in_seconds"):
             self.box.broker.tenants.set_policy("public/default", key, None, self.box.now)
-        self.box.broker.core.policies.put_topic(NAME, None, self.box.now)
+        self.box.broker.policies.put_topic(NAME, None, self.box.now)
         self.levels = {"namespace": {"0": self.levels["namespace"].get("0")}, "topic": {}}
         self._rule()
         self.settle()
@@ -418,12 +418,12 @@ class KeptRun:
         self.box.advance(3600)
         self.box.auto = False
         self.settle()
-        stored = self.box.broker.core.store.topic(str(NAME))
+        stored = self.box.broker.store.topic(str(NAME))
         assert stored is not None
         self._check("disk", stored.ledger.size == 0, "nobody needs it, it stays:", stored.ledger.size)
 
     def _read_to_end(self, name: str) -> None:
-        """What a subscription has not acknowledged, and what did not go for a reason, is all there."""
+        """Check that a subscription receives exactly the messages not acknowledged, expired or evicted."""
         self.received[name].clear()
         left = {sent.place for sent in self.log} - self.acked[name] - self.gone[name]
         client = self.consumers[name] = self.box.client()

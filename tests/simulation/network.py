@@ -1,6 +1,7 @@
-"""Connections between clients and the box: streams of bytes that are cut anywhere, delayed, congested, dropped.
+"""Connections between clients and the box: byte streams that are split, delayed, congested and dropped.
 
-A stream keeps its order and loses nothing until it is dropped. A silent one loses everything and tells nobody.
+A stream preserves order and loses no data until it is dropped. A silent one loses all data without notifying either
+end.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Protocol
 from tests.simulation.world import World
 
 HIGH_WATER = 6_000
-"""Bytes on their way to a client above which the box is told to stop."""
+"""Bytes in transit to a client above which the box must pause writing."""
 LOW_WATER = 2_000
 
 
@@ -17,10 +18,10 @@ class Peer(Protocol):
     """Either end of a link."""
 
     def bytes_came(self, link: "Link", data: bytes) -> None:
-        """The next bytes of the stream."""
+        """Receive the next bytes of the stream."""
 
     def link_is_gone(self, link: "Link") -> None:
-        """The stream has ended."""
+        """Handle the end of the stream."""
 
 
 class Link:
@@ -33,25 +34,25 @@ class Link:
         self.box = box
         self.slow = world.chance(world.faults.congestion)
         self.reads_nothing = False
-        """The client takes no bytes out of its socket."""
+        """Whether the client does not read from its socket."""
         self.silent = False
         self.box_open = self.client_open = True
         self.in_transit = 0
-        """Bytes on their way to the client."""
+        """Bytes in transit to the client."""
         self._relieved = relieved
         self._congested = False
         self._to_box = self._to_client = 0.0
-        """When the last bytes on their way arrive, so that nothing overtakes them."""
+        """Arrival times of the last bytes in each direction, which preserve order."""
 
     def from_client(self, data: bytes) -> None:
-        """The client writes."""
+        """Send data from the client."""
         if not self.silent:
             for piece in self._cut(data):
                 self._to_box = self._arrival(self._to_box, 0.001)
                 self._at(self._to_box, lambda piece=piece: self._into_box(piece))  # type: ignore[misc]
 
     def from_box(self, data: bytes) -> None:
-        """The box writes."""
+        """Send data from the box."""
         self.in_transit += len(data)
         if self.silent or self.reads_nothing:
             return
@@ -61,7 +62,7 @@ class Link:
 
     @property
     def congested(self) -> bool:
-        """Whether the box should write no more for now."""
+        """Whether the box should pause writing."""
         if self.in_transit > HIGH_WATER:
             self._congested = True
         elif self.in_transit < LOW_WATER:
@@ -69,33 +70,33 @@ class Link:
         return self._congested
 
     def drop(self) -> None:
-        """Both ends lose the connection, each in its own time; what was on its way is lost."""
+        """Drop the connection at both ends after separate delays; data in transit is lost."""
         self.silent = True
         self.world.after(self.world.soon(0.02), self.close_box_end)
         self.world.after(self.world.soon(0.02), self.close_client_end)
 
     def closed_by_box(self) -> None:
-        """The box closes; what it wrote before still arrives."""
+        """Close the box's end; data already written still arrives."""
         self.box_open = False
         if not self.silent:
             self._to_client = self._arrival(self._to_client, 0.002)
             self._at(self._to_client, self.close_client_end)
 
     def closed_by_client(self) -> None:
-        """The client closes; what it wrote before still arrives."""
+        """Close the client's end; data already written still arrives."""
         self.client_open = False
         if not self.silent:
             self._to_box = self._arrival(self._to_box, 0.002)
             self._at(self._to_box, self.close_box_end)
 
     def close_box_end(self) -> None:
-        """The box learns that the connection is gone."""
+        """Notify the box of the closed connection."""
         if self.box_open:
             self.box_open = False
             self.box.link_is_gone(self)
 
     def close_client_end(self) -> None:
-        """The client learns that the connection is gone."""
+        """Notify the client of the closed connection."""
         if self.client_open:
             self.client_open = False
             self.client.link_is_gone(self)

@@ -1,6 +1,6 @@
-"""The seeds that notice planted bugs soonest: ``python -m tests.simulation.quickest`` writes the table again.
+"""The seeds that detect planted bugs soonest; ``python -m tests.simulation.quickest`` rewrites the table.
 
-A row that is no longer true costs time only: ``test_mutants`` then goes on with its other seeds.
+An outdated row costs only time: ``test_mutants`` then runs its other seeds.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from tests.simulation.mutants import MUTANTS, Mutant
+from tests.simulation.mutants.registry import MUTANTS, Mutant
 
 TABLE: Final = Path(__file__).with_name("quickest.tsv")
 STEPS: Final = (120, 300, 600, 1200, 2500)
 SEEDS: Final = 60
 SEEDS_OF_MOST: Final = 400
-"""With the most steps, where no fewer do."""
+"""Number of seeds at the maximum step count, if no shorter history detects the bug."""
 SOON_SECONDS: Final = 0.3
-"""Of processor time: no sooner one is looked for."""
+"""Processor time below which the search stops, in seconds."""
 SEARCH_SECONDS: Final = 20.0
-"""The same of all the histories that are played for one that is sooner than one that is found."""
+"""Limit of processor time for the search for a faster history, in seconds."""
 
 
 class Quickest(NamedTuple):
-    """Where a bug is noticed."""
+    """Seed and step count of a history that detects a bug."""
 
     seed: int
     steps: int
 
 
 def read() -> dict[str, Quickest]:
-    """The table, by the names of the bugs."""
+    """Read the table, keyed by bug name."""
     rows = (line.split("\t") for line in TABLE.read_text("utf-8").splitlines()[1:])
     return {name: Quickest(int(seed), int(steps)) for name, seed, steps in rows}
 
 
 def histories(bug: Mutant) -> Iterator[Quickest]:
-    """What may notice a bug, the short ones first."""
+    """Yield the histories that may detect a bug, shortest first."""
     from tests.simulation.test_mutants import seeds_for
 
     for steps in STEPS:
@@ -51,7 +51,7 @@ def histories(bug: Mutant) -> Iterator[Quickest]:
 
 
 def search(name: str, known: Quickest | None = None) -> Quickest | None:
-    """The history that notices a bug in the least processor time, of those that are played."""
+    """Return the history that detects a bug in the least processor time, among those run."""
     from tests.simulation.test_mutants import broken_rule
 
     bug, found, soonest, begin = MUTANTS[name], None, 0.0, time.process_time()
@@ -70,14 +70,14 @@ def search(name: str, known: Quickest | None = None) -> Quickest | None:
 
 
 def write(found: dict[str, Quickest]) -> None:
-    """The table, of bugs that there are."""
+    """Write the table, without bugs that no longer exist."""
     rows = [f"{name}\t{found[name].seed}\t{found[name].steps}\n" for name in sorted(found.keys() & MUTANTS)]
     TABLE.write_text("mutant\tseed\tsteps\n" + "".join(rows), "utf-8")
 
 
 def main(names: list[str]) -> None:
-    """Search for these, or for all."""
-    from tests.simulation import test_mutants  # noqa: F401  # fills the list
+    """Search for the named bugs, or for all."""
+    from tests.simulation import test_mutants  # noqa: F401  # registers the bugs
 
     logging.disable(logging.CRITICAL)
     found = read()

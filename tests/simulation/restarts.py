@@ -1,7 +1,7 @@
-"""Histories of the moments after a restart: clients ask for everything at once, and every request is answered.
+"""Histories of the time after a restart: clients send all requests at once, and each request gets a response.
 
-``python -m tests.simulation.restarts --seeds 1000`` plays them. Clients know nothing of the broker but what they are
-sent: a request whose connection stays open is answered within ``ANSWER_SECONDS`` of virtual time, once.
+``python -m tests.simulation.restarts --seeds 1000`` runs them. Clients know only the commands that they receive. A
+request on an open connection gets exactly one response, within ``ANSWER_SECONDS`` of virtual time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pulsarbox.protocol.commands import encode_payload_frame
 from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData, MessageMetadata, TxnAction
 from pulsarbox.storage.journal import Batch
-from tests.simulation.box import Box, Limits
-from tests.simulation.clients import Client
+from tests.simulation.actors.clients import Client
+from tests.simulation.box import Limits, SimulatedBox
 from tests.simulation.disk import ENGINES, SimulatedDisk
-from tests.simulation.history import Violation
-from tests.simulation.model import Model
+from tests.simulation.model.history import Violation
+from tests.simulation.model.model import Model
 from tests.simulation.world import Faults, World
 
 ANSWER_SECONDS: Final = 5.0
-"""Virtual seconds; the longest answer of 300 seeds took 1.35: reads of 0.2 s on average follow one another."""
+"""Virtual seconds; the longest response of 300 seeds took 1.35: reads of 0.2 s on average run in sequence."""
 TOPICS: Final = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three", "three-partition-0"))
 NON_PERSISTENT: Final = "non-persistent://public/default/four"
 MODES: Final = (0, 0, 0, 0, 0, 1, 2, 3)
@@ -36,7 +36,7 @@ STEPS: Final = 2500
 
 
 class Blind(Model):
-    """A model that judges nothing: here the clients judge."""
+    """A model without checks: in these histories the clients check the responses."""
 
     def started(self) -> None:
         """See Model."""
@@ -52,32 +52,32 @@ class Blind(Model):
 
 
 class Rusher(Client):
-    """Asks for much in one write as soon as it is connected, and goes on asking."""
+    """A client that sends many requests in one write on connecting, and continues to send requests."""
 
     pace = 0.02
     unseen = True
-    """By the model."""
+    """Excluded from the model."""
 
-    def __init__(self, world: World, box: Box, name: str, answers: Counter[str]) -> None:
+    def __init__(self, world: World, box: SimulatedBox, name: str, answers: Counter[str]) -> None:
         super().__init__(world, box, name)
         self._answers = answers
         self._waiting: dict[int, tuple[str, float]] = {}
-        """Requests without an answer: what was asked, and when."""
+        """Pending requests: command and time of the request."""
         self._opening: dict[int, int] = {}
-        """Of these, the producers and consumers that are asked for."""
+        """Pending PRODUCER and SUBSCRIBE requests, with their producer or consumer IDs."""
         self._queued: set[int] = set()
-        """Of these, producers that were told to wait for their turn."""
+        """Pending PRODUCER requests that are queued for exclusive access."""
         self._closed: set[int] = set()
-        """Producers that were closed: such a one waits for no turn."""
+        """Closed producers; they no longer wait for exclusive access."""
         self._producers: set[int] = set()
         self._consumers: set[int] = set()
         self._seen: list[tuple[int, MessageIdData]] = []
         self._txns: list[tuple[int, int]] = []
         self._numbers = 0
         self.longest = 0.0
-        """Seconds that an answer took, at most; without those to producers that waited for their turn."""
+        """Longest response time in seconds, without producers queued for exclusive access."""
 
-    # What it asks
+    # Requests
 
     def request(self, name: str, **fields: Any) -> int:
         """See Client."""
@@ -124,7 +124,7 @@ class Rusher(Client):
         chance = random.random()
         if chance < 0.3:
             self._close("CONSUMER", number)
-        if chance < 0.15:  # the same consumer again, while the first answer is on its way
+        if chance < 0.15:  # resubscribe the same consumer before the first response
             self._opening[self.request("SUBSCRIBE", **wanted)] = number
 
     def _close(self, what: str, number: int) -> None:
@@ -215,10 +215,10 @@ class Rusher(Client):
         elif self._producers:
             self._close("PRODUCER", random.choice(sorted(self._producers)))
 
-    # What it is told
+    # Responses
 
     def lost(self) -> None:
-        """See Client: on a connection that is gone nothing is answered."""
+        """See Client. Requests on a lost connection get no response."""
         for each in (
             self._waiting,
             self._opening,
@@ -261,7 +261,7 @@ class Rusher(Client):
             self._txns = [*self._txns[-3:], (body.txnid_most_bits, body.txnid_least_bits)]
 
     def check(self) -> None:
-        """Raise a Violation where a request has waited for too long."""
+        """Raise Violation if a request has no response in time."""
         if self.link is None or self.link.silent:
             return
         for request_id, (kind, at) in self._waiting.items():
@@ -272,7 +272,7 @@ class Rusher(Client):
 
 
 class RestartRun:
-    """Everything that one seed makes."""
+    """The restart history of one seed."""
 
     def __init__(self, seed: int, engine: str = "memory") -> None:
         self.world = world = World(seed)
@@ -281,7 +281,7 @@ class RestartRun:
         self.disk = SimulatedDisk(world, engine)
         model = Blind(world)
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
-        self.box = model.box = Box(world, _settings_of(random), model, self.disk, Limits(cache, checkpoint))
+        self.box = model.box = SimulatedBox(world, _settings_of(random), model, self.disk, Limits(cache, checkpoint))
         self.clients = [Rusher(world, self.box, f"rusher-{i}", self.answers) for i in range(random.choice((1, 2, 4)))]
         self._life_seconds = random.choice((0.2, 0.5, 2.0))
         self._faults = _faults_of(random)
@@ -289,11 +289,11 @@ class RestartRun:
 
     @property
     def longest(self) -> float:
-        """Seconds that an answer took, at most; without those to producers that waited for their turn."""
+        """Longest response time in seconds, without producers queued for exclusive access."""
         return max(client.longest for client in self.clients)
 
     def run(self, steps: int = STEPS) -> None:
-        """All of it. Raises Violation."""
+        """Run the history, then settle and check. Raises Violation."""
         world = self.world
         try:
             self.box.start()
@@ -349,7 +349,7 @@ def _faults_of(random: Random) -> Faults:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="the first")

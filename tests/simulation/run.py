@@ -1,4 +1,4 @@
-"""``python -m tests.simulation.run --seeds 200``: run seeds, stop at the first that breaks a rule."""
+"""``python -m tests.simulation.run --seeds 200``: run seeds, and stop at the first violation of a rule."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections import Counter
 from traceback import format_exc
 
 from tests.simulation.disk import ENGINES
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.simulation.workload import DEFAULT_STEPS, Run
 
 
 def explain(run: Run, error: BaseException, steps: int) -> str:
-    """Everything that somebody needs who wants to know why a seed failed."""
+    """Return the diagnostics of a failed seed: recent events, the rule, and the command to repeat it."""
     rule = error.rule if isinstance(error, Violation) else "no-exception"
     text = str(error) if isinstance(error, Violation) else format_exc()
     recent = "\n".join(run.world.history.recent)
@@ -24,7 +24,7 @@ def explain(run: Run, error: BaseException, steps: int) -> str:
 
 
 class Tally:
-    """What a number of seeds have done."""
+    """Statistics of several seeds."""
 
     def __init__(self) -> None:
         self._started = time.perf_counter()
@@ -34,7 +34,7 @@ class Tally:
         self._hours = 0.0
 
     def add(self, run: Run) -> None:
-        """One more seed is done."""
+        """Add a completed seed."""
         self.seeds += 1
         self.events += run.world.events
         self._deliveries.update(run.model.deliveries)
@@ -51,7 +51,7 @@ class Tally:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command line."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1, help="how many")
     parser.add_argument("--events", type=int, help="as many seeds as make so many events, in place of --seeds")

@@ -1,27 +1,28 @@
-"""Some seeds of a topic that is compacted again and again, and bugs that the rules have to notice."""
+"""Some seeds with a repeatedly compacted topic, and planted bugs that the rules must detect."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pulsarbox.broker.compaction import compaction_run as of_run
 from pulsarbox.broker.compaction.compacted_reader import CompactedReading
 from pulsarbox.broker.compaction.compaction_run import CompactionRun
-from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.compaction.latest_by_key import LatestByKey
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
-from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.maintenance.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.acknowledged_ranges import ChunkKey, RangeSet
 from pulsarbox.storage.catalog import compacting_key
 from pulsarbox.storage.compacted_ledger import Original, pack_compacted
 from pulsarbox.storage.cursor import ManagedCursor
 from tests.simulation.compacted import CompactedRun
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.tools.campaigns import short
 
 SEEDS = range(16)
@@ -31,7 +32,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @pytest.fixture(autouse=True)
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A compaction of some dozen entries is to have several."""
+    """Reduce the step size so that compactions of a few dozen entries need several steps."""
     monkeypatch.setattr(of_run, "STEP_ENTRIES", 5)
     logging.disable(logging.CRITICAL)
     yield
@@ -58,7 +59,7 @@ BUGS: dict[str, tuple[Patch, set[str], Sequence[int]]] = {}
 
 
 def bug(*rules: str, seeds: Sequence[int] = range(60)) -> Callable[[Patch], Patch]:
-    """Register a bug with the rules of which one has to notice it, in one of the seeds."""
+    """Register a bug with the rules of which one must detect it, in at least one of the seeds."""
 
     def register(patch: Patch) -> Patch:
         BUGS[patch.__name__] = patch, set(rules), seeds
@@ -69,33 +70,33 @@ def bug(*rules: str, seeds: Sequence[int] = range(60)) -> Callable[[Patch], Patc
 
 @bug("compacted", "latest")
 def the_first_of_a_key_stays(patch: pytest.MonkeyPatch) -> None:
-    original = Winners._message
+    original = LatestByKey._message
 
-    def message(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+    def message(self: LatestByKey, key: bytes, number: int, alive: bool) -> bool:
         return key in self._latest or original(self, key, number, alive)
 
-    patch.setattr(Winners, "_message", message)
+    patch.setattr(LatestByKey, "_message", message)
 
 
 @bug("compacted", "deleted")
 def tombstones_are_passed_over(patch: pytest.MonkeyPatch) -> None:
-    original = Winners._message
+    original = LatestByKey._message
 
-    def message(self: Winners, key: bytes, number: int, alive: bool) -> bool:
+    def message(self: LatestByKey, key: bytes, number: int, alive: bool) -> bool:
         return alive and original(self, key, number, alive)
 
-    patch.setattr(Winners, "_message", message)
+    patch.setattr(LatestByKey, "_message", message)
 
 
 @bug("latest", "compacted")
 def keys_of_later_passes_are_lost(patch: pytest.MonkeyPatch) -> None:
-    original = Winners.end_pass
+    original = LatestByKey.end_pass
 
-    def end_pass(self: Winners) -> bool:
+    def end_pass(self: LatestByKey) -> bool:
         original(self)
         return False
 
-    patch.setattr(Winners, "end_pass", end_pass)
+    patch.setattr(LatestByKey, "end_pass", end_pass)
 
 
 @bug("latest", "compacted", "nothing-lost")
@@ -105,7 +106,7 @@ def what_a_failed_commit_had_is_missing(patch: pytest.MonkeyPatch) -> None:
 
 @bug("leftovers")
 def a_restart_leaves_what_was_being_made(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("pulsarbox.broker.broker.drop_leftovers", lambda core, now: None)
+    patch.setattr("pulsarbox.broker.composition.drop_leftovers", lambda catalog, commits, now: None)
 
 
 @bug("leftovers")
@@ -117,7 +118,7 @@ def a_cancelled_one_leaves_its_ledger(patch: pytest.MonkeyPatch) -> None:
         original(self, error, now)
         self.ledger_id = ledger_id
         if ledger_id:
-            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, ledger_id), None)
+            self._commits.put_row(compacting_key(self._ledger.topic_id, ledger_id), None)
 
     patch.setattr(CompactionRun, "_fail", fail)
     patch.setattr("pulsarbox.storage.recovery.is_kept", lambda catalog, kind, rest: True)
@@ -138,7 +139,7 @@ def a_reader_changes_its_view_in_the_middle(patch: pytest.MonkeyPatch) -> None:
     def ended(self: TopicCompaction, view: Any, error: Any, now: Any) -> None:
         original(self, view, error, now)
         if view is not None:
-            for subscription in self._topic.subscriptions.values():
+            for subscription in cast(PersistentTopic, self._topic).subscriptions.values():
                 compacted = subscription.source.compacted
                 if compacted is not None and compacted.inside:
                     at = subscription.source.position
@@ -150,7 +151,7 @@ def a_reader_changes_its_view_in_the_middle(patch: pytest.MonkeyPatch) -> None:
 
 @bug("backlog")
 def mark_delete_stays_where_the_view_has_nothing(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CompactedReading, "_come_to", lambda self, position, messages, size: None)
+    patch.setattr(CompactedReading, "_advance_to", lambda self, position, messages, size: None)
 
 
 @bug("acked-stays", "order")
@@ -164,7 +165,7 @@ def what_is_acknowledged_in_the_view_is_in_memory_only(patch: pytest.MonkeyPatch
         self.in_view.add_entry(ledger_id, entry_id, 0, 0, 0, 0)
 
     patch.setattr(ManagedCursor, "acknowledge_in_view", acknowledge)
-    patch.setattr("pulsarbox.storage.cursor.IN_VIEW", 0)  # nor do checkpoints have it
+    patch.setattr("pulsarbox.storage.cursor.IN_VIEW", 0)  # excluded from checkpoints as well
 
 
 @bug("latest", "compacted", "nothing-lost", seeds=(184,))
@@ -223,7 +224,7 @@ def test_a_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _noticed(seed: int) -> str:
-    """The rule that a seed breaks; empty where it keeps all."""
+    """Return the rule that a seed violates, or an empty string."""
     try:
         CompactedRun(seed).run(STEPS)
     except Violation as violation:

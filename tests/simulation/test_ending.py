@@ -1,4 +1,4 @@
-"""Topics that end in the middle of it: the seeds do it, and the rule about it notices what is wrong."""
+"""Topics terminated during a history: some seeds terminate one, and the rule detects violations."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.topic.termination import Termination
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.simulation.workload import Run
 
 SEEDS = range(8, 200, 11)
 SOONEST = {"forgotten_with_its_memory": 129}
-"""Seeds that are tried first."""
+"""Seeds to run first."""
 STEPS = 1000
 
 
@@ -43,7 +43,7 @@ def told_too_early(patch: pytest.MonkeyPatch) -> None:
 
     def begin(self: Termination, done: Any, failed: Any, now: Any) -> None:
         original(self, lambda at, when: None, failed, now)
-        done(self._topic.ledger.last_confirmed, now)
+        done(self._stored.ledger.last_confirmed, now)
 
     patch.setattr(Termination, "begin", begin)
 
@@ -51,8 +51,8 @@ def told_too_early(patch: pytest.MonkeyPatch) -> None:
 def forgotten_with_its_memory(patch: pytest.MonkeyPatch) -> None:
     original = Termination.__init__
 
-    def forget(self: Termination, topic: Any, row: Any) -> None:
-        original(self, topic, {name: value for name, value in row.items() if name != "terminated"})
+    def forget(self: Termination, topic: Any, stored: Any, row: Any, *services: Any) -> None:
+        original(self, topic, stored, {name: value for name, value in row.items() if name != "terminated"}, *services)
 
     patch.setattr(Termination, "__init__", forget)
 

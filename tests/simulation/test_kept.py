@@ -1,4 +1,4 @@
-"""Some histories of what is kept, and the planted bugs that they have to notice."""
+"""Some histories of retention, and the planted bugs that they must detect."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.simulation.history import Violation
 from tests.simulation.kept import KeptRun
-from tests.simulation.kept_mutants import KEPT_MUTANTS
+from tests.simulation.model.history import Violation
+from tests.simulation.mutants.kept_mutants import KEPT_MUTANTS
 from tests.tools.campaigns import short
 
 SEEDS = range(16)
@@ -42,7 +42,7 @@ def test_the_seeds_do_what_the_rules_are_about() -> None:
 
 
 def broken_rule(seed: int) -> str | None:
-    """The rule that a seed finds broken."""
+    """Return the rule that a seed violates, or None."""
     try:
         KeptRun(seed).run(STEPS)
     except Violation as violation:

@@ -1,4 +1,4 @@
-"""What the model makes of frames that could be read in two ways."""
+"""The model's interpretation of ambiguous frames."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any, cast
 
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, CommandSendError, CommandSendReceipt, MessageIdData
 from pulsarbox.storage.record import Position
-from tests.simulation import receipts
-from tests.simulation.checker import Checker
-from tests.simulation.model import Model
-from tests.simulation.views import ConnView, Pending, ProducerView
+from tests.simulation.model import receipts
+from tests.simulation.model.model import Model
+from tests.simulation.model.views import ConnView, Pending, ProducerView
+from tests.simulation.rules.checker import Checker
 from tests.simulation.world import World
 
 
 class Answers(Checker):
-    """Writes down which copy of a message was answered."""
+    """Records the copy of a message to which each response belongs."""
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)

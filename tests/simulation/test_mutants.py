@@ -1,4 +1,4 @@
-"""The checkers are seen to fail: one bug at a time is put into the core, and the rule that it breaks has to notice."""
+"""The checkers can fail: the matching rule detects each planted bug in the core."""
 
 from __future__ import annotations
 
@@ -7,48 +7,37 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
+from pulsarbox.broker.connection.opening import Opening, _nothing
+from pulsarbox.broker.connection.outbox import Outbox
+from pulsarbox.broker.connection.pending_opening import Kind
 from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.shared import SharedDispatcher
 from pulsarbox.broker.dispatch.single_active import SingleActiveDispatcher
-from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.opening import Kind, Opening, _nothing
-from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.subscription.acknowledgement import Acknowledging
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.subscription.acknowledgement import AcknowledgementHandling
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Acked, BatchAcked, MarkDelete
 from pulsarbox.storage.recovery import Store
-from tests.simulation import (  # noqa: F401  # they join the list
-    compaction_mutants,
-    dead_letter_mutants,
-    delayed_mutants,
-    dispatch_mutants,
-    hole_mutants,
-    job_mutants,
-    policy_mutants,
-    quickest,
-    quota_mutants,
-    rate_mutants,
-    sequence_mutants,
-    storage_mutants,
-    transaction_mutants,
-)
-from tests.simulation.history import Violation
-from tests.simulation.mutants import MUTANTS, Mutant, mutant
+from tests.simulation import quickest
+from tests.simulation.model.history import Violation
+from tests.simulation.mutants.registry import MUTANTS, Mutant, mutant
 from tests.simulation.workload import Run
 from tests.tools.campaigns import chosen
 
 SEEDS = 60
 STEPS = 2500
+SHORT_STEPS = 1000
 QUICKEST = quickest.read()
-"""What is tried first."""
+"""The histories to run first."""
 GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 23, 33, 28, 17, 29, 160, 303)
-"""Tried next: they notice every bug below, 23, 33 and 28 those of rates, the last ones those of deduplication. The
-others follow, so that a change of the world costs only time."""
+"""Seeds to run next: together they detect every bug below; 23, 33 and 28 those of rates, the last ones those of
+deduplication. All other seeds follow: a change of the simulation then costs only time.
+"""
 
 
 @mutant("liveness")
@@ -196,13 +185,13 @@ def a_failed_commit_sends_receipts(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("backlog", "acked-stays", "liveness")
 def batch_acks_are_ignored(patch: pytest.MonkeyPatch) -> None:
-    original = Acknowledging._apply_individual
+    original = AcknowledgementHandling._apply_individual
 
-    def apply(self: Acknowledging, consumer: Consumer, message_id: Any, held: Any) -> None:
+    def apply(self: AcknowledgementHandling, consumer: Consumer, message_id: Any, held: Any) -> None:
         if not message_id.ack_set:
             original(self, consumer, message_id, held)
 
-    patch.setattr(Acknowledging, "_apply_individual", apply)
+    patch.setattr(AcknowledgementHandling, "_apply_individual", apply)
 
 
 @mutant("one-holder")
@@ -233,7 +222,7 @@ def a_close_is_answered_before_what_it_closes(patch: pytest.MonkeyPatch) -> None
     def abandon(self: ServerCnx, kind: Kind, object_id: int, now: Now) -> None:
         opening = self.opening.get((kind, object_id))
         if opening is not None:
-            self.broker.core.timers.at(now.monotonic, opening.abandon)
+            self.broker.timers.at(now.monotonic, opening.abandon)
 
     patch.setattr(ServerCnx, "abandon", abandon)
 
@@ -300,13 +289,13 @@ def starts_are_not_counted(patch: pytest.MonkeyPatch) -> None:
 
 
 def seeds_for(bug: Mutant, count: int) -> list[int]:
-    """Which to try, in this order."""
+    """Return the seeds to run, in order."""
     good = () if bug.first else GOOD_SEEDS
     return [*dict.fromkeys((*bug.seeds, *good, *range(bug.first, bug.first + count)))]
 
 
 def broken_rule(seed: int, steps: int = STEPS) -> str | None:
-    """The rule that a seed finds broken."""
+    """Return the rule that a seed violates, or None."""
     try:
         Run(seed).run(steps)
     except Violation as violation:
@@ -317,13 +306,13 @@ def broken_rule(seed: int, steps: int = STEPS) -> str | None:
 
 
 def _in_short_form() -> set[str]:
-    """Return the bugs that `make test` plants: the one noticed soonest for each rule, and all that need 200 steps.
+    """Return the bugs planted by `make test`: the first one detected per rule, and all detected within 200 steps.
 
-    Bugs that need a long history are left to the campaign.
+    Bugs that need a history of more than ``SHORT_STEPS`` are left to the campaign.
     """
     soonest: dict[frozenset[str], str] = {}
     for name, (_, steps) in QUICKEST.items():
-        if name in MUTANTS and steps <= STEPS:
+        if name in MUTANTS and steps <= SHORT_STEPS:
             first = soonest.setdefault(MUTANTS[name].rules, name)
             if steps < QUICKEST[first].steps:
                 soonest[MUTANTS[name].rules] = name

@@ -1,4 +1,4 @@
-"""Every request is answered, also right after a restart; and bugs that leave one without an answer are noticed."""
+"""Every request gets a response, also right after a restart; planted bugs that omit one are detected."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.broker.group_commit import GroupCommit
-from pulsarbox.broker.opening import Opening
-from pulsarbox.broker.read_queue import Reads
+from pulsarbox.broker.connection.opening import Opening
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.persistence.read_queue import ReadQueue
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
 from tests.simulation.disk import ENGINES
-from tests.simulation.history import Violation
-from tests.simulation.mutants import Patch
+from tests.simulation.model.history import Violation
+from tests.simulation.mutants.registry import Patch
 from tests.simulation.restarts import RestartRun
+from tests.tools.campaigns import short
 
 SEEDS = range(12)
 STEPS = 2500
@@ -33,7 +34,7 @@ MUTANTS: dict[str, Patch] = {}
 
 
 def mutant(patch: Patch) -> Patch:
-    """Register a bug that leaves a request without an answer."""
+    """Register a bug that leaves a request without a response."""
     MUTANTS[patch.__name__] = patch
     return patch
 
@@ -80,13 +81,13 @@ def of_two_that_wait_for_a_commit_the_second_takes_the_place_of_the_first(patch:
 
 @mutant
 def nobody_hears_of_a_read_that_fails(patch: pytest.MonkeyPatch) -> None:
-    original = Reads.done
+    original = ReadQueue.done
 
-    def done(self: Reads, token: int, entries: list[Any], now: Any, error: Exception | None) -> None:
+    def done(self: ReadQueue, token: int, entries: list[Any], now: Any, error: Exception | None) -> None:
         if error is None:
             original(self, token, entries, now, error)
 
-    patch.setattr(Reads, "done", done)
+    patch.setattr(ReadQueue, "done", done)
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +103,7 @@ def play(seed: int) -> RestartRun:
     return run
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", short(SEEDS, 4))
 def test_every_request_is_answered(seed: int) -> None:
     play(seed)
 
@@ -127,7 +128,7 @@ def is_noticed(seed: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", short(MUTANTS, 2))
 def test_a_request_without_an_answer_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     MUTANTS[name](monkeypatch)
     assert any(is_noticed(seed) for seed in MUTANT_SEEDS)

@@ -1,4 +1,4 @@
-"""Some seeds with every ``make test``; many more with ``make simulate``."""
+"""Some seeds in every ``make test``; many more with ``make simulate``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from tests.simulation.workload import TRANSACTING, Run
 from tests.tools.campaigns import short
 
 COMPRESSING = (25, 26)
-"""What is packed is compressed there."""
+"""Seeds that compress packed batches."""
 SEEDS = (*COMPRESSING, *range(20))
 STEPS = 2500
 BURYING = 46
-"""Messages become dead letters there, with LMDB."""
+"""A seed with dead letters on LMDB."""
 LMDB_SEEDS = (*COMPRESSING, *range(12), BURYING)
 LMDB_STEPS = 800
 TRANSACTING_SEEDS = (TRANSACTING, TRANSACTING + 1, TRANSACTING + 2, TRANSACTING + 4)
@@ -38,7 +38,7 @@ _PLAYED: dict[tuple[str, int, int], Counter[str]] = {}
 
 
 def played(engine: str, seed: int, steps: int) -> Counter[str]:
-    """What happened in a history, which is played once in this process."""
+    """Return the event counts of a history, which runs once per process."""
     found = _PLAYED.get((engine, seed, steps))
     if found is None:
         run = Run(seed, engine)
@@ -65,35 +65,38 @@ def test_a_seed_keeps_all_rules(engine: str, seed: int, steps: int) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "seeds", "steps", "wanted"),
-    [
-        (
-            "memory",
-            SEEDS,
-            STEPS,
-            {"checkpoint", "removed", "packed", "compressed", "unload", "trim", "delayed", "buried", "compacted"},
-        ),
-        (
-            "lmdb",
-            LMDB_SEEDS,
-            LMDB_STEPS,
-            {"checkpoint", "sealed", "removed", "packed", "compressed", "unload", "trim", "buried"},
-        ),
-        (
-            "memory",
-            (*TRANSACTING_SEEDS, TRANSACTING + 8, *range(TRANSACTING, TRANSACTING + 20)),
-            TRANSACTING_STEPS,
-            {
-                "txn committed",
-                "txn aborted",
-                "txn timed out",
-                "txn answer lost",
-                "acks committed",
-                "acks aborted",
-                "epoch",
-                "epoch again",
-            },
-        ),
-    ],
+    short(
+        [
+            (
+                "memory",
+                (*TRANSACTING_SEEDS, TRANSACTING + 8, *range(TRANSACTING, TRANSACTING + 20)),
+                TRANSACTING_STEPS,
+                {
+                    "txn committed",
+                    "txn aborted",
+                    "txn timed out",
+                    "txn answer lost",
+                    "acks committed",
+                    "acks aborted",
+                    "epoch",
+                    "epoch again",
+                },
+            ),
+            (
+                "memory",
+                SEEDS,
+                STEPS,
+                {"checkpoint", "removed", "packed", "compressed", "unload", "trim", "delayed", "buried", "compacted"},
+            ),
+            (
+                "lmdb",
+                LMDB_SEEDS,
+                LMDB_STEPS,
+                {"checkpoint", "sealed", "removed", "packed", "compressed", "unload", "trim", "buried"},
+            ),
+        ],
+        1,
+    ),
 )
 def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: Sequence[int], steps: int, wanted: set[str]) -> None:
     done: Counter[str] = Counter()

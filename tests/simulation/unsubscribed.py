@@ -1,8 +1,8 @@
-"""Histories of messages that no subscription has covered: some topics, one box, limits of time and size.
+"""Histories of messages not covered by any subscription: several topics, one box, limits of time and size.
 
-Producers publish and leave; subscriptions, readers and retention policies come and go; limits change, topics leave
-memory, the power fails. What goes is judged by what was published, covered and set, and when; not by the code that
-decides it.
+Producers publish and disconnect; subscriptions, readers and retention policies change. Limits change, topics are
+unloaded, and the power fails. Publish times, coverage and settings determine what may be trimmed, independently of the
+code under test.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import UNSUBSCRIBED
-from tests.simulation.history import Violation
+from tests.simulation.model.history import Violation
 from tests.unit.broker.playbook import Box
 
 TOPICS = tuple(f"persistent://public/default/t{number}" for number in range(5))
 MINUTES = 60_000
 SLACK_MS = 3000
-"""How much later than its instant something may happen: the limit of size is looked at again after a second."""
+"""Maximum delay after a deadline, in ms: the size limit is checked again after a second."""
 GRACE_MS = 12 * MINUTES
-"""The ledger that grows stays so long in any case, where Pulsar's rules hold; an inactive topic a minute more."""
+"""Period in ms that the open ledger is retained under Pulsar's rules; an inactive topic stays a minute longer."""
 METADATA = 40
-"""Bytes of an entry beside its body, at most."""
+"""Maximum size of an entry without its body, in bytes."""
 STEP_BYTES = 8 << 10
-"""The box counts a topic's bytes a step behind."""
+"""Maximum lag of the box's size accounting per topic, in bytes."""
 RETENTIONS = (
     {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0},
     {"retentionTimeInMinutes": 5, "retentionSizeInMB": -1},
@@ -40,30 +40,30 @@ class Message:
     place: tuple[int, int]
     size: int
     at: int
-    """When it was sent (ms)."""
+    """Publish time (ms)."""
     kept_ms: int
-    """The shortest time that the rule has said since; 0: at some moment it did not hold for the topic."""
+    """Shortest retention time in effect since publishing (ms); 0: at some time the topic was exempt."""
 
 
 class TopicModel:
-    """What is known of one topic without looking into the box."""
+    """The known state of one topic, derived without access to the box."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
-        """Those that have not been seen to be gone."""
+        """Messages not known to be trimmed."""
         self.subscriptions: set[str] = set()
         self.retention: Any = None
         self.free_since = 0
-        """Since when nothing but time and size may take its messages, or nothing at all keeps them."""
+        """Time of the last publish, read, crash, or change of coverage or limits (ms)."""
 
     @property
     def bytes(self) -> int:
-        """At most so many the box can hold."""
+        """Upper bound of the topic's size in the box."""
         return sum(message.size for message in self.messages)
 
 
 class UnsubscribedRun:
-    """Everything that one seed makes."""
+    """The history of unsubscribed retention of one seed."""
 
     def __init__(self, seed: int) -> None:
         self.random = random = Random(seed)
@@ -80,11 +80,11 @@ class UnsubscribedRun:
         self.topics = {name: TopicModel() for name in TOPICS}
         self.namespace_retention: Any = None
         self.least_limit = self.limit
-        """The least limit of size since the last look."""
+        """Lowest size limit since the last check, in bytes."""
         self.done = dict.fromkeys(("old", "large", "kept", "inactive", "covered", "crash", "unload", "policy"), 0)
 
     def run(self, steps: int) -> None:
-        """So many steps. Raises Violation."""
+        """Run ``steps`` random steps. Raises Violation."""
         moves = (
             (self._publish, 30), (self._flood, 4), (self._subscribe, 5), (self._unsubscribe, 5), (self._read, 3),
             (self._pass_time, 22), (self._set_retention, 4), (self._set_limits, 3), (self._crash, 2), (self._unload, 3),
@@ -97,9 +97,9 @@ class UnsubscribedRun:
         self.settle()
 
     def settle(self) -> None:
-        """All that is due is done; then everything has to be as the rule says."""
+        """Complete all due work, and check the state against the limits."""
         box = self.box
-        for _ in range(2):  # a second more, for what was tried too early
+        for _ in range(2):  # twice, a second apart: some work is retried
             while True:
                 box.flush()
                 busy = box.commit() or box.read() or box.chore()
@@ -135,7 +135,7 @@ class UnsubscribedRun:
             topic.messages.append(Message((place.ledgerId, place.entryId), size + METADATA, at, kept))
         topic.free_since = box.wall
         if self.random.random() < 0.1:
-            self._crash()  # what follows from the messages is not on the disk
+            self._crash()  # consequences of the publishes are not durable
         else:
             client.cnx.closed(box.now)
 
@@ -170,7 +170,7 @@ class UnsubscribedRun:
         self._durable()
 
     def _read(self) -> None:
-        """A reader comes, sees what is there, and goes."""
+        """Open a reader, and close it again."""
         name = self._name()
         if self.box.broker.topics.exists(parse_topic(name)):
             client = self.box.client()
@@ -185,7 +185,7 @@ class UnsubscribedRun:
         return found
 
     def _durable(self) -> None:
-        """What was done is on the disk: a crash does not take it back."""
+        """Commit all changes: a crash cannot undo them."""
         while self.box.commit():
             pass
 
@@ -202,15 +202,15 @@ class UnsubscribedRun:
 
     def _set_retention(self) -> None:
         value = self.random.choice((None, None, *RETENTIONS))
-        core, now = self.box.broker.core, self.box.now
+        broker, now = self.box.broker, self.box.now
         self.done["policy"] += 1
         if self.random.random() < 0.3:
             self.namespace_retention = value
-            self.box.broker.tenants.set_policy("public/default", "retention_policies", value, now)
+            broker.tenants.set_policy("public/default", "retention_policies", value, now)
         else:
             name = self._name()
             self.topics[name].retention = value
-            core.policies.set_topic(parse_topic(name), "retentionPolicies", value, now)
+            broker.policies.set_topic(parse_topic(name), "retentionPolicies", value, now)
         for topic in self.topics.values():
             topic.free_since = self.box.wall
             if self._is_released(topic):
@@ -245,7 +245,7 @@ class UnsubscribedRun:
         self.done["crash"] += 1
 
     def _is_released(self, topic: TopicModel) -> bool:
-        """Whether Pulsar's rules hold for a topic."""
+        """Return whether Pulsar's rules apply to a topic."""
         policy = topic.retention is not None or self.namespace_retention is not None
         return policy or not self.minutes or bool(topic.subscriptions)
 
@@ -253,25 +253,25 @@ class UnsubscribedRun:
         for message in topic.messages:
             message.kept_ms = 0
 
-    # Judging
+    # Checks
 
     def _check(self, rule: str, holds: bool, *what: object) -> None:
         if not holds:
             raise Violation(rule, " ".join(map(str, what)))
 
     def _judge(self) -> None:
-        """Everything has been done that is due."""
+        """Check the state after all due work is complete."""
         most = sum(topic.bytes for topic in self.topics.values())
         share = self.least_limit // len(TOPICS)
         held: dict[str, int] = {}
         for name, topic in self.topics.items():
-            store = self.box.broker.core.store
+            store = self.box.broker.store
             stored = store.topic(name)
             ledgers = set(stored.ledger.ledgers) if stored is not None else set()
             if stored is not None:
                 held[name] = stored.ledger.size
                 if not stored.in_use:
-                    self.box.broker.core.commits.unload(stored)
+                    self.box.broker.commits.unload(stored)
             before, now = topic.bytes, self.box.wall
             gone = [message for message in topic.messages if message.place[0] not in ledgers]
             topic.messages = [message for message in topic.messages if message.place[0] in ledgers]
@@ -300,12 +300,12 @@ class UnsubscribedRun:
 
     @property
     def _longest_ms(self) -> int:
-        """How old a message may become: its ledger is closed within an eighth of the time, at least a minute."""
+        """Maximum age of a message in ms: its ledger is closed within an eighth of the time, at least a minute."""
         time = self.minutes * MINUTES
         return time + max(time // 8, MINUTES) + GRACE_MS
 
     def _judge_size(self, held: dict[str, int]) -> None:
-        catalog, index = self.box.broker.core.catalog, self.box.broker.core.unsubscribed
+        catalog, index = self.box.broker.catalog, self.box.broker.unsubscribed
         rows = [catalog.get(key) or {} for key in catalog.keys(UNSUBSCRIBED)]
         counted = {row["topic"]: row["bytes"] for row in rows}
         self._check("count", len(counted) == len(rows), "two rows of one topic:", rows)

@@ -1,4 +1,4 @@
-"""One run: settings, clients and faults drawn from the seed; then calm, and the last checks."""
+"""One run: settings, clients and faults drawn from the seed; then a quiet period, and the final checks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from random import Random
 
 from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.config import Settings
-from tests.simulation.box import READ_BYTES, Box, Limits
-from tests.simulation.checkers import CHECKERS
-from tests.simulation.clients import Client
-from tests.simulation.compactions import Compactor
-from tests.simulation.consumers import (
+from tests.simulation.actors.clients import Client
+from tests.simulation.actors.compactions import Compactor
+from tests.simulation.actors.consumers import (
     EXCLUSIVE,
     FAILOVER,
     KEY_SHARED,
@@ -23,32 +21,34 @@ from tests.simulation.consumers import (
     SimulatedReader,
     Verifier,
 )
+from tests.simulation.actors.ending import Ending
+from tests.simulation.actors.exhumer import Exhumer
+from tests.simulation.actors.governor import KEEPING, Governor
+from tests.simulation.actors.misfits import Glutton, Mute, Vandal
+from tests.simulation.actors.producers import SimulatedProducer
+from tests.simulation.actors.transacting import LONGEST_SECONDS, Transacting
+from tests.simulation.actors.undertaker import Buried, Undertaker
+from tests.simulation.box import READ_BYTES, Limits, SimulatedBox
 from tests.simulation.disk import SimulatedDisk
-from tests.simulation.ending import Ending
-from tests.simulation.exhumer import Exhumer
-from tests.simulation.governor import KEEPING, Governor
-from tests.simulation.misfits import Glutton, Mute, Vandal
-from tests.simulation.model import Model
-from tests.simulation.producers import SimulatedProducer
-from tests.simulation.transacting import LONGEST_SECONDS, Transacting
-from tests.simulation.undertaker import Buried, Undertaker
-from tests.simulation.views import Policy
+from tests.simulation.model.model import Model
+from tests.simulation.model.views import Policy
+from tests.simulation.rules.checkers import CHECKERS
 from tests.simulation.world import Faults, World
 
 TOPICS = tuple(f"persistent://public/default/{name}" for name in ("one", "two", "three-partition-1"))
 ANOTHER = "public/another"
 TOPICS_OF_TWO = (TOPICS[0], f"persistent://{ANOTHER}/two", TOPICS[2])
-"""Of two namespaces of one tenant."""
+"""Topics in two namespaces of one tenant."""
 DEFAULT_STEPS = 3000
 RETURNING = range(90_000, 100_000)
-"""Seeds that are about how often somebody may subscribe."""
+"""Seeds for the subscribe rate limit."""
 TRANSACTING = 100_000
 """The first of the seeds with transactions."""
 DAY = 86_400_000
 
 
 def settings_of(random: Random, *, deduplication: bool) -> Settings:
-    """Settings that make every limit matter."""
+    """Return settings low enough that every limit applies."""
     return Settings(
         brokerDeduplicationEnabled=deduplication,
         brokerDeduplicationProducerInactivityTimeoutMinutes=10_000_000,  # the wall clock jumps by days
@@ -75,7 +75,7 @@ def settings_of(random: Random, *, deduplication: bool) -> Settings:
 
 
 def with_rates(settings: Settings, random: Random, *, relative: bool) -> Settings:
-    """The same, and rates at every level, some of which matter; what is published may come on top."""
+    """Add rate limits at every level, some of which apply; ``relative`` adds the publish rate to dispatch rates."""
     by_entry = random.random() < 0.3
     return replace(
         settings,
@@ -93,7 +93,7 @@ def with_rates(settings: Settings, random: Random, *, relative: bool) -> Setting
 
 
 def with_delays(settings: Settings, random: Random) -> Settings:
-    """The same; delayed messages are held back, more or less exactly."""
+    """Add a random delivery tick for delayed messages, strict or not."""
     return replace(
         settings,
         delayedDeliveryTickTimeMillis=random.choice((1, 200, 1000)),
@@ -102,7 +102,7 @@ def with_delays(settings: Settings, random: Random) -> Settings:
 
 
 def with_compaction(settings: Settings, random: Random) -> Settings:
-    """The same; what is not compacted yet is held from the beginning on."""
+    """Add automatic compaction; the backlog of the compaction cursor is retained from the start."""
     return replace(
         settings,
         brokerServiceCompactionThresholdInBytes=random.choice((1_000, 5_000)),
@@ -112,14 +112,14 @@ def with_compaction(settings: Settings, random: Random) -> Settings:
 
 
 def with_compression(settings: Settings, seed: int, engine: str) -> Settings:
-    """The same; of some seeds, drawn without a draw, what is packed is compressed, on files with dictionaries."""
+    """Add compression for some seeds, without a random draw; on files, with dictionaries."""
     if seed % 18 != 8 and seed % 16 != 9:
         return settings
     return replace(settings, compressionAtRest="zstd" if engine == "lmdb" else "zlib")
 
 
 def without_rates(settings: Settings) -> Settings:
-    """The same, and nothing is limited."""
+    """Remove all rate limits."""
     return replace(
         settings,
         dispatchThrottlingRateInMsg=0,
@@ -132,7 +132,7 @@ def without_rates(settings: Settings) -> Settings:
 
 
 def faults_of(random: Random) -> Faults:
-    """Some seeds are gentle, some are rough."""
+    """Return the faults of a run; some seeds have few, others many."""
     return Faults(
         drop=random.choice((0.0, 0.001, 0.01)),
         silence=random.choice((0.0, 0.0, 0.002)),
@@ -147,7 +147,7 @@ def faults_of(random: Random) -> Faults:
 
 
 class Run:
-    """Everything that one seed makes."""
+    """The history of one seed."""
 
     def __init__(self, seed: int, engine: str = "memory") -> None:
         self.world = world = World(seed)
@@ -157,12 +157,14 @@ class Run:
         cache, checkpoint = random.choice((1, 5_000, 1 << 20)), random.choice((2_000, 50_000))
         self.disk = SimulatedDisk(world, engine)
         self.governed = seed % 20 in (10, 12, 15, 16, 18) or seed in RETURNING
-        """With operators who set policies; as ``_settings_of``."""
+        """Whether operators set policies; see ``_settings_of``."""
         self.compacted = seed % 9 == 5 and not self.governed
-        """With an operator who has topics compacted, which also happens by itself."""
+        """Whether an operator compacts topics, in addition to automatic compaction."""
         settings = self._settings_of(seed, random, engine)
-        held = 4_000 if self.limited and seed % 2 else 1 << 20  # then producers are suspended
-        self.box = self.model.box = Box(world, settings, self.model, self.disk, Limits(cache, checkpoint, held))
+        held = 4_000 if self.limited and seed % 2 else 1 << 20  # low: producers are suspended
+        self.box = self.model.box = SimulatedBox(
+            world, settings, self.model, self.disk, Limits(cache, checkpoint, held)
+        )
         topics = TOPICS_OF_TWO if self.governed else TOPICS
         self.topics = topics[: random.choice((1, 2, 3))]
         if seed >= TRANSACTING:
@@ -180,17 +182,17 @@ class Run:
             self._faults.steps_of_a_life = 15.0
         self._siesta_every = random.choice((0.0, 2.0, 5.0))
         self.ending = Ending(self.box, self.model, self.topics[-1]) if seed % 11 == 8 else None
-        """Drawn without a draw as well."""
+        """Also chosen without a random draw."""
         buries = seed % 7 == 4 and not self.governed
         self.undertaker = Undertaker(self.box, self.topics, seed % 2) if buries else None
-        """The same."""
+        """Also chosen without a random draw."""
         self.exhumer = self._exhume(seed)
-        if self.transacting is not None and seed % 3:  # ends are to be cut off in the middle
+        if self.transacting is not None and seed % 3:  # crash during transaction ends
             self._crash_every = 1.0
         self.compactor = self._compact(seed) if self.compacted else None
 
     def _settings_of(self, seed: int, random: Random, engine: str) -> Settings:
-        """Drawn with as few draws as ever: other seeds stay the histories they were."""
+        """Return the settings, with no additional random draws: the histories of other seeds stay the same."""
         self.deduplication = seed % 5 == 2
         settings = with_compression(settings_of(random, deduplication=self.deduplication), seed, engine)
         self.limited = seed % 5 == 3
@@ -210,27 +212,27 @@ class Run:
         return settings
 
     def _transact(self) -> Transacting:
-        """With clients that have transactions, beside all the others. No earlier seed has any."""
+        """Add clients with transactions to some of the others. No lower seed has transactions."""
         transacting, random = Transacting(self.world, self.box, self.model, self.topics), self.world.random
         others = random.choice((0.0, 0.2, 0.5))
         self.clients = [each for each in self.clients if random.random() < others] + transacting.clients
         return transacting
 
     def _return(self, governor: Governor) -> None:
-        """Let clients subscribe again and again, with an operator who limits that."""
+        """Add clients that resubscribe repeatedly, and an operator that limits their rate."""
         governor.set_only(SUBSCRIBE_RATE, {"subscribeThrottlingRatePerConsumer": 1, "ratePeriodInSecond": 5})
         for number, topic in enumerate(self.topics):
             name = f"returner-{number}"
             self.clients.append(Returner(self.world, self.box, name, topic, name, SHARED))
 
     def _compact(self, seed: int) -> Compactor:
-        """Compactions are to be cut off in the middle."""
+        """Return the compaction operator, and enable crashes that cut compactions off."""
         self._crash_every = self._crash_every or 4.0
         self._without_chunks()
         return Compactor(self.box, self.topics, self.model.tables, seed)
 
     def _exhume(self, seed: int) -> Exhumer | None:
-        """Drawn without a draw as well: with an operator who has dead letters put back."""
+        """Return an operator that replays dead letters, for some seeds; chosen without a random draw."""
         if self.undertaker is not None:
             self._make_it_rough()
         if self.undertaker is None or seed % 9 != 2:
@@ -239,19 +241,19 @@ class Run:
         return Exhumer(self.box, self.model, self.topics, seed)
 
     def _without_chunks(self) -> None:
-        """They stay or go together, which is judged elsewhere."""
+        """Disable chunking: chunks are stored and removed together, which other rules check."""
         for client in self.clients:
             if isinstance(client, SimulatedProducer):
                 client.chunking = 0.0
 
     def _delay(self, seed: int) -> None:
-        """How much each producer delays, where that is what the seed is about."""
+        """Set the share of delayed messages of each producer, for seeds with delayed delivery."""
         for client in self.clients:
             if self.delayed and isinstance(client, SimulatedProducer):
                 client.delayed = Random(f"{seed} {client.name}").choice((0.0, 0.1, 0.5, 1.0))
 
     def _make_it_rough(self) -> None:
-        """Much is given back, commits fail and the power goes: that is what dead letters are about."""
+        """Increase redeliveries, commit failures and crashes, which dead letters depend on."""
         self._crash_every = self._crash_every or 4.0
         self._faults.commit_fails = 0.05
         for client in self.clients:
@@ -259,7 +261,7 @@ class Run:
                 client.gives_back = 0.4
 
     def _govern(self, seed: int) -> Governor:
-        """Let policies come and go, and clients live with it."""
+        """Return an operator that changes policies, and prepare the clients for them."""
         governor = Governor(self.box, self.model, self.topics, seed, delayed=self.delayed)
         self.model.book = governor.book
         self.box.namespaces = (ANOTHER,)
@@ -310,14 +312,14 @@ class Run:
         return clients
 
     def run(self, steps: int = DEFAULT_STEPS) -> None:
-        """All of it. Raises Violation."""
+        """Run the history and the final checks. Raises Violation."""
         try:
             self._run(steps)
         finally:
             self.disk.close()
 
     def counts(self) -> dict[str, int]:
-        """How often what the simulation is there for has happened."""
+        """Return the number of occurrences of each simulated feature."""
         return (
             self.disk.done
             | {
@@ -378,7 +380,7 @@ class Run:
             self.world.after(self.world.soon(self._siesta_every), self._rest)
 
     def _rest(self) -> None:
-        """All clients of a topic go away for a while."""
+        """Disconnect all clients of a topic for a while."""
         if self._siesta_every:
             topic, seconds = self.world.random.choice(self.topics), self.world.random.choice((1.0, 4.0, 8.0))
             self.world.note("a siesta on", topic)
@@ -389,7 +391,7 @@ class Run:
 
     def _jump_later(self) -> None:
         if self.governor is not None:
-            return  # it moves the clock, forward only
+            return  # the operator advances the clock
         self.world.after(self.world.soon(5.0), self._jump)
 
     def _jump(self) -> None:
@@ -418,7 +420,7 @@ class Run:
         if self.governor is not None:
             self._read_what_is_retained(self.governor)
         world.run(until=world.monotonic + 20)
-        world.wall_offset += DAY  # all that is to happen some time has happened
+        world.wall_offset += DAY  # let all remaining deadlines pass
         self.box.turn()
         world.run(until=world.monotonic + 10)
         for client in self.clients:
@@ -438,7 +440,7 @@ class Run:
                 client.give_up()
 
     def _read_what_is_retained(self, governor: Governor) -> None:
-        """Readers see all that has a receipt and is not trimmed; then nothing is ruled any more."""
+        """Check that readers receive all retained messages with a receipt, then remove all policies."""
         governor.lift(but=KEEPING)
         for topic in self.topics:
             reader = Verifier(self.world, self.box, topic, durable=False)

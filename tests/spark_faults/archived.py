@@ -1,6 +1,6 @@
-"""A driver whose workers do not have pulsarbox: it brings it along as an archive, and makes the format known itself.
+"""A driver whose workers lack pulsarbox: it ships an archive and registers the format itself.
 
-To be run by a Python that does not have it either.
+Run it with a Python that lacks pulsarbox, too.
 """
 
 import json
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 
 def main() -> None:
-    """Write rows, and read them."""
+    """Write rows and read them."""
     plan = json.loads(Path(sys.argv[1]).read_text())
     builder = SparkSession.builder.master(plan["master"]).appName("spark-faults").config("spark.ui.enabled", "false")
     for name, value in plan["conf"].items():

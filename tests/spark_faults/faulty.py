@@ -1,7 +1,7 @@
-"""The sink with faults: at named points of named epochs something is killed, once each. Spark calls the real sink.
+"""The sink with faults: kills a process once at named points of named epochs. Spark calls the real sink.
 
-A folder holds the plan: ``faults/EPOCH`` names the point, and goes when it is struck; ``jvm.pid`` and ``box.pid`` say
-whom to kill.
+A folder holds the plan: ``faults/EPOCH`` names the point, and is renamed when the fault occurs. ``jvm.pid`` and
+``box.pid`` hold the IDs of the processes to kill.
 """
 
 import os
@@ -21,12 +21,12 @@ from pulsarbox.spark.source.data_source import PulsarboxSource
 
 FOLDER: Final = "SPARK_FAULTS_FOLDER"
 DURING_SECONDS: Final = 0.002
-"""About as long as a box needs for a commit."""
+"""Seconds, about the duration of a commit in the broker."""
 SLOW_SECONDS: Final = 300.0
 IN_TASKS: Final = ("task-before", "task-during", "task-after")
-"""Points of a task: before it stages, with the first rows staged, when all are."""
+"""Points of a task: before staging, after the first staged rows, after staging all rows."""
 AT_COMMIT: Final = ("commit-before", "commit-during", "commit-after")
-"""Points of the driver: before it asks for the commit, while it does, when it was told."""
+"""Points of the driver: before the commit request, during it, after its response."""
 
 
 def folder() -> Path:
@@ -34,7 +34,7 @@ def folder() -> Path:
 
 
 def struck(epoch: int, point: str) -> str:
-    """Whom to kill at this point, once; empty for nobody."""
+    """Return the process to kill at this point, once; empty for none."""
     plan = folder() / "faults" / str(epoch)
     try:
         whom, _, planned = plan.read_text().partition(" ")
@@ -47,7 +47,7 @@ def struck(epoch: int, point: str) -> str:
 
 
 def kill(whom: str) -> None:
-    """Kill -9, or fail."""
+    """Kill the process with SIGKILL, or raise."""
     if whom == "fail":
         raise RuntimeError("the campaign has this task fail")
     if whom == "worker":
@@ -63,14 +63,14 @@ def _task(epoch: int, point: str) -> None:
     if context is None or context.partitionId() != 0:
         return
     whom = struck(epoch, point)
-    if whom == "slow":  # the first attempt alone: a speculative one overtakes it
+    if whom == "slow":  # only the first attempt, for a speculative one to overtake
         time.sleep(SLOW_SECONDS)
     elif whom:
         kill(whom)
 
 
 def _writing(epoch: int, write: Callable[[Iterator[Any]], Written], iterator: "Iterator[Any]") -> Written:
-    """A task of an epoch, or of a part of a job, struck now and then."""
+    """Write an epoch, or a part of a job, with faults at planned points."""
 
     def batches() -> Iterator[Any]:
         for batch in iterator:
@@ -103,7 +103,7 @@ def _committing(epoch: int, commit: Callable[[], None]) -> None:
 
 
 class FaultyWriter(StreamWriter):
-    """The sink's, killed now and then."""
+    """The streaming writer, with faults."""
 
     def write(self, iterator: "Iterator[Any]") -> Written:
         context = TaskContext.get()
@@ -115,7 +115,7 @@ class FaultyWriter(StreamWriter):
 
 
 class FaultyBatch(BatchWriter):
-    """That of a batch write: a part of a job, by its number from 0 on."""
+    """The batch writer, with faults; a part of a job counts as an epoch, from 0 on."""
 
     def __init__(self, sinking: Sinking) -> None:
         super().__init__(sinking)
@@ -129,7 +129,7 @@ class FaultyBatch(BatchWriter):
 
 
 def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
-    """Strike while something is being done; then have it ended."""
+    """Strike during ``do``, then wait for its end."""
     failed: list[BaseException] = []
 
     def doing() -> None:
@@ -148,7 +148,7 @@ def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
 
 
 class FaultySource(PulsarboxSource):
-    """The format, with those writers."""
+    """The format, with the faulty writers."""
 
     def writer(self, schema: StructType, overwrite: bool) -> FaultyBatch:
         return FaultyBatch(sinking_of(self.options, schema, overwrite, is_stream=False))

@@ -1,4 +1,4 @@
-"""The driver that the campaign kills: a stream over files, written to two topics, until all files are."""
+"""The driver that the campaign kills: a stream over files, written to two topics, until all files are read."""
 
 import argparse
 import json

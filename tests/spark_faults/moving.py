@@ -1,6 +1,7 @@
-"""The campaign over what moves rows into topics and out of them, by the commands themselves: whatever is killed,
-``backfill`` publishes every row once, ``export`` has every message in its files once, and so has ``table()`` of what
-``offload`` has put into files and what follows.
+"""Campaign over the commands that move rows into topics and out of them.
+
+No kill may lose or repeat data: ``backfill`` publishes every row once, ``export`` writes every message once, and
+``table()`` returns every message once, from offloaded files and from the topic.
 """
 
 import collections
@@ -17,24 +18,24 @@ from tests.spark_faults.run import POINTS, Case, Count, Driver, FaultsError, Kee
 
 LEDGERS: Final = 6
 LAST: Final = 20
-"""Messages behind the ledgers that are closed."""
+"""Messages after the closed ledgers."""
 
 Strike = tuple[str, str]
-"""A pattern of files in the case's folder, and who is killed when a new one appears: ``driver``, ``jvm`` or ``box``."""
+"""A file pattern in the case's folder, and the process to kill for a new match: ``driver``, ``jvm`` or ``box``."""
 PUT_ASIDE: Final = (
     ("state/backfill/*/rows/_temporary/0/_temporary/*/*.parquet", "jvm"),
     ("state/backfill/*/rows/*.parquet", "driver"),
 )
 _BEGUN: Final = "out/_temporary/0/_temporary/*/*.parquet"
 _BEGUN_AGAIN: Final = ".out.exporting/_temporary/0/_temporary/*/*.parquet"
-"""A repeated export is complete before it replaces the one before."""
+"""A repeated export is complete before it replaces the previous one."""
 EXPORT: Final = ((_BEGUN, "driver"), (_BEGUN_AGAIN, "jvm"), ("out/*.parquet", "driver"))
 _FOLDER: Final = "history/*/*/*/partition=none"
 OFFLOAD: Final = ((f"{_FOLDER}/*.tmp", "driver"), (f"{_FOLDER}/ledger=*", "driver"), (f"{_FOLDER}/*.tmp", "box"))
 
 
 class Striking(threading.Thread):
-    """Kills somebody when a new file appears that matches."""
+    """Thread that kills a process when a new file matches the pattern."""
 
     def __init__(self, case: "MovingCase", driver: Driver, strike: Strike) -> None:
         super().__init__(daemon=True)
@@ -61,7 +62,7 @@ class Striking(threading.Thread):
 
 
 class MovingCase(PipelineCase):
-    """Of whose drivers each is struck once, in turn, until all strikes were made."""
+    """A case whose drivers are each struck once, in turn, until all strikes have occurred."""
 
     def __init__(
         self, root: Path, keeper: Keeper, what: str, points: tuple[str, ...], strikes: tuple[Strike, ...]
@@ -71,7 +72,7 @@ class MovingCase(PipelineCase):
         self._wanted = [f"{whom} at {pattern}" for pattern, whom in strikes]
 
     def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
-        """Start one, and watch for what is to be struck next."""
+        """Start a driver, and watch for the next strike."""
         striking = self._left.pop(0) if self._left else None
         made = super().driver(partitions, master, conf)
         (self.folder / "driver.pid").write_text(str(made.process.pid))
@@ -80,7 +81,7 @@ class MovingCase(PipelineCase):
         return made
 
     def run(self, strikes: int = 0) -> None:
-        """Until everything is done, and everybody was struck."""
+        """Run until the work is complete and all strikes have occurred. Raises FaultsError."""
         super().run(strikes + len(self._wanted))
         missed = [each for each in self._wanted if each not in self.points]
         if missed:
@@ -90,7 +91,7 @@ class MovingCase(PipelineCase):
 def backfill(
     root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, strikes: tuple[Strike, ...] = PUT_ASIDE
 ) -> Outcome:
-    """Rows of a file become messages."""
+    """Backfill the rows of a file as messages."""
     case = MovingCase(root, keeper, "backfill", points, strikes)
     (case.folder / "rows.csv").write_text("value\n" + "".join(f"{row}\n" for row in range(case.rows)))
     case.run()
@@ -98,7 +99,7 @@ def backfill(
 
 
 def export(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = EXPORT) -> Outcome:
-    """Messages become rows of files."""
+    """Export messages as rows of files."""
     import pyarrow.parquet as pq
 
     case = MovingCase(root, keeper, "export", (), strikes)
@@ -110,7 +111,7 @@ def export(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = EXPORT) -> 
 
 
 def offload(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = OFFLOAD) -> Outcome:
-    """Ledgers become files, which are a table with what follows them."""
+    """Offload ledgers to files, and read these and the later messages as one table."""
     case = MovingCase(root, keeper, "offload", (), strikes)
     case.rows = LEDGERS * EPOCH + LAST
     for number in range(LEDGERS):
@@ -126,7 +127,7 @@ def offload(root: Path, keeper: Keeper, strikes: tuple[Strike, ...] = OFFLOAD) -
 
 
 def published(case: Case, first: int, end: int) -> None:
-    """Messages with these numbers, each an entry."""
+    """Publish messages with these numbers, one per entry."""
     client = client_of(case)
     producer = client.create_producer(f"persistent://public/default/{case.name}", batching_enabled=False)
     for number in range(first, end):
@@ -136,7 +137,7 @@ def published(case: Case, first: int, end: int) -> None:
 
 
 def closed(case: Case) -> None:
-    """Close the ledger that grows."""
+    """Close the open ledger."""
     url = f"{case.keeper.box.web_url}/pulsarbox/v1/ledgers/public/default/{case.name}/close"
     with urllib.request.urlopen(urllib.request.Request(url, method="POST"), timeout=60) as answer:
         assert json.loads(answer.read())["closed"] is not None
@@ -147,7 +148,7 @@ def _texts(case: PipelineCase) -> list[str]:
 
 
 def count_of(rows: int, found: list[str]) -> Count:
-    """Which numbers of ``rows`` are not there, or more than once."""
+    """Count which numbers below ``rows`` are missing, and which occur more than once."""
     counted = collections.Counter(found)
     wanted = {str(row): row for row in range(rows)}
     missing = [row for text, row in wanted.items() if not counted[text]]

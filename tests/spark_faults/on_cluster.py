@@ -1,7 +1,7 @@
-"""A user's file on a standalone master with two workers: it travels, runs once, and runs on from where it stopped.
+"""A user's file on a standalone master with two workers: it is shipped, runs once, and resumes after a stop.
 
-``make spark-cluster`` runs it: a master, two workers and a driver in processes of their own, and a box. Ends with 1
-where a message is missing, or is there twice.
+``make spark-cluster`` runs it: a master, two workers, a driver and a broker in separate processes. Exits with 1 if a
+message is missing or duplicated.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Final
 import pulsar
 
 from tests.spark_faults.run import ROOT, cluster, environment, say
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 ROWS: Final = 1000
 SECONDS: Final = 600.0
@@ -38,18 +38,18 @@ def sums(value, ctx):
 """
 
 
-def run_once(folder: Path, box: Box, master: str) -> None:
-    """``pulsarbox pipeline run --once``. Raises CalledProcessError."""
+def run_once(folder: Path, box: BoxProcess, master: str) -> None:
+    """Run ``pulsarbox pipeline run --once``. Raises CalledProcessError."""
     words = ["pipeline", "run", str(folder / "shop.py"), "--once", "--master", master, "--state", str(folder / "state")]
     conf = [f"spark.executorEnv.PYTHONPATH={ROOT}", "spark.executor.memory=512m", "spark.sql.shuffle.partitions=4"]
     more = [word for each in conf for word in ("--conf", each)]
     command = [sys.executable, "-m", "pulsarbox", *words, *more, "--url", box.url, "--admin-url", box.web_url]
-    # Not from the folder of the file: what is beside it has to travel.
+    # Outside the folder of the file: the modules beside it must be shipped.
     subprocess.run(command, check=True, cwd=ROOT, env=environment(folder), stdin=subprocess.DEVNULL, timeout=SECONDS)
 
 
 def values(client: pulsar.Client, topic: str) -> list[int]:
-    """All that is in a topic."""
+    """Return the values of all messages in a topic."""
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     found = []
     while reader.has_message_available():
@@ -58,16 +58,16 @@ def values(client: pulsar.Client, topic: str) -> list[int]:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the pipeline on a cluster and check its output."""
     with tempfile.TemporaryDirectory(prefix="pulsarbox-cluster-") as name:
         folder = Path(name)
         (folder / "shop.py").write_text(FILE)
         (folder / "twice.py").write_text("def twice(number):\n    return 2 * number\n")
-        box = Box(folder / "data")
+        box = BoxProcess(folder / "data")
         box.start()
         client = pulsar.Client(box.url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
         try:
-            client.subscribe("sums", "kept").close()  # else the topic goes, where nobody is on it for a minute
+            client.subscribe("sums", "kept").close()  # else the topic is deleted after a minute without clients
             producer = client.create_producer("raw")
             with cluster(folder) as master:
                 for half in (range(ROWS // 2), range(ROWS // 2, ROWS)):

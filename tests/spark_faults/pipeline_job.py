@@ -1,5 +1,6 @@
-"""The drivers of shipped pipelines that the campaign kills: a rollup, a job that puts dead letters back, and commands
-that move rows into topics and out of them.
+"""Drivers of shipped pipelines for the campaign to kill.
+
+They run a rollup, a job that republishes dead letters, and the commands that move rows into topics and out of them.
 """
 
 import argparse
@@ -29,7 +30,7 @@ _session: Final = session.session
 
 
 def faulty(folder: Path) -> Any:
-    """Makes sessions whose sink is struck, and which say the process of their JVM."""
+    """Return a factory of sessions with a faulty sink, which write down the process ID of their JVM."""
 
     def made(*args: Any, **kwargs: Any) -> Any:
         spark = _session(*args, **kwargs)
@@ -45,7 +46,7 @@ def faulty(folder: Path) -> Any:
 
 
 def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Roll a topic up into another one and Parquet."""
+    """Roll up a topic into another topic and Parquet."""
     how = Rolling(WINDOW_MS, WINDOW_MS, delay=500, idle=60_000)
     options = {"maxEntriesPerTrigger": str(plan["epoch"])}
     asked = Rollup(plan["topic"], plan["topic"] + "-rolled", how, running.directory / "rollup", options=options)
@@ -54,7 +55,7 @@ def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 
 
 def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Put dead letters back, as the command does, at once."""
+    """Republish dead letters at once, as the command does."""
     select = {"topics": plan["topic"] + "-DLQ"}
     looking = Triage(running.box, select, LetterFields(FILTER, job="again"), "triage")
     how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
@@ -68,7 +69,7 @@ def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 
 
 def _command(name: str, running: RunOptions, *words: str, spark: bool = True) -> int:
-    """One of the group, with its own words; raises what ends it."""
+    """Run a command of the group with its own arguments; raises the error that ends it."""
     urls = ["--url", running.box["service.url"], "--admin-url", running.box["admin.url"]]
     of_spark = ["--master", running.master, *(f"--conf={key}={value}" for key, value in running.conf.items())]
     cli.main(["pipeline", name, *words, *urls, *(of_spark if spark else [])], standalone_mode=False)
@@ -76,7 +77,7 @@ def _command(name: str, running: RunOptions, *words: str, spark: bool = True) ->
 
 
 def backfill(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Rows of a file into a topic, in small parts."""
+    """Backfill the rows of a file into a topic, in small parts."""
     vars(publishing)["PART_ROWS"] = plan["epoch"]
     name = plan["topic"].rpartition("/")[2]
     where = ["--to", plan["topic"], "--job", name, "--state", str(running.directory)]
@@ -86,19 +87,19 @@ def backfill(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 
 
 def export(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """What a topic has into files; what was killed is repeated as the page says."""
+    """Export a topic to files; repeat a killed export as its documentation page describes."""
     place = folder / "out"
     again = ["--overwrite"] if place.exists() else []
     return _command("export", running, plan["topic"], "--to", str(place), *again)
 
 
 def offload(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Closed ledgers into files."""
+    """Offload closed ledgers to files."""
     return _command("offload", running, plan["topic"], "--to", str(folder / "history"), spark=False)
 
 
 def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Write down what the table has."""
+    """Write the rows of the table to a file."""
     options: dict[str, Any] = dict(running.box)
     with one_off_session.spark_of(running, "table", lambda _: None) as spark:
         rows = table(spark, plan["topic"], folder / "history", **options).select("value").collect()

@@ -1,4 +1,4 @@
-"""The campaign over shipped pipelines: whatever is killed, the output topic and Parquet have everything once."""
+"""Campaign over the ready-made pipelines: after any kill, output topic and Parquet have every row once."""
 
 import collections
 import json
@@ -18,20 +18,20 @@ from tests.spark_faults.run import POINTS, Case, Count, Driver, FaultsError, Kee
 from tests.tools.box import admin
 
 EPOCH: Final = 100
-"""Messages of a micro-batch, or of a part of a job."""
+"""Messages in a micro-batch, or in a part of a job."""
 STEP_MS: Final = 50
-"""From the time of one message to that of the next."""
+"""Milliseconds between the times of consecutive messages."""
 START_MS: Final = 1_700_000_000_000
 LATE: Final = 7
-"""One of so many comes when its window has gone out."""
+"""One in this many messages arrives after its window was emitted."""
 SOME: Final = ("worker task-during", "box commit-during", "jvm commit-after", "fail task-after", "jvm task-during")
-"""Those of a cluster."""
+"""Points struck on a cluster."""
 SHORT: Final = ("worker task-during", "box commit-during", "jvm commit-after")
-"""Those that CI runs, over one pipeline at a time."""
+"""Points struck in CI, over one pipeline at a time."""
 
 
 class Files(threading.Thread):
-    """Kills when files appear: where Spark itself writes there is no code of ours to be struck."""
+    """Thread that kills when files appear: Spark's own writes cannot be struck in code."""
 
     def __init__(self, case: "PipelineCase", driver: Driver) -> None:
         super().__init__(daemon=True)
@@ -50,7 +50,7 @@ class Files(threading.Thread):
 
 
 class PipelineCase(Case):
-    """A folder, a box, and drivers of a shipped pipeline."""
+    """A folder, a broker, and drivers of a shipped pipeline."""
 
     def __init__(self, name: str, root: Path, keeper: Keeper, what: str, points: tuple[str, ...]) -> None:
         super().__init__(name, root, keeper, EPOCH * (len(points) + 2), 0)
@@ -62,14 +62,14 @@ class PipelineCase(Case):
             self.plan(epoch, point)
 
     def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
-        """Start one, and watch its files."""
+        """Start a driver, and watch its files."""
         made = super().driver(partitions, master, conf)
         if self.files:
             Files(self, made).start()
         return made
 
     def run(self, strikes: int = 0) -> None:
-        """Until everything is done, and every point was come by. ``strikes``: deaths that are planned elsewhere."""
+        """Run until the work is complete and every point was reached. ``strikes``: deaths planned elsewhere."""
         self.strikes = strikes + len(self.files)
         self.until_written(cycle([2, 3, 1]))
         left = [each.read_text() for each in (self.folder / "faults").iterdir() if each.suffix != ".struck"]
@@ -78,22 +78,22 @@ class PipelineCase(Case):
 
 
 def rollup(root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, files: bool = True) -> Outcome:
-    """Messages are rolled up into a topic and Parquet, some of them late."""
+    """Roll up messages, some of them late, into a topic and Parquet."""
     return _rollup(PipelineCase("rollup", root, keeper, "rollup", points), files)
 
 
 def rollup_cluster(root: Path, keeper: Keeper) -> Outcome:
-    """The same on a standalone master with two workers."""
+    """Run the rollup on a standalone master with two workers."""
     return _on_a_cluster(PipelineCase("rollup-cluster", root, keeper, "rollup", SOME), _rollup)
 
 
 def triage(root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, files: bool = True) -> Outcome:
-    """Dead letters are put back by a job, and acknowledged."""
+    """Republish and acknowledge dead letters by a job."""
     return _triage(PipelineCase("dlq-triage", root, keeper, "triage", points), files)
 
 
 def triage_cluster(root: Path, keeper: Keeper) -> Outcome:
-    """The same on a standalone master with two workers."""
+    """Run the triage on a standalone master with two workers."""
     return _on_a_cluster(PipelineCase("dlq-triage-cluster", root, keeper, "triage", SOME), _triage)
 
 
@@ -133,12 +133,14 @@ def _rollup(case: PipelineCase, files: bool) -> Outcome:
 
 
 Rolled = tuple[int, bool, int]
-"""Of a row of a rollup: start of the window, whether it is late, messages."""
+"""A row of a rollup: start of the window, whether it is late, number of messages."""
 
 
 def count_of_rollup(wanted: Mapping[int, int], told: Sequence[Rolled], kept: Sequence[Rolled]) -> Count:
-    """``wanted``: messages of each window, by its start; ``told``: the rows of the topic; ``kept``: those of the files.
-    What is doubled and missing are windows."""
+    """Count the missing and duplicated windows.
+
+    ``wanted``: messages of each window, by its start; ``told``: the rows of the topic; ``kept``: those of the files.
+    """
     found: collections.Counter[int] = collections.Counter()
     for start, _, messages in told:
         found[start] += messages
@@ -155,7 +157,7 @@ def _rolled(case: PipelineCase) -> list[Rolled]:
 
 
 def _files_of(place: Path) -> list[dict[str, Any]]:
-    """The rows of the files that Spark's log of them has: others were left by who was killed."""
+    """Return the rows of the files in Spark's log; other files are leftovers of killed processes."""
     names: set[str] = set()
     for log in (place / "_spark_metadata").iterdir():
         if log.name.isdigit() or log.suffix == ".compact":
@@ -191,7 +193,7 @@ def _triage(case: PipelineCase, files: bool) -> Outcome:
 def count_of_letters(
     rows: int, found: "collections.Counter[str]", kept: "collections.Counter[str]", left: int
 ) -> Count:
-    """``found``: what was put back, ``kept``: what the files have of it; ``left``: what is not acknowledged."""
+    """Count letters. ``found``: republished; ``kept``: in the files; ``left``: unacknowledged."""
     wanted = {str(row): row for row in range(rows)}
     strange = [f"put back, and was not meant: {each}" for each in found if each not in wanted]
     if left != LATE:
@@ -201,7 +203,7 @@ def count_of_letters(
     return Count(missing, doubled, strange + _alone(found, kept))
 
 
-# What both have
+# Shared by both
 
 
 def client_of(case: Case) -> pulsar.Client:

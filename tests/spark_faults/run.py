@@ -1,15 +1,17 @@
-"""Kills workers, drivers and the box while Spark writes a stream, and counts with the official client what is there.
+"""Campaign that kills workers, drivers and the broker while Spark writes a stream, and counts with the official client.
 
-``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes at each of the named points once: workers,
-the driver's JVM and the box before, during and after the commit, tasks that fail; after each death of the driver it
-starts again with another number of partitions. Then a driver that was believed dead goes on, a standalone master runs a
-slow task twice (speculation), workers are given pulsarbox by their driver (archive), the same points are struck while
-shipped pipelines run (rollup, dlq-triage; each also on a standalone master, and backfill), commands are killed as their
-files appear (backfill, export, offload), and at last driver and box are killed at random (N times). ``--short``: the
-points that one restart has room for.
+``make spark-faults`` writes 2,000 rows in epochs to two topics and strikes each of the named points once. The points
+are workers, the driver's JVM and the broker before, during and after the commit, and failing tasks. After each death of
+the driver, it restarts with another number of partitions.
 
-Progress on stderr, the summary on stdout; ends with 1 where a row is missing or there twice. The box is started again
-on the same directory.
+Further cases: a driver that was believed dead resumes; a standalone master runs a slow task twice (speculation);
+workers receive pulsarbox from their driver (archive). The same points are struck while shipped pipelines run: rollup
+and dlq-triage, each also on a standalone master, and backfill. Commands are killed as their files appear (backfill,
+export, offload). Finally, driver and broker are killed at random (N times). ``--short`` strikes only the points that
+fit into one restart.
+
+Progress on stderr, the summary on stdout; exits with 1 if a row is missing or duplicated. The broker restarts on the
+same directory.
 """
 
 import argparse
@@ -40,7 +42,7 @@ from rich.table import Table
 
 from pulsarbox.spark.pipelines.session import interpreter
 from tests.spark_faults.faulty import FOLDER
-from tests.tools.box import Box, admin, free_ports
+from tests.tools.box import BoxProcess, admin, free_ports
 
 ROWS: Final = 2000
 ROOT: Final = Path(__file__).parents[2]
@@ -65,12 +67,12 @@ SHORT: Final = ("worker task-during", "fail task-after", "box task-during", "box
 
 
 class FaultsError(Exception):
-    """The campaign itself did not go as planned."""
+    """The campaign itself did not proceed as planned."""
 
 
 @dataclass
 class Count:
-    """What is in the topics."""
+    """Rows in the topics: missing, duplicated and unexpected ones."""
 
     missing: list[int]
     doubled: list[int]
@@ -79,7 +81,7 @@ class Count:
 
 @dataclass
 class Outcome:
-    """One case."""
+    """Result of one case."""
 
     name: str
     rows: int
@@ -90,7 +92,7 @@ class Outcome:
 
     @property
     def is_good(self) -> bool:
-        """Whether each row is there once."""
+        """Return whether each row is present exactly once."""
         return not (self.count.missing or self.count.doubled or self.count.strange)
 
 
@@ -102,10 +104,10 @@ def say(text: str) -> None:
 
 
 class Keeper:
-    """A box that is started again, on the same directory, whenever it was killed."""
+    """A broker that is restarted on the same directory after each kill."""
 
     def __init__(self, folder: Path) -> None:
-        self.box = Box(folder / "data")
+        self.box = BoxProcess(folder / "data")
         self.kills = 0
         self._folder = folder
         self._over = threading.Event()
@@ -113,7 +115,7 @@ class Keeper:
 
     def __enter__(self) -> "Keeper":
         self._start()
-        # Without, what no subscription needs goes when its ledger is closed.
+        # Without retention, fully acknowledged ledgers would be trimmed once closed.
         keep = json.dumps({"retentionTimeInMinutes": -1, "retentionSizeInMB": -1})
         admin(self.box.web_url, "POST", "namespaces/public/default/retention", keep)
         self._thread.start()
@@ -140,7 +142,7 @@ class Keeper:
 
 
 class Driver:
-    """One life of the driver, in a group of its own."""
+    """One life of the driver, in its own process group."""
 
     def __init__(self, folder: Path, plan: dict[str, Any], number: int, environ: dict[str, str]) -> None:
         path = folder / f"plan-{number}.json"
@@ -158,7 +160,7 @@ class Driver:
             )
 
     def wait(self, seconds: float = DRIVER_SECONDS) -> int:
-        """Its exit code. Raises FaultsError where it does not end."""
+        """Return the exit code. Raises FaultsError if the driver does not end in time."""
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -167,18 +169,18 @@ class Driver:
             self.kill()
 
     def kill(self) -> None:
-        """End it and all that it started: the group is its own."""
+        """Kill the driver and all its child processes by their process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def said(self) -> str:
-        """The end of what it wrote."""
+        """Return the end of the driver's output."""
         return self.log.read_text(errors="replace")[-3000:]
 
 
 class Case:
-    """A folder, a box, and drivers one after the other."""
+    """A folder, a broker, and a sequence of drivers."""
 
     def __init__(self, name: str, root: Path, keeper: Keeper, rows: int, epochs: int) -> None:
         self.name, self.keeper, self.rows = name, keeper, rows
@@ -194,17 +196,17 @@ class Case:
         self.master = "local[2,4]"
         self.conf: dict[str, str] = {}
         self.more: dict[str, Any] = {"module": "tests.spark_faults.job"}
-        """What drivers are told besides."""
+        """Additional entries of the drivers' plan."""
         self.strikes = 0
         """Deaths that are planned elsewhere."""
         self._begin = time.monotonic()
 
     def plan(self, epoch: int, point: str) -> None:
-        """Strike there."""
+        """Plan a strike at this point of the epoch."""
         (self.folder / "faults" / str(epoch)).write_text(point)
 
     def driver(self, partitions: int, master: str = "", conf: dict[str, str] | None = None) -> Driver:
-        """Start one."""
+        """Start a driver."""
         (self.folder / "jvm.pid").unlink(missing_ok=True)
         box = self.keeper.box
         plan = {
@@ -233,7 +235,7 @@ class Case:
         raise FaultsError(f"the stream does not come to its end:\n{said}")
 
     def note_struck(self) -> None:
-        """Which points were struck, in the order of epochs."""
+        """Record which points were struck, in the order of epochs."""
         for each in sorted((self.folder / "faults").glob("*.struck"), key=lambda path: int(path.stem)):
             text = f"{each.read_text()} (epoch {each.stem})"
             if text not in self.points:
@@ -241,16 +243,16 @@ class Case:
                 say(f"{self.name}: struck {text}")
 
     def end(self) -> Outcome:
-        """Count what is there."""
+        """Count the rows in the topics and return the outcome."""
         return self.ended(counted(self.keeper.box.url, f"persistent://public/default/{self.name}", self.rows))
 
     def ended(self, count: Count) -> Outcome:
-        """What came of it."""
+        """Return the outcome of the case."""
         return Outcome(self.name, self.rows, self.points, self.drivers, time.monotonic() - self._begin, count)
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Of everything of Spark."""
+    """Return the environment of all Spark processes."""
     return os.environ | {
         FOLDER: str(folder),
         "PYSPARK_PYTHON": interpreter(folder),
@@ -263,7 +265,7 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def counted(url: str, topic: str, rows: int) -> Count:
-    """Read both topics with the official client."""
+    """Count both topics with the official client."""
     found: collections.Counter[str] = collections.Counter()
     client = pulsar.Client(url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     try:
@@ -285,7 +287,7 @@ def counted(url: str, topic: str, rows: int) -> Count:
 
 
 def points(root: Path, keeper: Keeper, chosen: tuple[str, ...]) -> Outcome:
-    """Each point in an epoch of its own; each death of the driver changes the number of partitions."""
+    """Strike each point in a separate epoch; each death of the driver changes the number of partitions."""
     case = Case("points", root, keeper, ROWS, len(chosen) + 2)
     for epoch, point in enumerate(chosen, 1):
         case.plan(epoch, point)
@@ -297,7 +299,7 @@ def points(root: Path, keeper: Keeper, chosen: tuple[str, ...]) -> Outcome:
 
 
 def zombie(root: Path, keeper: Keeper) -> Outcome:
-    """A driver stops before its commit; another one takes its place and writes everything; then the first goes on."""
+    """Stop a driver before its commit, have another one replace it and write everything, then resume the first."""
     case = Case("zombie", root, keeper, ROWS, 6)
     case.plan(2, "wait commit-before")
     first = case.driver(3)
@@ -323,7 +325,7 @@ def zombie(root: Path, keeper: Keeper) -> Outcome:
 
 @contextlib.contextmanager
 def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str]:
-    """A standalone master with two workers: its URL."""
+    """Run a standalone master with two workers and yield its URL."""
     import pyspark
 
     home = Path(pyspark.__file__).parent
@@ -337,7 +339,7 @@ def cluster(folder: Path, environ: dict[str, str] | None = None) -> Iterator[str
         "SPARK_WORKER_DIR": str(folder / "work"),
     }
     commands = [["master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(web)]]
-    for number in (1, 2):  # on hosts of their own: Spark does not run an attempt beside the one that it is to overtake
+    for number in (1, 2):  # on separate hosts: Spark does not run a speculative attempt on the host of the slow one
         here = ["--work-dir", str(folder / f"work-{number}"), "--webui-port", "0", "--host", f"127.0.0.{number}"]
         commands.append(["worker.Worker", *here, "--cores", "1", "--memory", "700m", master])
     processes = []
@@ -377,7 +379,7 @@ def _wait_for_master(process: "subprocess.Popen[bytes]", port: int) -> None:
 
 
 def of_executors(folder: Path) -> dict[str, str]:
-    """Settings of Spark by which executors of a cluster can be struck."""
+    """Return Spark settings under which the executors of a cluster can be struck."""
     return {
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": JVM,
@@ -387,7 +389,7 @@ def of_executors(folder: Path) -> dict[str, str]:
 
 
 def speculation(root: Path, keeper: Keeper) -> Outcome:
-    """On a standalone master: attempts that hang, with everything staged or half of it, are overtaken by others."""
+    """On a standalone master, hang attempts with all or half of their rows staged; other attempts overtake them."""
     case = Case("speculation", root, keeper, ROWS, 5)
     case.plan(1, "slow task-after")
     case.plan(2, "worker task-during")
@@ -409,7 +411,7 @@ def speculation(root: Path, keeper: Keeper) -> Outcome:
 
 
 def archive(root: Path, keeper: Keeper) -> Outcome:
-    """On a standalone master: nobody has pulsarbox installed, the driver brings it along and registers the format."""
+    """On a standalone master without pulsarbox, have the driver ship it and register the format."""
     case = Case("archive", root, keeper, ROWS, 1)
     packed, python = case.folder / "pulsarbox.zip", bare_python(case.folder / "bare")
     with zipfile.ZipFile(packed, "w") as into:
@@ -444,7 +446,7 @@ def archive(root: Path, keeper: Keeper) -> Outcome:
 
 
 def bare_python(folder: Path) -> Path:
-    """An interpreter with all that is installed here but pulsarbox. Raises FaultsError where it has that too."""
+    """Return an interpreter with all installed packages except pulsarbox. Raises FaultsError if it has pulsarbox."""
     venv.create(folder, with_pip=False, symlinks=True)
     (theirs,) = folder.glob("lib/*/site-packages")
     (theirs / "theirs.pth").write_text(f"{Path(pulsar.__file__).parents[1]}\n")
@@ -456,7 +458,7 @@ def bare_python(folder: Path) -> Path:
 
 
 def soak(root: Path, keeper: Keeper, kills: int, dice: random.Random) -> Outcome:
-    """Driver or box are killed at random moments, so many times; then the stream may come to its end."""
+    """Kill the driver or broker at random moments, ``kills`` times; then run the stream to completion."""
     case = Case("soak", root, keeper, ROWS, 40)
     for number in range(kills):
         driver = case.driver(dice.randint(1, 5))
@@ -488,7 +490,7 @@ def _wait_for(path: Path, driver: Driver) -> None:
 
 
 def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[Outcome]:
-    """The cases, one after the other; of ``only`` one, empty for all."""
+    """Run the cases in order, or only the case ``only``, empty for all."""
     found = []
     with Keeper(root) as keeper:
         for name, case in cases(root, keeper, short, kills, seed).items():
@@ -501,7 +503,7 @@ def campaign(root: Path, only: str, short: bool, kills: int, seed: int) -> list[
 
 
 def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dict[str, Callable[[], Outcome]]:
-    """What there is, by name."""
+    """Return all cases by name."""
     from tests.spark_faults import moving, pipelines
 
     if short:
@@ -529,7 +531,7 @@ NAMES: Final = (
 
 
 def show(outcomes: list[Outcome]) -> None:
-    """The summary."""
+    """Print the summary."""
     table = Table(title="spark-faults")
     for name in ("case", "rows", "struck", "drivers", "seconds", "doubled", "missing"):
         table.add_column(name)
@@ -547,7 +549,7 @@ def show(outcomes: list[Outcome]) -> None:
 
 
 def main() -> int:
-    """Run it."""
+    """Run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", action="store_true", help="some points, one restart: what CI runs")
     parser.add_argument("--kills", type=int, default=10, help="of the soak")

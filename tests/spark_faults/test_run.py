@@ -1,4 +1,4 @@
-"""A short run of the campaign: some points, and one restart of the driver. `make spark-faults` is the long one."""
+"""A short campaign: some points, and one driver restart. The long one is `make spark-faults`."""
 
 from collections import Counter
 from collections.abc import Iterator

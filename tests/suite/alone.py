@@ -1,7 +1,7 @@
-"""Detection of the suite's tests that pass without a broker, and so say nothing about one.
+"""Detection of the suite's tests that pass without a broker, and so do not test one.
 
-Most tests wait half a minute for a broker before they fail, so all are tried concurrently, once per version of the
-suite's files.
+Most tests wait half a minute for a broker before they fail, so all run concurrently, once per version of the suite's
+files.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """Box for the suite: settings from the suite's own file, its ports, and the setup that its scripts perform.
 
-The suite's ``build-support/start-test-service-inside-container.sh`` does the same with a Pulsar broker: a secret key
-and two tokens signed with it, the passwords of ``test-conf/.htpasswd``, tenants, namespaces and permissions.
+The suite's ``build-support/start-test-service-inside-container.sh`` sets up a Pulsar broker in the same way. It creates
+a secret key and two tokens signed with it, the passwords of ``test-conf/.htpasswd``, tenants, namespaces and
+permissions.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from pulsarbox.protocol.tokens import create
 from tests.suite.running import SuiteError
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 PORTS: Final = {"6650": "pulsar", "8080": "http", "6651": "pulsar+ssl", "8443": "https"}
 """Hardcoded in the suite's tests."""
@@ -56,7 +57,7 @@ class SuiteBox:
         self._scratch = scratch
         self._key = secrets.token_bytes(32)
         shutil.rmtree(scratch / "data", ignore_errors=True)  # tests would see the data of an earlier run
-        self.box = Box(scratch / "data", self._command(), scratch / "box.log", ports=(6650, 8080))
+        self.box = BoxProcess(scratch / "data", self._command(), scratch / "box.log", ports=(6650, 8080))
 
     def _command(self) -> list[str]:
         # Paths in the file are relative to the broker's working directory; one is absolute, in the suite's container.

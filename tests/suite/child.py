@@ -1,8 +1,8 @@
 """Runner of one file of the suite that reports the start and the outcome of each test, as a line of JSON each.
 
 ``python child.py FILE REPORT [NAME ...]``: runs the named tests, by default all. With ``NAME`` ``--list``, the tests
-are listed and not run. It is started in the suite's folder and imports nothing of this project, so that the tests have
-the process to themselves: some of them count its threads.
+are listed and not run. The runner starts in the suite's folder and imports nothing of this project. The tests have the
+process to themselves, as some of them count its threads.
 """
 
 import json

@@ -26,7 +26,7 @@ class Count:
 
     @property
     def all_well(self) -> bool:
-        """True if all tests passed and the box exited cleanly."""
+        """Whether all tests passed and the box exited cleanly."""
         return not self.failed and self.exit_code == 0
 
     def text(self) -> str:

@@ -1,6 +1,6 @@
 """Runner of the official Go client's own transaction tests, unmodified, against a box: ``make go-transactions``.
 
-The client's sources are taken from Go's module cache, in the version that tests/e2e/go uses. The ports and the message
+The client's sources are those in Go's module cache, in the version that tests/e2e/go uses. The ports and the message
 size are constants of its tests; the certificates are part of its sources.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.suite.box import check_ports
 from tests.suite.running import SuiteError
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 from tests.tools.go import BUILT, ROOT, find_go
 
 MODULE: Final = "github.com/apache/pulsar-client-go"
@@ -47,7 +47,7 @@ def named(client: Path, wanted: str) -> set[str]:
     return {each for each in found if re.search(wanted, each)}
 
 
-def box_of(client: Path, scratch: Path) -> Box:
+def box_of(client: Path, scratch: Path) -> BoxProcess:
     """Return a box with the settings that the tests require."""
     certificates = client / "integration-tests" / "certs"
     words = ["start", "--data-dir", "{data}", "--tls-port", "6651", "--web-tls-port", "8443"]
@@ -55,7 +55,7 @@ def box_of(client: Path, scratch: Path) -> Box:
     environ = [f"PULSARBOX_{name}={value}" for name, value in SETTINGS.items()]
     shutil.rmtree(scratch / "data", ignore_errors=True)
     command = ["env", *environ, sys.executable, "-m", "pulsarbox", *words]
-    return Box(scratch / "data", command, scratch / "box.log", ports=(6650, 8080))
+    return BoxProcess(scratch / "data", command, scratch / "box.log", ports=(6650, 8080))
 
 
 def main() -> int:

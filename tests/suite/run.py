@@ -1,8 +1,8 @@
 """Runner of the official Python client's own suite against a box with the suite's settings.
 
 ``make suite SUITE_DIR=DIR``, where DIR is a checkout of github.com/apache/pulsar-client-python; none of it is part of
-this project. Tests that pass without a broker say nothing about one: they are detected by running all tests once
-without it, and cached until the suite's files change. Progress on stderr, the count on stdout; exits with 1 if a test
+this project. Tests that pass without a broker do not test one. They are detected by running all tests once without a
+broker, and cached until the suite's files change. Progress on stderr, the count on stdout; exits with 1 if a test
 failed, and with 2 if the suite cannot be run.
 """
 

@@ -1,6 +1,6 @@
-"""An import-linter contract that lists what a room may import; everything else is refused.
+"""Import-linter contract that lists the permitted imports of a package; all others are violations.
 
-A list of what is forbidden misses the module that nobody thought of. See ``[tool.importlinter]`` in pyproject.toml.
+A list of forbidden imports misses new modules. See ``[tool.importlinter]`` in pyproject.toml.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ class AllowedImportsContract(Contract):
     exempt_modules = fields.SetField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Collect the imports that no list allows."""
+        """Return the imports that no list allows."""
         rooms, exempt = _texts(self.source_modules), _texts(self.exempt_modules)
         allowed = rooms | _texts(self.allowed_modules)
         refused = []
@@ -36,7 +36,7 @@ class AllowedImportsContract(Contract):
         return ContractCheck(kept=not refused, metadata={"refused": refused})
 
     def render_broken_contract(self, check: ContractCheck) -> None:
-        """Print each refused import on a line."""
+        """Print one line per rejected import."""
         for written in check.metadata["refused"]:
             output.print_error(f"{written} is not allowed")
 

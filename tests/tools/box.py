@@ -1,4 +1,4 @@
-"""A box in a subprocess: started on free ports, stopped, killed and restarted in place.
+"""Box in a subprocess: started on free ports, stopped, killed and restarted in place.
 
 Independent of the implementation: any command that serves the Pulsar protocol on a port will do. ``{data}``, ``{port}``
 and ``{web_port}`` in the command are replaced.
@@ -46,8 +46,8 @@ def free_ports(count: int) -> list[int]:
 def reserved_port(holder: object, host: str) -> int:
     """Return a port reserved for the lifetime of ``holder``, for servers that listen with SO_REUSEADDR, as brokers do.
 
-    Without a reservation, an outgoing connection could be assigned the port before the box listens, or while it is
-    killed and restarted; a client that retries to reach the box could even connect to itself.
+    Without a reservation, an outgoing connection could occupy the port before the box listens, or while the box
+    restarts. A client that reconnects to the box could even connect to itself.
     """
     with socket.socket() as reserving:
         reserving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -65,7 +65,7 @@ def accepts(port: int) -> bool:
     return True
 
 
-class Box:
+class BoxProcess:
     """One data directory, two ports, and the process that serves them, if any."""
 
     def __init__(
@@ -109,7 +109,7 @@ class Box:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                cwd=self.data.parent,  # away from any pulsarbox.toml
+                cwd=self.data.parent,  # isolated from any pulsarbox.toml
                 env=environ,
                 start_new_session=True,
             )
@@ -154,7 +154,7 @@ class Box:
         self.process = None
 
     def said(self) -> str:
-        """Return the end of the process's output."""
+        """Return the last output of the process."""
         return self.log.read_text(errors="replace")[-4000:] if self.log.exists() else ""
 
 

@@ -1,4 +1,4 @@
-"""Short forms of long tests: a campaign runs every parameter, `make test` the first few.
+"""Short forms of long tests: a campaign uses every parameter, `make test` the first few.
 
 A test marked ``campaign`` is excluded from `make test`; `make campaigns` runs all of them.
 """

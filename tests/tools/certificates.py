@@ -1,4 +1,4 @@
-"""Certificates for tests: an authority, and the server and client certificates that it signs."""
+"""Certificates for tests: a certificate authority, and the server and client certificates that it signs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Pair(NamedTuple):
 
 @functools.cache
 def _key(name: str) -> ec.EllipticCurvePrivateKey:
-    """Return the key of a name, generated once, as tests make many certificates."""
+    """Return the key of a name. Keys are cached, because tests create many certificates."""
     return ec.generate_private_key(ec.SECP256R1())
 
 

@@ -1,4 +1,4 @@
-"""Distribution of tests to processes: long-running ones first, so that none of them remains for the end.
+"""Distribution of tests to processes: long-running tests start first, so that none remains for the end.
 
 The table is generated from the times of a run: ``make test ARGS=--junitxml=.make/times.xml``, then ``python -m
 tests.tools.dealing .make/times.xml``. An outdated row only costs time.
@@ -30,8 +30,8 @@ def dealt(
 ) -> list[Item]:
     """Order the items so that each worker gets an equal part when pytest-xdist splits the list (``--dist worksteal``).
 
-    Each part begins with groups that ``seconds`` names, the longest first, balanced over the parts. Cheap tests follow;
-    an idle worker steals from the end of another's part.
+    Each part begins with the groups in ``seconds``, the longest first, balanced over the parts. Short tests follow; an
+    idle worker steals from the end of another's part.
     """
     groups = defaultdict(list)
     for item in items:
@@ -63,7 +63,7 @@ def taken(report: Path) -> dict[str, float]:
     found: defaultdict[str, float] = defaultdict(float)
     for case in ET.parse(report).iter("testcase"):
         words = case.attrib["classname"].split(".")
-        module = ".".join(word for word in words if word.islower())  # without the class
+        module = ".".join(word for word in words if word.islower())  # without the class name
         found[group_of(module)] += float(case.attrib["time"])
     longest = sorted(found.items(), key=lambda each: (-each[1], each[0]))
     return {name: seconds for name, seconds in longest if seconds >= DEAR_SECONDS}

@@ -1,8 +1,8 @@
 """Box under a load that exercises the whole dashboard, for its screenshots.
 
-``python -m tests.tools.demo_box URL WEB_URL SECONDS`` generates the load until stopped, with the official client:
-topics with different publish rates, a slow consumer, one that never acknowledges, a subscription without consumers, one
-under a rate limit, blocked keys, delayed messages, dead letters of several kinds, and jobs that replay them.
+``python -m tests.tools.demo_box URL WEB_URL SECONDS`` generates the load until stopped, with the official client.
+Topics have different publish rates, delayed messages and blocked keys. One consumer is slow, another never
+acknowledges. One subscription has no consumers, another has a rate limit. Jobs replay dead letters of several kinds.
 """
 
 import json
@@ -16,7 +16,7 @@ from typing import Any
 
 import pulsar
 
-from pulsarbox.client.web import Web
+from pulsarbox.client.transport.web import Web
 from tests.tools.box import admin
 
 RATES = {"orders": 120, "payments": 60, "clicks": 400, "audit": 15, "emails": 30}
@@ -89,7 +89,7 @@ class Load:
                 number += 1
                 event = {"id": number, "customer": dice.randrange(40), "amount": round(dice.uniform(1, 500), 2)}
                 properties = {"source": "shop", "attempt": str(number % 3)}
-                if topic == "emails" and number % UNWANTED == 0:  # as a worker that gives up reports the cause
+                if topic == "emails" and number % UNWANTED == 0:  # a failing worker reports the cause
                     properties["exception"] = REASONS[number % 4 == 0].format(number)
                 later = 3_600_000 if topic == "emails" and number % 7 == 0 else None
                 producer.send_async(
@@ -121,7 +121,7 @@ class Load:
         return Web([(host, int(port))])
 
     def _put_back(self) -> None:
-        """Replay dead letters like an operator: a dry run, then to the origin, then to another topic."""
+        """Replay dead letters like an operator: a dry run, then to the original topic, then to another topic."""
         web, letters, elsewhere = self._web(), _full("emails-spam-check-DLQ"), _full("emails-again")
         self._client.subscribe(elsewhere, "triage").close()
         path = "/pulsarbox/v1/top/deadletters?limit=9&filter=messages%3E40"

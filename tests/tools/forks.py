@@ -1,8 +1,8 @@
 """Commands and boxes of this project as forks of a process that has already loaded the modules.
 
-A process that imports them itself needs several times the CPU time of most commands. A fork has its own input, output,
-environment, directory and exit. Tests of the imports themselves use ordinary processes (``tests/unit/test_imports.py``,
-``tests/e2e/process/test_process.py``).
+A process that imports the modules itself needs several times the CPU time of most commands. A fork has its own input,
+output, environment, directory and exit. Tests of the imports themselves use ordinary processes
+(``tests/unit/test_imports.py``, ``tests/e2e/process/test_process.py``).
 """
 
 import atexit
@@ -204,7 +204,7 @@ def _of_python(env: Mapping[str, str]) -> dict[str, object]:
 def _ask(connection: socket.socket, asked: Mapping[str, object], descriptors: list[int]) -> None:
     text = json.dumps(asked).encode() + b"\n"
     sent = socket.send_fds(connection, [text[:_CHUNK]], descriptors)
-    if sent < len(text):  # if nothing is left, the receiver may have closed already
+    if sent < len(text):  # an empty remainder: the receiver may have closed already
         connection.sendall(text[sent:])
 
 
@@ -331,7 +331,7 @@ def _command(words: list[str], kind: str) -> int:
 if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
-    gc.freeze()  # keeps pages shared by the forks as long as they are not written
+    gc.freeze()  # keeps unwritten pages shared with the forks
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
     code = _command(wanted["words"], wanted["kind"])
     threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads

@@ -2,6 +2,7 @@
 
 import fcntl
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-# Outside of any package, and ignored by git.
+# Outside any package, and ignored by git.
 BUILT: Final = ROOT / ".make" / "go"
 GO_HOME: Final = "/usr/local/go/bin"
 BUILD_SECONDS: Final = 600
@@ -43,8 +44,12 @@ def build(folder: Path) -> Path:
 def _build(go: str, folder: Path, program: Path) -> None:
     part = program.with_suffix(".part")
     command = [go, "build", "-buildvcs=false", "-o", str(part), "."]
+    # Without cgo, a build with an empty cache takes half as long, because no C compiler runs.
+    environment = os.environ | {"CGO_ENABLED": "0"}
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise GoError(f"{folder} does not build within {BUILD_SECONDS} s") from None
     if done.returncode != 0:

@@ -13,7 +13,7 @@ from typing import Any
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, web_exchange
 from pulsarbox.tui.once import self_contained
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 from tests.tools.demo_box import Load
 
 SECONDS = 45.0
@@ -70,7 +70,7 @@ def main(folder: Path, sizes: list[tuple[int, int]]) -> None:
     """Draw all screens."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data:
-        box = Box(Path(data) / "data")
+        box = BoxProcess(Path(data) / "data")
         box.start()
         load = Load(box.url, box.web_url)
         try:

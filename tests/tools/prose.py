@@ -1,9 +1,8 @@
 """Prose linter of the documentation: proselint's checks, and the house style of this project.
 
 `python -m tests.tools.prose` checks README.md, CHANGELOG.md, docs/*.md and the help texts of the commands, and prints
-`file:line: rule: what to write instead`. `make lint` runs it. Files listed in prose_unrevised.txt are left out;
-`--shrink` removes from the list those that have become clean. `--readability` prints the words per sentence of
-each page.
+`file:line: rule: what to write instead`. `make lint` runs it. `--readability` prints the words per sentence of each
+page.
 
 Code blocks, HTML and generated sections are skipped. Inline code counts as one word.
 """
@@ -22,8 +21,6 @@ from typing import Final, NamedTuple
 from tests.tools.prose_rules import NAMES_OF_A_LIST, OPENINGS, PHRASES, PROSELINT_CHECKS, SENTENCE_WORDS_MAX, Phrase
 
 ROOT: Final = Path(__file__).parents[2]
-UNREVISED: Final = Path(__file__).with_name("prose_unrevised.txt")
-"""The files that break a rule still, one a line. The list only shrinks: a test fails when a file of it is clean."""
 
 _FENCE = re.compile(r"^ {0,7}(```|~~~)")
 _GENERATED = re.compile(r"^<!-- (?:\w+, )?from .* -->$")
@@ -112,7 +109,7 @@ def _prose_lines(markdown: str) -> Iterator[tuple[int, str]]:
         in_list = in_list or _LIST_ITEM.match(line) is not None
         if line and not line.startswith(" ") and not _LIST_ITEM.match(line):
             in_list = False if blank_before else in_list
-        # Indented code needs a blank line in front, and six columns inside of a list.
+        # Indented code needs a preceding blank line, and six columns inside a list.
         is_code = blank_before and line.startswith("      " if in_list else "    ") and not _LIST_ITEM.match(line)
         skipped = fence or generated or is_code or line.startswith("<")
         yield number, "" if skipped else line
@@ -142,7 +139,7 @@ def words(sentence: str) -> int:
 
 
 def house_style(file: str, prose: Sequence[Passage]) -> Iterator[Finding]:
-    """Yield what breaks the house style: banned phrases, and sentences that are too long."""
+    """Yield the violations of the house style: banned phrases, and sentences that are too long."""
     for sentence in (sentence for passage in prose for sentence in sentences(passage)):
         count = words(sentence.text)
         is_list = sentence.text.startswith("Fields:") or sentence.text.count("code") >= NAMES_OF_A_LIST
@@ -182,7 +179,7 @@ def _joined(prose: Sequence[Passage]) -> tuple[str, list[int]]:
 
 
 def proselint(file: str, prose: Sequence[Passage]) -> Iterator[Finding]:
-    """Yield what proselint reports with the checks of `PROSELINT_CHECKS`."""
+    """Yield the findings of proselint with the checks of `PROSELINT_CHECKS`."""
     from proselint.checks import __register__ as checks
     from proselint.config import Config
     from proselint.registry import CheckRegistry
@@ -212,7 +209,7 @@ def pages() -> dict[str, list[Passage]]:
 
 
 def help_texts() -> dict[str, list[Passage]]:
-    """Return the prose of the help texts by the file of their command, on the line of its function."""
+    """Return the prose of the help texts by the file of their command, at the line of its function."""
     import click
 
     from pulsarbox.cli.main import main
@@ -234,7 +231,7 @@ def help_texts() -> dict[str, list[Passage]]:
             if not text or text in seen:  # commands share options
                 continue
             seen.add(text)
-            # Paragraphs behind \b keep their lines: they are examples and lists.
+            # Paragraphs after \b preserve their lines: they are examples and lists.
             paragraphs = (part for part in text.split("\n\n") if "\b" not in part)
             found.setdefault(path.relative_to(ROOT).as_posix(), []).extend(
                 Passage(callback.__code__.co_firstlineno, " ".join(plain(part).split())) for part in paragraphs
@@ -262,38 +259,20 @@ def readability(named: Iterable[tuple[str, Sequence[Passage]]]) -> Iterator[str]
             yield f"{file:34} {len(counts):9} {statistics.median(counts):7.1f} {p90:5.1f} {max(counts):8}"
 
 
-def unrevised() -> list[str]:
-    """Return the files that may break rules."""
-    return UNREVISED.read_text("utf-8").split()
-
-
-def clean_files(files: Iterable[str]) -> list[str]:
-    """Return the files without a finding, and those that hold no prose any more."""
-    prose = texts()
-    return [file for file in files if not findings(file, prose.get(file, []))]
-
-
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.tools.prose", description="Check the prose of the project.")
-    parser.add_argument("files", nargs="*", help="files to check; by default all but those of prose_unrevised.txt")
+    parser.add_argument("files", nargs="*", help="files to check; by default all")
     parser.add_argument("--readability", action="store_true", help="print the words per sentence of each page")
-    parser.add_argument("--shrink", action="store_true", help="remove clean files from prose_unrevised.txt")
     options = parser.parse_args(arguments)
-    left_out = unrevised()
     if options.readability:
         print("\n".join(readability(pages().items())))
         return 0
-    if options.shrink:
-        clean = clean_files(left_out)
-        UNREVISED.write_text("".join(f"{file}\n" for file in left_out if file not in clean), "utf-8")
-        print(f"prose: {len(clean)} files removed from {UNREVISED.name}", file=sys.stderr)
-        return 0
     prose = texts()
-    checked = options.files or [file for file in prose if file not in left_out]
+    checked = options.files or list(prose)
     found = [finding for file in checked for finding in findings(file, prose[file])]
     for finding in found:
         print(finding)
-    print(f"prose: {len(found)} findings in {len(checked)} files, {len(left_out)} not revised yet", file=sys.stderr)
+    print(f"prose: {len(found)} findings in {len(checked)} files", file=sys.stderr)
     return 1 if found else 0
 
 

@@ -13,9 +13,9 @@ class Phrase(NamedTuple):
 
 
 SENTENCE_WORDS_MAX: Final = 40
-"""Most words of a sentence. Aim at 25."""
+"""Maximum words per sentence. Aim at 25."""
 NAMES_OF_A_LIST: Final = 8
-"""A sentence with so many code spans, or one that begins with "Fields:", is a list of names and may be long."""
+"""A sentence with this many code spans, or one that begins with "Fields:", is a list of names and may be long."""
 
 
 def _phrase(name: str, pattern: str, instead: str, flags: re.RegexFlag = re.IGNORECASE) -> Phrase:
@@ -30,7 +30,7 @@ OPENINGS: Final = (
         re.DOTALL,
     ),
 )
-"""How no sentence begins. A question may."""
+"""Forbidden openings of a sentence. A question is exempt."""
 
 PHRASES: Final = (
     _phrase(

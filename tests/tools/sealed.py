@@ -116,7 +116,7 @@ class Sealed:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process is not None
-        self._process.kill()  # takes its child, and so the whole namespace, with it
+        self._process.kill()  # kills its child, and thereby the whole namespace
         self._process.wait()
 
     @property

@@ -1,4 +1,4 @@
-"""Times in words, and times of clients on a clock that is ahead."""
+"""Formatted times, and client times that run ahead with a virtual clock."""
 
 from hypothesis import given
 from hypothesis import strategies as st

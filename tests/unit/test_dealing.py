@@ -1,4 +1,4 @@
-"""Which tests come first, and with whom."""
+"""Order of the tests, and their groups."""
 
 from collections import Counter
 from pathlib import Path

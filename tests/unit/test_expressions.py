@@ -1,4 +1,4 @@
-"""The language of filters, about things of any kind."""
+"""The filter language, over objects of any kind."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.expressions import Language, Pattern
+from pulsarbox.expressions import Language, Pattern, inside
 
 NOW = 1_700_000_000_000
 ROW = {"topic": "persistent://shop/eu/orders", "backlog": 1200, "cause": None, "since": NOW - 60_000}
@@ -115,3 +115,25 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
     except ValueError:
         return
     assert isinstance(wanted(ROW), bool)
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("", {"a": [{"b": 5}, "text"], "c": None}),
+        ("a.0.b", 5),
+        ("a.1", "text"),
+        ("a.2", None),
+        ("a.-1", None),
+        ("a.b", None),
+        ("a.1.0", None),
+        ("a.1.b", None),
+        ("a.0.b.c", None),
+        ("c.d", None),
+        ("missing.d", None),
+        ("a." + "9" * 5000, None),
+    ],
+)
+def test_a_path_leads_into_objects_and_lists_only(path: str, found: object) -> None:
+    value = {"a": [{"b": 5}, "text"], "c": None}
+    assert inside(value, filter(None, path.split("."))) == found

@@ -1,4 +1,4 @@
-"""Commands and boxes that are forked are as those that are started."""
+"""Forked commands and boxes behave like commands and boxes in new processes."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.clients import until
 from tests.tools import forks
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_input_environment_and_directory_are_its_own(tmp_path: Path) -> None:
 
 def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
     lock = tmp_path / "LOCK"
-    for seconds in (1, 10, 60):  # enough for a box to begin, on a machine that is busy
+    for seconds in (1, 10, 60):  # long enough for a box to start on a busy machine
         with pytest.raises(subprocess.TimeoutExpired):
             forks.run("start", "--data-dir", str(tmp_path), "--port", "0", "--web-port", "0", seconds=seconds)
         if lock.exists() and lock.read_text():
@@ -52,7 +52,7 @@ def test_one_that_does_not_end_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -> None:
-    box = Box(tmp_path / "data")
+    box = BoxProcess(tmp_path / "data")
     for number, code in ((signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -signal.SIGKILL)):
         box.start()
         process: Any = box.process
@@ -64,7 +64,7 @@ def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -
                 process.wait(0)
             os.kill(box.pid, number)
             assert process.wait(60) == process.poll() == code, box.said()
-            process.terminate()  # no harm
+            process.terminate()  # harmless after the exit
         finally:
             box.kill()
 
@@ -72,7 +72,7 @@ def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -
 def test_what_python_itself_heeds_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('heeded', flush=True)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    box = Box(tmp_path / "data")
+    box = BoxProcess(tmp_path / "data")
     try:
         box.start()
         assert not isinstance(box.process, forks.Process)

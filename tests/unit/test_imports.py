@@ -1,4 +1,5 @@
-"""What a command imports before it works: import-linter sees the code, this sees the running interpreter."""
+"""Modules imported by a command before it runs, as loaded by the interpreter instead of as analyzed by
+import-linter."""
 
 import fcntl
 import functools
@@ -15,19 +16,21 @@ import pytest
 
 from pulsarbox.cli.main import COMMANDS
 from pulsarbox.server.process import runtime_file
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.storage.format import LOCK
 
 
 def loaded_by(statement: str) -> set[str]:
-    """Modules that a fresh interpreter has loaded after the statement, and the packages they are in."""
+    """Return the modules and packages loaded by a fresh interpreter after the statement."""
     return _with_packages(_told(f"import json, sys\n{statement}\nprint(json.dumps(sorted(sys.modules)))"))
 
 
 @functools.cache
 def loaded_in_turn(*statements: str) -> dict[str, set[str]]:
-    """The same for many statements, one after the other in one interpreter: what each has loaded more than those before
-    it. So what none of them may load is loaded by none of them alone either."""
+    """Return the modules added by each of several statements, run in sequence in one interpreter.
+
+    A module absent from all results is also absent after each single statement.
+    """
     code = f"""if True:
         import json, sys
         told, before = [], set()
@@ -41,7 +44,7 @@ def loaded_in_turn(*statements: str) -> dict[str, set[str]]:
 
 
 def _told(code: str) -> list[Any]:
-    """The list that a fresh interpreter prints as the last line."""
+    """Return the list in the last output line of a fresh interpreter."""
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
     told: list[Any] = json.loads(done.stdout.splitlines()[-1])
@@ -68,14 +71,17 @@ LATER = {
     "pulsarbox.broker.topic.message_browser",
     *(f"pulsarbox.plugins.{name}" for name in ("fingerprint", "probe")),
     *(f"pulsarbox.server.{name}" for name in ("http", "live", "metrics", "recording.history_recorder")),
-    *(f"pulsarbox.storage.lmdb.{name}" for name in ("engine_stats", "migration")),
+    "pulsarbox.storage.lmdb.engine_stats",
     *(f"pulsarbox.storage.packing.{name}" for name in ("live_records", "volume_packer")),
     "pulsarbox.storage.compression.encoder",
     *("importlib.metadata", "pulsarbox.protocol.schema.decoding"),
     *("bz2", "lzma", "random", "secrets", "shutil", "tempfile", "tomllib"),
 }
-"""What a daemon can do without until it serves: loaded by threads that use it, or with the rooms of HTTP, beside the
-loop. No turn of the loop loads any of it."""
+"""Modules that a daemon does not require until it serves.
+
+Threads that use them, or the HTTP handlers, load them outside the event loop. No iteration of the loop loads any of
+them.
+"""
 
 
 def test_the_daemon_loads_what_is_used_later_when_it_is_used() -> None:
@@ -83,7 +89,7 @@ def test_the_daemon_loads_what_is_used_later_when_it_is_used() -> None:
 
 
 def test_what_jobs_take_is_there_before_one_can_be_begun() -> None:
-    """By HTTP alone: its rooms are loaded beside the loop, and a job loads nothing more in a turn of it."""
+    """Jobs start only through HTTP, whose handlers are loaded beside the loop: a job loads nothing more within it."""
     rooms = loaded_by("import pulsarbox.server.http.route_table")
     assert {name for name in LATER if ".replay." in name} <= rooms
     assert ours("import pulsarbox.server.http.route_table; import pulsarbox.broker.replay.circuit_breaker") <= rooms
@@ -93,7 +99,7 @@ HEAVY = {
     *("aiohttp", "asyncio", "email", "google", "http", "importlib.metadata", "lmdb", "psutil", "pulsar", "pyarrow"),
     *("pyspark", "rich", "sqlite3", "ssl", "textual", "urllib.request", "uvloop", "zstandard"),
 }
-"""What takes more than some milliseconds to import: looked for by name, as a clock would differ with the machine."""
+"""Modules that take more than some milliseconds to import, by name: timings would differ between machines."""
 
 MODULES = ("pulsarbox.cli.main", *sorted({command.target.partition(":")[0] for command in COMMANDS.values()}))
 
@@ -145,7 +151,7 @@ def test_what_can_work_without_anything_heavy_does(words: list[str]) -> None:
 
 
 def test_looking_for_the_box_of_a_directory_takes_next_to_nothing() -> None:
-    """Every command does that which is given no URL."""
+    """Every command without a URL runs this search."""
     before = loaded_by("import click, json, pathlib")
     after = loaded_by(
         "from pathlib import Path; from pulsarbox.cli.process.lock_holder import find; assert not find(Path('/nix'))"
@@ -155,7 +161,7 @@ def test_looking_for_the_box_of_a_directory_takes_next_to_nothing() -> None:
 
 
 def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
-    asked = "from pulsarbox.cli.process.status import health; assert health('127.0.0.1', 1).startswith('no answer')"
+    asked = "from pulsarbox.cli.process.status import health; assert health('127.0.0.1', 1).startswith('no response')"
     assert loaded_by(asked).isdisjoint(HEAVY)
 
 
@@ -164,7 +170,7 @@ MESSAGES = [["produce", "t", "x"], ["consume", "t"], ["peek", "t"], ["tap", "t"]
 
 @pytest.mark.parametrize("words", MESSAGES, ids=" ".join)
 def test_sending_and_reading_takes_nothing_heavy_but_protobuf(words: list[str]) -> None:
-    """Up to a connection that nobody takes. Started like this, each has to be at work within 0.15 s."""
+    """Run up to a connection attempt without a listener. Each of these commands must start to work within 0.15 s."""
     run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--url', 'pulsar://127.0.0.1:1']!r})\n"
     loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")
     assert "google.protobuf" in loaded
@@ -184,19 +190,19 @@ def test_finding_the_box_that_they_talk_to_reads_no_configuration_where_none_is(
         f"from pulsarbox.cli.main import main\ntry: main({words!r})\nexcept SystemExit as ended: assert ended.code == 6"
     )
     held.close()
-    assert "google.protobuf" in loaded  # so it came as far as the connection that nobody takes
+    assert "google.protobuf" in loaded  # proves that the command reached the connection attempt
     assert loaded.isdisjoint(UNUSED_BY_MESSAGES)
 
 
 def hold(directory: Path) -> IO[str]:
-    """A data directory as a box leaves it that runs, at a port that nobody listens on."""
+    """The data directory of a running box, at a port without a listener."""
     directory.mkdir()
     lock = (directory / LOCK).open("w")
     fcntl.flock(lock, fcntl.LOCK_EX)
     lock.write(str(os.getpid()))
     lock.flush()
     url, web_url = "pulsar://127.0.0.1:1", "http://127.0.0.1:2"
-    runtime_file.write(directory, Running(os.getpid(), 1, "1", url, web_url, "127.0.0.1", 1, 2, str(directory)))
+    runtime_file.write(directory, RuntimeFile(os.getpid(), 1, "1", url, web_url, "127.0.0.1", 1, 2, str(directory)))
     return lock
 
 
@@ -231,7 +237,7 @@ import pulsarbox.server.serving
 def test_the_daemon_loads_what_checks_proofs_only_where_it_is_wanted(settings: str, loaded: set[str]) -> None:
     made = f"try: authentication_of(Settings({settings}))\nexcept Exception: pass"
     found = loaded_by(GUARDED + made) & AUTHENTICATION
-    # cryptography imports bcrypt by itself where that is installed.
+    # cryptography imports bcrypt if it is installed.
     assert found & {"jwt", "passlib"} == loaded if loaded else not found
 
 

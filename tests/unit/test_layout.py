@@ -1,4 +1,4 @@
-"""Holds together: the links in the package, what the distributions contain, and the names that can be imported."""
+"""Packaging: the links in the package, the contents of distributions, and importable names."""
 
 import hashlib
 import importlib
@@ -15,14 +15,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LINKED = ("plugins", "storage", "tui")
 REGISTERED = "pulsarbox/spark/registered/"
-"""What stands here in a checkout stands at the top of a wheel: Spark finds it there."""
+"""Folder whose contents are at the top level of a wheel, where Spark looks them up."""
 APACHE = "cfc7749b96f63bd31c3c42b5c471bf756814053e847c10f3eb003417bc523d30"
 """The SHA-256 of https://www.apache.org/licenses/LICENSE-2.0.txt."""
 SOURCE_SUFFIXES = {".py", ".pyi", ".proto", ".tcss", ".typed"}
 
 
 def build(kind: str, source: Path, target: Path) -> Path:
-    """Builds a ``wheel`` or an ``sdist`` of ``source``, without network, and returns the file."""
+    """Build a ``wheel`` or an ``sdist`` of ``source``, without network access, and return the file."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(target)]
     subprocess.run(command, cwd=source, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=100)
     (built,) = target.iterdir()
@@ -30,7 +30,7 @@ def build(kind: str, source: Path, target: Path) -> Path:
 
 
 def sources(folder: Path) -> set[str]:
-    """Source files of a folder of the checkout, relative to it."""
+    """Return the source files of a folder of the checkout, as relative paths."""
     files = (path for path in folder.rglob("*") if path.is_file() and path.suffix in SOURCE_SUFFIXES)
     return {path.relative_to(folder).as_posix() for path in files}
 
@@ -87,7 +87,7 @@ def test_an_installed_wheel_is_imported_by_the_same_names(wheel: Path, tmp_path:
 
 @pytest.mark.parametrize("installed", ["checkout", "wheel"])
 def test_spark_finds_the_format_where_pulsarbox_is_installed(installed: str, wheel: Path, tmp_path: Path) -> None:
-    """It looks through the top-level modules that there are, and imports those called pyspark_*."""
+    """Spark lists the available top-level modules, and imports those named pyspark_*."""
     if installed == "wheel":
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path)
@@ -111,6 +111,7 @@ def test_the_licence_is_apaches_and_the_wheel_names_it(wheel: Path) -> None:
     assert metadata.get_all("License-File") == ["LICENSE", "NOTICE"]
 
 
+@pytest.mark.campaign
 def test_an_sdist_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
     sdist = build("sdist", ROOT, tmp_path / "sdist")
     with tarfile.open(sdist) as archive:
@@ -130,6 +131,6 @@ def test_a_checkout_that_lost_its_links_builds_the_same_wheel(wheel: Path, tmp_p
         shutil.copy(ROOT / name, checkout / name)
     for name in LINKED:
         (checkout / "pulsarbox" / name).unlink()
-        (checkout / "pulsarbox" / name).write_text(f"../{name}")  # what git checks out where links are not allowed
+        (checkout / "pulsarbox" / name).write_text(f"../{name}")  # git's checkout of a link on a system without links
     rebuilt = build("wheel", checkout, tmp_path / "wheel")
     assert sorted(wheel_contents(rebuilt)) == sorted(wheel_contents(wheel))

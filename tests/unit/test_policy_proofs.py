@@ -1,4 +1,4 @@
-"""Every policy, level and flag of the table has a test that shows what follows from it: this is the list of them."""
+"""Every policy, level and flag of the table has a test of its effect, as listed here."""
 
 import ast
 from functools import cache
@@ -11,25 +11,25 @@ from pulsarbox.config.settings import settings_by_name
 from pulsarbox.protocol.policies.shapes import ObjectShape
 from pulsarbox.protocol.policies.table import NAMES, row_of
 from tests.e2e.admin.test_policy_levels import CASES
-from tests.simulation.checkers import CHECKERS
-from tests.simulation.governor import STEPS
+from tests.simulation.actors.governor import STEPS
+from tests.simulation.rules.checkers import CHECKERS
 from tests.tools.generate_policies import DOCUMENT
 
 TESTS: Final = Path(__file__).parents[1]
 
 
 class Proof(NamedTuple):
-    """Where it is shown what a policy does; tests are ``file::function`` below ``tests``."""
+    """Tests of the effect of a policy, as ``file::function`` below ``tests``."""
 
     core: str
-    """In virtual time, in the core alone."""
+    """A test of the core alone, in virtual time."""
     rules: tuple[str, ...] = ()
-    """The rules of the simulation that judge it, where operators of the simulation set it."""
+    """Simulation rules that verify the policy, if operators of the simulation set it."""
     e2e: tuple[str, ...] = ()
-    """By the official client, beside ``e2e/admin/test_policy_levels.py``."""
+    """Tests with the official client, in addition to ``e2e/admin/test_policy_levels.py``."""
 
 
-_ADMISSION: Final = "unit/broker/policies/test_admission.py"
+_ADMISSION: Final = "unit/broker/topic/test_admission_policies.py"
 _THROTTLING: Final = "e2e/limits/test_throttling.py"
 _KEPT: Final = "e2e/process/test_kept.py"
 _DISPATCH: Final = "unit/broker/limits/test_dispatch_throttle.py"
@@ -53,18 +53,18 @@ PROOFS: Final = {
         ),
     ),
     "compaction-threshold": Proof(
-        "unit/broker/compaction/test_compacting.py::test_a_threshold_compacts_by_itself_and_not_too_often"
+        "unit/broker/compaction/test_topic_compaction.py::test_a_threshold_compacts_by_itself_and_not_too_often"
     ),
     "compression-at-rest": Proof(
         "unit/broker/test_compression_policy.py::test_topic_before_namespace_before_broker",
         e2e=("e2e/process/test_compression_at_rest.py::test_what_is_sealed_is_compressed_and_read_as_it_came",),
     ),
     "deduplication": Proof(
-        "unit/broker/policies/test_admission.py::test_deduplication_of_a_topic_or_a_namespace",
+        "unit/broker/topic/test_admission_policies.py::test_deduplication_of_a_topic_or_a_namespace",
         ("once", "levels"),
     ),
     "delayed-delivery": Proof(
-        "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not"
+        "unit/broker/dispatch/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not"
     ),
     "dispatch-rate": Proof(
         f"{_DISPATCH}::test_precedence_picks_the_value_of_one_level",
@@ -76,7 +76,7 @@ PROOFS: Final = {
         e2e=("e2e/admin/test_policy_levels.py::test_only_encrypted_messages_are_taken",),
     ),
     "inactive-topic-policies": Proof(
-        "unit/broker/policies/test_unused.py::test_levels_and_changes_in_memory_or_not",
+        "unit/broker/policies/kinds/test_inactive_topic.py::test_levels_and_changes_in_memory_or_not",
         e2e=(f"{_KEPT}::test_topics_that_nobody_uses_go_after_a_minute_and_used_ones_stay",),
     ),
     "is-allow-auto-update-schema": Proof(
@@ -126,7 +126,7 @@ PROOFS: Final = {
         (f"{_THROTTLING}::test_subscribing_too_often_is_refused",),
     ),
     "subscription-auth-mode": Proof(
-        "unit/broker/test_role_commands.py::test_a_subscription_kept_for_others_and_names_that_begin_with_the_role"
+        "unit/broker/security/test_command_rules.py::test_a_subscription_kept_for_others_and_names_that_begin_with_the_role"
     ),
     "subscription-dispatch-rate": Proof(
         f"{_DISPATCH}::test_limits_of_all_levels_hold_at_once",
@@ -134,7 +134,7 @@ PROOFS: Final = {
         (f"{_THROTTLING}::test_a_topics_rate_is_shared_and_a_subscriptions_is_its_own",),
     ),
     "subscription-expiration-time": Proof(
-        "unit/broker/policies/test_unused.py::test_a_subscription_without_consumers_goes_at_its_time_with_what_it_held",
+        "unit/broker/policies/kinds/test_inactive_topic.py::test_a_subscription_without_consumers_goes_at_its_time_with_what_it_held",
         ("expired", "reason", "levels"),
         (f"{_KEPT}::test_subscriptions_that_nobody_uses_expire",),
     ),
@@ -144,7 +144,7 @@ PROOFS: Final = {
     ),
     "subscription-types-enabled": Proof(f"{_ADMISSION}::test_types_of_subscriptions", ("admitted", "levels")),
 }
-"""Of each policy that the broker goes by. Of the others tests show that they are kept."""
+"""Tests of each policy that the broker enforces. Other tests prove that the remaining policies are stored."""
 
 FLAGS: Final = {
     "dispatchThrottlingRateInMsg": f"{_THROTTLING}::test_a_topic_gives_so_many_a_period",
@@ -162,12 +162,14 @@ FLAGS: Final = {
     "limitTime": f"{_KEPT}::test_a_backlog_that_is_too_old",
     "policy": f"{_KEPT}::test_the_oldest_messages_go_where_the_policy_evicts",
     "excludeDelayed": f"{_KEPT}::test_a_quota_by_age_that_leaves_out_what_is_delayed",
-    "inactiveTopicDeleteMode": "unit/broker/policies/test_unused.py::"
+    "inactiveTopicDeleteMode": "unit/broker/policies/kinds/test_inactive_topic.py::"
     "test_caught_up_topics_go_with_their_subscriptions_but_never_with_a_backlog",
     "maxInactiveDurationSeconds": "e2e/admin/test_policy_levels.py::test_a_policy_holds_at_this_level",
-    "deleteWhileInactive": "unit/broker/policies/test_unused.py::test_levels_and_changes_in_memory_or_not",
-    "tickTime": "unit/broker/test_delayed.py::test_another_tick_holds_at_once",
-    "active": "unit/broker/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not",
+    "deleteWhileInactive": (
+        "unit/broker/policies/kinds/test_inactive_topic.py::test_levels_and_changes_in_memory_or_not"
+    ),
+    "tickTime": "unit/broker/dispatch/test_delayed.py::test_another_tick_holds_at_once",
+    "active": "unit/broker/dispatch/test_delayed.py::test_turned_off_they_come_at_once_and_turned_on_again_they_do_not",
     "maxDeliveryDelayInMillis": "e2e/admin/test_policy_levels.py::test_a_delay_beyond_the_longest_is_refused",
     "allowAutoTopicCreation": f"{_ADMISSION}::test_topics_that_clients_make",
     "topicType": "e2e/admin/test_policies.py::"
@@ -176,7 +178,7 @@ FLAGS: Final = {
     "test_topics_that_clients_make_have_as_many_partitions_as_the_namespace_says",
     "allowAutoSubscriptionCreation": f"{_ADMISSION}::test_subscriptions_that_clients_make",
 }
-"""Of each part of a value that has parts."""
+"""Tests of each field of a composite policy value."""
 
 SWITCHES: Final = {
     "preciseDispatcherFlowControl": f"{_THROTTLING}::test_batches_counted_precisely_by_read_and_by_entry",
@@ -192,7 +194,7 @@ SWITCHES: Final = {
     "topicLevelPoliciesEnabled": "unit/broker/policies/test_policies.py::"
     "test_without_policies_of_topics_theirs_are_kept_and_do_not_count",
 }
-"""Settings of the broker that are no policy, and say how policies count."""
+"""Broker settings that are not policies themselves but affect how policies apply."""
 
 ELSEWHERE: Final = {
     **dict.fromkeys(
@@ -210,7 +212,7 @@ ELSEWHERE: Final = {
         "broker",
     ): "e2e/admin/test_policy_levels.py::test_clients_are_told_the_largest_message_of_the_box",
 }
-"""Levels that have no probe among those of ``test_policy_levels``, and where they are shown."""
+"""Levels without a probe in ``test_policy_levels``, and their tests."""
 
 GOES_BY: Final = sorted(name for name in NAMES if not row_of(name).stored_only)
 STORED: Final = sorted(set(NAMES) - set(GOES_BY))
@@ -218,13 +220,13 @@ STORED: Final = sorted(set(NAMES) - set(GOES_BY))
 
 @cache
 def functions(file: str) -> frozenset[str]:
-    """The tests in a file."""
+    """Return the tests in a file."""
     tree = ast.parse((TESTS / file).read_text("utf-8"))
     return frozenset(each.name for each in tree.body if isinstance(each, ast.FunctionDef))
 
 
 def is_there(test: str) -> bool:
-    """Whether there is such a test."""
+    """Return whether a test exists."""
     file, _, name = test.partition("::")
     return name in functions(file)
 

@@ -1,21 +1,20 @@
-"""The pure rooms read no clock, file, environment or random source: neither by an import nor by a call.
+"""Pure packages use no clock, file, environment or random source, by import or by call.
 
-import-linter allows the modules that a table names (pyproject.toml); the calls below reach further from those modules.
+import-linter permits the modules listed in pyproject.toml; this test also rejects impure calls into those modules.
 """
 
 import ast
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
-ROOT: Final = Path(__file__).parents[2]
-CONTRACT: Final = "allowed"
+from tests.tools.pure_rooms import CONTRACT, ROOT, contract, files
+
 CLOCKS: Final = {
     "date": {"today"},
     "datetime": {"now", "today", "utcnow"},
@@ -23,39 +22,17 @@ CLOCKS: Final = {
     "logging": {"FileHandler", "basicConfig"},
     "sys": {"argv", "stderr", "stdin", "stdout"},
 }
-"""Attributes of allowed names that read a clock, a file or a stream."""
+"""Attributes of permitted names that read a clock, a file or a stream."""
 CALLS: Final = {"__import__", "breakpoint", "eval", "exec", "input", "open", "print"}
 SUBMODULES: Final = {
     *("concurrent.futures", "email.utils", "importlib.util", "json.tool", "logging.config", "logging.handlers"),
     *("urllib.error", "urllib.request", "urllib.robotparser"),
 }
-"""import-linter knows libraries by the first part of their names alone."""
-
-
-def contract() -> dict[str, Any]:
-    """The contract of the pure rooms as pyproject.toml has it."""
-    document = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    found: dict[str, Any]
-    (found,) = (each for each in document["tool"]["importlinter"]["contracts"] if each["type"] == CONTRACT)
-    return found
-
-
-def files() -> list[Path]:
-    """The modules of the pure rooms."""
-    rules = contract()
-    exempt = tuple(name.split(".")[1:] for name in rules["exempt_modules"])
-    found = []
-    for room in rules["source_modules"]:
-        folder = ROOT / "pulsarbox" / room.partition(".")[2]
-        for path in sorted(folder.resolve().rglob("*.py")):
-            parts = [folder.name, *path.relative_to(folder.resolve()).with_suffix("").parts]
-            if not any(parts[: len(each)] == each for each in exempt) and not path.stem.endswith("_pb2"):
-                found.append(path)
-    return found
+"""import-linter identifies libraries only by the first part of their names."""
 
 
 def impure(text: str) -> Iterator[str]:
-    """Each call or import of a module's text that reaches a clock, a file or a stream."""
+    """Return each call or import in a module's source that accesses a clock, a file or a stream."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Attribute):
             owner = ast.unparse(node.value).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""House rules that no linter knows: sizes, docstrings, tabs, and where packages are said to come from."""
+"""House rules beyond the linters: sizes, docstrings, tabs, and origins of packages."""
 
 import ast
 import re
@@ -13,25 +13,25 @@ FOLDERS = ("pulsarbox", "storage", "tui", "plugins", "tests", "examples", "bench
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 600
 
-# A lock file names versions; where they come from is for the machine that installs them to say.
-# Spelled with \W, which takes any one sign, so that a search of the tree for such places does not find this one.
+# Lock files name versions; the installing machine chooses the package source.
+# \W stands for any one punctuation mark, so that a search of the tree for such sources does not match this line.
 PLACE_OF_PACKAGES = re.compile(r"https?:/{2}|--(extra-)?index\Wurl|--find\Wlinks|--trusted\Whost|--hash| @ ")
 
 
 def python_files(folder: str) -> list[Path]:
-    # rglob does not follow links, so nothing is seen twice.
+    # rglob does not follow links, so each file is listed once.
     return sorted(path for path in (ROOT / folder).rglob("*.py") if not path.stem.endswith("_pb2"))
 
 
 def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines from ``def`` to the end, without the docstring."""
+    """Return the number of lines from ``def`` to the end, without the docstring."""
     docstring = ast.get_docstring(function, clean=False)
     assert function.end_lineno is not None
     return function.end_lineno - function.lineno + 1 - (docstring.count("\n") + 1 if docstring else 0)
 
 
 def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    """Those of a module, and those within them; expressions, which hold none, are not looked into."""
+    """Return the functions of a module, including nested ones; expressions contain none and are skipped."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
@@ -40,7 +40,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def untidy(text: str) -> list[str]:
-    """What is wrong with a module."""
+    """Return the rule violations of a module."""
     tree = ast.parse(text)
     lengths = [(function.name, lines_of(function)) for function in functions(tree)]
     return [
@@ -68,7 +68,7 @@ def test_what_is_untidy_is_seen() -> None:
 
 
 SHARED_NAMES = {"Message"}
-"""Public names: of ``pulsarbox`` and of ``pulsarbox.pipelines``."""
+"""Public names of ``pulsarbox`` and of ``pulsarbox.pipelines``."""
 
 
 def test_the_name_of_a_class_has_one_meaning() -> None:
@@ -79,6 +79,31 @@ def test_the_name_of_a_class_has_one_meaning() -> None:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     found[node.name].add(path.relative_to(ROOT).as_posix())
     assert {name: sorted(paths) for name, paths in found.items() if len(paths) > 1 and name not in SHARED_NAMES} == {}
+
+
+def numbered_fields(text: str) -> list[str]:
+    """Return entry fields (``entry``, ``x.entry``) and entry header fields that are subscripted by a literal number."""
+    return [
+        f"line {node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, int)
+        and (ast.unparse(node.value) == "header" or ast.unparse(node.value).rpartition(".")[2] == "entry")
+    ]
+
+
+@pytest.mark.parametrize("folder", ["pulsarbox/broker", "pulsarbox/server", "storage"])
+def test_the_fields_of_an_entry_are_named(folder: str) -> None:
+    found = {path: numbered_fields(path.read_text(encoding="utf-8")) for path in python_files(folder)}
+    assert {path.relative_to(ROOT).as_posix(): lines for path, lines in found.items() if lines} == {}
+
+
+def test_a_numbered_field_is_seen() -> None:
+    assert numbered_fields("a = entry.body, entry[:2], entry[at], entries[0], live.header[1]") == []
+    assert numbered_fields("entry[11]\nmove.entry[0]\nheader[4]") == [
+        "line 1: entry[11]", "line 2: move.entry[0]", "line 3: header[4]"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-dev.lock"])

@@ -1,4 +1,4 @@
-"""Points in time and lengths of time, as people write them."""
+"""Times and durations in user notation."""
 
 from datetime import UTC, datetime
 

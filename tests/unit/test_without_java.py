@@ -1,4 +1,4 @@
-"""`make test` on a machine without Java: the tests of Spark are skipped, and it says so."""
+"""`make test` without Java: Spark tests are skipped, and this is reported."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ SPARK = ("tests/e2e/spark/test_registering.py::test_it_may_be_registered_by_hand
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
-    """A PATH with what the script needs, and no java."""
+    """A PATH with the commands of the script, but without java."""
     for name in ("bash", "env", "dirname", "rm", "git"):
         found = next(each for each in (Path("/usr/bin", name), Path("/bin", name)) if each.exists())
         (tmp_path / name).symlink_to(found)

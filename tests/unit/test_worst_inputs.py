@@ -1,6 +1,6 @@
-"""Parsers and their worst inputs: the work grows with the input, or is refused. No clock is read.
+"""Worst-case inputs of parsers: the work is linear, or the input is rejected. Measured without a clock.
 
-docs/security.md has the table of all parsers that a client reaches, and names a test for each.
+docs/security.md lists all parsers that process client input, with a test for each.
 """
 
 import base64
@@ -18,7 +18,6 @@ import zstandard
 
 from pulsarbox.broker.dead_letter.message import _rewritten
 from pulsarbox.broker.dispatch.selectors.sticky_ranges import StickyRangesSelector
-from pulsarbox.broker.replay.fingerprint import reason_of
 from pulsarbox.broker.security.basic import BasicProvider
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.errors import BadRequest, InvalidTopicName
@@ -28,6 +27,7 @@ from pulsarbox.plugins.compression.wire import NotUnpacked, decompress
 from pulsarbox.protocol import ack_sets, tokens
 from pulsarbox.protocol.batch import encode_batch, iterate_batch, last_sequence_id
 from pulsarbox.protocol.commands import parse_command
+from pulsarbox.protocol.dead_letters.fingerprint import reason_of
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import BATCH_MAX, batch_fits, parse_entry
 from pulsarbox.protocol.policies.shapes import Fraction, Several, Text, WholeNumber
@@ -53,7 +53,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def lines(work: Callable[[], object]) -> int:
-    """Lines of Python that some work executes, those of comprehensions included."""
+    """Count the executed lines of Python, including those of comprehensions."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -71,7 +71,7 @@ def lines(work: Callable[[], object]) -> int:
 
 
 def is_linear(work: Callable[[int], Callable[[], object]], size: int) -> bool:
-    """Whether an input that is four times as large takes at most some four times the lines."""
+    """Return whether an input four times as large executes at most about four times the lines."""
     small, large = work(size), work(4 * size)
     return lines(large) <= 4.5 * lines(small)
 
@@ -83,7 +83,7 @@ def test_the_table_names_tests_that_exist() -> None:
         assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
 
 
-# The wire ------------------------------------------------------------------------------------------------------------
+# Wire protocol --------------------------------------------------------------------------------------------------------
 
 
 def test_frames_that_come_byte_by_byte() -> None:
@@ -105,7 +105,7 @@ def test_commands_of_groups_within_groups() -> None:
 
 
 def test_many_required_fields_that_are_missing() -> None:
-    """Protobuf lists the paths of all; the message to people has three."""
+    """Protobuf lists the paths of all missing fields; the error message contains three."""
     ack = BaseCommand(type=BaseCommand.ACK, ack=CommandAck(consumer_id=1, ack_type=CommandAck.Individual))
     empty = BaseCommand()
     empty.MergeFromString(ack.SerializePartialToString())
@@ -183,7 +183,7 @@ def test_what_unpacks_to_more_than_it_says(codec: int) -> None:
 
 
 def test_hash_ranges_in_descending_order() -> None:
-    """Inserting each before the others moved all of them: of 500,000, which a frame holds, for minutes."""
+    """Inserting each range before the others moved all of them: minutes for the 500,000 that fit into a frame."""
 
     class Fixed(list[int]):
         def insert(self, *told: Any) -> None:
@@ -222,9 +222,9 @@ def test_names_of_many_dashes() -> None:
         looked.append(name)
         return False
 
-    assert origin_of(parse_topic("-" * 4000 + "-DLQ"), "-DLQ", there) is None and not looked
+    assert origin_of(parse_topic("-" * 4000 + "-DLQ"), there) is None and not looked
     known = parse_topic("a-b-c-s-DLQ")
-    assert origin_of(known, "-DLQ", lambda name: name.local == "a-b-c") == (parse_topic("a-b-c"), "s")
+    assert origin_of(known, lambda name: name.local == "a-b-c") == (parse_topic("a-b-c"), "s")
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_tokens_that_are_no_tokens() -> None:
 
 
 def test_passwords_that_are_long() -> None:
-    """Hashes of crypt take time quadratic in a password's length."""
+    """The time of crypt hashes is quadratic in the length of the password."""
     hashed: list[bytes] = []
 
     def matches(password: bytes) -> bool:
@@ -400,7 +400,7 @@ def test_passwords_that_are_long() -> None:
 
 
 def test_lines_are_counted() -> None:
-    """The measure of this file tells linear work from quadratic work."""
+    """The line count of this file distinguishes linear from quadratic work."""
     assert is_linear(lambda count: lambda: [i for i in range(count)], 100)  # noqa: C416
 
     def quadratic(count: int) -> Callable[[], object]:

@@ -6,7 +6,7 @@ changes the box. ``operations`` defines the requests of a deed and the equivalen
 
 from typing import Final, NamedTuple
 
-from pulsarbox.tui.actions.operation import Deed
+from pulsarbox.tui.actions.operation import OperationSpec
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.preferences import Preferences
 
@@ -24,7 +24,7 @@ class Action(NamedTuple):
     on: tuple[str, ...] = ()
     """Kinds of rows it applies to; empty for all screens."""
     group: str = "View"
-    deed: Deed | None = None
+    deed: OperationSpec | None = None
 
     @property
     def method(self) -> str:
@@ -135,7 +135,7 @@ def named(text: str) -> Action | None:
 
 def chosen_keys(kept: Preferences) -> dict[str, str]:
     """Return the user's keys by binding ID. Unusable ones add a note."""
-    chosen = kept.checked("keys", "an object: names of actions and their keys", lambda value: isinstance(value, dict))
+    chosen = kept.checked("keys", "an object that maps action names to keys", lambda value: isinstance(value, dict))
     known = {action.name.replace(" ", "-") for action in REGISTRY}
     found = {}
     for name, key in (chosen or {}).items():
@@ -143,7 +143,7 @@ def chosen_keys(kept: Preferences) -> dict[str, str]:
         if identity not in known:
             kept.note(f"keys: no such action: {name!r:.40}")
         elif not (isinstance(key, str) and key.strip(" ,")):
-            kept.note(f"keys: {name}: {key!r:.40} is not a key")
+            kept.note(f"keys: {name}: invalid key {key!r:.40}")
         else:
             found[identity] = key
     return found

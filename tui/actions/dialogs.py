@@ -16,7 +16,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong, default_of
+from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 
 _CSS: Final = """
@@ -69,7 +69,7 @@ class ChoiceDialog(ModalScreen[str | None]):
             box.border_title = clean(self._title)
             yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             yield Static("", classes="line", id="said", markup=False)
-            yield Static("enter choose   y copy the line   esc back", classes="dim", markup=False)
+            yield Static("enter select   y copy the command   esc back", classes="dim", markup=False)
 
     def on_mount(self) -> None:
         """Highlight the current value."""
@@ -80,7 +80,7 @@ class ChoiceDialog(ModalScreen[str | None]):
         self.set_focus(listed)  # now: keys may follow
 
     @on(OptionList.OptionHighlighted)
-    def _told(self, event: OptionList.OptionHighlighted) -> None:
+    def _status_line(self, event: OptionList.OptionHighlighted) -> None:
         self.query_one("#said", Static).update(self._options[event.option_index][2])
 
     @on(OptionList.OptionSelected)
@@ -129,7 +129,7 @@ class Question(ModalScreen[str | None]):
             yield Static("", classes="wrong", id="wrong", markup=False)
 
     @on(Input.Submitted)
-    def _said(self, event: Input.Submitted) -> None:
+    def _answered(self, event: Input.Submitted) -> None:
         try:
             if self._check is not None:
                 self._check(event.value)
@@ -152,10 +152,10 @@ class OperationDialog(ModalScreen[list[Request] | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
         Binding("ctrl+y", "copy", "Copy the command", show=False, priority=True),
-        Binding("ctrl+s", "do", "Do it", show=False, priority=True),
+        Binding("ctrl+s", "do", "Confirm", show=False, priority=True),
     ]
 
-    def __init__(self, deed: Deed, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
+    def __init__(self, deed: OperationSpec, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
         """``rows`` are the targets, processed in order; ``target`` has the options that name the box."""
         super().__init__()
         self.deed = deed
@@ -199,16 +199,16 @@ class OperationDialog(ModalScreen[list[Request] | None]):
                     yield Input("", id="typed", placeholder=self._typed)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s confirm   ctrl+y copy the line   esc back", classes="dim", markup=False)
+                yield Static("ctrl+s confirm   ctrl+y copy the command   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
-                yield Button("Do it", id="do", variant="error" if self.deed.danger else "primary", compact=True)
+                yield Button("Confirm", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
     def on_mount(self) -> None:
         """Focus the first input field."""
         self.query_one("#buttons Static").styles.width = "1fr"
         fields = self.query(Input)
         self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # now: keys may follow
-        self._retell()
+        self._refresh_status_line()
 
     def on_descendant_focus(self) -> None:
         """Show the hint of the focused field."""
@@ -217,7 +217,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
         self.query_one("#hint", Static).update(hints.get(name, ""))
 
     @on(Input.Changed)
-    def _retell(self) -> None:
+    def _refresh_status_line(self) -> None:
         shown = self.lines
         more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
         self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
@@ -294,7 +294,7 @@ class TextDialog(ModalScreen[None]):
             yield Static(self._text, markup=False)
             if self._line:
                 yield Static(f"\n{clean(self._line)}", classes="line", markup=False)
-            yield Static("\nesc back" + ("   y copy the line" if self._line else ""), classes="dim", markup=False)
+            yield Static("\nesc back" + ("   y copy the command" if self._line else ""), classes="dim", markup=False)
 
     def action_leave(self) -> None:
         """Close the dialog."""
@@ -341,7 +341,7 @@ def _listed(names: Sequence[str]) -> str:
     return shown + (f"\n... and {len(names) - 8} more" if len(names) > 8 else "")
 
 
-def whole(row: Row, deed: Deed) -> str:
+def whole(row: Row, deed: OperationSpec) -> str:
     """Return the full name of the target of a deed."""
     name = deed.target(row)
     if "subscription" in deed.on and row.get("subscription"):

@@ -50,7 +50,7 @@ class OperationField(NamedTuple):
     """Allowed values, empty for any."""
 
 
-class Deed(NamedTuple):
+class OperationSpec(NamedTuple):
     """A change to the box."""
 
     name: str

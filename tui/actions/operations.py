@@ -4,8 +4,8 @@ from typing import Final
 
 from pulsarbox.client.admin import quoted, subscription_segment
 from pulsarbox.tui.actions.operation import (
-    Deed,
     OperationField,
+    OperationSpec,
     Request,
     Row,
     Values,
@@ -53,7 +53,7 @@ def _expire(row: Row, values: Values) -> list[Request]:
 
 
 _SUBSCRIPTIONS: Final = (
-    Deed(
+    OperationSpec(
         "sub seek",
         "Seek the subscription",
         ("subscription",),
@@ -64,7 +64,7 @@ _SUBSCRIPTIONS: Final = (
         (OperationField("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
         danger=True,
     ),
-    Deed(
+    OperationSpec(
         "sub skip",
         "Skip the next messages",
         ("subscription",),
@@ -72,10 +72,10 @@ _SUBSCRIPTIONS: Final = (
         lambda row, values: [Request("POST", of_subscription(row, "skip", str(whole_number(values, "count", 1))))],
         _subscription,
         "They are acknowledged without delivery. A batch counts as one.",
-        (OperationField("count", "How many", "1"),),
+        (OperationField("count", "Number of messages", "1"),),
         danger=True,
     ),
-    Deed(
+    OperationSpec(
         "sub expire",
         "Expire old messages",
         ("subscription",),
@@ -86,7 +86,7 @@ _SUBSCRIPTIONS: Final = (
         (OperationField("older", "Older than", "1d", "30m, 2h, 7d"),),
         danger=True,
     ),
-    Deed(
+    OperationSpec(
         "sub clear",
         "Clear the backlog",
         ("subscription",),
@@ -96,7 +96,7 @@ _SUBSCRIPTIONS: Final = (
         "All unacknowledged messages of the subscription are acknowledged without delivery.",
         danger=True,
     ),
-    Deed(
+    OperationSpec(
         "sub delete",
         "Delete the subscription",
         ("subscription",),
@@ -114,7 +114,7 @@ _SUBSCRIPTIONS: Final = (
 )
 
 _TOPICS: Final = (
-    Deed(
+    OperationSpec(
         "topic unload",
         "Unload the topic; clients reconnect",
         ("topic", "subscription"),
@@ -123,7 +123,7 @@ _TOPICS: Final = (
         _topic,
         "Clients are disconnected and reconnect.",
     ),
-    Deed(
+    OperationSpec(
         "topic compact",
         "Compact the topic",
         ("topic",),
@@ -132,7 +132,7 @@ _TOPICS: Final = (
         _topic,
         "Readers of the compacted view get the latest message of every key. The log is unchanged.",
     ),
-    Deed(
+    OperationSpec(
         "sub create",
         "Create a subscription that retains messages",
         ("topic", "deadletters"),
@@ -153,7 +153,7 @@ _TOPICS: Final = (
             OperationField("at", "From", "earliest", choices=("earliest", "latest")),
         ),
     ),
-    Deed(
+    OperationSpec(
         "topic terminate",
         "Terminate the topic: it accepts no more messages",
         ("topic",),
@@ -163,7 +163,7 @@ _TOPICS: Final = (
         "Irreversible. Stored messages remain and can be consumed.",
         danger=True,
     ),
-    Deed(
+    OperationSpec(
         "topic delete",
         "Delete the topic with all its messages and subscriptions",
         ("topic", "deadletters"),
@@ -181,7 +181,7 @@ _TOPICS: Final = (
 )
 
 _CLIENTS: Final = (
-    Deed(
+    OperationSpec(
         "client kick",
         "Disconnect the client; healthy clients reconnect",
         ("client",),

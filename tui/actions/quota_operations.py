@@ -10,7 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from pulsarbox.protocol.policies.policy_values import problem
-from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong
+from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong
 
 
 def _change(row: Row) -> Mapping[str, Any]:
@@ -82,7 +82,7 @@ def _subject(row: Row) -> str:
 
 
 LIMITS: Final = (
-    Deed(
+    OperationSpec(
         "quota set",
         "Change the limit",
         ("quota",),

@@ -7,7 +7,7 @@ so nothing is lost or duplicated.
 import json
 from typing import Any, Final
 
-from pulsarbox.tui.actions.operation import Deed, OperationField, Request, Row, Values, Wrong, short
+from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, short
 from pulsarbox.tui.feed import real
 
 JOBS: Final = "/pulsarbox/v1/jobs"
@@ -111,8 +111,8 @@ _DRY: Final = OperationField(
 )
 
 
-def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> Deed:
-    return Deed(
+def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> OperationSpec:
+    return OperationSpec(
         f"job {verb}",
         title,
         ("job",),
@@ -125,7 +125,7 @@ def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = 
 
 
 REPLAYS: Final = (
-    Deed(
+    OperationSpec(
         "dlq replay",
         "Replay dead letters to their original topics",
         ("deadletters", "group", "message"),
@@ -145,7 +145,7 @@ REPLAYS: Final = (
         ),
         keys="R",
     ),
-    Deed(
+    OperationSpec(
         "dlq drop",
         "Drop dead letters permanently",
         ("deadletters", "group", "message"),

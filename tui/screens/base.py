@@ -22,7 +22,7 @@ from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
 if TYPE_CHECKING:
-    from pulsarbox.tui.actions.operation import Deed, Request, Row
+    from pulsarbox.tui.actions.operation import OperationSpec, Request, Row
     from pulsarbox.tui.app import Top
 
 T = TypeVar("T")
@@ -151,12 +151,12 @@ class TopScreen(Screen[None]):
             event.refresh_styles = False  # it has just been styled on creation
         self.ask_again()
         self.top.ask_vitals()
-        self.retell()
+        self.refresh_status_lines()
 
     @property
     def is_seen(self) -> bool:
         """Whether no other screen or dialog covers it."""
-        return self.top.seen is self
+        return self.top.active_screen is self
 
     @property
     def is_whole(self) -> bool:
@@ -174,7 +174,7 @@ class TopScreen(Screen[None]):
 
     def _second(self) -> None:
         if self.is_seen:
-            self.retell()
+            self.refresh_status_lines()
 
     def ask_again(self) -> None:
         """Query the box now. A response still pending is outdated and not shown."""
@@ -203,7 +203,7 @@ class TopScreen(Screen[None]):
         finally:
             self._asking = False
         if self.top.at is not None and self.is_whole:
-            self.retell()
+            self.refresh_status_lines()
 
     def load(self) -> Any:
         """Return a function that queries all data of this screen. It runs in another thread."""
@@ -223,9 +223,9 @@ class TopScreen(Screen[None]):
             self.top.notify("The box is reachable again.", timeout=4)
         self.latest = answer
         if isinstance(answer, ViewSnapshot):
-            self.top.learn(answer)
+            self.top.update_vitals(answer)
         self.show(answer)
-        self.retell()
+        self.refresh_status_lines()
 
     def failed(self, trouble: FeedError) -> None:
         """Process an error, and keep showing the last data."""
@@ -233,7 +233,7 @@ class TopScreen(Screen[None]):
         if not self.is_whole:
             return
         text = (
-            f"✕ {trouble}" if not trouble.is_gone else f"✕ {self.top.feed.label} cannot be reached: {trouble}; retrying"
+            f"✕ {trouble}" if not trouble.is_gone else f"✕ cannot connect to {self.top.feed.label}: {trouble}; retrying"
         )
         if self.answered and trouble.is_gone:
             text += f". Showing data from {numbers.seconds(time.monotonic() - self.answered)} ago."
@@ -246,7 +246,7 @@ class TopScreen(Screen[None]):
             told.update(text)
             told.display = True
         self.unanswered(trouble)
-        self.retell()
+        self.refresh_status_lines()
 
     def show(self, answer: Any) -> None:
         """Draw a response."""
@@ -256,7 +256,7 @@ class TopScreen(Screen[None]):
 
     # Lines
 
-    def retell(self) -> None:
+    def refresh_status_lines(self) -> None:
         """Update the lines at the top and bottom."""
         if not self.is_whole:
             return
@@ -267,7 +267,7 @@ class TopScreen(Screen[None]):
         )
         self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
         self._hints.put(hints(self.hinted))
-        self.query_one("#told", Line).put(self.told())
+        self.query_one("#told", Line).put(self.status_line())
 
     def _badges(self) -> list[Part]:
         top = self.top
@@ -292,7 +292,7 @@ class TopScreen(Screen[None]):
         speed = f" every {numbers.seconds(top.interval)} "
         return [*badges, (speed, "dim", "")]
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""
         line = self.command_line()
         return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
@@ -338,7 +338,7 @@ class TopScreen(Screen[None]):
         """Return the target rows of a deed."""
         return ()
 
-    def do_deed(self, deed: "Deed") -> None:
+    def do_deed(self, deed: "OperationSpec") -> None:
         """Open the dialog of a deed for the current rows."""
         rows = [row for row in self.rows_chosen() if deed.fits(row)]
         if self.kind not in deed.on or not rows:
@@ -419,14 +419,14 @@ class TopScreen(Screen[None]):
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
         if row is not None and name == "KeyMapScreen" and row.get("type") != "Key_Shared":
-            told = f"The key map needs a Key_Shared subscription; this one is {row.get('type') or 'of no type'}"
+            told = f"The key map needs a Key_Shared subscription; this one is {row.get('type') or 'of unknown type'}"
             self.top.notify(told, severity="warning", markup=False)
         elif row is None or self.kind != "subscription":
             self.top.notify("Select a subscription first: 3 lists them", severity="warning")
         else:
             self.top.open(f"maps:{name}", row)
 
-    async def _deed(self, deed: "Deed", rows: "Sequence[Row]") -> None:
+    async def _deed(self, deed: "OperationSpec", rows: "Sequence[Row]") -> None:
         from pulsarbox.tui.actions.dialogs import OperationDialog
 
         asked = await self.app.push_screen_wait(OperationDialog(deed, rows, self.top.target))
@@ -441,9 +441,9 @@ class TopScreen(Screen[None]):
             try:
                 told = await aside(partial(self.top.feed.ask, *request))
             except FeedError as trouble:
-                before = f" ({done} of {len(asked)} were done)" if len(asked) > 1 else ""
+                before = f" ({done} of {len(asked)} completed)" if len(asked) > 1 else ""
                 self.top.notify(
-                    f"{trouble}{before}", title=f"Not done: {title}", severity="error", timeout=10, markup=False
+                    f"{trouble}{before}", title=f"Failed: {title}", severity="error", timeout=10, markup=False
                 )
                 return False
             done += 1

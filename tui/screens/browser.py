@@ -118,7 +118,7 @@ class Browser(ViewScreen):
         def ask() -> tuple[Wish, Mapping[str, Any]]:
             told = feed.ask("GET", target)
             if not isinstance(told, dict):
-                raise FeedError("the answer has no messages: is this the Admin API of a box?", 502)
+                raise FeedError("the response has no messages: is this the Admin API of a box?", 502)
             return wish, told
 
         return ask
@@ -161,7 +161,7 @@ class Browser(ViewScreen):
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
         table.empty = f"No message matches the filter: {self.filter}" if self.filter else self.view.empty
-        self._tell_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
+        self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
         table.show(self.messages, 0, len(self.messages))
@@ -169,7 +169,7 @@ class Browser(ViewScreen):
             table.point(0 if wish.forward else len(self.messages) - 1)
         elif self.following and count:
             table.point(len(self.messages) - 1)
-        self._tell_message()
+        self._show_message()
 
     @on(Table.Moved)
     def _reached(self) -> None:
@@ -181,7 +181,7 @@ class Browser(ViewScreen):
                 self.wish(Wish(before, False, False))
             elif table.at_edge(1) and behind is not None:
                 self.wish(Wish(behind, True, False))
-        self._tell_message()
+        self._show_message()
 
     def wish(self, wish: Wish) -> None:
         """Read these messages next."""
@@ -197,7 +197,7 @@ class Browser(ViewScreen):
 
     # Message
 
-    def _tell_message(self) -> None:
+    def _show_message(self) -> None:
         row = self.table.pointed
         box, shown = self.query_one("#content", VerticalScroll), self.query_one("#message", Static)
         if row is None:
@@ -208,7 +208,7 @@ class Browser(ViewScreen):
         shown.update(Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)])))
         box.scroll_home(animate=False)
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return the command and whether the end is reached or followed."""
         state = "following" if self.following else "at the end" if self.ended else ""
         parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
@@ -254,7 +254,9 @@ class Browser(ViewScreen):
         try:
             whole = await self._whole(row)
         except FeedError as trouble:
-            self.top.notify(str(trouble), title="Not here as a whole", severity="error", markup=False)
+            self.top.notify(
+                str(trouble), title="The message is not available as a whole", severity="error", markup=False
+            )
             return
         edit = await self.app.push_screen_wait(Editing(whole))
         if edit:
@@ -287,7 +289,7 @@ class Browser(ViewScreen):
     async def _go_to(self) -> None:
         hint = (
             "earliest, latest, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry;"
-            " 12:34 is a time, 12:34:-1 the id"
+            " 12:34 is a time, 12:34:-1 an ID"
         )
         found = await self.app.push_screen_wait(Question("Go to", hint, "", self._start))
         if found is not None:
@@ -302,12 +304,12 @@ class Browser(ViewScreen):
         self.following = not self.following
         if self.following:
             self.wish(Wish("latest", False, True))
-        self.retell()
+        self.refresh_status_lines()
 
     def do_form(self) -> None:
         """Switch the payload format."""
         self.form = payload_view.FORMS[(payload_view.FORMS.index(self.form) + 1) % len(payload_view.FORMS)]
-        self._tell_message()
+        self._show_message()
 
     def do_difference(self) -> None:
         """Show the difference of two marked messages."""
@@ -338,7 +340,7 @@ def start_of(text: str, now: int | None = None) -> Wish:
     try:
         where = instant(text, now)
     except Wrong as wrong:
-        raise Wrong(f"{wrong}; or earliest, latest, -10, ledger:entry") from None
+        raise Wrong(f"{wrong}; or expected earliest, latest, -10 or ledger:entry") from None
     since = text.removeprefix("@")
     return Wish(since if since[:1] == "-" else str(where), True, True)  # the box resolves relative times
 
@@ -380,14 +382,14 @@ _FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
     ("codec", "compressed", str),
     ("encrypted", "encrypted", lambda value: "yes"),
     ("partition", "partition", str),
-    ("batchSize", "in a batch of", str),
+    ("batchSize", "batch size", str),
     ("chunk", "chunk", lambda chunk: f"{payload_view.number_of_chunk(chunk)} of message {chunk.get('uuid')}"),
     ("tombstone", "tombstone", lambda value: "yes"),
-    ("marker", "marker", lambda value: "yes: of a transaction, or of the broker"),
+    ("marker", "marker", lambda value: "yes: written by a transaction or the broker"),
     ("state", "state", str),
     ("consumer", "consumer", str),
-    ("redeliveries", "sent again", str),
-    ("closed", "not opened", str),
+    ("redeliveries", "redeliveries", str),
+    ("closed", "undecodable", str),
     ("damaged", "damaged", str),
 )
 

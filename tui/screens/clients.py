@@ -21,9 +21,9 @@ class Clients(ViewScreen):
         told = (row.get("kind"), short_topic(str(row.get("topic") or "")), row.get("subscription"), row.get("address"))
         return "  ".join(str(each) for each in told if each)
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return why the client at the cursor waits, and the command."""
-        parts, row = super().told(), self.table.pointed
+        parts, row = super().status_line(), self.table.pointed
         if row is None or not row.get("causeText"):
             return parts
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]

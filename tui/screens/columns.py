@@ -46,7 +46,9 @@ class ColumnsDialog(ModalScreen[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static("space show or not   shift+↑ shift+↓ move   d the usual   enter take   esc back", markup=False)
+            yield Static(
+                "space show or hide   shift+↑ shift+↓ move   d defaults   enter apply   esc back", markup=False
+            )
 
     def on_mount(self) -> None:
         """List the columns."""

@@ -38,13 +38,13 @@ class DeadLettersScreen(ViewScreen):
         if row is not None:
             self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"))
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Warn of a topic that retains no messages."""
         row = self.table.pointed
         if row is not None and row.get("lost"):
             text = " New messages are lost: the topic has no subscription (x: create one)"
             return [(text, "bad", "menu")]
-        return super().told()
+        return super().status_line()
 
     def command_line(self) -> str:
         """Return the command that shows the groups of the topic."""
@@ -91,16 +91,16 @@ class Groups(ListScreen):
 
     def title_of(self, row: Row) -> str:
         """Return the reason of a group."""
-        return str(row.get("reason") or "no reason given")
+        return str(row.get("reason") or "no reason")
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return the full reason, and how many entries were scanned."""
         row = self.table.pointed
         looked, total = self.looked
         more = f"  (of the newest {looked:,} of {total:,})" if looked < total else ""
         if row is None:
-            return super().told()
-        return [(f" {row.get('reason') or 'no reason given'}{more}", "plain", "")]
+            return super().status_line()
+        return [(f" {row.get('reason') or 'no reason'}{more}", "plain", "")]
 
     def opened(self, row: Row) -> None:
         """Browse the messages of the group."""

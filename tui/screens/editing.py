@@ -57,10 +57,10 @@ class Editing(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
-            box.border_title = f"Change {self._row.get('id')} before it is put back"
+            box.border_title = f"Edit {self._row.get('id')} before replay"
             yield Label("Payload")
             if self._text is None:
-                yield Static(f"{self._why}: it stays what it is.", classes="dim", markup=False)
+                yield Static(f"{self._why}: it cannot be edited.", classes="dim", markup=False)
             else:
                 yield TextArea(self._text, id="payload")
             with Horizontal(classes="field"):
@@ -71,9 +71,9 @@ class Editing(ModalScreen[str | None]):
             yield TextArea(self._written, id="properties") if few else stays(self._written)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s go on, unsent   esc back", classes="dim", markup=False)
+                yield Static("ctrl+s continue, not sent yet   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
-                yield Button("Go on", id="take", variant="primary", compact=True)
+                yield Button("Continue", id="take", variant="primary", compact=True)
 
     def change(self) -> dict[str, Any]:
         """Return the changed parts. Raises Wrong."""
@@ -93,7 +93,7 @@ class Editing(ModalScreen[str | None]):
     def _other_properties(self, text: str) -> dict[str, Any]:
         told = _checked(text or "{}", "properties")
         if not isinstance(told, dict) or not all(isinstance(value, str) for value in told.values()):
-            raise Wrong('properties: an object of texts, such as {"fixed": "yes"}')
+            raise Wrong('properties: expected an object with text values, such as {"fixed": "yes"}')
         changed = {name: value for name, value in told.items() if self._properties.get(name) != value}
         removed = [name for name in self._properties if name not in told]
         return ({"setProperties": changed} if changed else {}) | ({"removeProperties": removed} if removed else {})
@@ -107,7 +107,7 @@ class Editing(ModalScreen[str | None]):
         try:
             change = self.change()
             if not change:
-                raise Wrong("nothing is changed: esc goes back, R puts it back as it is")
+                raise Wrong("no changes: esc goes back; R replays the message unchanged")
         except Wrong as wrong:
             self.query_one("#wrong", Static).update(clean(str(wrong)))
             return
@@ -121,25 +121,25 @@ class Editing(ModalScreen[str | None]):
 
 def stays(text: str) -> Static:
     """Return a placeholder for a value too long to edit."""
-    return Static(f"{len(text):,} characters: it stays what it is.", classes="dim", markup=False)
+    return Static(f"{len(text):,} characters: too long to edit.", classes="dim", markup=False)
 
 
 def text_of(row: Row) -> tuple[str | None, str]:
     """Return the payload as text, or None and the reason if it cannot be edited."""
     payload = payload_of(row)
     if row.get("encrypted"):
-        return None, "It is encrypted"
+        return None, "The payload is encrypted"
     if payload is None:
-        return None, "There is none" if row.get("tombstone") else "It could not be opened"
+        return None, "The payload is null" if row.get("tombstone") else "The payload could not be decoded"
     if row.get("truncated"):
-        return None, f"It has more than {SHOWN_MAX:,} bytes (dlq replay --payload-file takes those)"
+        return None, f"The payload exceeds {SHOWN_MAX:,} bytes (use dlq replay --payload-file)"
     try:
         text = payload.decode()
     except UnicodeDecodeError:
-        return None, "It is no text"
+        return None, "The payload is not text"
     # Control characters can neither be edited nor shown safely on the terminal.
     if any(clean(line) != line for line in text.split("\n")):
-        return None, "It has characters that cannot be seen"
+        return None, "The payload has control characters"
     return text, ""
 
 
@@ -147,4 +147,4 @@ def _checked(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Wrong(f"{what}: this is no JSON any more: {error}") from None
+        raise Wrong(f"{what}: invalid JSON: {error}") from None

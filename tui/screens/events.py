@@ -9,7 +9,7 @@ from rich.text import Text
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.feed import EVENTS, ViewSnapshot
-from pulsarbox.tui.screens.listed import ListScreen, told_by
+from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.local_rows import chosen
@@ -49,7 +49,7 @@ class EventsScreen(ListScreen):
         known = self._known
 
         def ask() -> ViewSnapshot:
-            told = told_by(feed, f"{EVENTS}?{urlencode(asked)}")
+            told = fetch(feed, f"{EVENTS}?{urlencode(asked)}")
             for event in told.get("events") or ():
                 if at is None or (event.get("time") or 0) <= at:
                     known[event["sequence"]] = event
@@ -70,11 +70,11 @@ class EventsScreen(ListScreen):
             text.append(f"\n{'times':<16} {row['count']}")
         self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return the full text of the event, which the table may truncate."""
         row = self.table.pointed
         if row is None or not row.get("text"):
-            return super().told()
+            return super().status_line()
         return [(f" {row['text']}", _LOOKS.get(str(row.get("severity")), "plain"), "")]
 
     def command_line(self) -> str:

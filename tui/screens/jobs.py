@@ -39,18 +39,18 @@ class JobsScreen(ListScreen):
             if value not in (None, "", {}, []):
                 shown = numbers.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16} {shown}\n")
-        for name, title in (("targets", "went to"), ("returnedIn", "came back in"), ("reasons", "could not")):
+        for name, title in (("targets", "sent to"), ("returnedIn", "failed again in"), ("reasons", "rejected")):
             for what, count in (row.get(name) or {}).items():
                 text.append(f"{title:<16} {count:,}  {what}\n")
         if row.get("error"):
             text.append(f"\n{row['error']}\n", style="bold")
         self.app.push_screen(TextDialog(f"Job {row.get('id')}", text, self.command_line()))
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return why the job stopped."""
         row = self.table.pointed
         if row is None or not row.get("error"):
-            return super().told()
+            return super().status_line()
         return [(f" {row['error']}", "warn", "")]
 
     def command_line(self) -> str:
@@ -60,16 +60,16 @@ class JobsScreen(ListScreen):
 
 
 _FACTS = (
-    *(("kind", "does"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
+    *(("kind", "kind"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
     *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
     *(
-        ("seen", "looked at"),
+        ("seen", "examined"),
         ("done", "done"),
-        ("skipped", "left out"),
-        ("failed", "could not"),
-        ("returned", "came back"),
+        ("skipped", "skipped"),
+        ("failed", "rejected"),
+        ("returned", "failed again"),
     ),
-    *(("started", "began"), ("ended", "ended"), ("by", "asked for by")),
+    *(("started", "started"), ("ended", "ended"), ("by", "started by")),
 )
 
 

@@ -18,7 +18,7 @@ class ListScreen(ViewScreen):
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
         """Return the rows of the response. Raises Trouble."""
         if not isinstance(told, list):
-            raise FeedError("the answer is no list: is this the Admin API of a box?", 502)
+            raise FeedError("the response is not a list: is this the Admin API of a box?", 502)
         return told
 
     def load(self) -> Callable[[], Any]:
@@ -26,11 +26,11 @@ class ListScreen(ViewScreen):
         query, path, passes = self.query_now(), self.path(), self.passes()
 
         def ask() -> ViewSnapshot:
-            return chosen(query, self.rows_in(told_by(self.top.feed, path)), passes)
+            return chosen(query, self.rows_in(fetch(self.top.feed, path)), passes)
 
         return ask
 
 
-def told_by(feed: Feed, path: str) -> Any:
+def fetch(feed: Feed, path: str) -> Any:
     """Return the response to a GET request. Raises Trouble."""
     return feed.ask("GET", path)

@@ -39,9 +39,9 @@ def _title(row: Row) -> str:
 
 STATES: Final = (
     ("acknowledged", "█", "acknowledged", "text-success"),
-    ("mixed", "▒", "partly acknowledged", "text-success"),
-    ("inFlight", "▓", "sent, not acknowledged", "text-warning"),
-    ("delayed", "·", "not due yet", "text-secondary"),
+    ("mixed", "▒", "partially acknowledged", "text-success"),
+    ("inFlight", "▓", "in flight", "text-warning"),
+    ("delayed", "·", "delayed, not due yet", "text-secondary"),
     ("waiting", "░", "waiting", "text-muted"),
 )
 """States of a cell in the order of the legend: name, sign, meaning, colour."""
@@ -89,7 +89,7 @@ class CursorMapScreen(TopScreen):
     def show(self, answer: Any) -> None:
         """Draw the map."""
         if not isinstance(answer, Mapping):
-            raise FeedError("the answer is no map", 502)
+            raise FeedError("the response is not a map", 502)
         self.query_one("#map", Static).update(self._drawn(answer, max(self.size.width - 6, 20)))
 
     def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
@@ -99,7 +99,7 @@ class CursorMapScreen(TopScreen):
         buckets = list(told.get("buckets") or ())
         text = Text(f"{_title(self.row)}\n\n", style="bold")
         text.append(
-            f"mark-delete   {told.get('markDelete') or '-'}   all up to there is acknowledged\n", style="not bold"
+            f"mark-delete   {told.get('markDelete') or '-'}   everything up to here is acknowledged\n", style="not bold"
         )
         text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
         text.append(f"entries       {numbers.count(told.get('entries'))}", style="not bold")
@@ -148,14 +148,21 @@ def _ink(value: str) -> Style:
 _STUCK: Final = views.TableView(
     "stuck",
     (
-        Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; of some only the slot is known"),
+        Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; for some, only the slot is known"),
         Column("slot", "SLOT", 6, "count", 2, meaning="the hash of the key"),
-        Column("stands", "STATE", 9, "state", 1, meaning="stuck: something waits for it; draining: it moves; busy"),
-        Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the one that is held"),
+        Column(
+            "stands",
+            "STATE",
+            9,
+            "state",
+            1,
+            meaning="stuck: other messages wait for it; draining: moving to another consumer; busy",
+        ),
+        Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the unacknowledged one"),
         Column("unacked", "UNACKED", 8, "count", 1, meaning="dispatched and not acknowledged"),
-        Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="the consumer that has it"),
-        Column("since", "SINCE", 11, "moment", 1, meaning="since when, at the earliest"),
-        Column("behind", "BEHIND", 14, "text", 3, meaning="the first message that is not acknowledged"),
+        Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="consumer of the key"),
+        Column("since", "SINCE", 11, "moment", 1, meaning="earliest possible start of the state"),
+        Column("behind", "BEHIND", 14, "text", 3, meaning="first unacknowledged message"),
     ),
     ("slot",),
     "waiting",
@@ -197,7 +204,7 @@ class KeyMapScreen(ViewScreen):
         def ask() -> Any:
             told = feed.ask("GET", target)
             if not isinstance(told, Mapping):
-                raise FeedError("the answer is no map", 502)
+                raise FeedError("the response is not a map", 502)
             who = {str(row.get("name")): row for row in feed.view(RowQuery("clients", limit=1000, filter=mine)).rows}
             return told, chosen(query, keys_of(told, who), passes)
 
@@ -224,13 +231,13 @@ class KeyMapScreen(ViewScreen):
             lines.append(f"... and {numbers.count(more)} more")
         return "\n".join(lines if names else [*lines, "No client is connected."])
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return what a stuck key waits for."""
         row = self.table.pointed
         if row is None or row.get("stands") != "stuck":
-            return super().told()
-        stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "takes nothing now"
-        what = f" {row.get('name')} {stands}; x: disconnect it, its messages go to others"
+            return super().status_line()
+        stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "is not receiving"
+        what = f" {row.get('name')} {stands}; x: disconnect it (messages are redelivered)"
         return [(what, "warn", "menu")]
 
     def command_line(self) -> str:

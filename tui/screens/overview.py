@@ -55,7 +55,7 @@ class Overview(TopScreen):
         )
         yield Line(key="numbers")
         backlogs, quotas, dead = PANELS
-        yield _table(backlogs, "asking the box ...")
+        yield _table(backlogs, "loading ...")
         with Horizontal(id="lower"):
             yield _table(quotas, "")
             yield _table(dead, "")
@@ -96,7 +96,7 @@ class Overview(TopScreen):
         """Draw graphs, numbers and tables."""
         first, *tables = answer
         if first is not None:
-            self.top.learn(first)
+            self.top.update_vitals(first)
             graphs = self.query_one(Graphs)
             for name in ("publishRate", "deliverRate", "backlog", "p99"):
                 graphs.show(name, first.series.get(name) or (), first.totals.get(name))
@@ -123,7 +123,7 @@ class Overview(TopScreen):
 
     @on(Table.Moved)
     def _moved(self) -> None:
-        self.retell()
+        self.refresh_status_lines()
 
     def pointed(self) -> Row | None:
         """Return the subscription of the cursor."""
@@ -134,7 +134,7 @@ class Overview(TopScreen):
         row = self.pointed()
         return () if row is None else (row,)
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return why the subscription gets no messages."""
         row = self.pointed()
         if (
@@ -143,7 +143,7 @@ class Overview(TopScreen):
             or row.get("cause") in (None, "end-of-log")
             or numbers.keeps_up(dict(row))
         ):
-            return super().told()
+            return super().status_line()
         return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
 
     def command_line(self) -> str:

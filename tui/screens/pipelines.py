@@ -34,12 +34,12 @@ class PipelinesScreen(ViewScreen):
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
         self.app.push_screen(TextDialog(title, text, self.command_line()))
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return the last error, if any."""
         row = self.table.pointed
         if row is not None and row.get("lastError"):
             return [(f" {_error(row)[0]}", "bad", "")]
-        return super().told()
+        return super().status_line()
 
     def row_meant(self) -> Row | None:
         """Return the row with its output topic, None if it writes files."""
@@ -54,10 +54,10 @@ class PipelinesScreen(ViewScreen):
 
 
 _FACTS = (
-    *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "not read yet")),
+    *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "unread")),
     *(("rowsPerSecond", "rows a second"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
-    *(("lastBatchMs", "the last took"), ("master", "Spark"), ("host", "on"), ("pid", "process")),
-    *(("startedAt", "began"), ("reportedAt", "told of it"), ("by", "as role")),
+    *(("lastBatchMs", "last duration"), ("master", "Spark"), ("host", "on"), ("pid", "process")),
+    *(("startedAt", "began"), ("reportedAt", "last report"), ("by", "role")),
 )
 
 

@@ -90,7 +90,7 @@ class SubscriptionDetails(ViewScreen):
     def show(self, answer: Any) -> None:
         """Draw the subscription and its consumers."""
         first, consumers = answer
-        self.top.learn(first)
+        self.top.update_vitals(first)
         if not first.rows:
             self.query_one("#facts", Static).update(f"{self._called()}\nThis subscription no longer exists.")
             self.table.show((), 0, 0)
@@ -113,7 +113,7 @@ class SubscriptionDetails(ViewScreen):
         if self.filter and self.row.get("consumers"):
             table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
-        self._tell_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
+        self._show_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
 
     def _called(self) -> str:
         return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"
@@ -123,7 +123,7 @@ class SubscriptionDetails(ViewScreen):
         helps = "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))
         told = [
             ("cause", str(cause)),
-            ("to do", helps),
+            ("advice", helps),
             (
                 "backlog",
                 f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
@@ -131,7 +131,7 @@ class SubscriptionDetails(ViewScreen):
             ),
             (
                 "sent",
-                f"{numbers.count(row.get('unacked'))} not acknowledged; "
+                f"{numbers.count(row.get('unacked'))} unacknowledged; "
                 f"{numbers.count(row.get('delayed'))} not due yet; {numbers.counted(row.get('consumers'), 'consumer')}",
             ),
         ]

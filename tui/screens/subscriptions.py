@@ -22,10 +22,10 @@ class Subscriptions(ViewScreen):
         """Show the details of the subscription."""
         self.top.open("subscription:SubscriptionDetails", row)
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Return why the subscription gets no messages, and the command that explains it."""
         row = self.table.pointed
-        parts = super().told()
+        parts = super().status_line()
         if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or numbers.keeps_up(dict(row)):
             return parts
         return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]

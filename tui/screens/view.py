@@ -60,7 +60,7 @@ class ViewScreen(TopScreen):
         table = self.table
         table.set_columns(chosen_columns(self.view, self.top.kept))
         table.sorted_by = chosen_order(self.view, self.top.kept)
-        table.empty = "asking the box ..."
+        table.empty = "loading ..."
         if self.top.filter:  # applies to the first screen with a filter
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
@@ -86,34 +86,36 @@ class ViewScreen(TopScreen):
         assert isinstance(answer, ViewSnapshot)
         table = self.table
         nothing = (
-            f"No row passes the filter: {clean(self.filter)}  (esc: without it)" if self.filter else self.view.empty
+            f"No row matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+            if self.filter
+            else self.view.empty
         )
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
-        self._tell_filter(how_many(answer.matching, answer.total))
+        self._show_filter(how_many(answer.matching, answer.total))
 
-    def told(self) -> list[Part]:
+    def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
         table = self.table
         parts: list[Part] = []
         for column, _ in table.laid_out:
             if column.key in table.unknown:
                 parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
-        return [*parts, *super().told()]
+        return [*parts, *super().status_line()]
 
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
-            self.table.empty = "there is nothing to show yet"
+            self.table.empty = "no data yet"
             self.table.refresh()
 
-    def _tell_filter(self, told: str) -> None:
+    def _show_filter(self, told: str) -> None:
         """Update the filter line with the number of matching rows."""
         shown = self.query_one("#filtered", Line)
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
-            back = "esc: back " if self.filter == self._given else "esc: without it "
+            back = "esc: back " if self.filter == self._given else "esc: clear the filter "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
                 [(back, "dim", "back")],
@@ -126,7 +128,7 @@ class ViewScreen(TopScreen):
 
     @on(Table.Moved)
     def _moved(self) -> None:
-        self.retell()
+        self.refresh_status_lines()
 
     @on(Table.Sorting)
     def _sorting(self, event: Table.Sorting) -> None:
@@ -159,7 +161,7 @@ class ViewScreen(TopScreen):
             self.open_prompt("/", text)
             return
         self.filter = text
-        self._tell_filter("asking")
+        self._show_filter("asking")
         self.table.point(0)
         self.ask_again()
 
@@ -182,7 +184,7 @@ class ViewScreen(TopScreen):
         """Sort by a column; reverse the order if already sorted by it."""
         key = column.sorted_by
         if key is None:
-            self.top.notify(f"{column.title} is nothing to sort by", severity="warning", markup=False)
+            self.top.notify(f"cannot sort by {column.title}", severity="warning", markup=False)
             return
         table = self.table
         was, descending = table.sorted_by
@@ -277,14 +279,14 @@ class ViewScreen(TopScreen):
         stamp = time.strftime("%Y%m%d-%H%M%S")
         name = f"pulsarbox-{self.view.name}-{stamp}.{form}"
         path = await self.app.push_screen_wait(
-            Question("Write all rows to", "a file; one that exists is not written over", name)
+            Question("Write all rows to", "a file; existing files are not overwritten", name)
         )
         if not path:
             return
         try:
             count = await aside(lambda: self._written(Path(path).expanduser(), form))
         except (OSError, FeedError) as error:
-            self.top.notify(str(error), title="Not written", severity="error", markup=False)
+            self.top.notify(str(error), title="The file was not written", severity="error", markup=False)
         else:
             self.top.notify(f"{count:,} rows in {path}", markup=False)
 

@@ -24,11 +24,11 @@ def label_of(text: str, color: str = "") -> Label:
     """Create a label with a CSS colour name or ``#rrggbb``. Raises Wrong."""
     shown = clean(text.strip())
     if not shown or len(shown) > TEXT_MAX:
-        raise Wrong(f"a label has 1 to {TEXT_MAX} characters, such as PRODUCTION")
+        raise Wrong(f"expected a label of 1 to {TEXT_MAX} characters, such as PRODUCTION")
     try:
         ground = Color.parse(color or USUAL)
     except ColorParseError:
-        raise Wrong(f"label color '{clean(color)}': a name such as red or darkgreen, or #b3202d") from None
+        raise Wrong(f"label color '{clean(color)}': expected a name such as red or darkgreen, or #b3202d") from None
     black, white = Color(0, 0, 0), Color(255, 255, 255)
     ink = max(black, white, key=lambda each: contrast(each, ground))
     return Label(shown, ink.hex6, ground.hex6)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pulsarbox.cleaning import clean
+from pulsarbox.cleaning import clean, hex_rows
 
 FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
@@ -77,11 +77,7 @@ def _parts(line: str) -> list[str]:
 
 
 def _hex(payload: bytes) -> list[str]:
-    lines = []
-    for at in range(0, len(payload), 16):
-        row = payload[at : at + 16]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:06x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  {shown}")
+    lines = [f"{row.offset:06x}  {row.hex}  {row.text}" for row in hex_rows(payload)]
     return lines or ["(empty)"]
 
 
@@ -89,7 +85,7 @@ def brief(row: Mapping[str, Any], length: int = 300) -> str:
     """Return one line of the payload."""
     payload = payload_of(row)
     if payload is None:
-        return "(not opened)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
+        return "(not decoded)" if row.get("closed") else "(damaged)" if row.get("damaged") else "(null)"
     chunk = chunk_of(row)
     if chunk:
         return clean(f"({chunk}) {payload[:length].decode('utf-8', 'backslashreplace')}")[:length]

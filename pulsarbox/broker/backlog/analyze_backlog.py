@@ -5,16 +5,16 @@ Source: https://github.com/apache/pulsar/blob/master/pip/pip-187.md (analyze sub
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pulsarbox.broker.dispatch.entry_source import AckedAhead
+from pulsarbox.broker.dispatch.read_limits import ReadLimits
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.subscription.subscription import Subscription
 
 READ_BYTES: Final = 1 << 20
 """Bytes per read; a single entry may be larger."""
@@ -39,19 +39,22 @@ class BacklogScan:
 
     def __init__(
         self,
-        subscription: "Subscription",
+        cursor: ManagedCursor,
+        reader: LedgerReader,
         max_entries: int,
         max_ms: int,
         done: Callable[[BacklogCounts], None],
         failed: Callable[[Exception], None],
+        limits: ReadLimits,
     ) -> None:
-        self._topic = subscription.topic
-        self._cursor = subscription.cursor
-        self._ledger = subscription.topic.ledger
+        self._reader = reader
+        self._cursor = cursor
+        self._ledger = cursor.ledger
         self._max_entries = max_entries
         self._max_ms = max_ms
         self._done = done
         self._failed = failed
+        self._limits = limits
         self._end = self._ledger.read_end
         self._deadline = 0.0
         self._from_start = False
@@ -64,13 +67,15 @@ class BacklogScan:
         """
         self._deadline = now.monotonic + self._max_ms / 1000
         self._from_start = start is not None
-        self._go_on(self._ledger.next(*self._cursor.mark_delete) if start is None else self._ledger.clamp(*start), now)
+        self._continue(
+            self._ledger.next(*self._cursor.mark_delete) if start is None else self._ledger.clamp(*start), now
+        )
 
     def _passed(self, at: Position) -> bool:
         """Return whether an entry counts although mark-delete has passed it."""
         return self._from_start and at <= self._cursor.mark_delete
 
-    def _go_on(self, at: Position, now: Now) -> None:
+    def _continue(self, at: Position, now: Now) -> None:
         """Read the next run of entries, or finish."""
         if not self._passed(at):
             at = self._cursor.next_unacked(at)
@@ -84,23 +89,23 @@ class BacklogScan:
             self._counts.aborted = True
             self._done(self._counts)
         else:
-            count = self._topic.core.bounds.read_entries
+            count = self._limits.read_entries
             last = self._end.entry_id if at.ledger_id == self._end.ledger_id else info.confirmed - 1
 
             def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
                 self._read(at, entries, error, when)
 
-            self._topic.read_run(at, min(at.entry_id + count - 1, last), READ_BYTES, answer)
+            self._reader.read_run(at, min(at.entry_id + count - 1, last), READ_BYTES, answer)
 
     def _read(self, at: Position, entries: list[Entry], error: Exception | None, now: Now) -> None:
         if isinstance(error, EntryDamaged):
-            self._go_on(self._ledger.next(error.ledger_id, error.last), now)
+            self._continue(self._ledger.next(error.ledger_id, error.last), now)
         elif at.ledger_id not in self._ledger.ledgers:
-            self._go_on(self._ledger.next(*at), now)
+            self._continue(self._ledger.next(*at), now)
         elif error is not None:
             self._failed(error)
         else:
-            self._go_on(self._counted(at, entries), now)
+            self._continue(self._counted(at, entries), now)
 
     def _counted(self, at: Position, entries: list[Entry]) -> Position:
         """Count a run of entries; return the position of the next."""

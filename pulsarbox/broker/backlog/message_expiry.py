@@ -6,22 +6,26 @@ durable subscription has not acknowledged.
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from pulsarbox.broker.backlog.evict_undelayed import spare
-from pulsarbox.broker.backlog.oldest_undelayed import NEVER, Ripe, ripens
+from pulsarbox.broker.backlog.backlog_removals import BacklogRemovals
+from pulsarbox.broker.backlog.evict_undelayed import acknowledge_undelayed
+from pulsarbox.broker.backlog.oldest_undelayed import NEVER_DUE, OldestUndelayed, ripens
+from pulsarbox.broker.callbacks import Callbacks
 from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_AGE, Follows, Quota
 from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL, age_begins
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.services import HasSettings, HasTimers
 from pulsarbox.broker.subscription.first_unacked import expiring, first_unacked
 from pulsarbox.broker.subscription.position_search import find_first
-from pulsarbox.broker.topic.deadline_index import first_of
+from pulsarbox.broker.subscription.skip_and_clear import SkipAndClear
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
+from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline, first_of
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage.recovery import StoredTopic
 
 PAUSE_MS: Final = 1000
 """Minimum interval between expiries, so that a steady stream does not cause a search per message."""
@@ -80,26 +84,53 @@ def due_at(limits: ExpiryLimits, begins: int, now_ms: int, ripe: int | None = No
     """
     due = [begins + limits.ttl] if limits.ttl else []
     ripe = begins if ripe is None else ripe
-    if limits.evict and ripe < NEVER:
+    if limits.evict and ripe < NEVER_DUE:
         due.append(ripe + limits.evict)
-    if limits.block and now_ms < ripe + limits.block < NEVER:
+    if limits.block and now_ms < ripe + limits.block < NEVER_DUE:
         due.append(ripe + limits.block)  # after that, only acknowledgements change the state
     return min(due, default=0)
 
 
-class Expiry:
-    """Message expiry of one topic in memory."""
+class ExpiryServices(HasSettings, HasTimers, Protocol):
+    """The services of the broker that expiry uses."""
+
+    @property
+    def removals(self) -> BacklogRemovals:
+        """Expiry and eviction in progress."""
+
+
+class MessageExpiry:
+    """Message expiry of one topic in memory.
+
+    ``clearings`` returns those of the topic's subscriptions.
+    """
 
     __slots__ = (
-        "_again", "_again_at", "_limits", "_looked_up", "_ripe", "_ripens", "_topic", "evictions", "is_known", "oldest",
-        "on", "under_way",
+        "_again", "_again_at", "_clearings", "_deadline", "_ledger", "_limits", "_looked_up", "_policies", "_reader",
+        "_ripe", "_ripens", "_services", "_stored", "aged", "evictions", "is_known", "oldest", "on", "under_way",
     )  # fmt: skip
 
-    def __init__(self, topic: "PersistentTopic") -> None:
-        self._topic = topic
-        self._ripe: Ripe | None = None
+    def __init__(
+        self,
+        services: ExpiryServices,
+        stored: StoredTopic,
+        policies: TopicPolicies,
+        reader: LedgerReader,
+        deadline: TopicDeadline,
+        clearings: Callable[[], list[SkipAndClear]],
+    ) -> None:
+        self._services = services
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._policies = policies
+        self._reader = reader
+        self._deadline = deadline
+        self._clearings = clearings
+        self.aged: Callbacks[Now] = Callbacks()
+        """Called when the age of the oldest message is known."""
+        self._ripe: OldestUndelayed | None = None
         """Finds the oldest message for a quota that excludes delayed ones; None without such a quota."""
-        self._ripens = NEVER
+        self._ripens = NEVER_DUE
         """When the age of that message begins, as last found (ms since 1970)."""
         self._limits = self._find_limits()
         self.on = any(self._limits)
@@ -112,35 +143,35 @@ class Expiry:
         """Whether a search for the oldest entry has finished since the topic was loaded."""
         self.under_way = False
         self._looked_up = False
-        """Whether a search started by ``tell_oldest`` is in progress."""
+        """Whether a search started by ``request_oldest`` is in progress."""
         self._again = False
         """Whether to run again when the current run is done."""
         self._again_at = 0
         """When the next run is due (ms since 1970); 0: once an entry is published."""
 
     def _find_limits(self) -> ExpiryLimits:
-        policies = self._topic.policies
-        enforced = self._topic.core.settings.backlogQuotaCheckEnabled
+        policies = self._policies
+        enforced = self._services.settings.backlogQuotaCheckEnabled
         limits = limits_of(policies.get(MESSAGE_TTL), policies.get(BACKLOG_AGE), enforced=enforced)
         if limits.spares != (self._ripe is not None):
-            self._ripe = Ripe(self._topic) if limits.spares else None
+            self._ripe = OldestUndelayed(self._stored, self._reader, self._services.timers) if limits.spares else None
         return limits
 
     def published(self, entry: Entry) -> None:
         """Schedule the expiry of a published entry if it may be the next to expire."""
-        if self.under_way or not self._topic.stored.cursors or (self._again_at and self._ripe is None):
+        if self.under_way or not self._stored.cursors or (self._again_at and self._ripe is None):
             return
         due = due_at(self._limits, age_begins(entry), 0, None if self._ripe is None else ripens(entry))
         if not self._again_at or 0 < due < self._again_at:  # delayed entries may reach the limit later
             self._again_at = due
-            self._topic.upkeep.deadline.want(due)
+            self._deadline.want(due)
 
     def started_again(self) -> None:
         """Forget search results after a subscription was created or reset, possibly to an earlier position."""
         if self._ripe is not None:
             self._ripe.forget()
 
-    def look(self, now: Now) -> int:
+    def expire_due(self, now: Now) -> int:
         """Expire messages that are too old; return when to run again (ms since 1970; 0: not by time alone)."""
         self._limits = self._find_limits()
         self.on = any(self._limits)
@@ -158,7 +189,7 @@ class Expiry:
             self.is_known = True
             return
         self.under_way = True
-        self._topic.core.under_way += 1
+        self._services.removals.began()
         self.find_oldest(self._found, now)
 
     # The oldest
@@ -167,12 +198,12 @@ class Expiry:
     def quota_begins(self) -> int:
         """When the age of the oldest message for the quota begins (ms since 1970); 0 if unknown or out of date."""
         if self._ripe is not None:
-            return self._ripens if self._ripens < NEVER and self._ripe.is_current else 0
+            return self._ripens if self._ripens < NEVER_DUE and self._ripe.is_current else 0
         return self.oldest.begins if self.oldest is not None and self.is_current else 0
 
-    def tell_oldest(self, now: Now) -> Oldest | None:
+    def request_oldest(self, now: Now) -> Oldest | None:
         """Return the oldest entry of the backlog if known without a read; otherwise start the read and return None."""
-        first = first_unacked(self._topic.ledger, self._topic.stored.cursors.values())
+        first = first_unacked(self._ledger, self._stored.cursors.values())
         if first is None:
             return None
         if self.oldest is not None and first[0] == self.oldest.position:
@@ -189,7 +220,7 @@ class Expiry:
     @property
     def is_current(self) -> bool:
         """Whether ``oldest`` is still the oldest entry."""
-        first = first_unacked(self._topic.ledger, expiring(self._topic.stored))
+        first = first_unacked(self._ledger, expiring(self._stored))
         return first is not None and self.oldest is not None and first[0] == self.oldest.position
 
     @property
@@ -199,8 +230,7 @@ class Expiry:
 
     def find_oldest(self, found: Callable[[Oldest | None, Now], None], now: Now) -> None:
         """Find the oldest entry that a durable subscription has not acknowledged; ``found`` gets it, or None."""
-        topic = self._topic
-        first = first_unacked(topic.ledger, expiring(topic.stored))
+        first = first_unacked(self._ledger, expiring(self._stored))
         known = self.oldest
         if first is None or (known is not None and known.position == first[0]):
             self.oldest = None if first is None or known is None else known._replace(subscription=first[1])
@@ -212,7 +242,7 @@ class Expiry:
             self.oldest = Oldest(position, begins, name)
             found(self.oldest, when)
 
-        topic.read_entry(
+        self._reader.read_entry(
             position,
             lambda entry, when: settle(age_begins(entry), when),
             lambda error, when: settle(self._at_the_latest(position), when),
@@ -221,14 +251,14 @@ class Expiry:
 
     def _at_the_latest(self, position: Position) -> int:
         """Return the latest possible append time of an entry that cannot be read."""
-        info = self._topic.ledger.ledgers.get(position.ledger_id)
-        return info.closed if info is not None and info.closed else self._topic.ledger.last_append_time
+        info = self._ledger.ledgers.get(position.ledger_id)
+        return info.closed if info is not None and info.closed else self._ledger.last_append_time
 
     # Expiry
 
     def _found(self, oldest: Oldest | None, now: Now) -> None:
-        if oldest is None or not self._topic.stored.in_use:
-            self._ripens = NEVER
+        if oldest is None or not self._stored.in_use:
+            self._ripens = NEVER_DUE
             self._finish(self._without_backlog(now), now)
         elif self._ripe is None:
             self._judge(oldest, oldest.begins, now)
@@ -241,10 +271,10 @@ class Expiry:
         self.evictions += bool(evicts)
         until = cutoff(limits._replace(evict=0) if limits.spares else limits, oldest.begins, now.wall)
         if until is not None:
-            self._find_end(oldest, until, self._let_go_before, now)
+            self._find_end(oldest, until, self._expire_before, now)
         elif evicts:  # delayed messages are spared
             until = now.wall - limits.target
-            self._find_end(oldest, until, partial(self._spare_before, until), now)
+            self._find_end(oldest, until, partial(self._expire_undelayed_before, until), now)
         else:
             self._finish(due_at(limits, oldest.begins, now.wall, ripe), now)
 
@@ -252,7 +282,7 @@ class Expiry:
         """Pass the first entry whose age begins later than ``until`` to ``found``."""
         at = oldest.position
         find_first(
-            self._topic,
+            self._reader,
             Position(at.ledger_id, at.entry_id - 1),
             lambda entry: age_begins(entry) > until,
             found,
@@ -261,20 +291,30 @@ class Expiry:
             unread=lambda position: self._at_the_latest(position) > until,
         )
 
-    def _spare_before(self, until: int, position: Position, now: Now) -> None:
+    def _expire_undelayed_before(self, until: int, position: Position, now: Now) -> None:
         """Expire the entries before ``position``, except those due later than ``until``."""
 
         def spared(when: Now) -> None:
             self.find_oldest(partial(self._pause, 0), when)
 
-        spare(self._topic, expiring(self._topic.stored), position, until, spared, now)
+        acknowledge_undelayed(
+            [each for each in self._expiring() if each.cursor.durable],
+            self._stored.delays,
+            self._reader,
+            self._services.timers,
+            end=position,
+            due=until,
+            done=spared,
+            now=now,
+        )
 
-    def _let_go_before(self, position: Position, now: Now) -> None:
-        self._topic.locate(position, self._let_go, lambda error, when: self._finish(when.wall + RETRY_MS, when), now)
+    def _expire_before(self, position: Position, now: Now) -> None:
+        self._reader.locate(
+            position, self._expire_through, lambda error, when: self._finish(when.wall + RETRY_MS, when), now
+        )
 
-    def _let_go(self, mark: Position, messages: int, size: int, now: Now) -> None:
-        subscriptions = [each for each in self._topic.subscriptions.values() if each.name != COMPACTION_SUBSCRIPTION]
-        behind = [each for each in subscriptions if each.cursor.mark_delete < mark]
+    def _expire_through(self, mark: Position, messages: int, size: int, now: Now) -> None:
+        behind = [each for each in self._expiring() if each.cursor.mark_delete < mark]
         left, retry = len(behind) + 1, 0
 
         def done(when: Now) -> None:
@@ -283,13 +323,16 @@ class Expiry:
             if not left:
                 self.find_oldest(partial(self._pause, retry), when)
 
-        for subscription in behind:
+        for clearing in behind:
             try:
-                subscription.clearing.expire_to(mark, messages, size, done, now)
+                clearing.expire_to(mark, messages, size, done, now)
             except (PreconditionFailed, NotFound):  # being reset or deleted
                 retry = now.wall + RETRY_MS
                 done(now)
         done(now)
+
+    def _expiring(self) -> list[SkipAndClear]:
+        return [each for each in self._clearings() if each.cursor.name != COMPACTION_SUBSCRIPTION]
 
     def _pause(self, retry: int, oldest: Oldest | None, now: Now) -> None:
         if oldest is None:
@@ -297,9 +340,9 @@ class Expiry:
         elif self._ripe is None:
             self._paused(retry, due_at(self._limits, oldest.begins, now.wall), now)
         else:
-            self._ripe.find(partial(self._pause_ripe, retry, oldest), self._at_the_latest, now)
+            self._ripe.find(partial(self._pause_search, retry, oldest), self._at_the_latest, now)
 
-    def _pause_ripe(self, retry: int, oldest: Oldest, ripe: int, now: Now) -> None:
+    def _pause_search(self, retry: int, oldest: Oldest, ripe: int, now: Now) -> None:
         self._ripens = ripe
         self._paused(retry, due_at(self._limits, oldest.begins, now.wall, ripe), now)
 
@@ -308,19 +351,19 @@ class Expiry:
 
     def _without_backlog(self, now: Now) -> int:
         """Return when to run again without a backlog: soon if entries are unconfirmed, else 0."""
-        ledger = self._topic.ledger
+        ledger = self._ledger
         return now.wall + RETRY_MS if ledger.total_messages > ledger.confirmed_messages else 0
 
     def _finish(self, again_at: int, now: Now) -> None:
         self.under_way = False
-        self._topic.core.under_way -= 1
+        self._services.removals.ended()
         self.is_known = True
-        if not self._topic.stored.in_use:
+        if not self._stored.in_use:
             return
         if self._ripe is not None:  # an unconfirmed entry may reach the limit first
             again_at = first_of(again_at, self._without_backlog(now))
         self._again_at = again_at
-        self._topic.upkeep.deadline.settled(again_at)
-        self._topic.backlog.aged(now)
+        self._deadline.settled(again_at)
+        self.aged(now)
         if self._again:
             self._start(now)

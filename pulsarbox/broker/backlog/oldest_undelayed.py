@@ -7,21 +7,21 @@ over several turns. A search resumes where the last one ended, which takes two n
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pulsarbox.broker.policies.kinds.message_ttl import age_begins
 from pulsarbox.broker.subscription.first_unacked import expiring, first_unacked
+from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
 from pulsarbox.clock import Now
 from pulsarbox.storage.acknowledged_ranges import ChunkKey
 from pulsarbox.storage.delayed_index import DELAY_CHUNK, Extent
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage.recovery import StoredTopic
 
 STEPS: Final = 2000
 """Rows of the delayed index, or chunks, visited in one turn, which takes a few ms."""
-NEVER: Final = 1 << 63
+NEVER_DUE: Final = 1 << 63
 """Later than any time that a client can send."""
 
 Found = Callable[[int, Now], None]
@@ -32,19 +32,23 @@ def ripens(entry: Entry) -> int:
     return max(age_begins(entry), entry.deliver_at)
 
 
-class Ripe:
+class OldestUndelayed:
     """Search for the oldest message of one topic in memory."""
 
-    __slots__ = ("_begins", "_delays", "_due", "_due_of", "_of", "_plain", "_topic", "_walked")
+    __slots__ = (
+        "_begins", "_delays", "_due", "_due_of", "_of", "_plain", "_reader", "_stored", "_timers", "_walked",
+    )  # fmt: skip
 
-    def __init__(self, topic: "PersistentTopic") -> None:
-        self._topic = topic
-        self._delays = topic.stored.delays
+    def __init__(self, stored: StoredTopic, reader: LedgerReader, timers: Timers) -> None:
+        self._stored = stored
+        self._reader = reader
+        self._timers = timers
+        self._delays = stored.delays
         self._walked = Position(-1, -1)
         """All unacknowledged entries before this position are delayed."""
         self._plain: Position | None = None
         """The first undelayed entry that a subscription has not acknowledged."""
-        self._due = NEVER
+        self._due = NEVER_DUE
         """When the first delayed entry is due (ms since 1970), ..."""
         self._due_of = Position(-1, -1)
         """... and its position."""
@@ -69,14 +73,14 @@ class Ripe:
             if next(walk, None) is None:
                 self._read(found, at_the_latest, when)
             else:
-                self._topic.core.timers.at(when.monotonic, step)
+                self._timers.at(when.monotonic, step)
 
         step(now)
 
     def _walk(self) -> Iterator[bool]:
         """Search both; yields where the search should continue in another turn."""
         steps = 0
-        for looked in (self._look_for_plain(), self._look_for_due()):
+        for looked in (self._search_undelayed(), self._search_due()):
             for rows in looked:
                 steps += rows
                 if steps >= STEPS:
@@ -96,18 +100,18 @@ class Ripe:
         elif position == self._of:
             known(self._begins, now)
         else:
-            self._topic.read_entry(
+            self._reader.read_entry(
                 position,
                 lambda entry, when: known(age_begins(entry), when),
                 lambda error, when: known(at_the_latest(position), when),
                 now,
             )
 
-    def _look_for_plain(self) -> Iterator[int]:
+    def _search_undelayed(self) -> Iterator[int]:
         """Search the first undelayed entry; yields the number of rows visited."""
-        topic, ledger = self._topic, self._topic.ledger
+        ledger = self._stored.ledger
         self._walked = ledger.clamp(*self._walked)
-        while (first := first_unacked(ledger, expiring(topic.stored), self._walked)) is not None:
+        while (first := first_unacked(ledger, expiring(self._stored), self._walked)) is not None:
             self._plain = position = first[0]
             number, place = divmod(position.entry_id, DELAY_CHUNK)
             extent, info = self._delays.extent(position.ledger_id, number), ledger.ledgers[position.ledger_id]
@@ -122,7 +126,7 @@ class Ripe:
             yield 1
         self._plain = None
 
-    def _look_for_due(self) -> Iterator[int]:
+    def _search_due(self) -> Iterator[int]:
         """Search the unacknowledged delayed entry that is due first; yields the number of rows visited."""
         while (chosen := self._next_chunk()) is not None:
             (ledger_id, number), extent = chosen
@@ -134,23 +138,23 @@ class Ripe:
                 if self._is_left(self._due_of):
                     break
                 at += 1
-            extent.left = (chunk.times[at], chunk.places[at]) if at < len(chunk) else (NEVER, 0)
+            extent.left = (chunk.times[at], chunk.places[at]) if at < len(chunk) else (NEVER_DUE, 0)
             if extent.left[0] == self._due:
                 return
             yield at - first + 1
-        self._due = NEVER
+        self._due = NEVER_DUE
 
     def _next_chunk(self) -> tuple[ChunkKey, Extent] | None:
         """Return the chunk whose next row is due first, as far as known; None if there is none."""
-        slowest = min((cursor.mark_delete for cursor in expiring(self._topic.stored)), default=None)
+        slowest = min((cursor.mark_delete for cursor in expiring(self._stored)), default=None)
         if slowest is None:
             return None
         border = (slowest.ledger_id, (slowest.entry_id + 1) // DELAY_CHUNK)
-        chunks = (each for each in self._delays.extents() if each[0] >= border and each[1].left[0] < NEVER)
+        chunks = (each for each in self._delays.extents() if each[0] >= border and each[1].left[0] < NEVER_DUE)
         return min(chunks, key=lambda each: each[1].left, default=None)
 
     def _is_left(self, position: Position) -> bool:
-        return any(not cursor.is_acked(*position) for cursor in expiring(self._topic.stored))
+        return any(not cursor.is_acked(*position) for cursor in expiring(self._stored))
 
     @property
     def is_current(self) -> bool:
@@ -158,4 +162,4 @@ class Ripe:
         plain, due = self._plain, self._due
         if plain is not None and self._begins <= due:
             return self._is_left(plain)
-        return due < NEVER and self._is_left(self._due_of)
+        return due < NEVER_DUE and self._is_left(self._due_of)

@@ -4,11 +4,13 @@ Quotas are checked when entries are confirmed, when a mark-delete moves and when
 limit. The size is that of all entries after the slowest durable mark-delete, as in Pulsar.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from pulsarbox.broker.backlog.backlog_removals import BacklogRemovals
+from pulsarbox.broker.backlog.message_expiry import MessageExpiry
+from pulsarbox.broker.connection.pending_opening import closed_early
 from pulsarbox.broker.limits.hold_times import HoldTimes
 from pulsarbox.broker.limits.limiter import time_of
-from pulsarbox.broker.opening import closed_early
 from pulsarbox.broker.policies.kinds.backlog_quota import (
     BACKLOG_AGE,
     BACKLOG_SIZE,
@@ -17,10 +19,17 @@ from pulsarbox.broker.policies.kinds.backlog_quota import (
     Quota,
     too_old_at,
 )
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.security.authorization import Authorization
 from pulsarbox.broker.security.revocation import check_producer
+from pulsarbox.broker.services import HasEvents, HasSettings
 from pulsarbox.broker.subscription.position_search import find_first
+from pulsarbox.broker.subscription.skip_and_clear import SkipAndClear
+from pulsarbox.broker.topic.admission_policies import Admission
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
+from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline
 from pulsarbox.broker.topic.producer import AttachedProducer
-from pulsarbox.broker.topic.producer_access import ProducerClaim
+from pulsarbox.broker.topic.producer_access import ProducerClaim, StoredProducers
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     NotFound,
@@ -31,25 +40,62 @@ from pulsarbox.errors import (
     ServiceNotReady,
 )
 from pulsarbox.storage.record import Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage.recovery import StoredTopic
 
 NEVER: Final = 1 << 62
 LOOK_MS: Final = 1000
 """Minimum interval between checks of delayed messages that have become due."""
 
 
-class Backlog:
+class QuotaServices(HasSettings, HasEvents, Protocol):
+    """The services of the broker that quotas use."""
+
+    @property
+    def authorization(self) -> Authorization:
+        """Checks producers that were made to wait."""
+
+    @property
+    def removals(self) -> BacklogRemovals:
+        """Expiry and eviction in progress."""
+
+
+class QuotaTopic(Protocol):
+    """The topic whose producers the quotas admit or block, and whose subscriptions they evict from."""
+
+    producers: StoredProducers
+    admission: Admission
+
+    def clearings(self) -> list[SkipAndClear]:
+        """Return the clearings of its subscriptions."""
+
+
+class QuotaEnforcement:
     """The backlog quotas of one topic in memory."""
 
     __slots__ = (
-        "_asking", "_evicting", "_held", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at",
-        "holds", "not_due", "size",
+        "_asking", "_deadline", "_evicting", "_expiry", "_held", "_ledger", "_policies", "_reader", "_services",
+        "_stored", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at", "holds", "not_due",
+        "size",
     )  # fmt: skip
 
-    def __init__(self, topic: "PersistentTopic") -> None:
+    def __init__(
+        self,
+        services: QuotaServices,
+        topic: QuotaTopic,
+        stored: StoredTopic,
+        policies: TopicPolicies,
+        reader: LedgerReader,
+        expiry: MessageExpiry,
+        deadline: TopicDeadline,
+    ) -> None:
+        self._services = services
         self._topic = topic
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._policies = policies
+        self._reader = reader
+        self._expiry = expiry
+        self._deadline = deadline
         self.size = self.age = Quota(UNLIMITED, Follows.HOLD)
         self.full_at = NEVER
         """The running total of bytes from which the quotas must be checked; below it, the size quota is not reached."""
@@ -69,13 +115,14 @@ class Backlog:
         """Whether delayed messages do not count until they are due."""
         self.not_due = 0
         """Bytes excluded as not due, as of the last check plus those published since."""
-        self._take_policies()
+        self._apply_policies()
         self.full_at = self._full_at()
+        expiry.aged.add(self.aged)
 
-    def _take_policies(self) -> None:
-        policies = self._topic.policies
+    def _apply_policies(self) -> None:
+        policies = self._policies
         self.size, self.age = policies.get(BACKLOG_SIZE), policies.get(BACKLOG_AGE)
-        if not self._topic.core.settings.backlogQuotaCheckEnabled:
+        if not self._services.settings.backlogQuotaCheckEnabled:
             self.size, self.age = self.size._replace(limit=UNLIMITED), self.age._replace(limit=UNLIMITED)
         self.excludes = self.size.limit >= 0 and self.size.exclude_delayed
         if not self.excludes:
@@ -83,17 +130,17 @@ class Backlog:
 
     def _slowest(self) -> int | None:
         """Return the running total of bytes at the slowest durable mark-delete; None without a durable subscription."""
-        return min((cursor.mark_bytes for cursor in self._topic.stored.cursors.values()), default=None)
+        return min((cursor.mark_bytes for cursor in self._stored.cursors.values()), default=None)
 
     def _full_at(self) -> int:
         slowest = self._slowest()
         if slowest is None or self.size.limit < 0:
             return NEVER
-        return self._topic.ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
+        return self._ledger.total_bytes - self._held_behind(slowest) + self.size.limit + self.not_due
 
     def _held_behind(self, slowest: int) -> int:
         """Return the confirmed and unconfirmed bytes after a running total."""
-        ledger = self._topic.ledger
+        ledger = self._ledger
         return ledger.bytes_behind(slowest) + ledger.total_bytes - ledger.confirmed_bytes
 
     @property
@@ -109,9 +156,9 @@ class Backlog:
 
     # Events
 
-    def look(self, now: Now) -> None:
+    def check_quotas(self, now: Now) -> None:
         """Check the quotas after a change of policies, subscriptions or acknowledgements."""
-        self._take_policies()
+        self._apply_policies()
         self._judge(now)
 
     def confirmed(self, now: Now) -> None:
@@ -128,8 +175,8 @@ class Backlog:
         self.not_due += size
         if self.blocked is None:
             self.full_at += size
-            if self._topic.ledger.total_bytes >= self.full_at - self.not_due:  # may be full when it is due
-                self._topic.upkeep.deadline.want(due)
+            if self._ledger.total_bytes >= self.full_at - self.not_due:  # may be full when it is due
+                self._deadline.want(due)
 
     @property
     def evicting(self) -> bool:
@@ -139,12 +186,12 @@ class Backlog:
     def moved(self, now: Now) -> None:
         """Check the quotas after a durable mark-delete moved while producers are blocked."""
         if self.blocked is self.age or self.age.limit > 0:
-            self._topic.expiry.look(now)  # finds the age of the oldest message, then calls ``aged``
+            self._expiry.expire_due(now)  # finds the age of the oldest message, then calls ``aged``
         self._judge(now)
 
     def acknowledged(self, now: Now, *, moved: bool) -> None:
         """Check the quotas after an acknowledgement while producers are blocked; ``moved``: mark-delete moved."""
-        if moved or (self.blocked is self.age and self._topic.expiry.has_passed):
+        if moved or (self.blocked is self.age and self._expiry.has_passed):
             self.moved(now)
 
     def aged(self, now: Now) -> None:
@@ -169,7 +216,7 @@ class Backlog:
 
         With ``again`` and a quota that holds producers it is: ``admit`` makes it wait.
         """
-        if self._topic.ledger.total_bytes >= self.full_at:
+        if self._ledger.total_bytes >= self.full_at:
             self._judge(now)
         if self.blocked is None or self.blocked is not self.age or self._age_is_known():
             self._check_blocked(again=again)  # else the age is unknown and ``admit`` waits for it
@@ -179,7 +226,7 @@ class Backlog:
         if quota is None or (again and quota.follows is Follows.HOLD):
             return
         reason = (
-            f"Cannot create producer on topic with backlog quota exceeded: {self._topic.name} {self._reason(quota)}"
+            f"Cannot create producer on topic with backlog quota exceeded: {self._policies.name} {self._reason(quota)}"
         )
         raise (ProducerHeld if quota.follows is Follows.HOLD else ProducerQuotaExceeded)(reason)
 
@@ -190,27 +237,25 @@ class Backlog:
 
     def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
         """Admit a producer, or make it wait. Raises as ``check`` and ``Producers.add``."""
-        topic = self._topic
         if self.age.limit > 0 and self.age.follows is not Follows.EVICTION and not self._age_is_known():
             self._asking[claim.producer] = (claim, again)
-            topic.expiry.look(now)
+            self._expiry.expire_due(now)
             return
         self.check(now, again=again)
         if self.blocked is None:
-            self._let_in(claim, now)
+            self._admit(claim, now)
         else:
             self._held[claim.producer] = claim
             claim.queued(now)
 
-    def _let_in(self, claim: ProducerClaim, now: Now) -> None:
+    def _admit(self, claim: ProducerClaim, now: Now) -> None:
         """Admit a producer after checking its authorization and the policies again. Raises as ``Producers.add``."""
-        check_producer(claim.producer)
+        check_producer(self._services.authorization, claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
         self._topic.producers.add(claim, now)
 
     def _age_is_known(self) -> bool:
-        topic = self._topic
-        return topic.expiry.is_known and not topic.expiry.under_way
+        return self._expiry.is_known and not self._expiry.under_way
 
     def forget(self, producer: AttachedProducer, now: Now) -> None:
         """Refuse the claim of a producer that is closed while it waits."""
@@ -233,7 +278,7 @@ class Backlog:
         if self.excludes:
             self._exclude(now)
         self.full_at = self._full_at()
-        full = self._topic.ledger.total_bytes >= self.full_at
+        full = self._ledger.total_bytes >= self.full_at
         old = self._is_old(now)  # even if the size decides: updates ``_was_old``
         blocked = None
         if full and self.size.follows is Follows.EVICTION:
@@ -246,18 +291,17 @@ class Backlog:
 
     def _exclude(self, now: Now) -> None:
         """Update ``not_due``. If the backlog would be too large including it, check again when some of it is due."""
-        topic = self._topic
-        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete, default=None)
+        slowest = min(self._stored.cursors.values(), key=lambda cursor: cursor.mark_delete, default=None)
         if slowest is None:
             self.not_due = 0
             return
-        late = topic.stored.delays.not_due(slowest.mark_delete, now.wall)
+        late = self._stored.delays.not_due(slowest.mark_delete, now.wall)
         self.not_due = late.size
         if late.next_at and self._held_behind(slowest.mark_bytes) >= self.size.limit:
-            topic.upkeep.deadline.want(max(late.next_at, now.wall + LOOK_MS))
+            self._deadline.want(max(late.next_at, now.wall + LOOK_MS))
 
     def _is_old(self, now: Now) -> bool:
-        expiry = self._topic.expiry
+        expiry = self._expiry
         if not expiry.under_way:  # else unchanged until ``aged`` is called
             old_at = too_old_at(self.age, expiry.quota_begins)
             self._was_old = bool(old_at) and now.wall >= old_at
@@ -266,7 +310,7 @@ class Backlog:
     def _block(self, quota: Quota | None, now: Now) -> None:
         self._note_hold(quota is not None, now)
         if quota != self.blocked:
-            self._tell(quota, now)
+            self._report(quota, now)
         self.blocked = quota
         if quota is not None:
             self.full_at = 0  # check every message that still arrives
@@ -278,7 +322,7 @@ class Backlog:
         for claim in held.values():
             try:
                 self._check_blocked(again=True)
-                self._let_in(claim, now)
+                self._admit(claim, now)
             except PulsarBoxError as error:
                 claim.refused(error, now)
 
@@ -289,34 +333,36 @@ class Backlog:
         elif self.holds is not None:
             self.holds.end(time_of(now))
 
-    def _tell(self, quota: Quota | None, now: Now) -> None:
+    def _report(self, quota: Quota | None, now: Now) -> None:
         """Report a change of the quota that blocks producers."""
-        events, name = self._topic.core.events, str(self._topic.name)
+        events, name = self._services.events, str(self._policies.name)
         if quota is None:
-            events.tell("quota-released", name, "producers are accepted again", now, used=self.used)
+            events.report("quota-released", name, "producers are accepted again", now, used=self.used)
         else:
             what = "wait" if quota.follows is Follows.HOLD else "are rejected"
             text = f"{self._reason(quota)}: producers {what}"
             policy = "age" if quota is self.age else "size"
-            events.tell("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
+            events.report("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
 
     def _evict(self, now: Now) -> None:
         """Evict the oldest messages for all subscriptions, down to the target of the quota."""
-        topic, ledger = self._topic, self._topic.ledger
+        ledger = self._ledger
         until = ledger.total_bytes_before(self.not_due + self.size.target)
-        slowest = min(topic.stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
+        slowest = min(self._stored.cursors.values(), key=lambda cursor: cursor.mark_delete)
         if (
             self._evicting or slowest.mark_bytes >= until or ledger.next(*slowest.mark_delete) > ledger.read_end
         ):  # nothing readable to evict: the rest is unconfirmed or after an open transaction, so ``confirmed`` retries
             return
         self._evicting = True
-        topic.core.under_way += 1
+        self._services.removals.began()
         self.evictions += 1
         text = f"{self._reason(self.size)}: the oldest messages are evicted"
-        topic.core.events.tell("evicted", str(topic.name), text, now, used=self.used, limit=self.size.limit)
+        self._services.events.report(
+            "evicted", str(self._policies.name), text, now, used=self.used, limit=self.size.limit
+        )
 
         find_first(
-            topic,
+            self._reader,
             slowest.mark_delete,
             lambda entry: entry.total_bytes >= until,
             self._evict_through,
@@ -328,31 +374,30 @@ class Backlog:
     def _evicted(self, error: Exception | None = None) -> None:
         """End an eviction. After an error, the next confirmed entries retry it."""
         self._evicting = False
-        self._topic.core.under_way -= 1
+        self._services.removals.ended()
 
     def _evict_through(self, position: Position, now: Now) -> None:
         """Evict everything up to and including ``position``."""
-        topic = self._topic
-        behind = topic.ledger.next(*position) if position <= topic.ledger.last_confirmed else position
-        topic.locate(behind, self._evict_to, lambda error, when: self._evicted(error), now)
+        ledger = self._ledger
+        behind = ledger.next(*position) if position <= ledger.last_confirmed else position
+        self._reader.locate(behind, self._evict_to, lambda error, when: self._evicted(error), now)
 
     def _evict_to(self, mark: Position, messages: int, size: int, now: Now) -> None:
-        topic = self._topic
-        subscriptions = [each for each in topic.subscriptions.values() if each.durable]
-        subscriptions = [each for each in subscriptions if each.cursor.mark_delete < mark]
-        left, stopped = len(subscriptions) + 1, False
+        clearings = [each for each in self._topic.clearings() if each.cursor.durable]
+        behind = [each for each in clearings if each.cursor.mark_delete < mark]
+        left, stopped = len(behind) + 1, False
 
         def done(when: Now) -> None:
             nonlocal left
             left -= 1
             if not left:
                 self._evicted()
-                if topic.stored.in_use and not stopped:
+                if self._stored.in_use and not stopped:
                     self._judge(when)
 
-        for subscription in subscriptions:
+        for clearing in behind:
             try:
-                subscription.clearing.evict_to(mark, messages, size, done, now)
+                clearing.evict_to(mark, messages, size, done, now)
             except (PreconditionFailed, NotFound):  # being reset or deleted: retried with the next entries
                 stopped = True
                 done(now)

@@ -5,21 +5,20 @@ position up to which deleted subscriptions have covered it. Readers, whose subsc
 of compaction cover nothing.
 """
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
 from pulsarbox.broker.dead_letter.retention_warning import is_subscribed
 from pulsarbox.broker.policies.kinds.retention import UNLIMITED
 from pulsarbox.broker.policies.kinds.unsubscribed_retention import OFF, UNSUBSCRIBED_TIME
 from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.services import HasCatalog, HasCommits
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.storage.catalog import topic_key
 from pulsarbox.storage.ledger import LedgerInfo
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.core import Core
 
 COVERED: Final = "covered"
 """Field of a topic's row: the last position covered by a deleted subscription."""
@@ -38,18 +37,30 @@ class Unsubscribed(NamedTuple):
     """When the oldest ones expire (ms since 1970); 0: never."""
 
 
+class UnsubscribedServices(HasCatalog, HasCommits, Protocol):
+    """The services of the broker that account for unsubscribed messages."""
+
+    @property
+    def unsubscribed(self) -> UnsubscribedIndex:
+        """Index of the unsubscribed messages of all topics."""
+
+
 class TopicUnsubscribed:
     """The unsubscribed messages of one stored topic, in memory or not."""
 
-    __slots__ = ("_core", "_is_system", "_ledger", "_policies", "_stored", "count_at", "covered")
+    __slots__ = (
+        "_catalog", "_commits", "_index", "_is_system", "_ledger", "_policies", "_stored", "count_at", "covered",
+    )  # fmt: skip
 
-    def __init__(self, core: "Core", stored: StoredTopic, policies: TopicPolicies) -> None:
-        self._core = core
+    def __init__(self, services: UnsubscribedServices, stored: StoredTopic, policies: TopicPolicies) -> None:
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._index = services.unsubscribed
         self._stored = stored
         self._ledger = stored.ledger
         self._policies = policies
         self._is_system = is_system(stored.name)
-        row = core.catalog.get(topic_key(stored.name)) or {}
+        row = services.catalog.get(topic_key(stored.name)) or {}
         self.covered = Position(*row.get(COVERED, (-1, -1)))
         """Deleted subscriptions have covered the topic up to this position."""
         self.count_at = 0 if self.time_ms else NEVER
@@ -94,7 +105,7 @@ class TopicUnsubscribed:
         size = 0
         if active and oldest is not None:
             size = sum(info.size for info in self._ledger.ledgers.values() if info.ledger_id >= oldest.ledger_id)
-        self._core.unsubscribed.put(self._stored, size, oldest, now)
+        self._index.put(self._stored, size, oldest, now)
         self.count_at = self._ledger.total_bytes + max(_STEP_BYTES, size // _STEP_SHARE) if active else NEVER
 
     def unsubscribe(self, now: Now) -> None:
@@ -102,7 +113,7 @@ class TopicUnsubscribed:
         if not is_subscribed(self._stored):
             self.covered = self._ledger.last_confirmed
             key = topic_key(self._stored.name)
-            row = self._core.catalog.get(key)
+            row = self._catalog.get(key)
             if row is not None:
-                self._core.commits.put_row(key, row | {COVERED: list(self.covered)})
+                self._commits.put_row(key, row | {COVERED: list(self.covered)})
         self.count(now)

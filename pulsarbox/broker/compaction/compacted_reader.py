@@ -14,9 +14,10 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.services import HasCatalog, HasCommits, HasQuarantine, HasReadLimits, HasReads, HasTimers
 from pulsarbox.broker.subscription.consumer import HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
@@ -26,9 +27,6 @@ from pulsarbox.storage.compacted_ledger import Behind, CompactedView, unpack_com
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
 
 log = logging.getLogger(__name__)
 
@@ -40,16 +38,25 @@ MAX_OUTSTANDING = 50_000
 At = tuple[int, int]
 
 
+class ViewServices(HasCatalog, HasCommits, HasTimers, HasReads, HasReadLimits, HasQuarantine, Protocol):
+    """The services of the broker that read a compacted view."""
+
+
 class CompactedReading:
     """Reads the compacted view for one subscription, on behalf of its EntrySource."""
 
     def __init__(
-        self, compaction: "TopicCompaction", cursor: ManagedCursor, core: Core, ready: Callable[[Now], None]
+        self, compaction: TopicCompaction, cursor: ManagedCursor, services: ViewServices, ready: Callable[[Now], None]
     ) -> None:
         self._compaction = compaction
         self._cursor = cursor
         self._ledger = cursor.ledger
-        self._core = core
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._timers = services.timers
+        self._reads = services.reads
+        self._bounds = services.bounds
+        self._quarantine = services.quarantine
         self._ready = ready
         self.behind: Behind | None = None
         """Progress in the part of the view before mark-delete that the log no longer has; None if there is none."""
@@ -172,7 +179,7 @@ class CompactedReading:
             if self._index >= 0:
                 self._ready(now)
 
-        self._core.reads.ask(view.ledger_id, middle, middle, 1, found)
+        self._reads.ask(view.ledger_id, middle, middle, 1, found)
 
     def _failed(self, error: Exception, now: Now, again: Callable[[Now], None]) -> None:
         log.error("subscription %s cannot read the compacted view: %s", self._cursor.name, error)
@@ -183,17 +190,17 @@ class CompactedReading:
                 again(when)
                 self._ready(when)
 
-        self._core.timers.at(now.monotonic + RETRY_SECONDS, retry)
+        self._timers.at(now.monotonic + RETRY_SECONDS, retry)
 
     # Take
 
-    def take(
+    def next_entries(
         self, max_entries: int, max_messages: int, max_bytes: int | None, at: Position, now: Now
     ) -> tuple[list[Entry], Position]:
-        """Do as EntrySource.take, from ``at`` on; also return the next position, in the log once not ``inside``."""
+        """Do as EntrySource.next_entries from ``at``; also return the next position, in the log once not ``inside``."""
         taken: list[Entry] = []
         self.resized.clear()
-        enough = self._core.bounds.read_bytes if max_bytes is None else min(max_bytes, self._core.bounds.read_bytes)
+        enough = self._bounds.read_bytes if max_bytes is None else min(max_bytes, self._bounds.read_bytes)
         while len(taken) < max_entries and max_messages > 0:
             if not self._ahead:
                 if self._is_at_end():
@@ -218,7 +225,7 @@ class CompactedReading:
             max_messages -= entry.num_messages
             enough -= len(entry.body)
         self._starved = self._starved or not taken
-        self.keep(now)
+        self.schedule_write(now)
         self.prepare()
         return taken, at
 
@@ -228,21 +235,21 @@ class CompactedReading:
     def prepare(self) -> None:
         """Read ahead."""
         view = self._view
-        bounds = self._core.bounds
+        bounds = self._bounds
         if view is None or self.reading or not 0 <= self._index < view.entries:
             return
         if len(self._ahead) < max(bounds.read_entries // 2, 1):
             self.reading = True
             last = min(self._index + bounds.read_entries, view.entries) - 1
             answer = partial(self._answer, self._generation)
-            self._core.reads.ask(view.ledger_id, self._index, last, bounds.read_bytes, answer)
+            self._reads.ask(view.ledger_id, self._index, last, bounds.read_bytes, answer)
 
     def _answer(self, generation: int, entries: list[Entry], error: Exception | None, now: Now) -> None:
         if generation != self._generation:
             return
         self.reading = False
         if isinstance(error, EntryDamaged):
-            self._core.quarantine.report(error, now)
+            self._quarantine.report(error, now)
             self._index = error.last + 1
         elif error is not None:
             self._failed(error, now, lambda _: None)
@@ -276,7 +283,7 @@ class CompactedReading:
     def _pass(self, position: Position, messages: int, size: int, *, acked: bool) -> None:
         """Note that reading has passed an entry."""
         if acked and not self._outstanding:
-            self._come_to(position, messages, size)
+            self._advance_to(position, messages, size)
             return
         if len(self._outstanding) >= MAX_OUTSTANDING and not self._cursor.durable:
             self._popped()
@@ -342,7 +349,7 @@ class CompactedReading:
             self._set_behind(behind._replace(through=Position(*position)) if position <= behind.up_to else None)
             self._forget_in_view()
         if last is not None and (behind is None or last[0] > behind.up_to):
-            self._come_to(*last)
+            self._advance_to(*last)
         self._settle()
 
     def _settle(self) -> None:
@@ -351,7 +358,7 @@ class CompactedReading:
         while outstanding and (outstanding[0][0] in self._acked or self._is_acked(outstanding[0][0])):
             last = self._popped()
         if last is not None:
-            self._come_to(*last)
+            self._advance_to(*last)
 
     def _popped(self) -> tuple[At, int, int]:
         first = self._outstanding.popleft()
@@ -359,7 +366,7 @@ class CompactedReading:
         self._left.pop(first[0], None)
         return first
 
-    def _come_to(self, position: At, messages: int, size: int) -> None:
+    def _advance_to(self, position: At, messages: int, size: int) -> None:
         """Advance to an entry of the view: everything up to it is acknowledged or not in the view."""
         behind = self.behind
         if behind is not None:
@@ -372,16 +379,16 @@ class CompactedReading:
             self._moved = True
         self._forget_in_view()
 
-    def keep(self, now: Now) -> None:
+    def schedule_write(self, now: Now) -> None:
         """Schedule writing of changes."""
-        cursor, commits = self._cursor, self._core.commits
+        cursor, commits = self._cursor, self._commits
         if self._moved:
             self._moved = False
             commits.cursor_changed(cursor, now)
         if self._behind_changed:
             self._behind_changed = False
             key = cursor_key(self._ledger.topic_id, cursor.cursor_id)
-            row = self._core.catalog.get(key) if cursor.durable else None
+            row = self._catalog.get(key) if cursor.durable else None
             if row is not None:
                 row.pop("compacted", None)
                 commits.put_row(key, row if self.behind is None else row | {"compacted": self.behind.row})

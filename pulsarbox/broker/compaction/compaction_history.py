@@ -2,12 +2,9 @@
 
 from bisect import bisect_left
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from pulsarbox.clock import Now
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.compaction.compaction_run import CompactionRun
 
 LATENCY_MILLIS: Final = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 """Upper bounds of the write latency histogram in milliseconds, as in Pulsar; the last bucket is unbounded."""
@@ -47,26 +44,33 @@ class CompactionRecord:
         self.latency_sum += seconds * 1000
 
 
+class QueuedRun(Protocol):
+    """A compaction that waits for its turn."""
+
+    def begin(self, now: Now) -> None:
+        """Start the compaction."""
+
+
 class Compactions:
     """Runs one compaction at a time, which bounds its memory and its load on the box."""
 
     def __init__(self) -> None:
         self.records: dict[str, CompactionRecord] = {}
         """Statistics by topic, of topics compacted since the start."""
-        self._running: CompactionRun | None = None
-        self._waiting: deque[CompactionRun] = deque()
+        self._running: QueuedRun | None = None
+        self._waiting: deque[QueuedRun] = deque()
 
     def record(self, topic: str) -> CompactionRecord:
         """Return the statistics of a topic, created on first use."""
         return self.records.setdefault(topic, CompactionRecord())
 
-    def enqueue(self, run: "CompactionRun", now: Now) -> None:
+    def enqueue(self, run: QueuedRun, now: Now) -> None:
         """Start a compaction when its turn comes."""
         self._waiting.append(run)
         if self._running is None:
             self._next(now)
 
-    def ended(self, run: "CompactionRun", now: Now) -> None:
+    def ended(self, run: QueuedRun, now: Now) -> None:
         """Handle a compaction that has ended or was withdrawn."""
         if run is self._running:
             self._running = None

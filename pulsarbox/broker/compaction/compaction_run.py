@@ -7,20 +7,20 @@ batches that everything else uses, one step at a time, in a ledger that is not r
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from pulsarbox.broker.compaction.compaction_history import Compactions
 from pulsarbox.broker.compaction.copy_pass import Copied, copy
-from pulsarbox.broker.compaction.latest_by_key import Winners
+from pulsarbox.broker.compaction.latest_by_key import LatestByKey
 from pulsarbox.broker.compaction.scan_pass import EntryRules, Examined, Seen, examine
+from pulsarbox.broker.services import HasCatalog, HasCommits, HasQuarantine, HasReads, HasSettings, HasTimers
 from pulsarbox.broker.transactions.visibility import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged, PersistenceError, PulsarBoxError
-from pulsarbox.storage.catalog import compacted_key, compacting_key
+from pulsarbox.storage.catalog import Catalog, compacted_key, compacting_key
 from pulsarbox.storage.compacted_ledger import CompactedView, Original, pack_compacted
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage.recovery import StoredTopic
 
 STEP_ENTRIES: Final = 1000
 STEP_BYTES: Final = 256 << 10
@@ -58,27 +58,35 @@ class CompactionFailed(PulsarBoxError):
     """A compaction cannot continue; the previous view stays in use."""
 
 
-def segments_of(topic: "PersistentTopic", view: CompactedView | None) -> list[CompactionSegment]:
+def segments_of(stored: StoredTopic, catalog: Catalog, view: CompactedView | None) -> list[CompactionSegment]:
     """Return the segments to compact: the view, then the confirmed log after its horizon."""
     found = [CompactionSegment(view.ledger_id, 0, view.entries, True)] if view is not None and view.entries else []
     behind = view.horizon if view is not None else Position(-1, -1)
-    for info in topic.ledger.ledgers.values():
+    for info in stored.ledger.ledgers.values():
         first = behind.entry_id + 1 if info.ledger_id == behind.ledger_id else 0
         if info.ledger_id >= behind.ledger_id and first < info.confirmed:
             found.append(CompactionSegment(info.ledger_id, first, info.confirmed, False))
-    return _visible(topic, found) if topic.stored.open or topic.stored.has_aborted else found
+    return _visible(stored, catalog, found) if stored.open or stored.has_aborted else found
 
 
-def _visible(topic: "PersistentTopic", segments: list[CompactionSegment]) -> list[CompactionSegment]:
+def _visible(stored: StoredTopic, catalog: Catalog, segments: list[CompactionSegment]) -> list[CompactionSegment]:
     """Exclude entries of aborted transactions and those after the start of the first open transaction."""
     found = []
     for segment in segments:
         if segment.compacted:
             found.append(segment)
         else:
-            runs = visible_runs(topic, segment.ledger_id, segment.first, segment.end)
+            runs = visible_runs(stored, catalog, segment.ledger_id, segment.first, segment.end)
             found += [segment._replace(first=first, end=end) for first, end in runs]
     return found
+
+
+class CompactionServices(HasSettings, HasCatalog, HasCommits, HasTimers, HasReads, HasQuarantine, Protocol):
+    """The services of the broker that a compaction uses."""
+
+    @property
+    def compactions(self) -> Compactions:
+        """Statistics and queue of compactions."""
 
 
 class CompactionRun:
@@ -86,19 +94,27 @@ class CompactionRun:
 
     def __init__(
         self,
-        topic: "PersistentTopic",
+        services: CompactionServices,
+        stored: StoredTopic,
         view: CompactedView | None,
         switch: Callable[[CompactedView, Now], None],
         ended: Callable[[CompactedView | None, Exception | None, Now], None],
     ) -> None:
         """``switch`` writes the rows that replace the old view with the new one."""
-        self._topic = topic
-        self._core = topic.core
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._timers = services.timers
+        self._reads = services.reads
+        self._quarantine = services.quarantine
+        self._compactions = services.compactions
+        self._services = services
         self._before = view
         self._switch = switch
         self._ended = ended
         self._rules = EntryRules()
-        self._winners = Winners(0)
+        self._winners = LatestByKey(0)
         self._segments: list[CompactionSegment] = []
         self._left: list[CompactionSegment] = []
         self._damaged: dict[Position, int] = {}
@@ -140,15 +156,16 @@ class CompactionRun:
     def begin(self, now: Now) -> None:
         """Start, because the run's turn has come."""
         self._waiting = False
-        ledger, topic = self._topic.ledger, self._topic
-        self._rules = EntryRules(self._core.settings.topicCompactionRetainNullKey, self._core.settings.maxMessageSize)
-        self._winners = Winners(self._core.settings.compactionMaxKeysInMemory)
-        readable, durable = topic.stored.open.readable, ledger.last_confirmed
+        settings = self._services.settings
+        ledger = self._ledger
+        self._rules = EntryRules(settings.topicCompactionRetainNullKey, settings.maxMessageSize)
+        self._winners = LatestByKey(settings.compactionMaxKeysInMemory)
+        readable, durable = self._stored.open.readable, ledger.last_confirmed
         if readable is None or readable[0] > durable:  # open entries are not durable yet, nor some before them
             readable = durable, ledger.confirmed_messages, ledger.confirmed_bytes
         self._end, *totals = readable
         self._totals = totals[0], totals[1]
-        self._segments = segments_of(topic, self._before)
+        self._segments = segments_of(self._stored, self._catalog, self._before)
         self._left = list(self._segments)
         self._step(now)
 
@@ -174,7 +191,7 @@ class CompactionRun:
             work = partial(examine, self._rules, compacted=compacted)
         self._asked_at = now.monotonic
         last = min(end, first + self.step_entries) - 1
-        self._core.reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
+        self._reads.ask_for_work(ledger_id, first, last, STEP_BYTES, self._answer, work)
 
     def _next_segment(self) -> CompactionSegment | None:
         """Return the segment to continue in; None if everything is read."""
@@ -200,7 +217,7 @@ class CompactionRun:
         self._left[0] = segment._replace(first=found.next_entry)
         if isinstance(found, Examined):
             self._unseen = found.seen
-            self._see(now)
+            self._examine(now)
             return
         self._at += found.messages
         self._last = found.last or self._last
@@ -209,14 +226,14 @@ class CompactionRun:
         else:
             self._rest(now)
 
-    def _see(self, now: Now) -> None:
+    def _examine(self, now: Now) -> None:
         """Examine the entries read, some in each turn, to keep turns short."""
         if self.is_over:
             return
         part, self._unseen = self._unseen[:TURN_ENTRIES], self._unseen[TURN_ENTRIES:]
-        self._winners.see(part)
+        self._winners.process(part)
         if self._unseen:
-            self._core.timers.at(now.monotonic, self._see)
+            self._timers.at(now.monotonic, self._examine)
         else:
             self._rest(now)
 
@@ -226,16 +243,16 @@ class CompactionRun:
         if isinstance(error, EntryDamaged) and first:
             # Continue after the damage, as a consumer does. Later passes do not try it again.
             self._damaged[Position(error.ledger_id, error.first)] = error.last + 1
-            self._core.quarantine.report(error, now)
+            self._quarantine.report(error, now)
             self._step(now)
-        elif not segment.compacted and segment.ledger_id not in self._topic.ledger.ledgers:
+        elif not segment.compacted and segment.ledger_id not in self._ledger.ledgers:
             self._fail(CompactionFailed("the log was trimmed during the compaction: compact again"), now)
         else:
             self._fail(error or CompactionFailed("no entries could be read"), now)
 
     def _rest(self, now: Now) -> None:
         """Pause for as long as the last step took: publishing has priority."""
-        self._core.timers.at(2 * now.monotonic - self._asked_at, self._step)
+        self._timers.at(2 * now.monotonic - self._asked_at, self._step)
 
     def _end_pass(self, now: Now) -> None:
         if self._copying:
@@ -246,15 +263,15 @@ class CompactionRun:
         if not self._winners.end_pass():
             self._copying = True
             self.removed = messages - self._winners.kept
-            self.ledger_id = self._core.commits.new_id()
-            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, self.ledger_id), {})
+            self.ledger_id = self._commits.new_id()
+            self._commits.put_row(compacting_key(self._ledger.topic_id, self.ledger_id), {})
         self._left = list(self._segments)
         self._step(now)
 
     # Write
 
     def _write(self, kept: list[Original], now: Now) -> None:
-        commits = self._core.commits
+        commits = self._commits
         refusal = commits.housekeeping.refusal
         if refusal is not None:
             self._fail(CompactionFailed(f"messages cannot be stored: {refusal}"), now)
@@ -268,7 +285,7 @@ class CompactionRun:
 
         def stored(when: Now) -> None:
             if not self.is_over:
-                self._core.compactions.record(str(self._topic.name)).written(when.monotonic - began)
+                self._compactions.record(self._stored.name).written(when.monotonic - began)
                 self._write(left, when) if left else self._rest(when)
 
         commits.copy(entries, stored, self._lost)
@@ -280,8 +297,8 @@ class CompactionRun:
         """Make the durable copy the topic's view."""
         messages, size = self._totals
         view = CompactedView(self.ledger_id, self._entries, self._size, self._end, messages, size, self._last, now.wall)
-        topic_id = self._topic.ledger.topic_id
-        commits = self._core.commits
+        topic_id = self._ledger.topic_id
+        commits = self._commits
         commits.put_row(compacted_key(topic_id, view.ledger_id), view.row)
         commits.put_row(compacting_key(topic_id, view.ledger_id), None)
         self._switch(view, now)
@@ -293,8 +310,8 @@ class CompactionRun:
             return
         self.is_over = True
         if self.ledger_id:
-            self._core.commits.put_row(compacting_key(self._topic.ledger.topic_id, self.ledger_id), None)
-            self._core.commits.housekeeping.ledger_dropped(self.ledger_id, now)
+            self._commits.put_row(compacting_key(self._ledger.topic_id, self.ledger_id), None)
+            self._commits.housekeeping.ledger_dropped(self.ledger_id, now)
         if not isinstance(error, PulsarBoxError | PersistenceError):
             error = CompactionFailed(str(error))
         self._ended(None, error, now)

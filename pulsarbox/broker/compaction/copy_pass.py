@@ -6,7 +6,8 @@ batch indexes are unchanged. Its metadata lists the indexes kept (Pulsar 4.2).
 
 from typing import NamedTuple
 
-from pulsarbox.broker.compaction.scan_pass import EntryRules, open_batch
+from pulsarbox.broker.compaction.scan_pass import EntryRules
+from pulsarbox.plugins.compression.entry_body import unpack_batch
 from pulsarbox.plugins.compression.wire import compress
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
@@ -55,7 +56,7 @@ def _without(original: Original, wanted: list[int], rules: EntryRules) -> Origin
     metadata = parsed.metadata
     if list(metadata.compacted_batch_indexes) == wanted:
         return original
-    messages = open_batch(entry, parsed, rules)
+    messages = unpack_batch(metadata, entry.body[parsed.body_offset :], rules.most_unpacked)
     keeping = set(wanted)
     empty = SingleMessageMetadata(compacted_out=True)
     body = encode_batch(message if i in keeping else (empty, b"") for i, message in enumerate(messages))

@@ -13,7 +13,7 @@ from pulsarbox.broker.compaction.scan_pass import BATCH, CHUNK, DROPPED, SINGLE,
 _SLOTS: Final = 1 << 32
 
 
-class Winners:
+class LatestByKey:
     """The latest message of every key, numbered in reading order."""
 
     def __init__(self, most_keys: int) -> None:
@@ -40,7 +40,7 @@ class Winners:
         """Messages to keep."""
         return int.from_bytes(self.bits, "little").bit_count()
 
-    def see(self, seen: list[Seen]) -> None:
+    def process(self, seen: list[Seen]) -> None:
         """Process the next entries in order."""
         missing = (self._at + sum(map(messages_in, seen)) + 7) // 8 - len(self.bits)
         if missing > 0:

@@ -9,9 +9,9 @@ import logging
 from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.plugins.compression.wire import NotUnpacked, decompress
-from pulsarbox.protocol.batch import iterate_batch
-from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
+from pulsarbox.plugins.compression.entry_body import unpack_batch
+from pulsarbox.plugins.compression.wire import NotUnpacked
+from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.storage.compacted_ledger import unpack_compacted
@@ -62,16 +62,16 @@ class Examined(NamedTuple):
 def examine(rules: EntryRules, entries: list[Entry], *, compacted: bool) -> Examined:
     """Return the keys of entries; ``compacted`` if they are from a compacted ledger. Raises CodecMissing."""
     size = sum([len(entry.body) for entry in entries])
-    seen = [_look(unpack_compacted(entry).entry if compacted else entry, rules) for entry in entries]
+    seen = [_scan_entry(unpack_compacted(entry).entry if compacted else entry, rules) for entry in entries]
     return Examined(entries[-1].entry_id + 1, size, seen)
 
 
-def _look(entry: Entry, rules: EntryRules) -> Seen:
+def _scan_entry(entry: Entry, rules: EntryRules) -> Seen:
     flags = entry.flags
     if flags & _MARKER:
         return DROPPED, entry.num_messages
     if flags & _BATCH:
-        return _look_into_batch(entry, rules)
+        return _scan_batch(entry, rules)
     if flags & _KEY:
         metadata, _, _, _, body_offset = parse_entry(entry.body, verify=False)
         if metadata.HasField("partition_key"):
@@ -85,11 +85,12 @@ def _look(entry: Entry, rules: EntryRules) -> Seen:
     return WHOLE if rules.retain_null_key else DROPPED, entry.num_messages
 
 
-def _look_into_batch(entry: Entry, rules: EntryRules) -> Seen:
+def _scan_batch(entry: Entry, rules: EntryRules) -> Seen:
     if entry.flags & _ENCRYPTED:
         return WHOLE, entry.num_messages
     try:
-        messages = open_batch(entry, parse_entry(entry.body, verify=False), rules)
+        parsed = parse_entry(entry.body, verify=False)
+        messages = unpack_batch(parsed.metadata, entry.body[parsed.body_offset :], rules.most_unpacked)
     except (NotUnpacked, MalformedMetadata) as error:
         log.warning("entry %d:%d is copied unchanged to the compacted view: %s", entry.ledger_id, entry.entry_id, error)
         return WHOLE, entry.num_messages
@@ -102,14 +103,6 @@ def _look_into_batch(entry: Entry, rules: EntryRules) -> Seen:
         else:
             found.append((None, rules.retain_null_key))
     return BATCH, found
-
-
-def open_batch(entry: Entry, parsed: ParsedEntry, rules: EntryRules) -> list[tuple[SingleMessageMetadata, bytes]]:
-    """Return the messages of a batch. Raises NotUnpacked, MalformedMetadata, CodecMissing."""
-    metadata = parsed.metadata
-    body = entry.body[parsed.body_offset :]
-    body = decompress(metadata.compression, body, metadata.uncompressed_size, rules.most_unpacked)
-    return list(iterate_batch(body, entry.num_messages))
 
 
 def key_of(metadata: MessageMetadata | SingleMessageMetadata) -> bytes:

@@ -5,21 +5,23 @@ compaction or by a threshold. Deleting it deletes the view.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from pulsarbox.broker.compaction.compaction_run import CompactionRun
+from pulsarbox.broker.compaction.compaction_history import CompactionRecord
+from pulsarbox.broker.compaction.compaction_run import CompactionRun, CompactionServices
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.persistence.read_queue import Answer
 from pulsarbox.broker.policies.kinds.compaction import COMPACTION_THRESHOLD
+from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.names import COMPACTION_SUBSCRIPTION
-from pulsarbox.storage.catalog import COMPACTING, compacted_key, compacting_key
+from pulsarbox.storage.catalog import COMPACTING, Catalog, compacted_key, compacting_key
 from pulsarbox.storage.compacted_ledger import CompactedView
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.core import Core
-    from pulsarbox.broker.subscription.subscription import Subscription
-    from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.recovery import StoredTopic
 
 log = logging.getLogger(__name__)
 
@@ -27,20 +29,45 @@ NEVER: Final = 1 << 63
 """More bytes than any topic has."""
 
 
-def drop_leftovers(core: "Core", now: Now) -> None:
+def drop_leftovers(catalog: Catalog, commits: GroupCommit, now: Now) -> None:
     """At the start, drop unfinished compacted ledgers and retired ones that only earlier readers used."""
-    for key in list(core.catalog.keys(COMPACTING)):
-        core.commits.put_row(key, None)
-        core.commits.housekeeping.ledger_dropped(int(key.rpartition("/")[2], 16), now)
+    for key in list(catalog.keys(COMPACTING)):
+        commits.put_row(key, None)
+        commits.housekeeping.ledger_dropped(int(key.rpartition("/")[2], 16), now)
+
+
+class CompactedTopic(Protocol):
+    """The topic, as its compaction changes it."""
+
+    def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> object:
+        """Create a durable subscription at the earliest or latest message."""
+
+    def compacted(self, now: Now) -> None:
+        """Handle a new compacted view: messages that only compaction retained may be dropped."""
 
 
 class TopicCompaction:
     """The compaction of one loaded topic."""
 
-    def __init__(self, topic: "PersistentTopic") -> None:
+    def __init__(
+        self,
+        services: CompactionServices,
+        topic: CompactedTopic,
+        stored: StoredTopic,
+        policies: TopicPolicies,
+        deadline: TopicDeadline,
+    ) -> None:
+        self._services = services
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._timers = services.timers
+        self._compactions = services.compactions
         self._topic = topic
-        self._core = topic.core
-        self._topic_id = topic.ledger.topic_id
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._policies = policies
+        self._deadline = deadline
+        self._topic_id = stored.topic_id
         self.view: CompactedView | None = None
         self.run: CompactionRun | None = None
         """The running or queued compaction."""
@@ -52,16 +79,22 @@ class TopicCompaction:
         """Current readers by compacted ledger."""
         self._retired: set[int] = set()
         """Replaced ledgers that still have readers."""
-        if any(cursor.name == COMPACTION_SUBSCRIPTION for cursor in topic.stored.cursors.values()):
-            for key in self._core.catalog.keys(compacted_key(self._topic_id)):
-                row = self._core.catalog.get(key)
+        if self._cursor is not None:
+            for key in self._catalog.keys(compacted_key(self._topic_id)):
+                row = self._catalog.get(key)
                 assert row is not None
                 self.view = CompactedView.of(int(key.rpartition("/")[2], 16), row)
 
     @property
-    def subscription(self) -> "Subscription | None":
-        """The subscription that retains messages not compacted yet."""
-        return self._topic.subscriptions.get(COMPACTION_SUBSCRIPTION)
+    def _cursor(self) -> ManagedCursor | None:
+        """The cursor of the subscription that retains messages not compacted yet."""
+        cursors = self._stored.cursors.values()
+        return next((cursor for cursor in cursors if cursor.name == COMPACTION_SUBSCRIPTION), None)
+
+    @property
+    def record(self) -> CompactionRecord | None:
+        """Statistics of the topic since the box started; None if it was not compacted."""
+        return self._compactions.records.get(self._stored.name)
 
     # Compact
 
@@ -70,13 +103,13 @@ class TopicCompaction:
         if self.run is not None:
             raise Conflict("Compaction already in progress")
         self._subscribe(now)
-        ledger, view = self._topic.ledger, self.view
+        ledger, view = self._ledger, self.view
         if ledger.read_end > (view.horizon if view is not None else ledger.first_position()):
             self._began = now.monotonic
-            self.run = CompactionRun(self._topic, view, self._switch, self._ended)
-            self._core.compactions.enqueue(self.run, now)
+            self.run = CompactionRun(self._services, self._stored, view, self._switch, self._ended)
+            self._compactions.enqueue(self.run, now)
         else:
-            self._core.compactions.record(str(self._topic.name)).error = ""  # there is nothing to compact
+            self._compactions.record(self._stored.name).error = ""  # there is nothing to compact
 
     def cancel(self, now: Now) -> None:
         """Cancel the compaction; the view is unchanged. Raises Conflict if none is in progress."""
@@ -97,42 +130,39 @@ class TopicCompaction:
             self.run.cancel("interrupted: the topic was unloaded or deleted, or the box was stopped", now)
 
     def _subscribe(self, now: Now) -> None:
-        if self.subscription is None:
+        if self._cursor is None:
             self._topic.subscribe(COMPACTION_SUBSCRIPTION, earliest=True, properties={}, now=now)
 
     def _switch(self, view: CompactedView, now: Now) -> None:
         """Retire the old view and acknowledge the compacted messages, in the batch that installs the new view."""
-        before, commits = self.view, self._core.commits
+        before, commits = self.view, self._commits
         if before is not None:
             commits.put_row(compacting_key(self._topic_id, before.ledger_id), {})
             commits.put_row(compacted_key(self._topic_id, before.ledger_id), None)
-        subscription = self.subscription
-        assert subscription is not None, "a compaction needs its subscription"
-        subscription.cursor.acknowledge_through(view.horizon, view.messages, view.bytes)
-        commits.cursor_changed(subscription.cursor, now)
+        cursor = self._cursor
+        assert cursor is not None, "a compaction needs its subscription"
+        cursor.acknowledge_through(view.horizon, view.messages, view.bytes)
+        commits.cursor_changed(cursor, now)
 
     def _ended(self, view: CompactedView | None, error: Exception | None, now: Now) -> None:
         run, self.run = self.run, None
         assert run is not None
-        name = str(self._topic.name)
+        name = self._stored.name
         millis = int((now.monotonic - self._began) * 1000)
-        if self._topic.stored.in_use:  # else it was deleted
-            self._core.compactions.record(name).ended(run.removed, millis, error, now)
-        self._core.compactions.ended(run, now)
+        if self._stored.in_use:  # else it was deleted
+            self._compactions.record(name).ended(run.removed, millis, error, now)
+        self._compactions.ended(run, now)
         if view is None:
             log.warning("compaction of %s failed, its compacted view is unchanged: %s", name, error)
             return
         log.info("compacted %s: %d entries up to %d:%d", name, view.entries, *view.horizon)
-        topic = self._topic
-        if compacted_key(self._topic_id, view.ledger_id) not in self._core.catalog:
+        if compacted_key(self._topic_id, view.ledger_id) not in self._catalog:
             return  # deleted while the last batch was written
         before, self.view = self.view, view
         if before is not None:
             self._retire(before.ledger_id, now)
-        topic.trim(now)
-        if topic.backlog.blocked is not None:
-            topic.backlog.moved(now)
-        topic.upkeep.soon(now)
+        self._topic.compacted(now)
+        self._deadline.want(now.wall)
 
     def _retire(self, ledger_id: int, now: Now) -> None:
         """Drop a replaced ledger, now or with its last reader."""
@@ -143,9 +173,9 @@ class TopicCompaction:
     def _drop(self, ledger_id: int, now: Now) -> None:
         self._retired.discard(ledger_id)
         for key in (compacted_key(self._topic_id, ledger_id), compacting_key(self._topic_id, ledger_id)):
-            if key in self._core.catalog:
-                self._core.commits.put_row(key, None)
-        self._core.commits.housekeeping.ledger_dropped(ledger_id, now)
+            if key in self._catalog:
+                self._commits.put_row(key, None)
+        self._commits.housekeeping.ledger_dropped(ledger_id, now)
 
     def forget(self, now: Now) -> None:
         """Delete the view, because the subscription or the topic is deleted."""
@@ -157,11 +187,15 @@ class TopicCompaction:
         self.due_at = NEVER
         if before is not None:
             self._retire(before.ledger_id, now)
-        if not self._topic.stored.in_use:
+        if not self._stored.in_use:
             for ledger_id in list(self._retired):
                 self._drop(ledger_id, now)
 
     # Read
+
+    def read(self, view: CompactedView, index: int, answer: Answer) -> None:
+        """Read the entry with this number in a pinned view."""
+        self._services.reads.ask(view.ledger_id, index, index, 1, answer)
 
     def pin(self, view: CompactedView, reader: object) -> None:
         """Retain a view for a new reader."""
@@ -174,7 +208,7 @@ class TopicCompaction:
         if not readers:
             self._readers.pop(view.ledger_id, None)
             if view.ledger_id in self._retired:
-                self._core.timers.at(0.0, lambda now: self._drop_unread(view.ledger_id, now))
+                self._timers.at(0.0, lambda now: self._drop_unread(view.ledger_id, now))
 
     def _drop_unread(self, ledger_id: int, now: Now) -> None:
         if ledger_id in self._retired and not self._readers.get(ledger_id):
@@ -182,21 +216,21 @@ class TopicCompaction:
 
     # Automatic compaction
 
-    def look(self, now: Now) -> int:
+    def compact_if_due(self, now: Now) -> int:
         """Compact if the policy requires it; return when to check again (ms since 1970; 0: when more is published)."""
-        threshold = self._topic.policies.get(COMPACTION_THRESHOLD)
+        threshold = self._policies.get(COMPACTION_THRESHOLD)
         self.due_at = NEVER
-        if threshold <= 0 or is_system(str(self._topic.name)):
+        if threshold <= 0 or is_system(self._stored.name):
             return 0
         self._subscribe(now)
-        subscription = self.subscription
-        assert subscription is not None
-        interval = 1000 * self._core.settings.brokerServiceCompactionMonitorIntervalInSeconds
+        cursor = self._cursor
+        assert cursor is not None
+        interval = 1000 * self._services.settings.brokerServiceCompactionMonitorIntervalInSeconds
         again_at = self._looked_at + interval
         if self.run is not None:
             return now.wall + interval
-        due_at = subscription.cursor.mark_bytes + threshold
-        if self._topic.ledger.confirmed_bytes <= due_at:
+        due_at = cursor.mark_bytes + threshold
+        if self._ledger.confirmed_bytes <= due_at:
             self.due_at = due_at
             return 0
         if self._looked_at <= now.wall < again_at:
@@ -208,4 +242,4 @@ class TopicCompaction:
     def reached(self, now: Now) -> None:
         """Handle that the topic has grown to ``due_at``."""
         self.due_at = NEVER
-        self._topic.upkeep.soon(now)
+        self._deadline.want(now.wall)

@@ -1,31 +1,29 @@
 """Dead letter messages: the original message plus properties with its origin and the reason.
 
-The property names are those of the official clients (RetryMessageUtil of Java, retry_router.go of Go), in both
-spellings of ORIGIN_MESSAGE_ID; ORIGIN_PUBLISH_TIME and DEAD_LETTER_* are specific to pulsarbox. Existing properties are
-not overwritten, so a message from a retry topic keeps its first origin. All other metadata is unchanged, except that
-the publish time is that of the move, and the delivery time and transaction are removed.
+Existing properties are not overwritten, so a message from a retry topic keeps its first origin. All other metadata is
+unchanged, except that the publish time is that of the move, and the delivery time and transaction are removed.
 """
 
 from collections.abc import Mapping
 from enum import Enum
 from typing import Final, NamedTuple
 
-from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, compress, decompress
+from pulsarbox.plugins.compression.entry_body import pack_batch, unpack_batch
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked
 from pulsarbox.protocol.ack_sets import indexes_of
-from pulsarbox.protocol.batch import encode_batch, iterate_batch
+from pulsarbox.protocol.dead_letters.properties import (
+    DEAD_LETTER_REASON,
+    DEAD_LETTER_REDELIVERIES,
+    ORIGIN_MESSAGE_ID,
+    ORIGIN_MESSAGE_ID_OLD,
+    ORIGIN_PUBLISH_TIME,
+    REAL_SUBSCRIPTION,
+    REAL_TOPIC,
+    RECONSUMETIMES,
+)
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
-
-REAL_TOPIC: Final = "REAL_TOPIC"
-REAL_SUBSCRIPTION: Final = "REAL_SUBSCRIPTION"
-ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
-ORIGIN_MESSAGE_ID_OLD: Final = "ORIGIN_MESSAGE_IDY_TIME"
-"""Legacy spelling; clients still write it in addition to the other."""
-RECONSUMETIMES: Final = "RECONSUMETIMES"
-ORIGIN_PUBLISH_TIME: Final = "ORIGIN_PUBLISH_TIME"
-DEAD_LETTER_REASON: Final = "DEAD_LETTER_REASON"
-DEAD_LETTER_REDELIVERIES: Final = "DEAD_LETTER_REDELIVERIES"
 
 _IN_TRANSACTION: Final = ("txnid_least_bits", "txnid_most_bits")
 
@@ -115,7 +113,7 @@ def make_letter(entry: bytes, unacked: int | None, origin: Origin, publish_time:
             return Letter(metadata, _rewritten(metadata, body, unacked, told, origin.message_id, most))
         except (CodecMissing, NotUnpacked, MalformedMetadata):
             pass
-    _tell(metadata, _with_id(origin.properties(published, is_opened=False), origin.message_id))
+    _log(metadata, _with_id(origin.properties(published, is_opened=False), origin.message_id))
     return Letter(metadata, body)
 
 
@@ -123,27 +121,19 @@ def _rewritten(
     metadata: MessageMetadata, body: bytes, unacked: int | None, told: dict[str, str], message_id: str, most: int
 ) -> bytes:
     """Return the body of a batch with the unacknowledged messages only; updates the counts in ``metadata``."""
-    codec = metadata.compression
-    opened = list(
-        iterate_batch(decompress(codec, body, metadata.uncompressed_size, most), metadata.num_messages_in_batch)
-    )
+    opened = unpack_batch(metadata, body, most)
     count = len(opened)
     left = list(range(count)) if unacked is None else [i for i in indexes_of(unacked) if i < count]
     for i in left:
-        _tell(opened[i][0], _with_id(told, f"{message_id}:{i}"))
-    plain = encode_batch(opened[i] for i in left)
-    packed = compress(codec, plain)
-    metadata.num_messages_in_batch = len(left)
-    if codec or metadata.HasField("uncompressed_size"):
-        metadata.uncompressed_size = len(plain)
-    return packed
+        _log(opened[i][0], _with_id(told, f"{message_id}:{i}"))
+    return pack_batch(metadata, [opened[i] for i in left])
 
 
 def _with_id(told: dict[str, str], message_id: str) -> dict[str, str]:
     return told | {ORIGIN_MESSAGE_ID: message_id, ORIGIN_MESSAGE_ID_OLD: message_id}
 
 
-def _tell(metadata: MessageMetadata | SingleMessageMetadata, told: Mapping[str, str]) -> None:
+def _log(metadata: MessageMetadata | SingleMessageMetadata, told: Mapping[str, str]) -> None:
     present = {each.key for each in metadata.properties}
     for key, value in told.items():
         if key not in present:

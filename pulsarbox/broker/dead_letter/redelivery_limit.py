@@ -11,18 +11,19 @@ in order, and a moved message would be a gap in that order.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final, Protocol
 
-from pulsarbox.broker.dead_letter.message import Origin
+from pulsarbox.broker.callbacks import Callbacks
+from pulsarbox.broker.dead_letter.message import IndexAcks, Origin
 from pulsarbox.broker.policies.kinds.dead_letter import ROW, DeadLetterPolicy
+from pulsarbox.broker.services import HasCatalog, HasCommits, HasEvents
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import TopicName
 from pulsarbox.storage.catalog import Row, cursor_key
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, pack_moved
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
-    from pulsarbox.broker.subscription.subscription import Subscription
 
 log = logging.getLogger(__name__)
 
@@ -48,14 +49,64 @@ class DeadLetterMove:
         return pack_moved(cursor_id, self.entry)
 
 
+class LetterServices(HasCatalog, HasCommits, HasEvents, Protocol):
+    """The services of the broker that move dead letters."""
+
+    @property
+    def dead_letters(self) -> Callbacks[Entry, int | None, TopicName, Origin, DeadLetterPolicy, Now]:
+        """The callbacks that publish dead letters."""
+
+
+class MovingDispatcher(Protocol):
+    """A dispatcher that reaches entries to be moved."""
+
+    @property
+    def life(self) -> object:
+        """See ``LimitedSubscription``."""
+
+
+class LimitedSubscription(Protocol):
+    """A subscription whose messages may be moved to a dead letter topic."""
+
+    @property
+    def index_acks(self) -> IndexAcks:
+        """Batch index acknowledgements seen so far."""
+
+    @property
+    def life(self) -> object:
+        """An object that is replaced whenever the dispatcher rewinds to mark-delete."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its topic is loaded and has it."""
+
+    def dispatch(self, now: Now) -> None:
+        """Dispatch the available messages."""
+
+    def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
+        """Handle acknowledged entries that no consumer holds, and dispatch."""
+
+    def send_again(self, entries: list[Entry], now: Now) -> None:
+        """Redeliver entries that could not be moved."""
+
+
 class RedeliveryLimit:
     """The dead letter policy and moving entries of one subscription."""
 
     __slots__ = (
-        "_moving", "_moving_bytes", "_subscription", "last", "messages", "policy", "refused", "refused_since",
+        "_cursor", "_moving", "_moving_bytes", "_services", "_subscription", "_topic", "last", "messages", "policy",
+        "refused", "refused_since",
     )  # fmt: skip
 
-    def __init__(self, subscription: "Subscription", row: Row) -> None:
+    def __init__(
+        self,
+        services: LetterServices,
+        subscription: LimitedSubscription,
+        topic: TopicName,
+        cursor: ManagedCursor,
+        row: Row,
+    ) -> None:
+        """``row`` is that of the cursor."""
         stored = row.get(ROW)
         self.policy: DeadLetterPolicy | None = None if stored is None else DeadLetterPolicy.of_row(stored)
         self.messages = 0
@@ -66,21 +117,23 @@ class RedeliveryLimit:
         """Why the dead letter topic rejected the last message; empty if it accepted it."""
         self.refused_since = 0
         """Milliseconds since 1970."""
+        self._services = services
         self._subscription = subscription
+        self._topic = topic
+        self._cursor = cursor
         self._moving: dict[tuple[int, int], DeadLetterMove] = {}
         self._moving_bytes = 0
 
     def set_policy(self, policy: DeadLetterPolicy | None, now: Now) -> None:
         """Set the policy, None for none; durable with the next commit."""
-        subscription = self._subscription
-        commits, catalog = subscription.topic.core.commits, subscription.topic.core.catalog
+        commits, catalog, cursor = self._services.commits, self._services.catalog, self._cursor
         self.policy = policy
         self.refused, self.refused_since = "", 0
-        key = cursor_key(subscription.cursor.ledger.topic_id, subscription.cursor.cursor_id)
+        key = cursor_key(cursor.ledger.topic_id, cursor.cursor_id)
         row = dict(catalog.get(key) or {})
         row.pop(ROW, None)
         commits.put_row(key, row if policy is None else row | {ROW: policy.as_json()})
-        subscription.dispatch(now)
+        self._subscription.dispatch(now)
 
     @property
     def moving(self) -> bool:
@@ -92,13 +145,13 @@ class RedeliveryLimit:
         """Whether so many entries are moving that further ones must wait."""
         return len(self._moving) >= MOVING_MAX or self._moving_bytes >= MOVING_BYTES
 
-    def take_out(self, entries: list[Entry], dispatcher: "MultipleConsumersDispatcher", now: Now) -> list[Entry]:
+    def move_exceeding(self, entries: list[Entry], dispatcher: MovingDispatcher, now: Now) -> list[Entry]:
         """Start moving those of the entries that exceed the limit; return the others, which are to be dispatched."""
-        policy, count_of = self.policy, self._subscription.cursor.redelivery_count
-        claims = self._subscription.cursor.claims
+        policy, count_of = self.policy, self._cursor.redelivery_count
+        claims = self._cursor.claims
         living = []
         for entry in entries:
-            at = entry[0], entry[1]
+            at = entry.ledger_id, entry.entry_id
             move = self._moving.get(at)
             if move is not None:
                 move.life = dispatcher.life
@@ -114,25 +167,24 @@ class RedeliveryLimit:
 
     def _move(self, entry: Entry, count: int, life: object, now: Now) -> bool:
         """Add an entry to the dead letter topic; return whether that accepted it."""
-        subscription, policy = self._subscription, self.policy
-        topic, cursor = subscription.topic, subscription.cursor
+        policy, topic, cursor = self.policy, self._topic, self._cursor
         assert policy is not None
-        at = entry[0], entry[1]
-        message_id = f"{at[0]}:{at[1]}:{topic.name.partition_index}"
+        at = entry.ledger_id, entry.entry_id
+        message_id = f"{at[0]}:{at[1]}:{topic.partition_index}"
         partly = cursor.batch_acks.get(at)
         unacked = None if partly is None else partly[1]
         origin = Origin(
-            str(topic.name),
-            subscription.name,
+            str(topic),
+            cursor.name,
             message_id,
             count,
             policy.max_redeliveries,
             entry.num_messages,
             0 if unacked is None else entry.num_messages - unacked.bit_count(),
-            subscription.index_acks,
+            self._subscription.index_acks,
         )
         try:
-            topic.core.office.post(entry, unacked, topic.name, origin, policy, now)
+            self._services.dead_letters(entry, unacked, topic, origin, policy, now)
         except PulsarBoxError as error:
             self._refuse(str(error), now)
             return False
@@ -140,7 +192,7 @@ class RedeliveryLimit:
         move = DeadLetterMove(entry, entry.num_messages if unacked is None else unacked.bit_count(), life)
         self._moving[at] = move
         self._moving_bytes += len(entry.body)
-        topic.core.commits.move(cursor, self, move)
+        self._services.commits.move(cursor, self, move)
         return True
 
     def _refuse(self, reason: str, now: Now) -> None:
@@ -148,7 +200,7 @@ class RedeliveryLimit:
             self.refused, self.refused_since = reason, now.wall
             assert self.policy is not None
             text = f"{self.policy.topic} rejected a dead letter: {reason}"
-            self._subscription.topic.core.events.tell("dead-letters-refused", self._subject, text, now)
+            self._services.events.report("dead-letters-refused", self._subject, text, now)
             log.warning(
                 "%s redelivers a message instead of moving it to %s, which rejected it: %s",
                 self._subscription,
@@ -166,9 +218,9 @@ class RedeliveryLimit:
     def moved(self, moves: list[DeadLetterMove], now: Now) -> None:
         """Acknowledge durable moves, unless the cursor was reset or the subscription deleted meanwhile."""
         arrived = [move for move in moves if self._arrived(move)]
-        if not arrived or not self._is_there:
+        if not arrived or not self._subscription.is_current:
             return
-        cursor = self._subscription.cursor
+        cursor = self._cursor
         for move in arrived:
             entry = move.entry
             cursor.acknowledge(
@@ -181,34 +233,28 @@ class RedeliveryLimit:
             )
             self.messages += move.messages
         self.last = now.wall
-        self._tell(sum(move.messages for move in arrived), now)
+        self._report(sum(move.messages for move in arrived), now)
         self._subscription.moved_on([move.entry for move in arrived], now)
 
     @property
     def _subject(self) -> str:
-        return f"{self._subscription.topic.name} {self._subscription.name}"
+        return f"{self._topic} {self._cursor.name}"
 
-    def _tell(self, messages: int, now: Now) -> None:
+    def _report(self, messages: int, now: Now) -> None:
         to = "" if self.policy is None else str(self.policy.topic)
         text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
-        self._subscription.topic.core.events.tell("dead-letters", self._subject, text, now, count=messages, to=to)
+        self._services.events.report("dead-letters", self._subject, text, now, count=messages, to=to)
 
     def not_moved(self, moves: list[DeadLetterMove], now: Now) -> None:
         """Redeliver entries whose move could not be stored, unless the dispatcher has rewound since."""
         lost = [move for move in moves if self._arrived(move)]
-        if lost and self._is_there:
+        if lost and self._subscription.is_current:
             self._subscription.send_again([move.entry for move in lost if move.life is self._subscription.life], now)
 
     def _arrived(self, move: DeadLetterMove) -> bool:
-        at = move.entry[0], move.entry[1]
+        at = move.entry.ledger_id, move.entry.entry_id
         if self._moving.get(at) is not move:
             return False
         del self._moving[at]
         self._moving_bytes -= len(move.entry.body)
         return True
-
-    @property
-    def _is_there(self) -> bool:
-        subscription = self._subscription
-        topic = subscription.topic
-        return topic.stored.in_use and topic.subscriptions.get(subscription.name) is subscription

@@ -1,41 +1,40 @@
 """Warning that a dead letter topic drops its messages: it has no subscription, retention or unsubscribed retention.
 
-A dead letter or retry topic is recognized by the name suffix that clients use, or because the box has moved dead
-letters there. Source: PIP-124, apache/pulsar#13408.
+Source: PIP-124, apache/pulsar#13408.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Protocol
 
-from pulsarbox.broker.policies.kinds.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.policies.kinds.retention import RETENTION
 from pulsarbox.broker.policies.kinds.unsubscribed_retention import OFF, UNSUBSCRIBED_TIME
 from pulsarbox.broker.policies.policies import TopicPolicies
-from pulsarbox.clock import Now
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
-from pulsarbox.storage.catalog import Row, topic_key
+from pulsarbox.storage.catalog import Catalog, topic_key
+from pulsarbox.storage.dead_letter_topics import MARK
 from pulsarbox.storage.recovery import StoredTopic
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 
-MARK: Final = "deadLetters"
-"""Field of a topic's row: the box has moved dead letters there."""
+
+class DeadLetterTopic(Protocol):
+    """A persistent topic, which may be a dead letter topic."""
+
+    name: TopicName
+    stored: StoredTopic
+    policies: TopicPolicies
+    for_dead_letters: bool
+    warned_of_loss: bool
+    """Whether the log has already warned that dead letters will be lost."""
 
 
-def for_dead_letters(name: TopicName, row: Row) -> bool:
-    """Return whether a topic with this row is a dead letter or retry topic."""
-    return name.base.local.endswith((DEAD_LETTER_SUFFIX, RETRY_SUFFIX)) or bool(row.get(MARK))
-
-
-def marked(topic: "PersistentTopic", now: Now) -> None:
+def marked(topic: DeadLetterTopic, catalog: Catalog, commits: GroupCommit) -> None:
     """Mark a topic to which a dead letter is moved as a dead letter topic."""
     if not topic.for_dead_letters:
         topic.for_dead_letters = True
         key = topic_key(str(topic.name))
-        topic.core.commits.put_row(key, (topic.core.catalog.get(key) or {}) | {MARK: True})
+        commits.put_row(key, (catalog.get(key) or {}) | {MARK: True})
     warn(topic)
 
 
@@ -44,7 +43,7 @@ def is_subscribed(stored: StoredTopic) -> bool:
     return any(cursor.name != COMPACTION_SUBSCRIPTION for cursor in stored.cursors.values())
 
 
-def drops_dead_letters(topic: "PersistentTopic") -> bool:
+def drops_dead_letters(topic: DeadLetterTopic) -> bool:
     """Return whether a dead letter topic drops its messages, as neither a subscription nor retention keeps them."""
     if not topic.for_dead_letters or is_subscribed(topic.stored):
         return False
@@ -53,11 +52,10 @@ def drops_dead_letters(topic: "PersistentTopic") -> bool:
 
 def retains_nothing(policies: TopicPolicies) -> bool:
     """Return whether neither retention nor unsubscribed retention keeps messages without a subscription."""
-    retention = policies.get(RETENTION)
-    return not (retention.time_ms and retention.size) and policies.get(UNSUBSCRIBED_TIME) == OFF
+    return not policies.get(RETENTION).keeps and policies.get(UNSUBSCRIBED_TIME) == OFF
 
 
-def warn(topic: "PersistentTopic") -> None:
+def warn(topic: DeadLetterTopic) -> None:
     """Log once that dead letters will be lost, before they are."""
     if not drops_dead_letters(topic):
         topic.warned_of_loss = False

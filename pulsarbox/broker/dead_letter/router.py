@@ -7,9 +7,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.callbacks import Callbacks
 from pulsarbox.broker.dead_letter import retention_warning
 from pulsarbox.broker.dead_letter.message import Letter, Origin, make_letter
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.broker.topic.internal_publisher import checked, put
 from pulsarbox.broker.topic.partition_routing import PartitionRouting
@@ -21,6 +22,7 @@ from pulsarbox.errors import NotAllowed, PersistenceError, ServiceNotReady, Topi
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
+from pulsarbox.storage.catalog import Catalog
 from pulsarbox.storage.record import Entry
 
 log = logging.getLogger(__name__)
@@ -30,15 +32,28 @@ Check = Callable[[TopicName, Letter], None]
 """Validates a message before it is published to a topic. Raises PulsarBoxError."""
 
 
-class DeadLetterOffice:
+class DeadLetterRouter:
     """Publishes dead letters to their topics, and messages from there to others."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas, routing: PartitionRouting) -> None:
-        self._core = core
+    def __init__(
+        self,
+        catalog: Catalog,
+        commits: GroupCommit,
+        topics: Topics,
+        schemas: Schemas,
+        routing: PartitionRouting,
+        dead_letters: "Callbacks[Entry, int | None, TopicName, Origin, DeadLetterPolicy, Now]",
+        max_message_size: int,
+    ) -> None:
+        """Post each of the ``dead_letters`` that subscriptions report. ``max_message_size`` is in bytes."""
+        self._catalog = catalog
+        self._commits = commits
+        self._max_message_size = max_message_size
         self._topics = topics
         self._schemas = schemas
         self._routing = routing
         self._posting = False
+        dead_letters.add(self.post)
 
     def prepare(self, policy: DeadLetterPolicy, now: Now) -> list[TopicName]:
         """Create a policy's topic and initial subscription if missing; return the topic's partitions, or the topic.
@@ -80,7 +95,7 @@ class DeadLetterOffice:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        refusal = self._core.commits.housekeeping.refusal
+        refusal = self._commits.housekeeping.refusal
         if refusal is not None:
             raise PersistenceError(refusal)
         if self._posting:  # eviction by a dead letter topic's quota made another subscription dispatch
@@ -94,13 +109,12 @@ class DeadLetterOffice:
     def _post(
         self, entry: Entry, unacked: int | None, source: TopicName, origin: Origin, policy: DeadLetterPolicy, now: Now
     ) -> None:
-        most = self._core.settings.maxMessageSize
-        letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, most)
+        letter = make_letter(entry.body, unacked, origin, now.wall - now.offset, self._max_message_size)
         topic = self._topic(letter, policy, now)
-        topic.check_takes()  # before adding a schema
-        self._bring_schema(source, topic.name, letter.metadata, now)
+        topic.check_not_terminated()  # before adding a schema
+        self._register_schema(source, topic.name, letter.metadata, now)
         put(topic, letter.metadata, letter.body, now)
-        retention_warning.marked(topic, now)
+        retention_warning.marked(topic, self._catalog, self._commits)
 
     def _topic(self, letter: Letter, policy: DeadLetterPolicy, now: Now) -> PersistentTopic:
         name = self._one_of(policy.topic, self.prepare(policy, now), letter, now)
@@ -111,7 +125,7 @@ class DeadLetterOffice:
             return parts[0]
         return parts[self._routing.route(topic, letter.metadata, len(letter.body), len(parts), now)]
 
-    def _bring_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
+    def _register_schema(self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now) -> None:
         """Register a message's schema with its new topic, and set that topic's schema version in its metadata."""
         version = metadata.schema_version
         if not version:
@@ -122,7 +136,7 @@ class DeadLetterOffice:
             metadata.ClearField("schema_version")  # it would refer to another schema there
         else:
             keeping = self._schemas.keeping(target, stored.schema, now.wall)
-            metadata.schema_version = self._schemas.at_once(stored.schema, keeping, now).version_bytes
+            metadata.schema_version = self._schemas.run_synchronously(stored.schema, keeping, now).version_bytes
 
     # Moving messages to other topics
 
@@ -149,9 +163,9 @@ class DeadLetterOffice:
                 topic = None if known is None else known.get(name)
                 if topic is None:
                     topic = self._target(name, letter, now, known)
-                topic.check_takes()  # before adding a schema
+                topic.check_not_terminated()  # before adding a schema
                 letter.metadata.publish_time = now.wall - now.offset
-                self._take_schema(source, topic.name, letter.metadata, now, dry=dry)
+                self._register_allowed_schema(source, topic.name, letter.metadata, now, dry=dry)
                 if check is not None:
                     check(topic.name, letter)
                 put.append((topic, checked(topic, letter.metadata, letter.body, now)))
@@ -170,10 +184,10 @@ class DeadLetterOffice:
             known[name] = topic
         return topic
 
-    def _take_schema(
+    def _register_allowed_schema(
         self, source: TopicName, target: TopicName, metadata: MessageMetadata, now: Now, *, dry: bool
     ) -> None:
-        """Register a message's schema as ``_bring_schema`` does, but only if the target's producers may add it."""
+        """Register a message's schema as ``_register_schema`` does, but only if the target's producers may add it."""
         version = metadata.schema_version
         stored = self._schemas.get(source, int.from_bytes(version, "big")) if len(version) == 8 else None
         if stored is None:
@@ -181,9 +195,9 @@ class DeadLetterOffice:
             self._schemas.check_none(target)
         elif not dry:
             bringing = self._schemas.bringing(target, stored.schema, now.wall)
-            metadata.schema_version = self._schemas.at_once(stored.schema, bringing, now).version_bytes
+            metadata.schema_version = self._schemas.run_synchronously(stored.schema, bringing, now).version_bytes
         else:
-            self._schemas.at_once(stored.schema, self._schemas.trying(target, stored.schema), now)
+            self._schemas.run_synchronously(stored.schema, self._schemas.trying(target, stored.schema), now)
 
 
 def _persistent(topic: Topic) -> PersistentTopic:

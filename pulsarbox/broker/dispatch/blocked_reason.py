@@ -1,7 +1,7 @@
 """The reason why a subscription is not dispatching, and since when.
 
 A dispatcher stops at a certain point of its loop, and each such point has one reason, so recording it costs one
-comparison. ``Dispatcher.why`` refines it on request.
+comparison. ``Dispatcher.blocked_reason`` refines it on request.
 """
 
 from typing import Final
@@ -44,7 +44,7 @@ class Reason:
     """Everything has been dispatched."""
 
 
-class Standstill:
+class BlockedSince:
     """The current reason for not dispatching, and since when."""
 
     __slots__ = ("reason", "since")

@@ -19,7 +19,7 @@ class ChunkOwners:
 
     def owner(self, entry: Entry, turn: Consumer) -> Consumer:
         """Return the consumer that has the message's other chunks, or ``turn``, whose turn it is."""
-        metadata = parse_entry(entry[11]).metadata
+        metadata = parse_entry(entry.body).metadata
         if metadata.chunk_id == 0:
             self._owners.pop(metadata.uuid, None)  # redelivered: it may go to another consumer
         owner = self._owners.get(metadata.uuid, turn)

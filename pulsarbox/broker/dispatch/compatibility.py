@@ -39,7 +39,7 @@ def check_compatible(
         raise ConsumerBusy(f"Subscription is of different type. Active subscription {text}")
 
 
-def take_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: Now) -> Iterable[Consumer]:
+def assign_slots(selector: StickyKeySelector[Consumer], consumer: Consumer, now: Now) -> Iterable[Consumer]:
     """Assign slots to a consumer and return the consumers that lost some to it.
 
     Raises ConsumerAssignError. If another consumer holds a requested range, its connection is checked for liveness: if

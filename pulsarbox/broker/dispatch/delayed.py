@@ -14,12 +14,12 @@ Source: https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#delayed-message
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.replay import Positions, Replay
+from pulsarbox.broker.dispatch.replay import Positions, ReadServices, Replay
 from pulsarbox.broker.policies.kinds.delayed_delivery import DELAYED_DELIVERY
 from pulsarbox.broker.policies.policies import TopicPolicies
+from pulsarbox.broker.services import HasCommits, HasSettings
 from pulsarbox.broker.timers import Timer
 from pulsarbox.broker.topic.quarantine import SetAside
 from pulsarbox.clock import Now
@@ -37,12 +37,12 @@ APART_MS: Final = 10
 _NOTHING: Final[TimeKey] = (0, 0, 0)
 
 
-def cutoff_of(policies: TopicPolicies, core: Core, now: Now) -> int:
+def cutoff_of(policies: TopicPolicies, services: HasSettings, now: Now) -> int:
     """Return the time (ms since 1970) up to which delayed messages may be dispatched now."""
     policy = policies.get(DELAYED_DELIVERY)
     if not policy.active:
         return NEVER
-    return now.wall if core.settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
+    return now.wall if services.settings.isDelayedDeliveryDeliverAtTimeStrict else now.wall + policy.tick_ms
 
 
 def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
@@ -53,6 +53,10 @@ def count_early(cursor: ManagedCursor, delays: Delays, cutoff: int) -> int:
     return min(delays.not_due(cursor.mark_delete, cutoff).entries, cursor.backlog_entries) if delays else 0
 
 
+class DelayServices(HasSettings, HasCommits, ReadServices, Protocol):
+    """The services of the broker that delay messages."""
+
+
 class Delayed:
     """The delayed messages of one subscription. ``ready`` is called when some fall due."""
 
@@ -61,7 +65,7 @@ class Delayed:
         cursor: ManagedCursor,
         delays: Delays,
         policies: TopicPolicies,
-        core: Core,
+        services: DelayServices,
         ready: Callable[[Now], None],
         set_aside: SetAside,
     ) -> None:
@@ -69,10 +73,12 @@ class Delayed:
         self._ledger = cursor.ledger
         self._delays = delays
         self._policies = policies
-        self._core = core
-        self._bounds = core.bounds
+        self._services = services
+        self._commits = services.commits
+        self._timers = services.timers
+        self._bounds = services.bounds
         self._ready = ready
-        self._replay = Replay(cursor, core, ready, set_aside)
+        self._replay = Replay(cursor, services, ready, set_aside)
         self._mark = _NOTHING
         self._floor = (-1, -1)
         """Skipped positions start here; earlier ones were taken under an earlier mark."""
@@ -117,14 +123,14 @@ class Delayed:
 
     def is_early(self, entry: Entry, now: Now) -> bool:
         """Return whether an entry that the source has reached is not due; if so, it is skipped."""
-        at, ledger_id, entry_id = entry[9], entry[0], entry[1]
+        at, ledger_id, entry_id = entry.deliver_at, entry.ledger_id, entry.entry_id
         if not self._heap:
             self._begin((ledger_id, entry_id), now)
         if (at, ledger_id, entry_id) <= self._mark:
             return False
-        if not self._delays.has(ledger_id, entry_id, at):  # published by a version without the table
-            self._delays.record(ledger_id, entry_id, at, len(entry[11]))
-            self._core.commits.delays_changed(self._delays)
+        if not self._delays.has(ledger_id, entry_id, at):  # its row was damaged
+            self._delays.record(ledger_id, entry_id, at, len(entry.body))
+            self._commits.delays_changed(self._delays)
         self._expect((ledger_id, entry_id // DELAY_CHUNK), at)
         return True
 
@@ -175,10 +181,10 @@ class Delayed:
         at = self._delays.chunk(ledger_id, number).due(place)
         return at is not None and (at, *position) > self._mark
 
-    def take(
+    def next_entries(
         self, max_entries: int, max_messages: int, max_bytes: int | None, passed: Position, now: Now
     ) -> list[Entry]:
-        """Return skipped entries that are now due, within the limits of ``EntrySource.take``.
+        """Return skipped entries that are now due, within the limits of ``EntrySource.next_entries``.
 
         ``passed`` is the source's position: it reaches later entries itself.
         """
@@ -198,11 +204,11 @@ class Delayed:
                         self._replay.read(at, set(islice(due, self._bounds.read_entries)))
                     break
                 entries.append(entry)
-                max_messages -= entry[3]
-                left -= len(entry[11])
+                max_messages -= entry.num_messages
+                left -= len(entry.body)
             due.pop()
         if not due and self._heap and self.next_at <= cutoff:
-            self._core.timers.at(now.monotonic, self._ready)
+            self._timers.at(now.monotonic, self._ready)
         self.holds = bool(self._heap or due)
         return entries
 
@@ -219,7 +225,7 @@ class Delayed:
             if self._timer is not None:
                 self._timer.cancel()
             self._rings_at = at
-            self._timer = self._core.timers.at_wall(at, self._ring)
+            self._timer = self._timers.at_wall(at, self._ring)
 
     # Internals
 
@@ -231,7 +237,7 @@ class Delayed:
     def _begin(self, position: tuple[int, int], now: Now) -> None:
         """Set the mark by the clock, wherever that is now; nothing before ``position`` is skipped."""
         self._all_due = False
-        self._mark = (cutoff_of(self._policies, self._core, now), NEVER, NEVER)
+        self._mark = (cutoff_of(self._policies, self._services, now), NEVER, NEVER)
         self._floor = position
 
     def _cutoff_of_held(self, now: Now) -> int:
@@ -240,7 +246,7 @@ class Delayed:
         Once delayed delivery is turned off, all of them are dispatched. If turning it on again stopped that midway, the
         mark would stay ahead of the clock forever.
         """
-        cutoff = cutoff_of(self._policies, self._core, now)
+        cutoff = cutoff_of(self._policies, self._services, now)
         if cutoff == NEVER and self._heap:
             self._all_due = True
         return NEVER if self._all_due else cutoff

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from pulsarbox.broker.dispatch.blocked_reason import Standstill
+from pulsarbox.broker.dispatch.blocked_reason import BlockedSince
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 
@@ -11,7 +11,7 @@ from pulsarbox.clock import Now
 class Dispatcher(Protocol):
     """Dispatches the entries of one subscription to its consumers."""
 
-    standstill: Standstill
+    standstill: BlockedSince
     """Why dispatching stopped, and since when."""
 
     def add(self, consumer: Consumer, now: Now) -> None:
@@ -38,5 +38,5 @@ class Dispatcher(Protocol):
     def dispatch(self, now: Now) -> None:
         """Dispatch as much as possible."""
 
-    def why(self) -> str:
+    def blocked_reason(self) -> str:
         """Return the Reason why nothing is being dispatched right now."""

@@ -4,9 +4,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.compaction.compacted_reader import CompactedReading
+from pulsarbox.broker.dispatch.delayed import Delayed
+from pulsarbox.broker.dispatch.read_limits import RETRY_SECONDS
+from pulsarbox.broker.dispatch.replay import ReadServices
 from pulsarbox.broker.topic.quarantine import SetAside
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
@@ -14,16 +17,10 @@ from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
 
-if TYPE_CHECKING:
-    from pulsarbox.broker.compaction.compacted_reader import CompactedReading
-    from pulsarbox.broker.dispatch.delayed import Delayed
-
 log = logging.getLogger(__name__)
 
 HOLES_READ = 64
 """Maximum span of a read that leaves out acknowledged ranges, as a multiple of a plain read's."""
-RETRY_SECONDS = 1.0
-"""Pause after a failed read."""
 
 NO_RUN: Final = ((1 << 64, 0), (1 << 64, 0))
 """Sentinel after the last run of acknowledged entries."""
@@ -64,13 +61,15 @@ class EntrySource:
     ``ready`` is called when a read has brought entries that an earlier ``take`` lacked.
     """
 
-    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
+    def __init__(
+        self, cursor: ManagedCursor, services: ReadServices, ready: Callable[[Now], None], set_aside: SetAside
+    ) -> None:
         self._cursor = cursor
         self._ledger: ManagedLedger = cursor.ledger
-        self._reads = core.reads
-        self._timers = core.timers
+        self._reads = services.reads
+        self._timers = services.timers
         self.set_aside = set_aside
-        self._bounds = core.bounds
+        self._bounds = services.bounds
         self._damaged: dict[Position, Position] = {}
         """First position of each damaged range, and the position after the range."""
         self._ready = ready
@@ -106,7 +105,7 @@ class EntrySource:
         if self._cursor.claims is not None:
             self._cursor.claims.rewound()
 
-    def take(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
+    def next_entries(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None = None) -> list[Entry]:
         """Return the next entries; an empty list if there are none, or none yet.
 
         Returns up to ``max_entries``, and stops once ``max_messages``, ``max_bytes`` or the bytes of one read are
@@ -114,19 +113,19 @@ class EntrySource:
         """
         delayed = self.delayed
         if self.compacted is not None:
-            return self._take_compacted(self.compacted, max_entries, max_messages, now, max_bytes)
+            return self._next_compacted(self.compacted, max_entries, max_messages, now, max_bytes)
         if delayed is None:
-            return self._take_in_order(max_entries, max_messages, now, max_bytes)
+            return self._next_in_order(max_entries, max_messages, now, max_bytes)
         if delayed.holds:
-            due = delayed.take(max_entries, max_messages, max_bytes, self.position, now)
+            due = delayed.next_entries(max_entries, max_messages, max_bytes, self.position, now)
             if due:
                 return due
-        taken = self._take_in_order(max_entries, max_messages, now, max_bytes)
+        taken = self._next_in_order(max_entries, max_messages, now, max_bytes)
         if delayed.holds:
             delayed.wait(now)
         return taken
 
-    def _take_compacted(
+    def _next_compacted(
         self, compacted: "CompactedReading", max_entries: int, max_messages: int, now: Now, max_bytes: int | None
     ) -> list[Entry]:
         """Do the same from the compacted view, up to its horizon."""
@@ -136,16 +135,16 @@ class EntrySource:
                 self._ahead.clear()
                 self._generation += 1
                 self.reading = self._starved = False
-            taken, position = compacted.take(max_entries, max_messages, max_bytes, self.position, now)
+            taken, position = compacted.next_entries(max_entries, max_messages, max_bytes, self.position, now)
             if not compacted.inside and position >= self._ledger.first_position():
                 position = self._ledger.next(position.ledger_id, position.entry_id - 1)
             self.position = position  # if that is trimmed, keep the position: the next view may contain it
             if taken or compacted.inside:
                 return taken
             inside = False
-        return self._take_in_order(max_entries, max_messages, now, max_bytes)
+        return self._next_in_order(max_entries, max_messages, now, max_bytes)
 
-    def _take_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
+    def _next_in_order(self, max_entries: int, max_messages: int, now: Now, max_bytes: int | None) -> list[Entry]:
         """Do the same in log order."""
         delayed = self.delayed
         taken: list[Entry] = []
@@ -170,19 +169,19 @@ class EntrySource:
                 tail, border = self._tail(ledger_id)
                 acked = AckedAhead(cursor)
                 continue
-            at = entry[0], entry[1]
-            ledger_id, entry_id = entry[0], entry[1] + 1
+            ledger_id, entry_id = at = entry.ledger_id, entry.entry_id
+            entry_id += 1
             if at <= acked.last and acked.has(at):
                 continue
-            if entry[9] and delayed is not None and delayed.is_early(entry, now):
+            if entry.deliver_at and delayed is not None and delayed.is_early(entry, now):
                 continue
             if not taken:
-                enough = entry[5] + self._bounds.read_bytes
+                enough = entry.total_bytes + self._bounds.read_bytes
                 if max_bytes is not None:
-                    enough = min(enough, entry[5] + max_bytes - len(entry[11]))
+                    enough = min(enough, entry.total_bytes + max_bytes - len(entry.body))
             taken.append(entry)
-            max_messages -= entry[3]
-            if entry[5] >= enough:
+            max_messages -= entry.num_messages
+            if entry.total_bytes >= enough:
                 break
         self.position = Position(ledger_id, entry_id)
         if not self.reading and len(ahead) < self._bounds.read_entries // 2:
@@ -198,8 +197,8 @@ class EntrySource:
     def dropped(self) -> None:
         """Discard entries of deleted ledgers."""
         ledgers = self._ledger.ledgers
-        if any(entry[0] not in ledgers for entry in self._ahead):
-            self._ahead = deque(entry for entry in self._ahead if entry[0] in ledgers)
+        if any(entry.ledger_id not in ledgers for entry in self._ahead):
+            self._ahead = deque(entry for entry in self._ahead if entry.ledger_id in ledgers)
 
     def has_more_than(self, entries: int) -> bool:
         """Return whether more than ``entries`` remain, counting acknowledged ones ahead of the position."""

@@ -15,11 +15,10 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.blocked_reason import Reason
-from pulsarbox.broker.dispatch.compatibility import take_slots
+from pulsarbox.broker.dispatch.compatibility import assign_slots
 from pulsarbox.broker.dispatch.entry_source import EntrySource
-from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import DispatchServices, MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.pinned_hash import PinnedHash
 from pulsarbox.broker.dispatch.replay import KEPT_READS, At
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector
@@ -80,7 +79,7 @@ class Parcel:
         """Add an entry."""
         self.entries.append(entry)
         self.slots.append(slot)
-        self.room -= entry[3]
+        self.room -= entry.num_messages
 
 
 class KeySharedDispatcher(MultipleConsumersDispatcher):
@@ -90,7 +89,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self,
         cursor: ManagedCursor,
         source: EntrySource,
-        core: Core,
+        services: DispatchServices,
         throttle: Throttle,
         selector: StickyKeySelector[Consumer],
         *,
@@ -98,8 +97,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         hash32: Callable[[bytes], int] | None = None,
     ) -> None:
         """``hash32``: the hash of keys if it is not Murmur3."""
-        super().__init__(cursor, source, core, throttle)
-        settings = core.settings
+        super().__init__(cursor, source, services, throttle)
+        settings = services.settings
         self.selector = selector
         self._draining = draining
         self._hash = PinnedHash(hash32) if hash32 is not None else None
@@ -129,13 +128,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
 
     # Consumers
 
-    def _came(self, consumer: Consumer, now: Now) -> None:
-        losers = take_slots(self.selector, consumer, now)
+    def _consumer_added(self, consumer: Consumer, now: Now) -> None:
+        losers = assign_slots(self.selector, consumer, now)
         if self._draining:
             consumer.released = self._released
         self._place_again(*losers)
 
-    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
+    def _consumer_removed(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         consumer.released = None
         self._drained.pop(consumer, None)
         losers = self.selector.remove(consumer) or ()
@@ -189,12 +188,12 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         """See MultipleConsumersDispatcher._slot_of."""
         if self._hash is not None:
             return self.selector.slot(self._hash.of(entry))
-        return self.selector.slot(entry[6] if entry[2] & KEY else sticky_hash(entry))
+        return self.selector.slot(entry.key_hash if entry.flags & KEY else sticky_hash(entry))
 
-    def _look_at_pins(self, pinned: PinnedHash) -> None:
+    def _unpin_idle(self, pinned: PinnedHash) -> None:
         """Unpin the keys without waiting or unacknowledged entries."""
         waiting = {each.at for each in chain(*self._queues.values(), *self._parked.values())}
-        pinned.keep(waiting, *(consumer.held for consumer in self._consumers))
+        pinned.unpin_except(waiting, *(consumer.held for consumer in self._consumers))
 
     def _drains(self, slot: int, owner: Consumer) -> bool:
         """Return whether another consumer holds unacknowledged entries of the slot, and count the blocked entry."""
@@ -223,7 +222,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self.dispatch(now)
         elif self._stirred or self._unheld:
             self.dispatch(now)
-        self._unacked.others_go_on(now)
+        self._unacked.resume_others(now)
 
     def acknowledged_unheld(self, at: At) -> None:
         """See Dispatcher.acknowledged_unheld. An acknowledged waiting entry frees look-ahead."""
@@ -241,8 +240,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         kept = None
         if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             kept = entry
-            self._kept_bytes += len(entry[11])
-        waiting = new_waiting(WaitingEntry, ((entry[0], entry[1]), slot, kept))
+            self._kept_bytes += len(entry.body)
+        waiting = new_waiting(WaitingEntry, ((entry.ledger_id, entry.entry_id), slot, kept))
         self._waits(slot)
         if owner is None or self._drains(slot, owner):
             self._parked.setdefault(slot, []).append(waiting)
@@ -298,7 +297,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         slot = waiting.slot
         self._waiting -= 1
         if waiting.entry is not None:
-            self._kept_bytes -= len(waiting.entry[11])
+            self._kept_bytes -= len(waiting.entry.body)
         count = self._counts[slot]
         if count == 1:
             del self._counts[slot]
@@ -329,7 +328,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 continue
             if not self._anybody():
                 return Reason.NO_PERMITS
-            ahead = self._look_ahead()
+            ahead = self._read_ahead()
             if ahead <= 0:
                 if self._drop_acknowledged():
                     continue
@@ -345,8 +344,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
     def _take(self, ahead: int, grant: Grant, now: Now) -> list[Entry]:
         """Return the next entries, limited to those that may wait behind their keys."""
         if grant is ALL:
-            return self._source.take(min(self._bounds.read_entries, ahead), ANY, now)
-        return self._source.take(min(grant.entries, ahead), grant.messages, now, grant.bytes)
+            return self._source.next_entries(min(self._bounds.read_entries, ahead), ANY, now)
+        return self._source.next_entries(min(grant.entries, ahead), grant.messages, now, grant.bytes)
 
     def _send_stirred(self, grant: Grant) -> None:
         """Send waiting entries to one stirred consumer; only once if dispatch rates apply."""
@@ -356,13 +355,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 self._stirred[consumer] = None  # other consumers, or the disk, may release what blocks it
                 break
 
-    def _look_ahead(self) -> int:
+    def _read_ahead(self) -> int:
         """Return how many more entries may wait behind their keys."""
         return min(self._per_consumer * len(self._consumers), self._per_subscription) - self._waiting
 
     def _held_back(self, now: Now) -> str:
         """Return why dispatching stops: no entries, only blocked keys, or a used-up dispatch rate."""
-        if not self._stirred and not self._unheld and (self._source.exhausted or self._look_ahead() <= 0):
+        if not self._stirred and not self._unheld and (self._source.exhausted or self._read_ahead() <= 0):
             return Reason.KEY_BLOCKED if self._waiting else Reason.END_OF_LOG
         self._source.prepare()
         self._throttle.wait(now)
@@ -383,10 +382,10 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         counts, holders, owners, slot_of = self._counts, self._holders, self._owners, self.selector.slot
         pinned = self._hash
         if pinned is not None and pinned.full:
-            self._look_at_pins(pinned)
+            self._unpin_idle(pinned)
         for entry in entries:
             if pinned is None:  # as _slot_of
-                slot = slot_of(entry[6] if entry[2] & KEY else sticky_hash(entry))
+                slot = slot_of(entry.key_hash if entry.flags & KEY else sticky_hash(entry))
             else:
                 slot = slot_of(pinned.of(entry))
             owner = owners[slot] if slot in owners else self._owner(slot)
@@ -405,7 +404,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                 for slot in parcel.slots:
                     self._waits(slot)
                 at_hand = zip(parcel.entries, parcel.slots, strict=True)
-                self._place(WaitingEntry((entry[0], entry[1]), slot, None) for entry, slot in at_hand)
+                self._place(WaitingEntry((entry.ledger_id, entry.entry_id), slot, None) for entry, slot in at_hand)
             else:
                 self._send(owner, parcel)
 
@@ -436,7 +435,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
                     moved = True
                 else:
                     parcel.add(entry, slot)
-                    size += len(entry[11])
+                    size += len(entry.body)
             queue.popleft()
             self._waits_no_longer(waiting)
         if not queue:
@@ -458,9 +457,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if not consumer.ready:
             self._ready.pop(consumer, None)
 
-    def why(self) -> str:
-        """See Dispatcher.why."""
-        reason = super().why()
+    def blocked_reason(self) -> str:
+        """See Dispatcher.blocked_reason."""
+        reason = super().blocked_reason()
         if reason == Reason.KEY_BLOCKED:
             if self._replay.reading:
                 return Reason.READING

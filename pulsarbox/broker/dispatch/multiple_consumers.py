@@ -6,41 +6,49 @@ its consumers is found. It does not rise on an orderly close. The cursor stores 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.blocked_reason import Reason, Standstill
+from pulsarbox.broker.dead_letter.redelivery_limit import RedeliveryLimit
+from pulsarbox.broker.dispatch.blocked_reason import BlockedSince, Reason
 from pulsarbox.broker.dispatch.entry_source import EntrySource
-from pulsarbox.broker.dispatch.replay import At, Replay
-from pulsarbox.broker.dispatch.unacked_limits import Unacked
+from pulsarbox.broker.dispatch.replay import At, ReadServices, Replay
+from pulsarbox.broker.dispatch.unacked_limits import BrokerUnacked, Unacked
 from pulsarbox.broker.limits.dispatch_throttle import ANY, Grant, Throttle
+from pulsarbox.broker.services import HasSettings
 from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, HeldEntry
 from pulsarbox.clock import Now
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry
 
-if TYPE_CHECKING:
-    from pulsarbox.broker.dead_letter.redelivery_limit import RedeliveryLimit
+
+class DispatchServices(HasSettings, ReadServices, Protocol):
+    """The services of the broker that dispatch to several consumers."""
+
+    @property
+    def unacked(self) -> BrokerUnacked:
+        """The limit of unacknowledged messages of all subscriptions."""
 
 
 class MultipleConsumersDispatcher:
     """Base of the dispatchers with several active consumers."""
 
-    def __init__(self, cursor: ManagedCursor, source: EntrySource, core: Core, throttle: Throttle) -> None:
-        settings = core.settings
+    def __init__(
+        self, cursor: ManagedCursor, source: EntrySource, services: DispatchServices, throttle: Throttle
+    ) -> None:
+        settings = services.settings
         self._cursor = cursor
         self._source = source
-        self._bounds = core.bounds
+        self._bounds = services.bounds
         self._throttle = throttle
         self._count_lost = settings.redeliveryCountOnConnectionLoss
-        self._unacked = Unacked(settings, core.unacked, self.dispatch)
-        self._replay = Replay(cursor, core, self._reread, source.set_aside)
+        self._unacked = Unacked(settings, services.unacked, self.dispatch)
+        self._replay = Replay(cursor, services, self._reread, source.set_aside)
         self._consumers: list[Consumer] = []
         self._parcels = 0
         """Number of deliveries so far."""
         self._now = Now(0.0, 0)
         """Time of the dispatch in progress."""
-        self.standstill = Standstill()
+        self.standstill = BlockedSince()
         self.dead_letters: RedeliveryLimit | None = None
         """Removes messages that were redelivered too often; None without a dead letter policy."""
         self.life = object()
@@ -52,11 +60,11 @@ class MultipleConsumersDispatcher:
         """Dispatch as much as possible; return the Reason for stopping."""
         raise NotImplementedError
 
-    def _came(self, consumer: Consumer, now: Now) -> None:
+    def _consumer_added(self, consumer: Consumer, now: Now) -> None:
         """Handle a new consumer. Raises, without a change, if it cannot be accepted."""
         raise NotImplementedError
 
-    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
+    def _consumer_removed(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         """Handle a removed consumer; other consumers get its entries."""
         raise NotImplementedError
 
@@ -93,7 +101,7 @@ class MultipleConsumersDispatcher:
         """See Dispatcher.add."""
         if not self._consumers:
             self.rewind()
-        self._came(consumer, now)
+        self._consumer_added(consumer, now)
         self._consumers.append(consumer)
         self._may_be_ready(consumer)
         self.dispatch(now)
@@ -105,13 +113,13 @@ class MultipleConsumersDispatcher:
         if lost and self._count_lost:
             for position in held:
                 self._cursor.redelivered(position)
-        self._went(consumer, held)
+        self._consumer_removed(consumer, held)
         if not self._consumers:
             self.rewind()
             self.standstill.stopped(Reason.NO_CONSUMER, now)
         self._unacked.released(consumer)
         self.dispatch(now)
-        self._unacked.others_go_on(now)
+        self._unacked.resume_others(now)
 
     def redeliver(self, consumer: Consumer, positions: Iterable[At] | None, now: Now) -> None:
         """Redeliver entries that the consumer holds, incrementing their redelivery counts."""
@@ -126,11 +134,11 @@ class MultipleConsumersDispatcher:
         if self._unacked.released(consumer):
             self._freed(consumer)
         self.dispatch(now)
-        self._unacked.others_go_on(now)
+        self._unacked.resume_others(now)
 
     def send_again(self, entries: list[Entry], now: Now) -> None:
         """Dispatch entries that were taken out as dead letters but could not be moved."""
-        self._wait_again({(entry[0], entry[1]): _held(entry, self._slot_of(entry)) for entry in entries})
+        self._wait_again({(entry.ledger_id, entry.entry_id): _held(entry, self._slot_of(entry)) for entry in entries})
         self.dispatch(now)
 
     def rewind(self) -> None:
@@ -156,7 +164,7 @@ class MultipleConsumersDispatcher:
         if self._unacked.released(consumer):
             self._freed(consumer)
             self.dispatch(now)
-        self._unacked.others_go_on(now)
+        self._unacked.resume_others(now)
 
     def acknowledged_unheld(self, at: At) -> None:
         """See Dispatcher.acknowledged_unheld. Waiting entries are tested when they are sent."""
@@ -183,7 +191,7 @@ class MultipleConsumersDispatcher:
         """Remove entries that become dead letters instead of being redelivered."""
         if self.dead_letters is None or not self._cursor.redeliveries:
             return entries
-        return self.dead_letters.take_out(entries, self, self._now)
+        return self.dead_letters.move_exceeding(entries, self, self._now)
 
     def _granted(self, entries: int, now: Now) -> Grant | None:
         """Return what the dispatch rates allow of ``entries`` and one read's bytes; None for nothing."""
@@ -213,8 +221,8 @@ class MultipleConsumersDispatcher:
         """Return the recorded reason, corrected if it no longer applies."""
         return self.standstill.reason
 
-    def why(self) -> str:
-        """See Dispatcher.why."""
+    def blocked_reason(self) -> str:
+        """See Dispatcher.blocked_reason."""
         reason = self._stopped_for()
         if not self._consumers:
             return Reason.NO_CONSUMER
@@ -235,4 +243,6 @@ class MultipleConsumersDispatcher:
 
 
 def _held(entry: Entry, slot: int) -> HeldEntry:
-    return HeldEntry(entry[3], len(entry[11]), entry[4], entry[5], entry[3], slot)
+    return HeldEntry(
+        entry.num_messages, len(entry.body), entry.total_messages, entry.total_bytes, entry.num_messages, slot
+    )

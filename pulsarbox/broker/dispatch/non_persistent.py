@@ -7,7 +7,7 @@ from bisect import insort
 from collections.abc import Callable
 from typing import Protocol
 
-from pulsarbox.broker.dispatch.compatibility import refuse_second, take_slots
+from pulsarbox.broker.dispatch.compatibility import assign_slots, refuse_second
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
 from pulsarbox.broker.dispatch.single_active import notify
@@ -121,7 +121,7 @@ class DirectKeyShared:
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See DirectDispatcher.add."""
-        take_slots(self.selector, consumer, now)
+        assign_slots(self.selector, consumer, now)
 
     def remove(self, consumer: Consumer) -> None:
         """See DirectDispatcher.remove."""

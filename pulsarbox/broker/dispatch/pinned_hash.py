@@ -32,7 +32,7 @@ class PinnedHash:
         found = self._hashes.get(key)
         if found is None:
             found = self._hashes[key] = self._hash32(key)
-        self._keys[entry[0], entry[1]] = key
+        self._keys[entry.ledger_id, entry.entry_id] = key
         return found
 
     @property
@@ -40,7 +40,7 @@ class PinnedHash:
         """Whether the caller should now call ``keep`` with the entries in progress."""
         return len(self._keys) >= self._enough
 
-    def keep(self, *under_way: Container[At]) -> None:
+    def unpin_except(self, *under_way: Container[At]) -> None:
         """Unpin the keys of all other entries."""
         keys = self._keys
         self._keys = {at: keys[at] for at in keys if any(at in each for each in under_way)}

@@ -6,18 +6,18 @@ subscriptions use. A row is deleted with its subscription.
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.plugins import HASHING, MURMUR3, Hash, Plugins
+from pulsarbox.broker.services import HasCatalog, HasCommits
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
+from pulsarbox.names import TopicName
 from pulsarbox.plugins.registry import PluginError
-from pulsarbox.storage.catalog import Catalog, Row, cursor_key
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.group_commit import GroupCommit
-    from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.storage.catalog import Catalog, Row
+from pulsarbox.storage.cursor import ManagedCursor
 
 log = logging.getLogger(__name__)
 
@@ -29,33 +29,43 @@ _ADVICE: Final = (
 )
 
 
-def key_hash_of(subscription: "Subscription", plugins: Plugins, default: str) -> Hash | None:
+class HashServices(HasCatalog, HasCommits, Protocol):
+    """The services of the broker that record hashes."""
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins, among them hashes."""
+
+
+def key_hash_of(
+    services: HashServices, topic: TopicName, cursor: ManagedCursor, properties: Mapping[str, str], default: str
+) -> Hash | None:
     """Return the hash of a Key_Shared subscription and record its name for the next start; None for Murmur3.
 
-    Raises ConsumerAssignError if the hash is unavailable.
+    ``properties`` are those of the subscription. Raises ConsumerAssignError if the hash is unavailable.
     """
-    own = subscription.properties.get(HASHING)
+    plugins = services.plugins
+    own = properties.get(HASHING)
     name = own or default
-    if not subscription.durable:
+    if not cursor.durable:
         return plugins.key_hash(name)
-    core = subscription.topic.core
-    key = _key(subscription.topic.ledger.topic_id, subscription.cursor.cursor_id)
-    kept = core.catalog.get(key)
+    key = _key(cursor.ledger.topic_id, cursor.cursor_id)
+    kept = services.catalog.get(key)
     found = plugins.key_hash(name, decided=kept is not None and kept["hashing"] == name)
     row: Row | None = None
     if name != MURMUR3:
         row = {
             "hashing": name,
             "own": own is not None,
-            "topic": str(subscription.topic.name),
-            "subscription": subscription.name,
+            "topic": str(topic),
+            "subscription": cursor.name,
         }
     if kept != row:
-        core.commits.put_row(key, row)
+        services.commits.put_row(key, row)
     return found
 
 
-def forget(topic_id: int, cursor_id: int, commits: "GroupCommit", catalog: Catalog) -> None:
+def forget(topic_id: int, cursor_id: int, commits: GroupCommit, catalog: Catalog) -> None:
     """Delete the row of a deleted subscription with the open batch."""
     key = _key(topic_id, cursor_id)
     if key in catalog:
@@ -67,13 +77,12 @@ def rows(catalog: Catalog) -> list[tuple[str, Row]]:
     return [(key, row) for key in list(catalog.keys(KEY_HASHES)) if (row := catalog.get(key)) is not None]
 
 
-def check(plugins: Plugins, settings: Settings, commits: "GroupCommit", catalog: Catalog) -> None:
+def check(plugins: Plugins, settings: Settings, commits: GroupCommit, catalog: Catalog) -> None:
     """At the start, load the hashes that subscriptions use. Raises PersistenceError if one is missing."""
     wanted: dict[str, list[Row]] = {settings.keySharedHashing: []}
     for key, row in rows(catalog):
-        decided = not row["own"] and row["hashing"] != settings.keySharedHashing
-        if decided or cursor_key(*_ids(key)) not in catalog:
-            commits.put_row(key, None)  # the configured hash was changed, or an earlier version left the row behind
+        if not row["own"] and row["hashing"] != settings.keySharedHashing:
+            commits.put_row(key, None)  # the configured hash was changed
         else:
             wanted.setdefault(row["hashing"], []).append(row)
     for name, of in wanted.items():
@@ -91,11 +100,6 @@ def check(plugins: Plugins, settings: Settings, commits: "GroupCommit", catalog:
 
 def _key(topic_id: int, cursor_id: int) -> str:
     return f"{KEY_HASHES}{topic_id}/{cursor_id}"
-
-
-def _ids(key: str) -> tuple[int, int]:
-    topic, _, cursor = key.removeprefix(KEY_HASHES).partition("/")
-    return int(topic), int(cursor)
 
 
 def _needed_by(of: Sequence[Mapping[str, Any]]) -> str:

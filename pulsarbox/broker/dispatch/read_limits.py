@@ -1,6 +1,11 @@
 """Read limits of dispatchers; dynamic."""
 
+from typing import Final
+
 from pulsarbox.config import Settings
+
+RETRY_SECONDS: Final = 1.0
+"""Pause after a failed read."""
 
 
 class ReadLimits:
@@ -9,9 +14,9 @@ class ReadLimits:
     __slots__ = ("read_bytes", "read_entries", "turn_entries")
 
     def __init__(self, settings: Settings) -> None:
-        self.take(settings)
+        self.apply_settings(settings)
 
-    def take(self, settings: Settings) -> None:
+    def apply_settings(self, settings: Settings) -> None:
         """Apply changed settings."""
         self.read_entries = settings.dispatcherMaxReadBatchSize
         """Entries per read."""

@@ -3,9 +3,10 @@
 import logging
 from bisect import insort
 from collections.abc import Callable, Container, Iterable, Iterator
+from typing import Protocol
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.entry_source import RETRY_SECONDS
+from pulsarbox.broker.dispatch.read_limits import RETRY_SECONDS
+from pulsarbox.broker.services import HasReadLimits, HasReads, HasTimers
 from pulsarbox.broker.topic.quarantine import SetAside
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
@@ -21,15 +22,21 @@ KEPT_READS = 4
 """Bytes of entries kept in memory, as a multiple of one read's bytes."""
 
 
+class ReadServices(HasTimers, HasReads, HasReadLimits, Protocol):
+    """The services of the broker that read entries for a dispatcher."""
+
+
 class Replay:
     """Fetches entries for redelivery. One read is in flight at a time; ``ready`` is called after it."""
 
-    def __init__(self, cursor: ManagedCursor, core: Core, ready: Callable[[Now], None], set_aside: SetAside) -> None:
+    def __init__(
+        self, cursor: ManagedCursor, services: ReadServices, ready: Callable[[Now], None], set_aside: SetAside
+    ) -> None:
         self._cursor = cursor
-        self._reads = core.reads
-        self._timers = core.timers
+        self._reads = services.reads
+        self._timers = services.timers
         self._set_aside = set_aside
-        self._bounds = core.bounds
+        self._bounds = services.bounds
         self._ready = ready
         self._kept: dict[At, Entry] = {}
         self._kept_bytes = 0
@@ -45,16 +52,16 @@ class Replay:
         self._generation += 1
         self.reading = False
 
-    def keep(self, entry: Entry) -> None:
+    def cache(self, entry: Entry) -> None:
         """Keep an entry in memory if there is room."""
         if self._kept_bytes < KEPT_READS * self._bounds.read_bytes:
             self._put(entry)
 
     def _put(self, entry: Entry) -> None:
-        at = entry[0], entry[1]
+        at = entry.ledger_id, entry.entry_id
         if at not in self._kept:
             self._kept[at] = entry
-            self._kept_bytes += len(entry[11])
+            self._kept_bytes += len(entry.body)
 
     def is_gone(self, at: At) -> bool:
         """Return whether the entry is acknowledged (also in an open transaction) or unreadable."""
@@ -68,7 +75,7 @@ class Replay:
         """Return the entry; None if it must be read first."""
         entry = self._kept.pop(at, None)
         if entry is not None:
-            self._kept_bytes -= len(entry[11])
+            self._kept_bytes -= len(entry.body)
             return entry
         return self._cursor.ledger.tail.get(at[0], {}).get(at[1])
 
@@ -96,7 +103,7 @@ class Replay:
                 self._timers.at(now.monotonic + RETRY_SECONDS, self._ready)
                 return
             for entry in entries:
-                if (entry[0], entry[1]) in wanted:
+                if (entry.ledger_id, entry.entry_id) in wanted:
                     self._put(entry)
             self._ready(now)
 

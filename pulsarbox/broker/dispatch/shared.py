@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from itertools import islice, repeat
 from typing import Final
 
-from pulsarbox.broker.core import Core
 from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.dispatch.chunks import ChunkOwners
 from pulsarbox.broker.dispatch.consumer_choice import Choose
 from pulsarbox.broker.dispatch.entry_source import EntrySource
-from pulsarbox.broker.dispatch.multiple_consumers import MultipleConsumersDispatcher
+from pulsarbox.broker.dispatch.multiple_consumers import DispatchServices, MultipleConsumersDispatcher
 from pulsarbox.broker.dispatch.replay import At, Positions
 from pulsarbox.broker.limits.dispatch_throttle import ALL, Grant, Throttle
 from pulsarbox.broker.subscription.consumer import NO_SLOT, Consumer, HeldEntry
@@ -32,9 +31,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     """Dispatcher of a Shared subscription."""
 
     def __init__(
-        self, cursor: ManagedCursor, source: EntrySource, core: Core, throttle: Throttle, choose: Choose
+        self, cursor: ManagedCursor, source: EntrySource, services: DispatchServices, throttle: Throttle, choose: Choose
     ) -> None:
-        super().__init__(cursor, source, core, throttle)
+        super().__init__(cursor, source, services, throttle)
         self._choose = choose
         self._levels: dict[int, OrderedDict[Consumer, None]] = {}
         """Consumers believed ready, by priority level; within a level in the order of their last turns."""
@@ -65,12 +64,12 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         else:
             self._levels[consumer.priority_level] = OrderedDict.fromkeys(sorted(level, key=last_turn.__getitem__))
 
-    def _came(self, consumer: Consumer, now: Now) -> None:
+    def _consumer_added(self, consumer: Consumer, now: Now) -> None:
         """Accept any consumer, and make it next in turn."""
         self._arrivals += 1
         self._last_turn[consumer] = self._arrivals
 
-    def _went(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
+    def _consumer_removed(self, consumer: Consumer, held: Mapping[At, HeldEntry]) -> None:
         self._levels[consumer.priority_level].pop(consumer, None)
         del self._last_turn[consumer]
         self._waiting.add_all(held)
@@ -174,9 +173,9 @@ class SharedDispatcher(MultipleConsumersDispatcher):
             if entries:
                 return self._own(consumer, entries)
         if grant is ALL:
-            entries = self._source.take(self._bounds.turn_entries, room, now)
+            entries = self._source.next_entries(self._bounds.turn_entries, room, now)
         else:
-            entries = self._source.take(grant.entries, min(room, grant.messages), now, grant.bytes)
+            entries = self._source.next_entries(grant.entries, min(room, grant.messages), now, grant.bytes)
         return self._own(consumer, entries) if entries else None
 
     def _again(self, waiting: Positions, room: int, grant: Grant) -> list[Entry]:
@@ -198,22 +197,22 @@ class SharedDispatcher(MultipleConsumersDispatcher):
                         self._replay.read(at, set(islice(waiting, self._bounds.read_entries)))
                     break
                 entries.append(entry)
-                room -= entry[3]
-                size += len(entry[11])
+                room -= entry.num_messages
+                size += len(entry.body)
             waiting.pop()
         return entries
 
     def _own(self, consumer: Consumer, entries: list[Entry]) -> list[Entry]:
         """Remove dead letters, and queue chunks that belong to other consumers."""
         entries = self._living(entries)
-        if not any(entry[2] & CHUNK for entry in entries):
+        if not any(entry.flags & CHUNK for entry in entries):
             return entries
         own = []
         for entry in entries:
-            owner = self._chunks.owner(entry, consumer) if entry[2] & CHUNK else consumer
+            owner = self._chunks.owner(entry, consumer) if entry.flags & CHUNK else consumer
             if owner is consumer:
                 own.append(entry)
             else:
-                self._replay.keep(entry)
-                self._pinned.setdefault(owner, Positions()).add((entry[0], entry[1]))
+                self._replay.cache(entry)
+                self._pinned.setdefault(owner, Positions()).add((entry.ledger_id, entry.entry_id))
         return own

@@ -8,13 +8,14 @@ Pulsar 4.2, failover.py.
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import Protocol
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.dispatch.blocked_reason import Reason, Standstill
+from pulsarbox.broker.dispatch.blocked_reason import BlockedSince, Reason
 from pulsarbox.broker.dispatch.compatibility import refuse_second
 from pulsarbox.broker.dispatch.entry_source import EntrySource
 from pulsarbox.broker.dispatch.failover import choose_active, rank
 from pulsarbox.broker.limits.dispatch_throttle import ANY, Grant, Throttle
+from pulsarbox.broker.services import HasReadLimits, HasSettings, HasTimers
 from pulsarbox.broker.subscription.consumer import BodyOf, Consumer
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
@@ -33,6 +34,10 @@ FAILOVER_NOTICE_VERSION = 12
 """Minimum protocol version of clients that understand ACTIVE_CONSUMER_CHANGE."""
 
 
+class SingleActiveServices(HasSettings, HasTimers, HasReadLimits, Protocol):
+    """The services of the broker that dispatch to one active consumer."""
+
+
 class SingleActiveDispatcher:
     """Dispatcher of an Exclusive or Failover subscription."""
 
@@ -40,32 +45,32 @@ class SingleActiveDispatcher:
         self,
         cursor: ManagedCursor,
         source: EntrySource,
-        core: Core,
+        services: SingleActiveServices,
         throttle: Throttle,
         *,
         failover: bool,
         topic: TopicName,
     ) -> None:
-        settings = core.settings
+        settings = services.settings
         self._cursor = cursor
         self._source = source
-        self._timers = core.timers
-        self._bounds = core.bounds
+        self._timers = services.timers
+        self._bounds = services.bounds
         self._throttle = throttle
         self._failover = failover
         self._delay = settings.activeConsumerFailoverDelayTimeMillis / 1000 if failover else 0.0
         self._consistent_hashing = settings.activeConsumerFailoverConsistentHashing
         self._topic = topic
         self._consumers: list[Consumer] = []
-        self._take_over_at: Timer | None = None
+        self._activate_at: Timer | None = None
         """Timer of a pending takeover; None if none is pending."""
         self.active: Consumer | None = None
-        self.standstill = Standstill()
+        self.standstill = BlockedSince()
 
     @property
-    def taking_over(self) -> bool:
+    def awaits_failover(self) -> bool:
         """Whether the active consumer is waiting for the failover delay and gets nothing yet."""
-        return self._take_over_at is not None
+        return self._activate_at is not None
 
     def add(self, consumer: Consumer, now: Now) -> None:
         """See Dispatcher.add."""
@@ -84,7 +89,7 @@ class SingleActiveDispatcher:
 
     def redeliver(self, consumer: Consumer, positions: Iterable[tuple[int, int]] | None, now: Now) -> None:
         """Send all unacknowledged entries again, in order, whichever positions were requested."""
-        if consumer is self.active and not self.taking_over:
+        if consumer is self.active and not self.awaits_failover:
             self.rewind()
             self.dispatch(now)
 
@@ -98,12 +103,8 @@ class SingleActiveDispatcher:
     def dispatch(self, now: Now) -> None:
         """See Dispatcher.dispatch."""
         consumer = self.active
-        if consumer is None:
-            self.standstill.stopped(Reason.NO_CONSUMER, now)
-            return
-        if self._take_over_at is not None:
-            self.standstill.stopped(Reason.TAKING_OVER, now)
-            return
+        if consumer is None or self._activate_at is not None:
+            return  # ``_choose`` has recorded the reason
         outbox = consumer.outbox
         body_of: BodyOf | None = consumer.cnx.body_of
         reason, sent, limited = Reason.NO_PERMITS, False, bool(self._throttle.limiters)
@@ -113,7 +114,7 @@ class SingleActiveDispatcher:
                     reason = self._held_back(now)
                     break
             else:
-                entries = self._source.take(self._bounds.read_entries, consumer.permits, now)
+                entries = self._source.next_entries(self._bounds.read_entries, consumer.permits, now)
                 if not entries:
                     reason = Reason.END_OF_LOG
                     break
@@ -140,7 +141,7 @@ class SingleActiveDispatcher:
         grant = self._throttle.allowed(Grant(self._bounds.read_entries, consumer.permits, ANY), now)
         if grant is None:
             return False
-        entries = self._source.take(grant.entries, grant.messages, now, grant.bytes)
+        entries = self._source.next_entries(grant.entries, grant.messages, now, grant.bytes)
         if not entries:
             return False
         messages, size = consumer.messages_out, consumer.bytes_out
@@ -167,12 +168,10 @@ class SingleActiveDispatcher:
     def acknowledged_unheld(self, at: tuple[int, int]) -> None:
         """Do nothing: dispatching does not depend on unacknowledged entries here."""
 
-    def why(self) -> str:
-        """See Dispatcher.why."""
+    def blocked_reason(self) -> str:
+        """See Dispatcher.blocked_reason."""
         reason = self.standstill.reason
-        if self.active is None:
-            return Reason.NO_CONSUMER
-        if reason == Reason.NO_PERMITS and self.active.permits > 0:
+        if reason == Reason.NO_PERMITS and self.active is not None and self.active.permits > 0:
             return Reason.SLOW_CONNECTION
         compacted = self._source.compacted
         if reason == Reason.END_OF_LOG and (self._source.reading or (compacted is not None and compacted.reading)):
@@ -192,17 +191,18 @@ class SingleActiveDispatcher:
         self.active = chosen
         if chosen is None:
             self.rewind()
+            self.standstill.stopped(Reason.NO_CONSUMER, now)
         elif not self._delay:
-            self._take_over(now)
+            self._activate(now)
         else:
-            if self._take_over_at is None:
-                self._take_over_at = self._timers.at(now.monotonic + self._delay, self._take_over)
+            if self._activate_at is None:
+                self._activate_at = self._timers.at(now.monotonic + self._delay, self._activate)
             self.standstill.stopped(Reason.TAKING_OVER, now)
         return True
 
-    def _take_over(self, now: Now) -> None:
+    def _activate(self, now: Now) -> None:
         """Start dispatching to the consumer that is active by now."""
-        self._take_over_at = None
+        self._activate_at = None
         if self.active is None:
             return  # the subscription may have another type by now, and the source another dispatcher
         self.rewind()

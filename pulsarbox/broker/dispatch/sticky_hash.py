@@ -13,11 +13,11 @@ def sticky_hash(entry: Entry) -> int:
 
     Without a key, hash the substitute that ``dispatch_key`` returns.
     """
-    if entry[2] & KEY:
-        return entry[6]
+    if entry.flags & KEY:
+        return entry.key_hash
     return key_hash(key_of(entry))
 
 
 def key_of(entry: Entry) -> bytes:
     """Return the entry's ordering or partition key, or the substitute that ``dispatch_key`` returns."""
-    return dispatch_key(parse_entry(entry[11], verify=False).metadata)  # verified on publish or read
+    return dispatch_key(parse_entry(entry.body, verify=False).metadata)  # verified on publish or read

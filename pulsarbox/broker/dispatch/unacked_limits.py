@@ -122,7 +122,7 @@ class Unacked:
             freed = True
         return freed
 
-    def others_go_on(self, now: Now) -> None:
+    def resume_others(self, now: Now) -> None:
         """Check the broker's limit after ``released``, once it is known which consumers are ready."""
         self._broker.released(now)
 

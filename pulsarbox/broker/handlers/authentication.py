@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 
-from pulsarbox.broker.cnx import ConnectionState, ServerCnx
+from pulsarbox.broker.connection.cnx import ConnectionState, ServerCnx
 from pulsarbox.broker.security.authentication import ANONYMOUS, Authentication
 from pulsarbox.broker.security.authorization import WEBSOCKET
-from pulsarbox.broker.security.credential_expiry import Proof
+from pulsarbox.broker.security.credential_expiry import CredentialExpiry
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
@@ -27,7 +27,7 @@ def authenticate(
     """
     cnx.state = ConnectionState.AUTHENTICATING
     original = command.original_principal
-    is_handed_on = cnx.broker.core.settings.authenticateOriginalAuthData and original not in ("", WEBSOCKET)
+    is_handed_on = cnx.broker.settings.authenticateOriginalAuthData and original not in ("", WEBSOCKET)
 
     def own_proved(own: Principal | Refused, when: Now) -> None:
         if cnx.state is not ConnectionState.AUTHENTICATING:
@@ -52,7 +52,9 @@ def authenticate(
             return
         if proved.method != ANONYMOUS:
             can_refresh = command.feature_flags.supports_auth_refresh
-            cnx.proof = Proof(cnx, proved, when, is_handed_on=is_handed_on, can_refresh=can_refresh)
+            cnx.proof = CredentialExpiry(
+                cnx, proved, cnx.broker, when, is_handed_on=is_handed_on, can_refresh=can_refresh
+            )
         accepted(when)
 
     authentication.of_connection(_method(command), command.auth_data, cnx.certificate, cnx.address, now, own_proved)
@@ -60,7 +62,7 @@ def authenticate(
 
 def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:
     """Return whether a client may act for its original principal. If not, send the error and close the connection."""
-    authorization = cnx.broker.core.authorization
+    authorization = cnx.broker.authorization
     if not authorization.enabled:
         return True
     try:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from pulsarbox.broker.cnx import ServerCnx, with_index
+from pulsarbox.broker.connection.cnx import ServerCnx, with_index
 from pulsarbox.broker.handlers.authentication import authenticate
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
@@ -21,8 +21,8 @@ def connect(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
 
 
 def _accept(cnx: ServerCnx, command: CommandConnect, now: Now) -> None:
-    settings = cnx.broker.core.settings
-    cnx.greet(now)
+    settings = cnx.broker.settings
+    cnx.connect_accepted(now)
     if (
         settings.exposingBrokerEntryMetadataToClientEnabled
         and command.feature_flags.supports_broker_entry_metadata

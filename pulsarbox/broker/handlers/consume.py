@@ -1,6 +1,6 @@
 """Commands of an open consumer; SUBSCRIBE is in ``subscribe``."""
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
 from pulsarbox.broker.handlers.subscribe import position_of
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
@@ -85,7 +85,7 @@ def _ack_in_transaction(cnx: ServerCnx, consumer: Consumer, command: CommandAck,
     subscription = consumer.subscription
     try:
         txn_id = TxnId(command.txnid_most_bits, command.txnid_least_bits)
-        txn = cnx.broker.core.transactions.find(txn_id, cnx)
+        txn = cnx.broker.transactions.find(txn_id, cnx)
         if not isinstance(subscription, Subscription):
             raise NotAllowed("Non-persistent topics do not support transactions")
         subscription.pending_acks().acknowledge(consumer, command, txn, done, refused, now)
@@ -99,7 +99,7 @@ def redeliver(cnx: ServerCnx, command: CommandRedeliverUnacknowledgedMessages, n
     if consumer is None or not isinstance(consumer.subscription, Subscription):
         return
     if command.HasField("consumer_epoch") and consumer.subscription.type in ONE_ACTIVE:
-        consumer.tell_epoch(command.consumer_epoch)
+        consumer.raise_epoch(command.consumer_epoch)
     positions = [(each.ledgerId, each.entryId) for each in command.message_ids] or None
     consumer.subscription.redeliver(consumer, positions, now)
 
@@ -158,12 +158,12 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
     subscription = consumer.subscription
     if not isinstance(subscription, Subscription):
         raise NotAllowed("A non-persistent topic stores no messages and has no last message ID")
-    partition = subscription.topic.name.partition_index
+    partition = subscription.topic_name.partition_index
     request_id, read_compacted = command.request_id, consumer.read_compacted
 
     def found(last: Position, batch: int, when: Now) -> None:
         mark = subscription.cursor.mark_delete
-        view = subscription.topic.compaction.view if read_compacted else None
+        view = subscription.compaction.view if read_compacted else None
         if view is not None and (last.entry_id < 0 or last <= view.horizon):
             ledger_id, entry_id, index = view.last
             last_id = replies.message_id(ledger_id & MAX_UINT64, entry_id & MAX_UINT64, partition, index)
@@ -174,7 +174,7 @@ def get_last_message_id(cnx: ServerCnx, command: CommandGetLastMessageId, now: N
         mark_id = replies.message_id(mark.ledger_id, mark.entry_id & MAX_UINT64) if mark.ledger_id >= 0 else None
         cnx.outbox.send(replies.get_last_message_id_response(request_id, last_id, mark_id))
 
-    find_last_visible(subscription.topic, found, now)
+    find_last_visible(subscription.stored, cnx.broker.catalog, subscription.reader, found, now)
 
 
 def consumer_stats(cnx: ServerCnx, command: CommandConsumerStats, now: Now) -> None:

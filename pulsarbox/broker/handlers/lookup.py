@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Final
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
 from pulsarbox.broker.endpoints import BrokerAddress
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, NotAllowed, PreconditionFailed, PulsarBoxError
@@ -74,7 +74,7 @@ def get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace
     """
     mode = CommandGetTopicsOfNamespace.Mode.Name(command.mode)
     _check_namespace(command.namespace)
-    settings = cnx.broker.core.settings
+    settings = cnx.broker.settings
     pages = cnx.broker.topics.users_pages(command.namespace, mode)
     pattern: TopicsPattern | None = None
     text = command.topics_pattern
@@ -91,7 +91,7 @@ def get_topics_of_namespace(cnx: ServerCnx, command: CommandGetTopicsOfNamespace
             names.extend(page if pattern is None else pattern.of(page))
             looked += len(page)
             if looked >= LOOKED_AT_ONCE:
-                cnx.broker.core.timers.at(now.monotonic, turn)
+                cnx.broker.timers.at(now.monotonic, turn)
                 return
         digest = topics_hash(names)
         changed = not command.topics_hash or command.topics_hash != digest
@@ -110,7 +110,7 @@ def watch_topic_list(cnx: ServerCnx, command: CommandWatchTopicList, now: Now) -
     A client that has the current list receives its hash only. Clients poll instead after NotAllowed, which this raises
     if watching is disabled or the pattern is not accepted.
     """
-    settings = cnx.broker.core.settings
+    settings = cnx.broker.settings
     _check_namespace(command.namespace)
     if not (settings.enableBrokerTopicListWatcher and settings.enableBrokerSideSubscriptionPatternEvaluation):
         raise NotAllowed("Unable to create topic list watcher: Evaluating subscription patterns is disabled.")

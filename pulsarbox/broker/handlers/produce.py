@@ -2,15 +2,16 @@
 
 from functools import partial
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
+from pulsarbox.broker.connection.opening import Opening
+from pulsarbox.broker.connection.pending_opening import closed_early
 from pulsarbox.broker.dead_letter.retention_warning import warn
-from pulsarbox.broker.opening import Opening, closed_early
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.security.revocation import check_producer
 from pulsarbox.broker.topic.producer import Access, AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import StoredSchema, is_schema
-from pulsarbox.broker.transactions.coordinator import COORDINATOR
+from pulsarbox.broker.transactions.transaction_table import COORDINATOR
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName, parse_topic
@@ -34,16 +35,16 @@ def producer(cnx: ServerCnx, command: CommandProducer, now: Now) -> None:
 def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
     broker = opening.cnx.broker
     if command.txn_enabled:
-        broker.core.transactions.check_coordinator(COORDINATOR)
+        broker.transactions.check_coordinator(COORDINATOR)
         if not name.persistent:
             raise NotAllowed("Non-persistent topics do not support transactions")
-    refusal = broker.core.commits.housekeeping.refusal
+    refusal = broker.commits.housekeeping.refusal
     if refusal is not None and name.persistent:
         # Clients retry after ServiceNotReady. An open producer would resend rejected messages in an endless loop.
         raise ServiceNotReady(f"Messages cannot be published: {refusal}")
     _ready(opening.cnx, command, name, now)
     if command.HasField("schema") and is_schema(command.schema):
-        _bring_schema(opening, command, name, now)
+        _open_with_schema(opening, command, name, now)
     else:
         broker.schemas.check_none(name)
         _admit(opening, command, name, b"", now)
@@ -52,14 +53,14 @@ def _begin(opening: Opening, command: CommandProducer, name: TopicName, now: Now
 def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) -> Topic:
     """Return the topic, created if permitted. Raises PulsarBoxError if it accepts no further producer."""
     topic = cnx.broker.topics.open(name, now)
-    topic.check_takes()
+    topic.check_not_terminated()
     topic.admission.check_producer(encrypted=command.encrypted)
     if isinstance(topic, PersistentTopic):
         topic.backlog.check(now, again=command.epoch > 0)
     return topic
 
 
-def _bring_schema(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
+def _open_with_schema(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
     """Open the producer after comparing its schema with those of the topic, which may take several turns."""
     schemas = opening.cnx.broker.schemas
 
@@ -78,7 +79,7 @@ def _admit(opening: Opening, command: CommandProducer, name: TopicName, schema_v
     topic = _ready(cnx, command, name, now)  # again: the topic may have been replaced meanwhile
     claim = _Claim(opening, _producer(cnx, command, topic, now))
     claim.producer.schema_version = schema_version
-    check_producer(claim.producer)  # a permission may have been revoked during the comparison
+    check_producer(cnx.broker.authorization, claim.producer)  # a permission may have been revoked during the comparison
     _prepare(cnx, command, claim.producer, now)
     opening.undo = claim.withdraw
     topic.admit(claim, now, again=command.epoch > 0)
@@ -88,7 +89,7 @@ def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) 
     made = AttachedProducer(
         cnx,
         command.producer_id,
-        command.producer_name if command.HasField("producer_name") else cnx.broker.core.producer_name(),
+        command.producer_name if command.HasField("producer_name") else cnx.broker.producer_name(),
         topic,
         access=Access(command.producer_access_mode, command.topic_epoch if command.HasField("topic_epoch") else None),
         now=now,
@@ -131,7 +132,7 @@ class _Claim:
         answer = partial(self._opening.step, self._open)
         if producer.topic.is_settling(producer.name):
             # Messages sent under this name before may be pending: the answer states the last stored one.
-            broker.core.commits.after_commit(answer)
+            broker.commits.after_commit(answer)
         else:
             broker.when_durable(answer, now)
 

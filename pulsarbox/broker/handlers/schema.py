@@ -1,6 +1,6 @@
 """GET_SCHEMA and GET_OR_CREATE_SCHEMA."""
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
 from pulsarbox.broker.topic.topic_schemas import StoredSchema
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError, TopicNotFound

@@ -3,15 +3,15 @@
 import logging
 from functools import partial
 
-from pulsarbox.broker.cnx import ServerCnx
+from pulsarbox.broker.connection.cnx import ServerCnx
+from pulsarbox.broker.connection.opening import Opening
+from pulsarbox.broker.connection.pending_opening import closed_early
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta, KeySharedMode
-from pulsarbox.broker.opening import Opening, closed_early
 from pulsarbox.broker.plugins import needed_by
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_SUBSCRIPTIONS
 from pulsarbox.broker.policies.kinds.subscription_types import check_type_enabled
 from pulsarbox.broker.security.revocation import check_consumer
-from pulsarbox.broker.subscription.consumer import Consumer
-from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Reset, Subscription
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
@@ -52,7 +52,7 @@ def _begin(opening: Opening, command: CommandSubscribe, now: Now) -> None:
         return
     topic.admission.check_consumer()
     if command.HasField("schema") and is_schema(command.schema):
-        _meet_schema(opening, command, name, now)
+        _open_with_schema(opening, command, name, now)
     else:
         _open(opening, command, name, now)
 
@@ -63,12 +63,12 @@ def _waits_for_plugins(opening: Opening, command: CommandSubscribe, topic: Topic
     present = topic.subscriptions.get(command.subscription) if isinstance(topic, PersistentTopic) else None
     if present is not None:
         properties = present.properties
-    core = opening.cnx.broker.core
+    broker = opening.cnx.broker
     loaded = partial(opening.step, partial(_begin, opening, command))
-    return core.plugins.want(needed_by(command.subType, properties, core.settings), loaded)
+    return broker.plugins.want(needed_by(command.subType, properties, broker.settings), loaded)
 
 
-def _meet_schema(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
+def _open_with_schema(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now) -> None:
     """Open the consumer after comparing its schema with those of the topic, which may take several turns."""
     broker = opening.cnx.broker
 
@@ -96,17 +96,17 @@ def _open(opening: Opening, command: CommandSubscribe, name: TopicName, now: Now
         subscription = topic.subscribe(command.subscription)
         opening.undo = subscription.forget_if_empty
         consumer = _consumer(cnx, command, subscription, -1, now)
-        check_consumer(consumer)  # a permission may have been revoked meanwhile
+        check_consumer(cnx.broker.authorization, consumer)  # a permission may have been revoked meanwhile
         subscription.add_consumer(consumer, command.subType, now)
         _opened(opening, consumer, now)
         return
     assert isinstance(topic, PersistentTopic)
-    check_type_enabled(topic.policies, cnx.broker.core.settings, command.subType)
+    check_type_enabled(topic.policies, cnx.broker.settings, command.subType)
     host = cnx.address.rpartition(":")[0]
     topic.limits.check_subscribe((host, command.consumer_name, command.consumer_id), now)
     existing = topic.subscriptions.get(command.subscription)
     if existing is not None or command.durable:
-        _join(opening, command, _durable(cnx, command, topic, existing, now), now)
+        _join(opening, command, topic, _durable(cnx, command, topic, existing, now), now)
     else:
         _read_from(opening, command, topic, now)
 
@@ -147,7 +147,7 @@ def _durable(
     made = topic.subscribe(command.subscription, earliest=earliest, properties=properties, now=now)
     if command.read_compacted and earliest:
         made.compacted_reading().start_at(EARLIEST, made.cursor.mark_delete)
-        made.compacted_reading().keep(now)
+        made.compacted_reading().schedule_write(now)
     return made
 
 
@@ -159,7 +159,7 @@ def _read_from(opening: Opening, command: CommandSubscribe, topic: PersistentTop
     def located(mark: Position, messages: int, size: int, when: Now) -> None:
         opening.step(partial(_read_behind, opening, command, topic, start, (mark, messages, size)), when)
 
-    topic.locate(start, located, opening.fail, now)
+    topic.reader.locate(start, located, opening.fail, now)
 
 
 def _read_behind(
@@ -179,7 +179,7 @@ def _read_behind(
         subscription = topic.read_from(command.subscription, *behind)
         if command.read_compacted:
             subscription.compacted_reading().start_at(start, behind[0])
-    _join(opening, command, subscription, now)
+    _join(opening, command, topic, subscription, now)
 
 
 def _start(command: CommandSubscribe, last: Position) -> Position:
@@ -229,10 +229,12 @@ def _key_shared(meta: pulsar_api.KeySharedMeta) -> KeySharedMeta:
     return KeySharedMeta(KeySharedMode(meta.keySharedMode), ranges, meta.allowOutOfOrderDelivery)
 
 
-def _join(opening: Opening, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
+def _join(
+    opening: Opening, command: CommandSubscribe, topic: PersistentTopic, subscription: Subscription, now: Now
+) -> None:
     """Attach to a subscription, after resetting it by time if the command requests it."""
     opening.undo = partial(_leave, subscription)
-    attach = partial(opening.step, partial(_attach, opening, command, subscription))
+    attach = partial(opening.step, partial(_attach, opening, command, topic, subscription))
     seconds = command.start_message_rollback_duration_sec
     if not seconds:
         attach(now)
@@ -240,7 +242,7 @@ def _join(opening: Opening, command: CommandSubscribe, subscription: Subscriptio
 
     def as_it_is(error: Exception) -> None:
         if opening.pending:
-            log.warning("subscription %s of %s was not rewound: %s", subscription.name, subscription.topic.name, error)
+            log.warning("subscription %s of %s was not rewound: %s", subscription.name, subscription.topic_name, error)
             attach(now)  # as in Pulsar
 
     if command.read_compacted:
@@ -255,13 +257,15 @@ def _join(opening: Opening, command: CommandSubscribe, subscription: Subscriptio
     subscription.seek_to_time(now.wall - 1000 * seconds, attach, as_it_is, now, reset)
 
 
-def _attach(opening: Opening, command: CommandSubscribe, subscription: Subscription, now: Now) -> None:
-    topic = subscription.topic
-    if topic.subscriptions.get(subscription.name) is not subscription:
+def _attach(
+    opening: Opening, command: CommandSubscribe, topic: PersistentTopic, subscription: Subscription, now: Now
+) -> None:
+    if not subscription.is_current:
         raise ServiceNotReady(f"Subscription {subscription.name} was deleted, try again")
     opening.undo = partial(_leave, subscription)
     consumer = _consumer(opening.cnx, command, subscription, topic.name.partition_index, now)
-    check_consumer(consumer)  # a permission may have been revoked during the lookup of the start position
+    # A permission may have been revoked during the lookup of the start position.
+    check_consumer(opening.cnx.broker.authorization, consumer)
     topic.admission.check_consumer()
     topic.admission.check_consumer_of(subscription, command.subType)
     subscription.add_consumer(consumer, command.subType, now)
@@ -277,7 +281,7 @@ def _detach(consumer: Consumer, now: Now) -> None:
 def _leave(subscription: Subscription, now: Now) -> None:
     """Delete a subscription that is not durable if no consumer uses it."""
     if not subscription.durable and not subscription.consumers and not subscription.fenced:
-        subscription.topic.remove_subscription(subscription, now)
+        subscription.remove(now)
 
 
 def _opened(opening: Opening, consumer: Consumer, now: Now) -> None:

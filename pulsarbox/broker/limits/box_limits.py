@@ -51,15 +51,15 @@ class BoxLimits:
         self.publish = self.limiter(LimitScope.BROKER, "")
         self._groups: dict[str, ResourceGroupLimits] = {}
         """Groups used by loaded topics."""
-        self.take(settings, BEGINNING)
+        self.apply_settings(settings, BEGINNING)
 
     def limiter(self, scope: LimitScope, name: str) -> Limiter:
         """Return a new limiter of this box, without a limit yet."""
         return Limiter(scope, name, self._timers, self.holding)
 
-    def take(self, settings: Settings, now: Now) -> None:
+    def apply_settings(self, settings: Settings, now: Now) -> None:
         """Apply changed settings; the caller notifies the topics afterwards."""
-        self.rules.take(settings)
+        self.rules.apply_settings(settings)
         self.max_held_bytes = settings.maxThrottledPublishMbytesPerConnection << 20
         self.dispatch.set(limit_of(dispatch_rate.of_box(settings)), "broker", now)
         self.publish.set(limit_of(publish_rate.of_box(settings)), "broker", now)

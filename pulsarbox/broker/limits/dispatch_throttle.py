@@ -5,14 +5,11 @@ throttling" of Pulsar, AbstractBaseDispatcher of Pulsar 4.2.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pulsarbox.broker.limits.limiter import Limiter, LimitScope, time_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.dispatch.entry_source import EntrySource
 
 ANY: Final = 1 << 62
 """Greater than any real count."""
@@ -35,9 +32,9 @@ class DispatchRateRules:
     __slots__ = ("backlog", "by_entry", "on_caught_up", "precise")
 
     def __init__(self, settings: Settings) -> None:
-        self.take(settings)
+        self.apply_settings(settings)
 
-    def take(self, settings: Settings) -> None:
+    def apply_settings(self, settings: Settings) -> None:
         """Apply changed settings."""
         self.by_entry = settings.dispatchThrottlingOnBatchMessageEnabled
         self.precise = settings.preciseDispatcherFlowControl
@@ -76,6 +73,13 @@ class Throttle(Protocol):
         """Resume dispatching when the refusing limiter allows it."""
 
 
+class ThrottledSource(Protocol):
+    """The entries that a dispatcher has not read yet."""
+
+    def has_more_than(self, entries: int) -> bool:
+        """Return whether more than ``entries`` remain."""
+
+
 class DispatchThrottle:
     """The throttling of one subscription; see Throttle."""
 
@@ -92,7 +96,7 @@ class DispatchThrottle:
         "own",
     )
 
-    def __init__(self, rules: DispatchRateRules, source: "EntrySource", dispatch: Callable[[Now], None]) -> None:
+    def __init__(self, rules: DispatchRateRules, source: ThrottledSource, dispatch: Callable[[Now], None]) -> None:
         """``dispatch`` is called when something may be sent again."""
         self._rules = rules
         self._source = source
@@ -173,7 +177,7 @@ class DispatchThrottle:
         if self._counting:
             counted = entries if self._rules.by_entry else messages
             for limiter in self.limiters:
-                limiter.take(counted, size)
+                limiter.consume(counted, size)
 
     def wait(self, now: Now) -> None:
         """See Throttle.wait."""
@@ -192,8 +196,8 @@ class DispatchThrottle:
         if step.limit.bytes and step.left_bytes <= 0:
             self.counts.bytes[limiter.scope] += 1
 
-    def go_on(self, now: Now) -> None:
-        """See Waiter.go_on."""
+    def resume(self, now: Now) -> None:
+        """See Waiter.resume."""
         self._refusing = None
         self._dispatch(now)
 

@@ -36,7 +36,7 @@ class Waiter(Protocol):
     has_turn: bool
     """Whether the waiter is being called: others in the queue do not block it."""
 
-    def go_on(self, now: Now) -> None:
+    def resume(self, now: Now) -> None:
         """Use the available allowance, wait again, or do nothing."""
 
 
@@ -106,10 +106,10 @@ class Limiter:
         step.refill(at)
         return step.used_up or (bool(self._waiting) and not waiter.has_turn)
 
-    def take(self, messages: int, size: int) -> None:
+    def consume(self, messages: int, size: int) -> None:
         """Take messages and bytes from the allowance."""
         if self.step is not None:
-            self.step.take(messages, size)
+            self.step.consume(messages, size)
 
     def count(self, at: int) -> None:
         """Count recent arrivals; see ``TokenBucket.count``."""
@@ -122,9 +122,9 @@ class Limiter:
         if step is None:
             return 0.0, 0.0
         pace = self._pace
-        if pace is not None and now.monotonic - pace.looked_at < FORGOTTEN_SECONDS:
-            pace.look(now.monotonic, step.taken_messages, step.taken_bytes)
-            if pace.speaks:
+        if pace is not None and now.monotonic - pace.sampled_at < FORGOTTEN_SECONDS:
+            pace.sample(now.monotonic, step.taken_messages, step.taken_bytes)
+            if pace.is_known:
                 return pace.first, pace.second
         else:
             self._pace = CurrentRate(now.monotonic, step.taken_messages, step.taken_bytes)
@@ -168,7 +168,7 @@ class Limiter:
             waiter, _ = self._waiting.popitem(last=False)
             waiter.has_turn = True
             try:
-                waiter.go_on(now)
+                waiter.resume(now)
             finally:
                 waiter.has_turn = False
         self._settle(now)

@@ -103,8 +103,8 @@ class ReceiptHold:
         self._held.append((receipt, messages, size))
         self._count(size + EACH_BYTES)
 
-    def go_on(self, now: Now) -> None:
-        """See Waiter.go_on. Sends one receipt per turn while others are waiting."""
+    def resume(self, now: Now) -> None:
+        """See Waiter.resume. Sends one receipt per turn while others are waiting."""
         while self._held:
             refusing = self._refusing(now)
             if refusing is not None:
@@ -122,7 +122,7 @@ class ReceiptHold:
         for each in waited:
             each.forget(self, now)
         if waited:
-            self.go_on(now)
+            self.resume(now)
 
     def end(self, now: Now) -> None:
         """Release all receipts, because the producer closes or limits no longer apply."""
@@ -141,7 +141,7 @@ class ReceiptHold:
 
     def _take(self, messages: int, size: int) -> None:
         for each in self._limits.publish:
-            each.take(messages, size)
+            each.consume(messages, size)
 
     def _release(self, now: Now) -> None:
         receipt, messages, size = self._held.popleft()

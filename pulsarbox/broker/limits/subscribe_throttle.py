@@ -47,7 +47,7 @@ class SubscribeLimiter:
         if step.used_up:
             self.refused += 1
             raise NotAllowed("Subscribe limited by subscribe rate limit per consumer.")
-        step.take(1, 0)
+        step.consume(1, 0)
 
     def _forget_idle(self, at: int) -> None:
         """Once per period, forget consumers with a full allowance."""

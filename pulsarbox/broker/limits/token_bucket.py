@@ -105,7 +105,7 @@ class TokenBucket:
         limit = self.limit
         return (limit.messages > 0 and self.left_messages <= 0) or (limit.bytes > 0 and self.left_bytes <= 0)
 
-    def take(self, messages: int, size: int) -> None:
+    def consume(self, messages: int, size: int) -> None:
         """Take messages and bytes from the allowance."""
         self.left_messages -= messages
         self.left_bytes -= size

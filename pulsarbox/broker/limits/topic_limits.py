@@ -1,10 +1,10 @@
 """The limits of one topic: for its producers, its subscriptions, and subscribing."""
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pulsarbox.broker.limits.box_limits import BoxLimits, ResourceGroupLimits, limit_of
-from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle
+from pulsarbox.broker.limits.dispatch_throttle import DispatchThrottle, ThrottledSource
 from pulsarbox.broker.limits.limiter import Limiter, LimitScope, time_of
 from pulsarbox.broker.limits.subscribe_throttle import SubscribeLimiter, Who
 from pulsarbox.broker.limits.token_bucket import More
@@ -16,9 +16,6 @@ from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import BEGINNING, Now
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.dispatch.entry_source import EntrySource
 
 
 class ThrottledSubscription(Protocol):
@@ -151,7 +148,7 @@ class TopicLimits:
             if own is not None:
                 own.count(at)
 
-    def throttle(self, name: str, source: "EntrySource", dispatch: Callable[[Now], None]) -> DispatchThrottle:
+    def throttle(self, name: str, source: ThrottledSource, dispatch: Callable[[Now], None]) -> DispatchThrottle:
         """Return the throttling of a newly loaded subscription; ``dispatch`` resumes it."""
         throttle = DispatchThrottle(self._box.rules, source, dispatch)
         if not self._exempt:

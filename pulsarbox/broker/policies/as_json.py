@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from pulsarbox.config import Settings
 from pulsarbox.config.disk_share import disk_share
-from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
-from pulsarbox.protocol.policies.table import quota_name
+from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES, quota_name, quota_value, retains
 
 
 def broker_value(name: str, settings: Settings) -> Any:
@@ -31,25 +30,24 @@ def _backlog_quota(settings: Settings) -> dict[str, Any]:
     size = settings.backlogQuotaDefaultLimitBytes
     if settings.backlogQuotaDefaultLimitGB > 0:
         size = int(settings.backlogQuotaDefaultLimitGB * (1 << 30))
+    seconds = settings.backlogQuotaDefaultLimitSecond
+    return quota_value(settings.backlogQuotaDefaultRetentionPolicy, size=size, seconds=seconds)
+
+
+def _retention(settings: Settings) -> dict[str, int]:
     return {
-        "limit": size,
-        "limitSize": size,
-        "limitTime": settings.backlogQuotaDefaultLimitSecond,
-        "policy": settings.backlogQuotaDefaultRetentionPolicy,
+        "retentionTimeInMinutes": settings.defaultRetentionTimeInMinutes,
+        "retentionSizeInMB": settings.defaultRetentionSizeInMB,
     }
 
 
 def _unsubscribed_retention(settings: Settings) -> dict[str, int]:
-    retained = settings.defaultRetentionTimeInMinutes and settings.defaultRetentionSizeInMB
-    off = retained or disk_share(settings.unsubscribedRetentionSize).is_nothing
+    off = retains(_retention(settings)) or disk_share(settings.unsubscribedRetentionSize).is_nothing
     return {"unsubscribedRetentionTimeInMinutes": 0 if off else settings.unsubscribedRetentionTimeInMinutes}
 
 
 _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
-    "retention": lambda settings: {
-        "retentionTimeInMinutes": settings.defaultRetentionTimeInMinutes,
-        "retentionSizeInMB": settings.defaultRetentionSizeInMB,
-    },
+    "retention": _retention,
     "unsubscribed-retention": _unsubscribed_retention,
     "message-ttl": lambda settings: settings.ttlDurationDefaultInSeconds,
     "subscription-expiration-time": lambda settings: settings.subscriptionExpirationTimeMinutes,

@@ -7,6 +7,7 @@ change, the others in later turns.
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
+from pulsarbox.broker.callbacks import Callbacks
 from pulsarbox.broker.policies.kinds.dispatch_rate import SUBSCRIPTION_DISPATCH_RATE, DispatchRate
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.broker.policies.precedence import (
@@ -43,9 +44,9 @@ class Policies:
         """Incremented by each change, which invalidates the values that topics have cached."""
         self.of_namespaces: dict[tuple[str, Policy[Any]], tuple[Any, Level]] = {}
         """Cache of the effective values for topics of a namespace without policies of their own."""
-        self._to_tell: dict[TopicPolicies, None] = {}
+        self._to_notify: dict[TopicPolicies, None] = {}
         """Topics still to be notified of a change."""
-        self.for_unloaded: Callable[[str, Row, Row, Now], None] = _nobody
+        self.row_changed: Callbacks[str, Row, Row, Now] = Callbacks()
         """Called with a namespace or topic name, its previous row and its new row."""
         self._rows: dict[str, Row] = {}
         """Cache of decoded rows for topics in memory."""
@@ -69,9 +70,16 @@ class Policies:
         """Return a topic's own row, empty if topic-level policies are disabled."""
         return self.row(key, keep=keep) if self.settings.topicLevelPoliciesEnabled else {}
 
-    def levels(self, namespace: str, topic: TopicName | None = None, *, keep: bool = False) -> Levels:
-        """Return the rows that set policies of a topic, or of topics of a namespace that set none themselves."""
+    def levels(
+        self, namespace: str, topic: TopicName | None = None, *, keep: bool = False, everywhere: bool = False
+    ) -> Levels:
+        """Return the rows that set policies of a topic, or of topics of a namespace that set none themselves.
+
+        ``everywhere``: without those that the topic has for this cluster only.
+        """
         own = self.of_topic(policies_key(str(topic.base)), keep=keep) if topic is not None else {}
+        if everywhere:
+            own = {GLOBAL: own.get(GLOBAL, {})}
         return levels_of(own, self.row(namespace_key(namespace), keep=keep))
 
     # Changes
@@ -84,7 +92,7 @@ class Policies:
         self._rows.pop(key, None)
         self._changed(self._in_use.get(namespace, ()), now)
         if now is not None:
-            self.for_unloaded(f"{namespace}/", before, row or {}, now)
+            self.row_changed(f"{namespace}/", before, row or {}, now)
 
     def set_topic(self, name: TopicName, key: str, value: Any, now: Now, *, everywhere: bool = False) -> None:
         """Set one policy of a topic (all partitions); None removes it. ``everywhere``: a global policy."""
@@ -108,9 +116,9 @@ class Policies:
         self._put(key, row)
         self._rows.pop(key, None)
         self._changed([each for each in self._in_use.get(name.namespace, ()) if each.name.base == name.base], now)
-        self.for_unloaded(str(name.base), before or {}, row or {}, now)
+        self.row_changed(str(name.base), before or {}, row or {}, now)
 
-    def take(self, settings: Settings, now: Now | None = None) -> None:
+    def apply_settings(self, settings: Settings, now: Now | None = None) -> None:
         """Apply changed settings, the broker-level values."""
         self.settings = settings
         self._changed([each for topics in self._in_use.values() for each in topics], now)
@@ -120,25 +128,25 @@ class Policies:
         self.of_namespaces.clear()
         if now is None:
             return
-        waiting = bool(self._to_tell)
-        self._to_tell.update(dict.fromkeys(topics))
+        waiting = bool(self._to_notify)
+        self._to_notify.update(dict.fromkeys(topics))
         if not waiting:
-            self._tell(now)
+            self._notify(now)
 
-    def _tell(self, now: Now) -> None:
+    def _notify(self, now: Now) -> None:
         for _ in range(TOLD_AT_ONCE):
-            topic = next(iter(self._to_tell), None)
+            topic = next(iter(self._to_notify), None)
             if topic is None:
                 return
-            del self._to_tell[topic]
-            topic.tell(now)
-        if self._to_tell:
-            self._timers.at(now.monotonic, self._tell)
+            del self._to_notify[topic]
+            topic.notify(now)
+        if self._to_notify:
+            self._timers.at(now.monotonic, self._notify)
 
     @property
     def telling(self) -> bool:
         """Whether topics in memory are still to be notified of a change."""
-        return bool(self._to_tell)
+        return bool(self._to_notify)
 
     # Topics in memory
 
@@ -150,7 +158,7 @@ class Policies:
     def detach(self, topic: "TopicPolicies") -> None:
         """Stop notifying a topic, and evict cached rows that are no longer needed."""
         topic.attached = False
-        self._to_tell.pop(topic, None)
+        self._to_notify.pop(topic, None)
         topics = self._in_use.get(topic.name.namespace, {})
         topics.pop(topic, None)
         self._rows.pop(policies_key(str(topic.name.base)), None)
@@ -162,7 +170,7 @@ class Policies:
 class TopicPolicies:
     """Effective policies of one topic, cached until a change."""
 
-    __slots__ = ("_changes", "_key", "_listeners", "_policies", "_told", "_values", "attached", "name")
+    __slots__ = ("_changes", "_key", "_listeners", "_notified", "_policies", "_values", "attached", "name")
 
     def __init__(self, policies: Policies, name: TopicName) -> None:
         self._policies = policies
@@ -173,7 +181,7 @@ class TopicPolicies:
         self._values: dict[Policy[Any], tuple[Any, Level]] = {}
         self._changes = policies.changes
         """``Policies.changes`` when the values were cached."""
-        self._told = -1
+        self._notified = -1
         """``Policies.changes`` when the listeners were last notified."""
         self._listeners: list[Callable[[Now], None]] = []
 
@@ -214,20 +222,16 @@ class TopicPolicies:
         return self._policies.levels(self.name.namespace, self.name, keep=self.attached)
 
     @property
-    def is_told(self) -> bool:
+    def is_notified(self) -> bool:
         """Whether the listeners were notified of the last change."""
-        return self._told == self._policies.changes
+        return self._notified == self._policies.changes
 
     def on_change(self, told: Callable[[Now], None]) -> None:
         """Add a listener, to be called when a value may have changed."""
         self._listeners.append(told)
 
-    def tell(self, now: Now) -> None:
+    def notify(self, now: Now) -> None:
         """Notify the listeners of a change."""
-        self._told = self._policies.changes
+        self._notified = self._policies.changes
         for told in list(self._listeners):
             told(now)
-
-
-def _nobody(name: str, before: Row, row: Row, now: Now) -> None:
-    """Ignore the change until a handler for unloaded topics is set."""

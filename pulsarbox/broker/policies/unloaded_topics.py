@@ -6,7 +6,7 @@ A walk is stored as a row, written in the same batch as the change, so it contin
 from collections.abc import Callable
 from typing import Final
 
-from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.policies.kinds.backlog_quota import BACKLOG_SIZE
 from pulsarbox.broker.policies.kinds.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.policies.kinds.inactive_topic import INACTIVE_TOPIC
@@ -14,6 +14,7 @@ from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.kinds.retention import RETENTION
 from pulsarbox.broker.policies.kinds.subscription_expiration import SUBSCRIPTION_EXPIRATION
 from pulsarbox.broker.policies.kinds.unsubscribed_retention import UNSUBSCRIBED_TIME
+from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.policies.precedence import GLOBAL
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
@@ -36,22 +37,29 @@ KEEPING: Final = (
 _KEYS: Final = frozenset({GLOBAL, *(place.key for policy in KEEPING for place in policy.row.places)})
 
 
-class Walks:
+class PolicyWalks:
     """The pending walks, run one after another."""
 
-    def __init__(self, catalog: Catalog, commits: GroupCommit, timers: Timers) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        commits: GroupCommit,
+        timers: Timers,
+        policies: Policies,
+        maintain: Callable[[str, Now], None],
+    ) -> None:
+        """``maintain`` applies changed policies to one topic, in memory or not."""
         self._catalog = catalog
         self._commits = commits
         self._timers = timers
-        self.look_at: Callable[[str, Now], None] = _nobody
-        """Runs the maintenance of one topic, in memory or not."""
-        self.must_wait: Callable[[], bool] = lambda: False
-        """Whether topics in memory are still being notified; a walk waits, to skip those that were."""
+        self._policies = policies
+        self._maintain = maintain
         self._keys: list[str] = []
         """Remaining keys of the current page."""
         self._walking: tuple[str, Row] | None = None
         """Key of the current walk, and its row once the page is done."""
         self._running = False
+        policies.row_changed.add(self.changed)
 
     @property
     def running(self) -> bool:
@@ -61,7 +69,7 @@ class Walks:
     def start(self, settings: Settings, now: Now) -> None:
         """Continue interrupted walks, and start one if the settings have changed since the last run."""
         self.settings_changed(settings, now)
-        self._go_on(now)
+        self._continue(now)
 
     def settings_changed(self, settings: Settings, now: Now) -> None:
         """Start a walk over all topics if the broker-level values differ from those applied last."""
@@ -80,22 +88,22 @@ class Walks:
     def _walk(self, names: str, now: Now) -> None:
         """Start a walk over all topics whose names start with ``names``."""
         self._commits.put_row(walk_key(self._commits.new_id()), {"prefix": topic_key(names), "after": ""})
-        self._go_on(now)
+        self._continue(now)
 
-    def _go_on(self, now: Now) -> None:
+    def _continue(self, now: Now) -> None:
         if not self._running and self._catalog.first(WALKS) is not None:
             self._running = True
             self._timers.at(now.monotonic, self._step)
 
     def _step(self, now: Now) -> None:
-        if self.must_wait():
+        if self._policies.telling:  # topics in memory are notified first; the walk skips them
             self._timers.at(now.monotonic, self._step)
             return
         if not self._keys and not self._next_page():
             self._running = False
             return
         for _ in range(min(AT_ONCE, len(self._keys))):
-            self.look_at(self._keys.pop().partition("/")[2], now)
+            self._maintain(self._keys.pop().partition("/")[2], now)
         self._timers.at(now.monotonic, self._step)
 
     def _next_page(self) -> bool:
@@ -113,7 +121,3 @@ class Walks:
         self._keys.reverse()
         self._walking = key, row | {"after": after}
         return True
-
-
-def _nobody(name: str, now: Now) -> None:
-    raise AssertionError("no topic registry is attached")

@@ -12,20 +12,18 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.policies.kinds.dead_letter import DEAD_LETTER_SUFFIX
 from pulsarbox.broker.replay.job import NOWHERE, OTHERS, SHARE_FROM, Job
 from pulsarbox.broker.replay.transform import Returned, count_returned
 from pulsarbox.broker.security.authorization import CONSUME
 from pulsarbox.broker.subscription.subscription import Subscription
-from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.transactions.visibility import next_visible
 from pulsarbox.clock import Now
 from pulsarbox.errors import InvalidTopicName, PulsarBoxError
-from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.names import DEAD_LETTER_SUFFIX, TopicName, parse_topic
 from pulsarbox.storage.record import Position
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.core import Core
+    from pulsarbox.broker.replay.job_services import JobServices
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 LOOK_SECONDS: Final = 1.0
@@ -46,18 +44,21 @@ Look = Callable[[str, Now], "PersistentTopic | None"]
 Told = Callable[[int, Now], None]
 
 
-class Returns:
+class CircuitBreaker:
     """Detects messages of one job that return as dead letters."""
 
-    def __init__(self, core: "Core", topics: Topics, job: Job, find: Look) -> None:
-        self._core = core
-        self._topics = topics
+    def __init__(self, services: "JobServices", job: Job, find: Look) -> None:
+        self._catalog = services.catalog
+        self._reads = services.reads
+        self._authorization = services.authorization
+        self._topics = services.topics
+        self._max_message_size = services.max_message_size
         self._job = job
         self._find = find
         self._next_at = 0.0
         self._ends = {part.topic: part.end for part in job.parts}
         self._places: list[str] = []
-        self.last_looked = False
+        self.last_check = False
         """Whether the final check after the job's last message has started."""
 
     def due(self, now: Now) -> bool:
@@ -72,7 +73,7 @@ class Returns:
             if topic is not None:
                 self._watch(name, topic.ledger.last_confirmed)
 
-    def look(self, told: Told, now: Now) -> None:
+    def check(self, told: Told, now: Now) -> None:
         """Read new dead letters, and pass the number of the job's messages among them to ``told``."""
         job = self._job
         for name in self._letter_topics(job.progress.counts.targets):
@@ -123,14 +124,14 @@ class Returns:
             if topic is None:
                 continue
             at = topic.ledger.next(*(job.watched.get(name) or self._ends[name]))
-            visible = next_visible(topic, at)
+            visible = next_visible(topic.stored, self._catalog, at)
             if visible is None:
                 continue
             at, behind = visible
             last = min(at.entry_id + READ_ENTRIES, behind) - 1
-            work = partial(count_returned, job.number, name, self._core.settings.maxMessageSize)
+            work = partial(count_returned, job.number, name, self._max_message_size)
             answer = partial(self._answer, number, at, found, reads, told)
-            self._core.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, answer, work)
+            self._reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, answer, work)
             return
         told(found, now)
 
@@ -156,9 +157,7 @@ class Returns:
         spec, topic = self._job.spec, parse_topic(name)
         own = topic.base == spec.topic.base
         try:
-            self._core.authorization.require_on_topic(
-                spec.principal, topic, (CONSUME,), spec.subscription if own else ""
-            )
+            self._authorization.require_on_topic(spec.principal, topic, (CONSUME,), spec.subscription if own else "")
         except PulsarBoxError:
             return ELSEWHERE
         return str(topic.base)
@@ -181,7 +180,7 @@ _ADVICE: Final = "fix the cause, then resume or cancel the job"
 
 def letter_topics_of(subscription: Subscription) -> Iterator[TopicName]:
     """Yield the possible dead letter topics of a subscription: by the box's policy and by the clients' convention."""
-    policy, topic, name = subscription.dead_letters.policy, subscription.topic.name.base, subscription.name
+    policy, topic, name = subscription.dead_letters.policy, subscription.topic_name.base, subscription.name
     if policy is not None:
         yield policy.topic
     for local in (f"{topic.local}-{name}", name):  # the second by old clients

@@ -9,37 +9,29 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.dead_letter.message import (
-    DEAD_LETTER_REASON,
-    ORIGIN_MESSAGE_ID,
-    ORIGIN_MESSAGE_ID_OLD,
-    REAL_SUBSCRIPTION,
-    REAL_TOPIC,
-)
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
-from pulsarbox.protocol.batch import iterate_batch
-from pulsarbox.protocol.metadata import key_values, parse_entry
+from pulsarbox.plugins.compression.entry_body import unpack_batch, unpack_body
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked
+from pulsarbox.protocol.batch import message_sequence_id
+from pulsarbox.protocol.dead_letters.message_view import MessageView
+from pulsarbox.protocol.metadata import field_text, key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema, SingleMessageMetadata
 from pulsarbox.protocol.schema import decoding
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
-REPLAY_JOB: Final = "REPLAY_JOB"
-"""Property of a replayed message: the number of its job. Kept if the message becomes a dead letter again."""
-REPLAY_COUNT: Final = "REPLAY_COUNT"
-"""Property of a replayed message: how often it was replayed."""
-
 Schemas = Mapping[int, Schema]
 """Schemas of a topic by version."""
 
 
-class Looked:
+class InspectedMessage(MessageView):
     """One stored message with its decoded attributes."""
 
-    __slots__ = ("_json", "_properties", "_value", "entry", "index", "metadata", "own", "payload", "schemas", "source")
+    __slots__ = ("_json", "_properties", "_value", "entry", "index", "metadata", "own", "payload", "schemas", "topic")
+    payload: bytes | None
+    topic: str
 
     def __init__(
         self,
@@ -48,7 +40,7 @@ class Looked:
         own: MessageMetadata | SingleMessageMetadata,
         index: int,
         payload: bytes | None,
-        source: str,
+        topic: str,
         schemas: Schemas,
     ) -> None:
         self.entry = entry
@@ -60,8 +52,7 @@ class Looked:
         """Batch index; -1 if the message is the entire entry."""
         self.payload = payload
         """Payload as sent by the producer, decompressed; None if it cannot be opened."""
-        self.source = source
-        """The topic it is stored in."""
+        self.topic = topic
         self.schemas = schemas
         self._properties: dict[str, str] | None = None
         self._json: Any = _UNASKED
@@ -82,15 +73,44 @@ class Looked:
     @property
     def partition(self) -> int:
         """Partition number of its topic; -1 if the topic is not a partition."""
-        return parse_topic(self.source).partition_index
+        return parse_topic(self.topic).partition_index
 
     @property
     def key(self) -> str | None:
         """The key, in base64 if the client sent it so."""
         if not self.own.HasField("partition_key"):
             return None
-        key: str | bytes = self.own.partition_key
-        return key.decode(errors="replace") if isinstance(key, bytes) else key
+        return field_text(self.own.partition_key)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the payload; of the stored entry if it cannot be opened."""
+        return len(self.entry.body if self.payload is None else self.payload)
+
+    @property
+    def publish_time(self) -> int:
+        """Milliseconds since 1970, by the producer's clock."""
+        return self.entry.publish_time
+
+    @property
+    def event_time(self) -> int:
+        """Milliseconds since 1970; 0 for none."""
+        return self.own.event_time
+
+    @property
+    def deliver_at(self) -> int:
+        """Milliseconds since 1970; 0 for immediate delivery."""
+        return self.entry.deliver_at
+
+    @property
+    def sequence_id(self) -> int:
+        """Sequence ID assigned by the producer."""
+        return message_sequence_id(self.metadata, self.own, self.index)
+
+    @property
+    def producer_name(self) -> str:
+        """Name of the producer."""
+        return field_text(self.metadata.producer_name)
 
     @property
     def encrypted(self) -> bool:
@@ -120,7 +140,7 @@ class Looked:
         return self._value
 
     @property
-    def said(self) -> Any:
+    def decoded(self) -> Any:
         """The value by its schema, else the payload as JSON."""
         return self.json if self.value is None else self.value
 
@@ -129,7 +149,8 @@ class Looked:
         if schema is None or self.payload is None or self.tombstone:
             return None
         try:
-            return _decoder(schema.SerializeToString())(self.payload)
+            decode = _decoder(schema.SerializeToString())
+            return decode(self.key, self.own.partition_key_b64_encoded, self.payload)
         except (decoding.UndecodableError, PulsarBoxError):
             return None
 
@@ -139,50 +160,17 @@ class Looked:
         version = self.metadata.schema_version
         return self.schemas.get(int.from_bytes(version, "big")) if len(version) == 8 else None
 
-    # As a dead letter
-
-    @property
-    def origin(self) -> str | None:
-        """The topic it was originally published to."""
-        return self.properties.get(REAL_TOPIC)
-
-    @property
-    def subscription(self) -> str | None:
-        """The subscription that moved it to the dead letter topic, if known."""
-        return self.properties.get(REAL_SUBSCRIPTION)
-
-    @property
-    def origin_id(self) -> str | None:
-        """Its message id in the topic it was originally published to."""
-        return self.properties.get(ORIGIN_MESSAGE_ID) or self.properties.get(ORIGIN_MESSAGE_ID_OLD)
-
-    @property
-    def reason(self) -> str | None:
-        """Why the box moved it to the dead letter topic."""
-        return self.properties.get(DEAD_LETTER_REASON)
-
-    @property
-    def replays(self) -> int:
-        """How often it has been replayed."""
-        return replays_of(self.properties)
-
-
-def replays_of(properties: dict[str, str]) -> int:
-    """Return how often a message with these properties has been replayed."""
-    count = properties.get(REPLAY_COUNT, "")
-    return int(count) if count.isascii() and count.isdigit() and len(count) < 10 else 0
-
 
 _UNASKED: Final = object()
 
 
-def _decoder(schema: bytes) -> decoding.Decode:
+def _decoder(schema: bytes) -> decoding.MessageDecode:
     """Return the cached decoder of a serialized schema; creating one takes milliseconds. Raises InvalidSchema."""
     return (_small_decoder if len(schema) <= _SMALL else _large_decoder)(schema)
 
 
-def _make_decoder(schema: bytes) -> decoding.Decode:
-    return decoding.decoder_of(Schema.FromString(schema))
+def _make_decoder(schema: bytes) -> decoding.MessageDecode:
+    return decoding.message_decoder(Schema.FromString(schema))
 
 
 _SMALL: Final = 16 << 10
@@ -194,7 +182,7 @@ _large_decoder = lru_cache(maxsize=4)(_make_decoder)
 class Opened(NamedTuple):
     """The messages of an entry."""
 
-    messages: list[Looked]
+    messages: list[InspectedMessage]
     whole: str
     """Why the entry could not be opened and is represented by one message; empty if it was opened."""
     body: bytes = b""
@@ -210,17 +198,18 @@ def open_entry(entry: Entry, source: str, schemas: Schemas, most: int) -> Opened
     why = _closed(entry)
     if not why:
         try:
-            plain = decompress(metadata.compression, body, metadata.uncompressed_size, most)
             if not batch:
-                return Opened([Looked(entry, metadata, metadata, -1, plain, source, schemas)], "", body)
-            inside = iterate_batch(plain, entry.num_messages)
+                plain = unpack_body(metadata, body, most)
+                return Opened([InspectedMessage(entry, metadata, metadata, -1, plain, source, schemas)], "", body)
+            inside = unpack_batch(metadata, body, most)
             found = [
-                Looked(entry, metadata, own, i, payload, source, schemas) for i, (own, payload) in enumerate(inside)
+                InspectedMessage(entry, metadata, own, i, payload, source, schemas)
+                for i, (own, payload) in enumerate(inside)
             ]
             return Opened(found, "", body)
         except (CodecMissing, NotUnpacked, MalformedMetadata) as error:
             why = f"it cannot be decoded: {error}"
-    return Opened([Looked(entry, metadata, metadata, -1, None, source, schemas)], why, body)
+    return Opened([InspectedMessage(entry, metadata, metadata, -1, None, source, schemas)], why, body)
 
 
 def _closed(entry: Entry) -> str:

@@ -10,17 +10,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.broker.replay.entry_messages import Schemas, open_entry
-from pulsarbox.broker.replay.fingerprint import Fingerprint, fingerprint
 from pulsarbox.broker.replay.message_filter import Wanted
 from pulsarbox.broker.transactions.visibility import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
+from pulsarbox.protocol.dead_letters.fingerprint import Fingerprint, fingerprint
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.replay.job_services import JobServices
     from pulsarbox.broker.topic.topic import PersistentTopic
-    from pulsarbox.broker.topic.topic_schemas import Schemas as StoredSchemas
 
 LIMIT: Final = 10_000
 LIMIT_MAX: Final = 1_000_000
@@ -45,7 +45,7 @@ class FailureGroup:
     topic: str
     """Topic or partition of the newest one."""
 
-    def take(self, other: "FailureGroup") -> None:
+    def merge(self, other: "FailureGroup") -> None:
         """Add the messages of another group."""
         self.count += other.count
         self.first = min(self.first, other.first)
@@ -94,7 +94,7 @@ def merge(into: Groups, more: Groups) -> None:
         each = replace(group, of=_OTHERS) if is_new else group
         known = into.setdefault(each.of.digest, each)
         if known is not each:
-            known.take(each)
+            known.merge(each)
 
 
 _OTHERS: Final = Fingerprint("", "others (too many groups)", "", "", "")
@@ -106,7 +106,7 @@ class Grouping:
     def __init__(
         self,
         topics: Iterable["PersistentTopic"],
-        schemas: "StoredSchemas",
+        services: "JobServices",
         subscription: str,
         limit: int,
         wanted: Wanted | None,
@@ -114,7 +114,7 @@ class Grouping:
     ) -> None:
         """``subscription``: group only its unacknowledged messages; empty for all stored ones. ``limit``: entries."""
         self._topics = list(topics)
-        self._schemas = schemas
+        self._services = services
         self._subscription = subscription
         self._each = max(1, limit // max(1, len(self._topics)))
         self._wanted = wanted
@@ -156,18 +156,22 @@ class Grouping:
         last = min(at.entry_id + READ_ENTRIES, info.confirmed) - 1
         if at.ledger_id == self._end.ledger_id:
             last = min(last, self._end.entry_id)
-        schemas = self._schemas.by_version(topic.name)
-        most = topic.core.settings.maxMessageSize
+        schemas = self._services.schemas.by_version(topic.name)
+        most = self._services.max_message_size
         unacked = self._unacked(topic, at, last)
-        work = partial(_look, partial(grouped, str(topic.name), schemas, most, self._wanted, unacked))
-        topic.core.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, partial(self._answer, at), work)
+        work = partial(_fingerprint_entry, partial(grouped, str(topic.name), schemas, most, self._wanted, unacked))
+        self._services.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, partial(self._answer, at), work)
 
     def _unacked(self, topic: "PersistentTopic", at: Position, last: int) -> dict[int, int]:
         subscription = topic.subscriptions.get(self._subscription)
         found = range(at.entry_id, last + 1)
         if subscription is None:
             counts = dict.fromkeys(found, 0)
-            for first, end in () if self._subscription else visible_runs(topic, at.ledger_id, at.entry_id, last + 1):
+            for first, end in (
+                ()
+                if self._subscription
+                else visible_runs(topic.stored, self._services.catalog, at.ledger_id, at.entry_id, last + 1)
+            ):
                 counts.update(dict.fromkeys(range(first, end), -1))
             return counts
         cursor = subscription.cursor
@@ -185,5 +189,5 @@ class Grouping:
         self._read(self._topics[0].ledger.next(at.ledger_id, last), now)
 
 
-def _look(look: Callable[[list[Entry]], Groups], entries: list[Entry]) -> tuple[int, Groups]:
+def _fingerprint_entry(look: Callable[[list[Entry]], Groups], entries: list[Entry]) -> tuple[int, Groups]:
     return entries[-1].entry_id, look(entries)

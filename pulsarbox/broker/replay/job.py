@@ -345,11 +345,9 @@ def job_of(number: int, asked: Row, row: Row) -> Job:
     parts = [JobPart(topic, Position(ledger, entry)) for topic, ledger, entry in asked["parts"]]
     job = Job(number, spec_of(asked["spec"]), parts, asked["total"])
     job.state, job.error, job.ended = row["state"], row["error"], row["ended"]
-    watched = {parts[int(name)].topic if name.isdecimal() else name: at for name, at in row["watched"].items()}
-    job.watched = {name: Position(*at) for name, at in watched.items()}  # older rows have the part's number as the key
+    job.watched = {name: Position(*at) for name, at in row["watched"].items()}
     job.forgiven = row["forgiven"][0], row["forgiven"][1]
-    names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets")
+    names = ("seen", "done", "skipped", "failed", "returned", "reasons", "targets", "returnedIn")
     counts = JobCounts(*[row[name] for name in names])
-    counts.returned_in = row.get("returnedIn", {})
     job.progress = JobProgress(row["part"], Position(*row["at"]), counts, frozenset(row["chunks"]))
     return job

@@ -1,35 +1,32 @@
-"""Registry of replay jobs: creates, pauses, resumes and cancels them, and restarts running ones with the box.
-
-A running job claims its subscription like an exclusive consumer: other consumers would receive the messages it moves.
-"""
+"""Registry of replay jobs: creates, pauses, resumes and cancels them, and restarts running ones with the box."""
 
 from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.events import INFO, KINDS, WARNING
+from pulsarbox.broker.events import INFO, KINDS, WARNING, Events
 from pulsarbox.broker.policies.kinds.dead_letter import DEFAULT_SUBSCRIPTION
+from pulsarbox.broker.replay.job_claims import JobClaim, JobClaims
+from pulsarbox.broker.replay.job_services import JobServices
 from pulsarbox.broker.replay.job_states import CANCELLED, ENDED, PAUSED, RUNNING, TRIPPED
 from pulsarbox.broker.subscription.subscription import Subscription
-from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.topic.topic import PersistentTopic
-from pulsarbox.broker.topic.topic_schemas import Schemas
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     Conflict,
-    ConsumerBusy,
     NotFound,
-    ServiceNotReady,
     Unprocessable,
 )
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
 from pulsarbox.storage.catalog import JOBS, job_key, job_state_key
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.replay.grouping import Grouping
     from pulsarbox.broker.replay.job import Job, JobPart, Spec
+    from pulsarbox.broker.replay.message_filter import Wanted
     from pulsarbox.broker.replay.runner import JobRun
 
 log = logging.getLogger(__name__)
@@ -42,22 +39,23 @@ PARTS_MAX: Final = 1000
 """Partitions per job; all are visited in the turn that creates it."""
 
 
-class Jobs:
+class JobRegistry:
     """All jobs of the box. The catalog rows are authoritative."""
 
-    def __init__(self, core: Core, topics: Topics, schemas: Schemas) -> None:
-        self.core = core
-        self.topics = topics
-        self.schemas = schemas
+    def __init__(self, services: JobServices, events: Events, claims: JobClaims) -> None:
+        self._services = services
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._topics = services.topics
+        self._events = events
+        self._claims = claims
         self._jobs: dict[int, Job] = {}
         self._runs: dict[int, JobRun] = {}
         """Runs of jobs that have not ended."""
-        self._claims: dict[tuple[str, str], int] = {}
-        """Running jobs by the topic and subscription they claim."""
 
     def start(self, now: Now) -> None:
         """Load all jobs when the box starts, and continue running ones."""
-        catalog = self.core.catalog
+        catalog = self._catalog
         if not any(True for _ in catalog.items(JOBS)):
             return  # avoid imports: server.http.jobs, which creates jobs, imports these modules in a thread
         from pulsarbox.broker.replay.job import job_of
@@ -94,11 +92,11 @@ class Jobs:
             subscription = self._subscription(spec, topic, now)
             parts.append(JobPart(str(topic.name), topic.ledger.last_confirmed))
             total += _stored(topic) if subscription is None else subscription.cursor.backlog_messages
-        job = Job(self.core.commits.new_id(), spec, parts, total)
+        job = Job(self._commits.new_id(), spec, parts, total)
         self._jobs[job.number] = job
-        self.core.commits.put_row(job_key(job.number), job.asked_row)
-        self.keep(job)
-        self._tell(job, f"starts, {total:,} messages", now)
+        self._commits.put_row(job_key(job.number), job.asked_row)
+        self.store_progress(job)
+        self._report_state(job, f"starts, {total:,} messages", now)
         self._run(job, now)
         return job
 
@@ -112,6 +110,19 @@ class Jobs:
         if job is None:
             raise NotFound(f"Job {number} not found; only the last {KEPT_MAX} ended jobs are kept")
         return job
+
+    def group(
+        self,
+        topics: list[PersistentTopic],
+        subscription: str,
+        limit: int,
+        wanted: Wanted | None,
+        done: Callable[[Grouping, Now], None],
+    ) -> Grouping:
+        """Return a grouping of the newest entries of some topics; see ``Grouping``."""
+        from pulsarbox.broker.replay.grouping import Grouping
+
+        return Grouping(topics, self._services, subscription, limit, wanted, done)
 
     def all(self) -> list[Job]:
         """Return all jobs, newest first."""
@@ -132,8 +143,8 @@ class Jobs:
             counts = job.progress.counts
             job.forgiven = counts.returned, counts.done
         job.state, job.error = RUNNING, ""
-        self.keep(job)
-        self._tell(job, "resumes", now)
+        self.store_progress(job)
+        self._report_state(job, "resumes", now)
         self._run(job, now)
 
     def cancel(self, job: Job, now: Now) -> None:
@@ -152,10 +163,10 @@ class Jobs:
         """Stop a job whose circuit breaker has tripped."""
         self._stop(run.job, TRIPPED, why, now)
 
-    def keep(self, job: Job) -> None:
+    def store_progress(self, job: Job) -> None:
         """Store the progress of a job in the open batch."""
         if self._jobs.get(job.number) is job:
-            self.core.commits.put_row(job_state_key(job.number), job.row)
+            self._commits.put_row(job_state_key(job.number), job.row)
 
     def _stop(self, job: Job, state: str, why: str, now: Now) -> None:
         job.state, job.error = state, why
@@ -166,12 +177,12 @@ class Jobs:
             run.end()
             if state in ENDED:
                 del self._runs[job.number]
-        self._claims = {place: number for place, number in self._claims.items() if number != job.number}
-        self.keep(job)
-        self._tell(job, f"is {state}{f': {why}' if why else ''}", now)
+        self._claims.release(job.number)
+        self.store_progress(job)
+        self._report_state(job, f"is {state}{f': {why}' if why else ''}", now)
         self._forget_old()
 
-    def _tell(self, job: Job, what: str, now: Now) -> None:
+    def _report_state(self, job: Job, what: str, now: Now) -> None:
         """Log a state change and report it as an event; its kind has the state, so that events are not merged."""
         spec = job.spec
         text = f"job {job.number}, {spec.kind} of {spec.topic}{', dry run' if spec.dry_run else ''}, {what}"
@@ -179,45 +190,32 @@ class Jobs:
         log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
         subject = f"{spec.topic} job {job.number}"
         about: dict[str, Any] = {"job": job.number, "topic": str(spec.topic), "state": job.state, "severity": severity}
-        self.core.events.tell(f"job-{job.state}", subject, text, now, **about)
+        self._events.report(f"job-{job.state}", subject, text, now, **about)
 
     def _forget_old(self) -> None:
         ended = [job for job in self._jobs.values() if job.state in ENDED]
         for job in ended[: max(0, len(ended) - KEPT_MAX)]:
             del self._jobs[job.number]
             for key in (job_key(job.number), job_state_key(job.number)):
-                self.core.commits.put_row(key, None)
+                self._commits.put_row(key, None)
 
     def _run(self, job: Job, now: Now) -> None:
         if job.moves:
             for part in job.parts:
-                self._claims[part.topic, job.spec.subscription] = job.number
+                self._claims.add(part.topic, job.spec.subscription, JobClaim(job.number, job.spec.kind))
         run = self._runs.get(job.number)
         if run is None:
             from pulsarbox.broker.replay.runner import JobRun
 
-            run = self._runs[job.number] = JobRun(self, job)
+            run = self._runs[job.number] = JobRun(self, self._services, job)
         run.begin(now)
-
-    # Claims on subscriptions
-
-    def check_consumer(self, subscription: Subscription) -> None:
-        """Raise ConsumerBusy if a job claims the subscription, ServiceNotReady while its last step is not durable."""
-        number = self._claims.get((str(subscription.topic.name), subscription.name))
-        if number is not None:
-            kind = self._jobs[number].spec.kind
-            raise ConsumerBusy(
-                f"Job {number} ({kind}) is using subscription {subscription.name}: wait until it ends, or pause it"
-            )
-        if subscription.job_moves:
-            raise ServiceNotReady("Messages moved by a job are still being committed, try again")
 
     def _check_free(self, spec: Spec, topics: list[PersistentTopic]) -> None:
         """Raise Conflict if another job or a consumer uses the subscription."""
         for topic in topics:
-            number = self._claims.get((str(topic.name), spec.subscription))
-            if number is not None:
-                raise Conflict(f"Job {number} is already using subscription {spec.subscription} of {topic.name}")
+            claim = self._claims.find(str(topic.name), spec.subscription)
+            if claim is not None:
+                raise Conflict(f"Job {claim.number} is already using subscription {spec.subscription} of {topic.name}")
             subscription = topic.subscriptions.get(spec.subscription)
             if subscription is not None and subscription.consumers:
                 raise Conflict(
@@ -229,8 +227,8 @@ class Jobs:
 
     def parts_of(self, name: TopicName) -> list[TopicName]:
         """Return the partitions of a topic, or the topic itself. Raises NotFound, Unprocessable."""
-        count = self.topics.partitions(name)
-        if not count and not self.topics.exists(name):
+        count = self._topics.partitions(name)
+        if not count and not self._topics.exists(name):
             raise NotFound(f"Topic {name} not found")
         if count > PARTS_MAX:
             raise Unprocessable(
@@ -244,11 +242,11 @@ class Jobs:
             return
         if target.base == spec.topic.base:
             raise Unprocessable(f"target: {target} is the source topic, choose another")
-        if not self.topics.exists(target) and not self.topics.partitions(target):
+        if not self._topics.exists(target) and not self._topics.partitions(target):
             raise NotFound(f"Topic {target} not found")
 
     def _topic(self, name: TopicName, now: Now) -> PersistentTopic:
-        topic = self.topics.open(name, now, create=False)
+        topic = self._topics.open(name, now, create=False)
         assert isinstance(topic, PersistentTopic)
         return topic
 
@@ -256,7 +254,7 @@ class Jobs:
         return parse_topic(part.topic)
 
     def _is_there(self, part: JobPart) -> bool:
-        return self.topics.exists(self._name(part))
+        return self._topics.exists(self._name(part))
 
     def _subscription(self, spec: Spec, topic: PersistentTopic, now: Now) -> Subscription | None:
         """Return the job's subscription, creating it if missing; None if missing in a dry run."""

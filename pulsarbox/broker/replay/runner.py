@@ -6,12 +6,12 @@ batch, so they agree after any crash. If the commit fails, the job returns to th
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
-from pulsarbox.broker.replay.circuit_breaker import Returns
+from pulsarbox.broker.replay.circuit_breaker import CircuitBreaker
 from pulsarbox.broker.replay.job import NOWHERE, REPLAY, Job, JobProgress
 from pulsarbox.broker.replay.job_states import DONE, FAILED, PAUSED
-from pulsarbox.broker.replay.schema_check import Fitting
+from pulsarbox.broker.replay.schema_check import SchemaCheck
 from pulsarbox.broker.replay.transform import Outcome, Worked, work_on
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription.subscription import Subscription
@@ -33,7 +33,7 @@ from pulsarbox.storage.format import MOVED
 from pulsarbox.storage.record import BatchAcked, Entry, Position, pack_batch_acked, pack_moved
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.replay.job_registry import Jobs
+    from pulsarbox.broker.replay.job_services import JobServices
 
 log = logging.getLogger(__name__)
 
@@ -83,12 +83,34 @@ class JobMustWait(Exception):
     """The operation is not possible now and is retried; the text says why."""
 
 
+class RunOwner(Protocol):
+    """The registry of jobs, which learns how a run goes."""
+
+    def stopped(self, run: "JobRun", state: str, why: str, now: Now) -> None:
+        """Handle a job that has finished or cannot continue."""
+
+    def tripped(self, run: "JobRun", why: str, now: Now) -> None:
+        """Stop a job whose circuit breaker has tripped."""
+
+    def store_progress(self, job: Job) -> None:
+        """Store the progress of a job in the open batch."""
+
+
 class JobRun:
     """The execution of one job."""
 
-    def __init__(self, jobs: "Jobs", job: Job) -> None:
+    def __init__(self, jobs: RunOwner, services: "JobServices", job: Job) -> None:
         self._jobs = jobs
-        self._core = jobs.core
+        self._catalog = services.catalog
+        self._commits = services.commits
+        self._timers = services.timers
+        self._reads = services.reads
+        self._authorization = services.authorization
+        self._quarantine = services.quarantine
+        self._topics = services.topics
+        self._schemas = services.schemas
+        self._dead_letters = services.dead_letters
+        self._max_message_size = services.max_message_size
         self.job = job
         self.read_entries = READ_ENTRIES
         self.turn_entries = TURN_ENTRIES
@@ -105,9 +127,9 @@ class JobRun:
         self._passed = 0
         self._known: dict[TopicName, PersistentTopic] = {}
         """Cache of the target topics of this turn."""
-        self._fitting = Fitting(jobs.schemas, job.spec.edit)
+        self._fitting = SchemaCheck(services.schemas, job.spec.edit)
         watched = job.moves and job.spec.kind == REPLAY
-        self._returns = Returns(self._core, jobs.topics, job, self._seen) if watched else None
+        self._returns = CircuitBreaker(services, job, self._seen) if watched else None
 
     # Start and stop
 
@@ -126,7 +148,7 @@ class JobRun:
     def _again(self, monotonic: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._core.timers.at(monotonic, self._step)
+        self._timer = self._timers.at(monotonic, self._step)
 
     def _stop(self, state: str, why: str, now: Now) -> None:
         self._jobs.stopped(self, state, why, now)
@@ -138,7 +160,7 @@ class JobRun:
         if self._over or self._reading or self._before is not None:
             return
         try:
-            self._go_on(now)
+            self._continue(now)
         except JobStopped as stopped:
             self._stop(stopped.state, str(stopped), now)
         except JobMustWait as reason:
@@ -150,13 +172,13 @@ class JobRun:
         self.job.error = why
         self._again(now.monotonic + AGAIN_SECONDS)
 
-    def _go_on(self, now: Now) -> None:
-        refusal = self._core.commits.housekeeping.refusal
+    def _continue(self, now: Now) -> None:
+        refusal = self._commits.housekeeping.refusal
         if refusal is not None and self.job.moves:
             raise JobMustWait(refusal)
         if self._returns is not None and self._returns.due(now):
             self._reading = True
-            self._returns.look(self._returned, now)
+            self._returns.check(self._returned, now)
             return
         if now.monotonic < self._not_before:
             self._again(self._not_before)
@@ -168,9 +190,9 @@ class JobRun:
             self._read(now)
 
     def _finish(self, now: Now) -> None:
-        if self._returns is not None and not self._returns.last_looked:
-            self._returns.last_looked = self._reading = True
-            self._returns.look(self._returned, now)
+        if self._returns is not None and not self._returns.last_check:
+            self._returns.last_check = self._reading = True
+            self._returns.check(self._returned, now)
             return
         self._stop(DONE, "", now)
 
@@ -178,7 +200,7 @@ class JobRun:
         """Handle the result of a circuit breaker check."""
         self._reading = False
         if found:
-            self._jobs.keep(self.job)
+            self._jobs.store_progress(self.job)
         if self._over:
             return
         assert self._returns is not None
@@ -190,10 +212,10 @@ class JobRun:
 
     # Topic and subscription
 
-    def _look_at(self, name: str, now: Now) -> PersistentTopic:
+    def _topic_of_part(self, name: str, now: Now) -> PersistentTopic:
         """Return the topic of a part. Raises Stopped, NotNow."""
         try:
-            topic = self._jobs.topics.open(parse_topic(name), now, create=False)
+            topic = self._topics.open(parse_topic(name), now, create=False)
         except ServiceNotReady as error:
             raise JobMustWait(str(error)) from None
         except TopicNotFound:
@@ -206,14 +228,14 @@ class JobRun:
     def _seen(self, name: str, now: Now) -> PersistentTopic | None:
         """Return the topic of a part, None if it is not available; the job itself will report why."""
         try:
-            return self._look_at(name, now)
+            return self._topic_of_part(name, now)
         except (JobStopped, JobMustWait):
             return None
 
     def _place(self, now: Now) -> tuple[PersistentTopic, Subscription | None]:
         """Return the current topic and subscription. Raises Stopped, NotNow."""
         spec = self.job.spec
-        topic = self._look_at(self.job.parts[self.job.progress.part].topic, now)
+        topic = self._topic_of_part(self.job.parts[self.job.progress.part].topic, now)
         subscription = topic.subscriptions.get(spec.subscription) if spec.subscription else None
         if subscription is None:
             if self.job.moves or spec.subscription:
@@ -226,7 +248,7 @@ class JobRun:
             raise JobStopped(
                 PAUSED, f"the subscription {spec.subscription} has consumers, which would receive the same messages"
             )
-        authorization = self._core.authorization
+        authorization = self._authorization
         try:
             authorization.require_on_topic(spec.principal, topic.name, (CONSUME,), spec.subscription)
         except PulsarBoxError as error:
@@ -254,7 +276,10 @@ class JobRun:
         if at.ledger_id == limit.ledger_id:
             last = min(last, limit.entry_id)
         if subscription is None and topic.stored.has_aborted:
-            first, end = next(visible_runs(topic, at.ledger_id, at.entry_id, last + 1), (last + 1, last + 1))
+            first, end = next(
+                visible_runs(topic.stored, self._catalog, at.ledger_id, at.entry_id, last + 1),
+                (last + 1, last + 1),
+            )
             if first > at.entry_id:  # skip entries of aborted transactions
                 self.job.progress.at = Position(at.ledger_id, first - 1)
                 self._again(now.monotonic)
@@ -265,11 +290,11 @@ class JobRun:
             partly = subscription.cursor.batch_acks
             found = ((each, partly.get(each)) for each in [(at.ledger_id, i) for i in range(at.entry_id, last + 1)])
             unacked = {each: bits[1] for each, bits in found if bits is not None}
-        schemas = self._jobs.schemas.by_version(topic.name)
-        task = self.job.task(part.topic, self._core.settings.maxMessageSize)
+        schemas = self._schemas.by_version(topic.name)
+        task = self.job.task(part.topic, self._max_message_size)
         work = partial(work_on, task, schemas, unacked, progress.chunks, part.end)
         self._reading = True
-        self._core.reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, self._answer, work)
+        self._reads.ask_for_work(at.ledger_id, at.entry_id, last, READ_BYTES, self._answer, work)
 
     def _answer(self, found: Worked | None, error: Exception | None, now: Now) -> None:
         self._reading = False
@@ -278,13 +303,13 @@ class JobRun:
         if found is not None:
             self._queue = found.outcomes
         elif isinstance(error, EntryDamaged):
-            self._core.quarantine.report(error, now)
+            self._quarantine.report(error, now)
             counts = self.job.progress.counts
             lost = error.counts[0] if error.counts is not None else error.last - error.first + 1
             counts.seen, counts.failed = counts.seen + lost, counts.failed + lost
             counts.tally(counts.reasons, "it is damaged and cannot be read", lost)
             self.job.progress.at = Position(error.ledger_id, error.last)
-            self._jobs.keep(self.job)
+            self._jobs.store_progress(self.job)
         else:
             self._not_before = now.monotonic + AGAIN_SECONDS  # trimmed meanwhile, or the read failed
         self._again(now.monotonic)
@@ -324,7 +349,7 @@ class JobRun:
         if steps:
             self._send(steps, before, now)
         elif self._passed - self._kept >= KEEP_ENTRIES:
-            self._keep()
+            self._store_progress()
         if stopped is not None:
             raise stopped
         if not steps:
@@ -371,8 +396,8 @@ class JobRun:
         letters = [(parse_topic(back.target), back.letter) for back in outcome.back]
         try:
             for target, _ in letters:
-                self._core.authorization.require_on_topic(spec.principal, target, (PRODUCE,))
-            self._core.office.put_back(
+                self._authorization.require_on_topic(spec.principal, target, (PRODUCE,))
+            self._dead_letters.put_back(
                 letters, topic.name, self._fitting.check, now, dry=spec.dry_run, known=self._known
             )
         except PulsarBoxError as error:
@@ -393,14 +418,14 @@ class JobRun:
         self._before = before
         for step in steps:
             step.subscription.job_moves += 1
-            self._core.commits.move(step.subscription.cursor, self, step)
+            self._commits.move(step.subscription.cursor, self, step)
         if self._returns is not None:
             self._returns.notice(before.counts.targets, now)
-        self._keep()
+        self._store_progress()
 
-    def _keep(self) -> None:
+    def _store_progress(self) -> None:
         self._kept = self._passed
-        self._jobs.keep(self.job)
+        self._jobs.store_progress(self.job)
 
     def moved(self, moves: list[EntryStep], now: Now) -> None:
         """See group_commit.Mover."""
@@ -430,7 +455,7 @@ class JobRun:
         self.job.progress, self._before = self._before, None
         self._arrived(moves)
         self._queue.clear()
-        self._keep()
+        self._store_progress()
         if not self._over:
             self._wait("its last step could not be stored and is retried", now)
 
@@ -438,6 +463,4 @@ class JobRun:
         """End these moves; return their subscription, None if it was deleted."""
         subscription = moves[0].subscription
         subscription.job_moves -= len(moves)
-        topic = subscription.topic
-        there = topic.stored.in_use and topic.subscriptions.get(subscription.name) is subscription
-        return subscription if there else None
+        return subscription if subscription.is_current else None

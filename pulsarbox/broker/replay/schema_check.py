@@ -17,7 +17,7 @@ from pulsarbox.protocol.schema.types import spelling
 _FIELDS_SHOWN: Final = 20
 
 
-class Fitting:
+class SchemaCheck:
     """Checks the payload that a job's edit sets."""
 
     def __init__(self, schemas: Schemas, edit: Edit | None) -> None:
@@ -42,7 +42,7 @@ def misfit(schema: bytes, payload: bytes) -> str:
     """Return why a payload does not match a schema; empty if it does or that cannot be determined."""
     parsed = Schema.FromString(schema)
     try:
-        value = decoding.decoder_of(parsed)(payload)
+        value = decoding.payload_decoder(parsed)(payload)
     except decoding.UndecodableError as error:
         return str(error)
     except InvalidSchema:

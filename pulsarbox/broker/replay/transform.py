@@ -9,36 +9,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from pulsarbox.broker.dead_letter.message import (
-    DEAD_LETTER_REASON,
-    DEAD_LETTER_REDELIVERIES,
-    ORIGIN_MESSAGE_ID,
-    ORIGIN_MESSAGE_ID_OLD,
-    ORIGIN_PUBLISH_TIME,
-    REAL_SUBSCRIPTION,
-    REAL_TOPIC,
-    RECONSUMETIMES,
-    Letter,
-)
-from pulsarbox.broker.replay.entry_messages import REPLAY_COUNT, REPLAY_JOB, Looked, Opened, Schemas, open_entry
+from pulsarbox.broker.dead_letter.message import Letter
+from pulsarbox.broker.replay.entry_messages import InspectedMessage, Opened, Schemas, open_entry
 from pulsarbox.broker.replay.message_edit import Edit
 from pulsarbox.broker.replay.message_filter import Wanted
 from pulsarbox.errors import InvalidTopicName
 from pulsarbox.names import PERSISTENT, TOPIC_NAME_MAX, parse_topic
+from pulsarbox.plugins.compression.entry_body import pack_batch
 from pulsarbox.plugins.compression.wire import compress
-from pulsarbox.protocol.batch import encode_batch
+from pulsarbox.protocol.dead_letters.properties import ATTEMPTS, ORIGIN, REPLAY_JOB, replay_marks
+from pulsarbox.protocol.metadata import field_text
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
-
-_TRIED: Final = (RECONSUMETIMES, "DELAY_TIME", "RETRY_TOPIC", DEAD_LETTER_REASON, DEAD_LETTER_REDELIVERIES)
-_IN_PIPELINES: Final = ("FAILURE_REASON", "PIPELINE_ATTEMPTS", "PIPELINE_QUERY")
-GIVEN_UP: Final = frozenset({*_TRIED, *_IN_PIPELINES, REPLAY_JOB, REPLAY_COUNT})
-"""Properties about earlier attempts, which are removed."""
-ORIGIN: Final = frozenset(
-    {REAL_TOPIC, REAL_SUBSCRIPTION, ORIGIN_MESSAGE_ID, ORIGIN_MESSAGE_ID_OLD, ORIGIN_PUBLISH_TIME}
-)
-"""Properties with the origin, which are removed unless the target is another topic."""
 
 CHUNKED_MAX: Final = 1000
 """Maximum number of chunked messages that are partly replayed at a time."""
@@ -184,9 +167,9 @@ def _of_whole(task: Task, entry: Entry, unacked: int | None, opened: Opened, beg
 
 
 def _chunk_of(metadata: MessageMetadata) -> ChunkPart:
-    uuid: str | bytes = metadata.uuid
-    text = uuid.decode(errors="replace") if isinstance(uuid, bytes) else uuid
-    return ChunkPart(text, metadata.chunk_id == 0, metadata.chunk_id >= metadata.num_chunks_from_msg - 1)
+    return ChunkPart(
+        field_text(metadata.uuid), metadata.chunk_id == 0, metadata.chunk_id >= metadata.num_chunks_from_msg - 1
+    )
 
 
 def _uneditable(edit: Edit, entry: Entry, why: str) -> str:
@@ -204,7 +187,7 @@ def _of_batch(task: Task, entry: Entry, unacked: int | None, opened: Opened) -> 
     bits = (1 << entry.num_messages) - 1 if unacked is None else unacked
     left, skipped = bits, 0
     refused: dict[str, int] = {}
-    chosen: dict[str, list[Looked]] = {}
+    chosen: dict[str, list[InspectedMessage]] = {}
     for message in opened.messages:
         if not bits >> message.index & 1 or (task.wanted is not None and not task.wanted(message)):
             skipped += bits >> message.index & 1
@@ -220,7 +203,7 @@ def _of_batch(task: Task, entry: Entry, unacked: int | None, opened: Opened) -> 
     return Outcome(entry, unacked, tuple(back), left, done, skipped, refused)
 
 
-def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
+def _batch_of(task: Task, target: str, messages: list[InspectedMessage]) -> Back:
     metadata = MessageMetadata()
     metadata.CopyFrom(messages[0].metadata)
     metadata.ClearField("txnid_least_bits")
@@ -237,22 +220,18 @@ def _batch_of(task: Task, target: str, messages: list[Looked]) -> Back:
             task.edit.apply(own)
             payload = payload if task.edit.payload is None else task.edit.payload
         parts.append((own, payload))
-    plain = encode_batch(parts)
-    metadata.num_messages_in_batch = len(parts)
-    if metadata.compression or metadata.HasField("uncompressed_size"):
-        metadata.uncompressed_size = len(plain)
-    return Back(target, Letter(metadata, compress(metadata.compression, plain)), len(parts))
+    return Back(target, Letter(metadata, pack_batch(metadata, parts)), len(parts))
 
 
 # Common functions
 
 
-def _target_of(task: Task, message: Looked) -> tuple[str, str]:
+def _target_of(task: Task, message: InspectedMessage) -> tuple[str, str]:
     """Return the target of a message, and why it has none, if so."""
     return target_of(message, task.source, task.target)
 
 
-def target_of(message: Looked, source: str, wanted: str | None) -> tuple[str, str]:
+def target_of(message: InspectedMessage, source: str, wanted: str | None) -> tuple[str, str]:
     """Return the target of a message of ``source``, and why it has none, if so. ``wanted`` overrides its origin."""
     return _way(source, (wanted or message.origin or "")[: TOPIC_NAME_MAX + 1])  # longer names are invalid anyway
 
@@ -272,14 +251,14 @@ def _way(source: str, target: str) -> tuple[str, str]:
     return str(name), ""
 
 
-def _unmark(own: MessageMetadata | SingleMessageMetadata, message: Looked, task: Task, target: str) -> None:
+def _unmark(own: MessageMetadata | SingleMessageMetadata, message: InspectedMessage, task: Task, target: str) -> None:
     """Remove the properties of a dead letter, and add those of the job."""
     gone = gone_at(message.origin, target)
     kept = [each for each in own.properties if each.key not in gone]
     del own.properties[:]
     own.properties.extend(kept)
-    own.properties.add(key=REPLAY_JOB, value=str(task.job))
-    own.properties.add(key=REPLAY_COUNT, value=str(message.replays + 1))
+    for name, text in replay_marks(str(task.job), message.replays).items():
+        own.properties.add(key=name, value=text)
 
 
 def gone_at(origin: str | None, target: str) -> frozenset[str]:
@@ -290,7 +269,7 @@ def gone_at(origin: str | None, target: str) -> frozenset[str]:
 @lru_cache(maxsize=1024)
 def _gone_at(origin: str | None, target: str) -> frozenset[str]:
     at_home = origin is None or _same_topic(origin, target)
-    return GIVEN_UP | ORIGIN if at_home else GIVEN_UP
+    return ATTEMPTS | ORIGIN if at_home else ATTEMPTS
 
 
 def _same_topic(origin: str, target: str) -> bool:

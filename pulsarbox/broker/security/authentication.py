@@ -87,7 +87,7 @@ class Authentication:
             except StopIteration as end:
                 proved(end.value, when)
             except Refused as error:
-                self._tell(error, method, address, when)
+                self._log_failure(error, method, address, when)
                 proved(error, when)
             else:
                 try:
@@ -144,7 +144,7 @@ class Authentication:
         self.successes[provider.name, provider.method] += 1
         return found
 
-    def _tell(self, error: Refused, method: str, address: str, now: Now) -> None:
+    def _log_failure(self, error: Refused, method: str, address: str, now: Now) -> None:
         """Log a failure without the credentials, subject to rate limiting."""
         end = self._refusals.line(now)
         if end is not None:

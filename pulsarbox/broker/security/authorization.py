@@ -11,12 +11,16 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from pulsarbox.broker.policies.policies import Policies
+from pulsarbox.broker.policies.precedence import in_effect
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.topic.system_topics import COORDINATORS
 from pulsarbox.config import Settings
-from pulsarbox.errors import AuthenticationError, AuthorizationError, NamespaceNotFound
+from pulsarbox.errors import GRANT_HINT, AuthenticationError, AuthorizationError, NamespaceNotFound
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.policies.table import row_of
 from pulsarbox.storage.catalog import Catalog, Row, namespace_key, tenant_key
+
+_AUTH_MODE: Final = row_of("subscription-auth-mode")
 
 PRODUCE: Final = "produce"
 CONSUME: Final = "consume"
@@ -53,7 +57,7 @@ class Authorization:
         for role in self._roles(principal):
             if role not in self._superusers:
                 raise AuthorizationError(
-                    f"This operation requires super-user access: {role!r} is none of superUserRoles"
+                    f"This operation requires super-user access: {role!r} is not in superUserRoles"
                 )
 
     def require_watcher(self, principal: Principal | None, tenant: str = "") -> None:
@@ -61,9 +65,9 @@ class Authorization:
         for role in self._roles(principal):
             if role in self._viewers or (tenant and self._administers(role, tenant)) or role in self._superusers:
                 continue
-            more = f", nor an admin of {tenant}" if tenant else "; admins of a tenant name it (tenant=)"
+            more = f", and is not an admin of {tenant}" if tenant else "; admins of a tenant name it (tenant=)"
             raise AuthorizationError(
-                f"This takes a view of the whole box: {role!r} is none of superUserRoles or viewerRoles{more}"
+                f"This operation reads the whole box: {role!r} is in neither superUserRoles nor viewerRoles{more}"
             )
 
     def require_tenant_admin(self, principal: Principal | None, tenant: str) -> None:
@@ -164,7 +168,8 @@ class Authorization:
             raise AuthorizationError(
                 f"{role!r} may not use the subscription {subscription}: it is kept for other roles"
             )
-        if self._namespace(namespace).get("subscription_auth_mode") == "Prefix" and not subscription.startswith(role):
+        mode = in_effect(_AUTH_MODE, self._policies.levels(namespace), self._policies.settings).value
+        if mode == "Prefix" and not subscription.startswith(role):
             raise AuthorizationError(
                 "Failed to create consumer - The subscription name needs to be prefixed by the authentication role, "
                 f"like {role}-xxxx, in the namespace {namespace}"
@@ -194,10 +199,9 @@ def _fits(role: str, pattern: str) -> bool:
 
 def _no_admin(role: str, tenant: str) -> AuthorizationError:
     return AuthorizationError(
-        f"Don't have permission to administrate resources on this tenant: {role!r} is none of the admin roles of "
-        f"{tenant}"
+        f"Don't have permission to administrate resources on this tenant: {role!r} is not an admin role of {tenant}"
     )
 
 
 def _refusal(role: str, actions: Iterable[str], where: str) -> str:
-    return f"{role!r} has no permission to {' or '.join(actions)} {where}: admins of the tenant can grant it"
+    return f"{role!r} has no permission to {' or '.join(actions)} {where}{GRANT_HINT}"

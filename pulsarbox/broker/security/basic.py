@@ -70,7 +70,7 @@ class BasicProvider:
         if not is_right:
             raise Refused(_WRONG, "INVALID_TOKEN", user)
         if self._users.get(user) is not matches:
-            raise Refused("the users have changed during the verification", "INVALID_TOKEN", user)
+            raise Refused("the users changed during the verification", "INVALID_TOKEN", user)
         if len(self._right) >= _KNOWN_MAX:
             self._right.clear()
         self._right[digest] = matches
@@ -97,20 +97,20 @@ def users_of(data: bytes) -> dict[str, Matches]:
     try:
         lines = data.decode().splitlines()
     except UnicodeDecodeError:
-        raise ValueError("it is not UTF-8") from None
+        raise ValueError("not UTF-8 text") from None
     users: dict[str, Matches] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.startswith("#"):
             continue
         user, colon, hashed = line.strip().partition(":")
         if not colon or not user:
-            raise ValueError(f"line {number} is not user:hash")
+            raise ValueError(f"line {number}: expected user:hash")
         try:
             users[user] = matcher(hashed)
         except ValueError as error:
             raise ValueError(f"line {number}, user {user}: {error}") from None
     if not users:
-        raise ValueError("there are no users in it")
+        raise ValueError("the file contains no users")
     return users
 
 
@@ -128,9 +128,9 @@ def matcher(hashed: str) -> Matches:
     except (ValueError, TypeError):
         made = None
     if made is None or not made.checksum:
-        raise ValueError("its hash is none of bcrypt, apr1, {SHA} and crypt: make it with `htpasswd -B`")
+        raise ValueError("unknown hash; expected bcrypt, apr1, {SHA} or crypt: create it with `htpasswd -B`")
     if getattr(made, "rounds", 0) > ROUNDS_MAX:
-        raise ValueError(f"its hash takes more than {ROUNDS_MAX} rounds, which is too slow: make it with `htpasswd -B`")
+        raise ValueError(f"more than {ROUNDS_MAX} rounds are too slow: create the hash with `htpasswd -B`")
 
     def matches(password: bytes) -> bool:
         try:
@@ -144,13 +144,13 @@ def matcher(hashed: str) -> Matches:
 def _bcrypt(hashed: str) -> Matches:
     parts = hashed.split("$")
     if len(hashed) != 60 or len(parts) != 4 or not parts[2].isdigit():
-        raise ValueError("its hash is no bcrypt: make it with `htpasswd -B`")
+        raise ValueError("invalid bcrypt hash: create it with `htpasswd -B`")
     if int(parts[2]) > BCRYPT_COST_MAX:
-        raise ValueError(f"its bcrypt costs more than {BCRYPT_COST_MAX}, which is too slow: make it with `htpasswd -B`")
+        raise ValueError(f"a bcrypt cost above {BCRYPT_COST_MAX} is too slow: create the hash with `htpasswd -B`")
     try:
         bcrypt.checkpw(b"", hashed.encode())
     except ValueError:
-        raise ValueError("its hash is no bcrypt: make it with `htpasswd -B`") from None
+        raise ValueError("invalid bcrypt hash: create it with `htpasswd -B`") from None
 
     def matches(password: bytes) -> bool:
         return compare_digest(bcrypt.hashpw(password[:_BCRYPT_BYTES], hashed.encode()), hashed.encode())

@@ -4,25 +4,42 @@ Expiry is noticed at once. A client that cannot be challenged is disconnected; o
 authenticationRefreshCheckSeconds. Source: PIP-30, PIP-55.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from pulsarbox.broker.connection.served_connection import ServedConnection
 from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.services import HasSettings, HasTimers
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.protocol import replies
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.cnx import ServerCnx
 
 REFRESH: Final = b"PulsarAuthRefresh"
 """Challenge data that requests fresh credentials from a client."""
 
 
-class Proof:
+class ProofServices(HasSettings, HasTimers, Protocol):
+    """The services of the broker that watch the expiry of credentials."""
+
+
+class ProvenConnection(ServedConnection, Protocol):
+    """The connection of an authenticated client."""
+
+    def abort(self, reason: str) -> None:
+        """Close the connection because of a client error, and log it."""
+
+
+class CredentialExpiry:
     """The credentials of one connection: its own, or those of a proxy's client."""
 
     def __init__(
-        self, cnx: "ServerCnx", principal: Principal, now: Now, *, is_handed_on: bool, can_refresh: bool
+        self,
+        cnx: ProvenConnection,
+        principal: Principal,
+        services: ProofServices,
+        now: Now,
+        *,
+        is_handed_on: bool,
+        can_refresh: bool,
     ) -> None:
         """``principal``: the authenticated one. ``can_refresh``: whether the client can be challenged."""
         self.principal = principal
@@ -32,6 +49,7 @@ class Proof:
         self.is_asked = False
         """Whether a challenge is unanswered."""
         self._cnx = cnx
+        self._services = services
         self._can_refresh = can_refresh
         self._timer: Timer | None = None
         self._wait(now)
@@ -52,21 +70,21 @@ class Proof:
         """Wait for the expiry, at most one period at a time, because a timer occupies memory until it is due."""
         self.end()
         if self.principal.expires is not None:
-            period = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds * 1000
+            period = self._services.settings.authenticationRefreshCheckSeconds * 1000
             at = min(self.principal.expires, now.wall + period)
-            self._timer = self._cnx.broker.core.timers.at_wall(at, self._look)
+            self._timer = self._services.timers.at_wall(at, self._check)
 
-    def _look(self, now: Now) -> None:
+    def _check(self, now: Now) -> None:
         if self.principal.expires is None or now.wall < self.principal.expires:
             self._wait(now)
         elif not self._can_refresh:
             self._cnx.abort(f"the proof of {self.principal.role} has expired, and it cannot be asked for another one")
         else:
             self.is_asked = True
-            cnx, seconds = self._cnx, self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
+            cnx, seconds = self._cnx, self._services.settings.authenticationRefreshCheckSeconds
             cnx.outbox.send(replies.auth_challenge(self._method, REFRESH, cnx.protocol_version))
-            self._timer = cnx.broker.core.timers.at(now.monotonic + seconds, self._too_late)
+            self._timer = self._services.timers.at(now.monotonic + seconds, self._too_late)
 
     def _too_late(self, now: Now) -> None:
-        seconds = self._cnx.broker.core.settings.authenticationRefreshCheckSeconds
+        seconds = self._services.settings.authenticationRefreshCheckSeconds
         self._cnx.abort(f"the proof of {self.principal.role} has expired, and no other one came within {seconds} s")

@@ -34,11 +34,11 @@ class Refusals:
         untold, self._untold = self._untold, 0
         return f" (and {untold} more that are not told)" if untold else ""
 
-    def tell(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
+    def log(self, principal: Principal | None, address: str, what: str, reason: str, now: Now) -> None:
         """Log that a principal at ``address`` was refused something."""
         who = "nobody" if principal is None else str(principal)
         if self._events is not None:
-            self._events.tell("denied", who, f"{who} at {address}: {what}: {reason}", now)
+            self._events.report("denied", who, f"{who} at {address}: {what}: {reason}", now)
         end = self.line(now)
         if end is not None:
             fields = {"role": who, "who": address, "what": what, "reason": reason}

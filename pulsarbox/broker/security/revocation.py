@@ -5,61 +5,58 @@ are not policies of a topic: clients authorized by one stay until they disconnec
 """
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
-from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
+from pulsarbox.broker.security.authorization import CONSUME, PRODUCE, Authorization
+from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
+from pulsarbox.broker.topic.producer import AttachedProducer
+from pulsarbox.broker.topic.producer_access import Producers
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.subscription.consumer import Consumer
-    from pulsarbox.broker.subscription.interface import AnySubscription
-    from pulsarbox.broker.topic.producer import AttachedProducer
-    from pulsarbox.broker.topic.topic import Topic
 
 log = logging.getLogger(__name__)
 
 
-def close_forbidden(topic: "Topic", now: Now) -> None:
+def close_forbidden(
+    authorization: Authorization, producers: Producers, subscriptions: Iterable[AnySubscription], now: Now
+) -> None:
     """Close the producers and consumers of a topic that are no longer authorized."""
-    if topic.core.authorization.enabled:
-        _close_producers(topic, now)
-        for subscription in list(topic.all_subscriptions()):
-            _close_consumers(subscription, now)
+    if authorization.enabled:
+        _close_producers(authorization, producers, now)
+        for subscription in list(subscriptions):
+            _close_consumers(authorization, subscription, now)
 
 
-def check_producer(producer: "AttachedProducer") -> None:
+def check_producer(authorization: Authorization, producer: AttachedProducer) -> None:
     """Raise PulsarBoxError if a producer is not authorized on its topic."""
-    authorization = producer.topic.core.authorization
     authorization.require_on_topic(producer.cnx.principal, producer.topic.name, (PRODUCE,))
 
 
-def check_consumer(consumer: "Consumer") -> None:
+def check_consumer(authorization: Authorization, consumer: Consumer) -> None:
     """Raise PulsarBoxError if a consumer is not authorized on its subscription."""
     cnx, subscription = consumer.cnx, consumer.subscription
-    authorization = cnx.broker.core.authorization
     authorization.require_on_topic(cnx.principal, subscription.topic_name, (CONSUME,), subscription.name)
 
 
-def _close_producers(topic: "Topic", now: Now) -> None:
-    for claim in topic.producers.claims:  # waiting ones first, so that none takes over
+def _close_producers(authorization: Authorization, producers: Producers, now: Now) -> None:
+    for claim in producers.claims:  # waiting ones first, so that none takes over
         try:
-            check_producer(claim.producer)
+            check_producer(authorization, claim.producer)
         except PulsarBoxError as error:
-            topic.producers.remove(claim.producer, now, error)
-    for producer in topic.producers:
+            producers.remove(claim.producer, now, error)
+    for producer in producers:
         try:
-            check_producer(producer)
+            check_producer(authorization, producer)
         except PulsarBoxError as error:
             log.info("producer %s of %s is closed: %s", producer.name, producer.cnx.address, error)
             producer.disconnect(now)
 
 
-def _close_consumers(subscription: "AnySubscription", now: Now) -> None:
+def _close_consumers(authorization: Authorization, subscription: AnySubscription, now: Now) -> None:
     closed = []
     for consumer in subscription.consumers:
         try:
-            check_consumer(consumer)
+            check_consumer(authorization, consumer)
         except PulsarBoxError as error:
             log.info("consumer %s of %s is closed: %s", consumer.name, consumer.cnx.address, error)
             closed.append(consumer)

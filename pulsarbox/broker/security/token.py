@@ -68,7 +68,7 @@ class TokenProvider:
         if not data.strip():
             raise Refused("Blank token found")
         if len(data) > TOKEN_BYTES_MAX:
-            raise Refused(f"a token of {len(data)} bytes is none")
+            raise Refused(f"token of {len(data)} bytes exceeds the limit of {TOKEN_BYTES_MAX} bytes")
         token, wanted = data.strip(), self._claims
         claims = self._signed(token)
         role = _role(claims, wanted.role)
@@ -80,7 +80,7 @@ class TokenProvider:
         if wanted.audience:
             _check_audience(claims, wanted, role)
         if not role:
-            raise Refused(_failed(f"it has no role: the claim {wanted.role} is missing"), "INVALID_TOKEN")
+            raise Refused(_failed(f"no role: the claim {wanted.role} is missing"), "INVALID_TOKEN")
         expires = claims.get("exp")
         return Principal(role, self.method, None if expires is None else int((expires + wanted.skew) * 1000))
 
@@ -98,7 +98,7 @@ class TokenProvider:
         except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise Refused(_failed(error), "INVALID_TOKEN") from None
         algorithm, kid = header.get("alg"), header.get("kid")
-        problem: object = f"no key here is for its algorithm, {str(algorithm)[:20]}"
+        problem: object = f"no configured key supports the algorithm {str(algorithm)[:20]}"
         for key in self._keys + self._key_set:
             if algorithm not in key.algorithms or (kid and key.kid and kid != key.kid):
                 continue
@@ -129,9 +129,9 @@ def _check_issuer(claims: dict[str, Any], key: Key) -> None:
         return
     issuer = claims.get("iss")
     if not isinstance(issuer, str) or issuer not in key.issuers:
-        raise Refused(_failed("its issuer is none of tokenJwksIssuers"), "UNSUPPORTED_ISSUER")
+        raise Refused(_failed("the issuer is not in tokenJwksIssuers"), "UNSUPPORTED_ISSUER")
     if claims.get("exp") is None:
-        raise Refused(_failed("it does not expire, as those of an identity provider have to"), "INVALID_TOKEN")
+        raise Refused(_failed("no expiry: tokens of an identity provider must expire"), "INVALID_TOKEN")
 
 
 def _check_audience(claims: dict[str, Any], wanted: ClaimRules, role: str) -> None:
@@ -157,7 +157,7 @@ def public(data: bytes, algorithm: str) -> Key:
     found = public_key(data)
     algorithms = public_algorithms(found)
     if algorithm not in algorithms:
-        raise TokenError(f"it is a key for {algorithms[0]}, and tokenPublicAlg is {algorithm}")
+        raise TokenError(f"the key supports {algorithms[0]}, but tokenPublicAlg is {algorithm}")
     return Key(found, algorithms)
 
 
@@ -174,7 +174,7 @@ def key_set_of(data: bytes, name: str, issuers: frozenset[str]) -> tuple[Key, ..
         raise TokenError(f'{name} is not a JSON Web Key Set: expected {{"keys": [...]}}')
     keys = tuple(_key_of(row, issuers) for row in rows if _is_for_signatures(row))
     if not keys:
-        raise TokenError(f"{name} has no public key (RSA or EC) for signatures")
+        raise TokenError(f"{name} contains no public key (RSA or EC) for signatures")
     return keys
 
 
@@ -189,10 +189,10 @@ def _key_of(row: dict[str, Any], issuers: frozenset[str]) -> Key:
         found = jwt.PyJWK({name: value for name, value in row.items() if name not in _PRIVATE and name != "alg"}).key
         algorithms = public_algorithms(found)
     except (jwt.PyJWTError, ValueError, TypeError, AttributeError) as error:
-        raise TokenError(f"the key {kid[:80]!r} of the set cannot be used: {error}") from None
+        raise TokenError(f"invalid key {kid[:80]!r} in the key set: {error}") from None
     own = row.get("alg")
     if own is not None and own not in algorithms:
-        raise TokenError(f"the key {kid[:80]!r} of the set is for {str(own)[:20]}, which it is not fit for")
+        raise TokenError(f"key {kid[:80]!r} in the key set: key type does not match the algorithm {str(own)[:20]}")
     return Key(found, algorithms if own is None else (own,), kid, issuers)
 
 

@@ -1,14 +1,12 @@
 """Texts for the reason why a subscription does not dispatch or a client waits."""
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from pulsarbox.broker.connection.served_connection import ServedConnection
 from pulsarbox.broker.dispatch.blocked_reason import Reason
+from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import WALL_MAX
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.topic.producer import AttachedProducer
 
 UNREAD: Final = "unread"
 SUSPENDED: Final = "suspended"
@@ -34,7 +32,7 @@ TEXTS: Final[dict[str, str]] = {
 }
 
 
-class Why(NamedTuple):
+class BlockedReasonText(NamedTuple):
     """The reason why nothing is being sent."""
 
     reason: str
@@ -47,29 +45,33 @@ class Why(NamedTuple):
     """When dispatch continues (ms since 1970), if known: when the next delayed message is due."""
 
 
-def why_of(reason: str, since: int, until: int = 0) -> Why:
+def reason_with_text(reason: str, since: int, until: int = 0) -> BlockedReasonText:
     """Return a reason with its text."""
     text = TEXTS[reason]
     if 0 < until <= WALL_MAX:
         at = datetime.fromtimestamp(until / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
         text = f"{text}; the next is due at {at[:-6]} UTC"
-    return Why(reason, since, text, until)
+    return BlockedReasonText(reason, since, text, until)
 
 
-def why_unread(cnx: "ServerCnx") -> Why | None:
+def unread_reason(cnx: ServedConnection) -> BlockedReasonText | None:
     """Return why a connection is not read; None if it is."""
     unread = cnx.unread
-    return None if unread is None else Why(UNREAD, unread.since, f"the connection is not read: {unread.text}")
+    return (
+        None
+        if unread is None
+        else BlockedReasonText(UNREAD, unread.since, f"the connection is not read: {unread.text}")
+    )
 
 
-def why_held(producer: "AttachedProducer") -> Why | None:
+def held_reason(producer: AttachedProducer) -> BlockedReasonText | None:
     """Return why a producer waits for its receipts or its connection is not read; None if neither."""
     hold = producer.held
     limiter = hold.limiter if hold is not None else None
     if hold is None or limiter is None:
-        return why_unread(producer.cnx)
+        return unread_reason(producer.cnx)
     text = f"{hold.held:,} receipts ({hold.held_bytes:,} bytes) wait for the publish rate: {limiter.in_words}"
     if producer.suspended:
         text = f"suspended until its receipts are sent, then its client resends the rest; {text}"
-        return Why(SUSPENDED, producer.suspended, text)
-    return why_unread(producer.cnx) or Why(HELD, hold.since, text)
+        return BlockedReasonText(SUSPENDED, producer.suspended, text)
+    return unread_reason(producer.cnx) or BlockedReasonText(HELD, hold.since, text)

@@ -6,15 +6,12 @@ every 50 ms.
 
 from bisect import bisect_left
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, TypeVar
 
-from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS, Meter
+from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS, RateWindow
 from pulsarbox.clock import Now
 from pulsarbox.storage.ledger import ManagedLedger
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
-    from pulsarbox.storage.record import Entry
+from pulsarbox.storage.record import Entry
 
 LATENCY_MS: Final = (0.5, 1.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 1000.0)
 """Upper bounds of Pulsar's write latency buckets in ms; one more bucket is for higher latencies."""
@@ -30,10 +27,20 @@ SAMPLE_MEMORY: Final = 400
 """Maximum weight of a topic's size distribution, in entries; older ones fade."""
 
 
+class SampledTopic(Protocol):
+    """A topic whose entry sizes are sampled."""
+
+    traffic: "Traffic"
+
+
+T = TypeVar("T", bound=SampledTopic)
+
+
 class CommitTimes:
     """Counters of the box's commits, and their latency distribution over the last minute."""
 
-    def __init__(self) -> None:
+    def __init__(self, now: Now) -> None:
+        """Start counting."""
         self.commits = 0
         self.failed = 0
         self.entries = 0
@@ -45,14 +52,10 @@ class CommitTimes:
         """Entries by the latency of the oldest entry in their commit, an upper bound of their own."""
         self.waited_ms = 0.0
         """Sum of these latencies over all entries."""
-        self._meter: Meter | None = None
+        self._meter: RateWindow | None = None
         """Created with the first sample."""
-        self._since = 0.0
-        self._sample_at = 0.0
-
-    def begin(self, now: Now) -> None:
-        """Start counting."""
         self._since = now.monotonic
+        self._sample_at = 0.0
 
     def committed(self, seconds: float, waited: float, entries: int, size: int) -> None:
         """Count a commit of ``entries`` that took ``seconds``; the oldest had waited ``waited`` seconds before it."""
@@ -67,14 +70,18 @@ class CommitTimes:
             self.by_entry[bisect_left(FINE_MS, latency_ms)] += entries
             self.waited_ms += latency_ms * entries
 
-    def sample(self, appended: "dict[PersistentTopic, list[Entry]]", now: Now) -> None:
+    def count_failure(self) -> None:
+        """Count a commit that failed."""
+        self.failed += 1
+
+    def sample(self, appended: dict[T, list[Entry]], now: Now) -> None:
         """Sample the entry sizes of a commit if the last sample is old enough."""
         if now.monotonic < self._sample_at or not appended:
             return
         self._sample_at = now.monotonic + SAMPLE_SECONDS
         left = SAMPLE_ENTRIES
         for topic, entries in appended.items():
-            topic.traffic.saw([len(entry.body) for entry in islice(entries, left)])
+            topic.traffic.add_sizes([len(entry.body) for entry in islice(entries, left)])
             left -= len(entries)
             if left <= 0:
                 break
@@ -82,15 +89,15 @@ class CommitTimes:
     def _counters(self) -> tuple[int, ...]:
         return (round(self.waited_ms * 1000), *self.by_entry)
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
+    def sample_rates(self, now: Now) -> None:
+        """See RateWindow.sample."""
         if self._meter is None:
-            self._meter = Meter(self._since, len(FINE_MS) + 2)
-        self._meter.look(self._counters(), now)
+            self._meter = RateWindow(self._since, len(FINE_MS) + 2)
+        self._meter.sample(self._counters(), now)
 
     def last_minute(self, now: Now) -> "Latencies":
         """Return the receipt latencies of the last minute."""
-        self.look(now)
+        self.sample_rates(now)
         assert self._meter is not None
         waited_us, *fine = (rate * WINDOW_SECONDS for rate in self._meter.rates(self._counters(), now))
         return Latencies(fine, waited_us / 1000)
@@ -132,7 +139,7 @@ class Traffic:
         self._ledger = ledger
         self._before = ledger.dropped_entries + ledger.confirmed_entries
         self._since = since
-        self._meter: Meter | None = None
+        self._meter: RateWindow | None = None
         """None until an entry is published."""
         self._sizes: list[float] | None = None
 
@@ -140,7 +147,7 @@ class Traffic:
         """Start counting."""
         self._since = now.monotonic
 
-    def saw(self, sizes: list[int]) -> None:
+    def add_sizes(self, sizes: list[int]) -> None:
         """Add sampled entry sizes in bytes."""
         counts = self._sizes
         if counts is None:
@@ -151,22 +158,22 @@ class Traffic:
         if total > SAMPLE_MEMORY:
             self._sizes = [count * (SAMPLE_MEMORY / 2 / total) for count in counts]
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
+    def sample(self, now: Now) -> None:
+        """See RateWindow.sample."""
         entries = self._entries()
         if self._meter is None:
             if not entries:
                 self._since = now.monotonic
                 return
-            self._meter = Meter(self._since, 1)
-        self._meter.look((entries,), now)
+            self._meter = RateWindow(self._since, 1)
+        self._meter.sample((entries,), now)
 
     def _entries(self) -> int:
         return self._ledger.dropped_entries + self._ledger.confirmed_entries - self._before
 
     def entries_a_second(self, now: Now) -> float:
         """Return the entries stored per second over the last minute."""
-        self.look(now)
+        self.sample(now)
         return self._meter.rates((self._entries(),), now)[0] if self._meter is not None else 0.0
 
     def size_shares(self, mean: float) -> tuple[float, ...]:

@@ -28,16 +28,16 @@ class CurrentRate:
         self.first = self.second = 0.0
 
     @property
-    def looked_at(self) -> float:
+    def sampled_at(self) -> float:
         """Time of the last sample, or up to one window earlier."""
         return self._at
 
     @property
-    def speaks(self) -> bool:
+    def is_known(self) -> bool:
         """Whether enough time has passed to compute a rate."""
         return self._at > self._before_at
 
-    def look(self, at: float, a: int, b: int, since: float | None = None) -> bool:
+    def sample(self, at: float, a: int, b: int, since: float | None = None) -> bool:
         """Sample the counters; return False if nothing has changed for a while.
 
         The next call is then only needed after a change, with ``since``, the time up to which nothing had changed.
@@ -69,7 +69,7 @@ class Trend:
         self._values: array[float] | None = None
         self._next = 0
 
-    def look(self, at: float, value: float) -> None:
+    def sample(self, at: float, value: float) -> None:
         """Sample the value."""
         values = self._values
         if values is None:

@@ -3,17 +3,28 @@
 from typing import Final
 
 NEVER: Final = -1
+_MANY_YEARS: Final = 3e9
+"""Seconds; a backlog that takes longer is never drained."""
+
+
+def drain_time(backlog: int, change: float) -> float | None:
+    """Return the seconds to drain a backlog that grows by ``change`` per second; None: never, 0 without a backlog."""
+    if not backlog:
+        return 0.0
+    if change >= 0 or backlog / -change > _MANY_YEARS:
+        return None
+    return backlog / -change
 
 
 def seconds_to_drain(backlog: int, acknowledged: float, published: float) -> int:
-    """Return the seconds until ``backlog`` messages are drained, given rates in messages per second.
+    """Return ``drain_time`` in whole seconds for the Admin API: at least 1 for a backlog, ``NEVER`` for never.
 
-    0 without a backlog, ``NEVER`` if it does not shrink.
+    The rates are in messages per second.
     """
-    if not backlog:
-        return 0
-    falls = acknowledged - published
-    return max(1, round(backlog / falls)) if falls > 0 else NEVER
+    found = drain_time(backlog, published - acknowledged)
+    if found is None:
+        return NEVER
+    return max(1, round(found)) if backlog else 0
 
 
 def longest(first: int, second: int) -> int:

@@ -97,7 +97,7 @@ class PipelineStatuses:
         self._sizes: dict[tuple[str, str], int] = {}
         """Approximate characters per report."""
 
-    def tell(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
+    def report(self, role: str, name: str, body: dict[str, Any], now: Now) -> None:
         """Store a runner's report on all queries of its pipeline. ``role``: the runner's role. Raises BadRequest."""
         if not name.strip() or len(name) > NAME_MAX:
             raise BadRequest(f"The name of a pipeline must have 1 to {NAME_MAX} characters")

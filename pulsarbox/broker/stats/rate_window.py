@@ -18,38 +18,38 @@ _ROUNDING_SECONDS: Final = 0.000_001
 """Tolerance for rounding errors in sums of times."""
 
 
-class Meter:
+class RateWindow:
     """Rates of some counters that start at 0.
 
     A rate is computed from the latest sample that is at least a minute old, or from the start if there is none.
     """
 
     # Values that most calls need are attributes: with thousands of meters, each extra object is a cache miss.
-    __slots__ = ("_first", "_looks", "_quiet_until")
+    __slots__ = ("_first", "_quiet_until", "_samples")
 
     def __init__(self, started: float, counters: int) -> None:
         """``started``: when the counters started (monotonic seconds)."""
-        self._looks: deque[tuple[float, tuple[int, ...]]] = deque([(started, (0,) * counters)])
-        self._first = self._looks[0][1]
+        self._samples: deque[tuple[float, tuple[int, ...]]] = deque([(started, (0,) * counters)])
+        self._first = self._samples[0][1]
         self._quiet_until = started
         """Until then (monotonic seconds), ``look`` changes nothing."""
 
     def rates(self, counters: tuple[int, ...], now: Now) -> tuple[float, ...]:
         """Return the increase of the counters per second, up to their current values. The window is at least 1 s."""
         if now.monotonic >= self._quiet_until:
-            self.look(counters, now)
+            self.sample(counters, now)
         first = self._first
         if counters == first:  # fast path: most counters are idle
             return (0.0,) * len(counters)
-        seconds = max(now.monotonic - self._looks[0][0], 1.0)
+        seconds = max(now.monotonic - self._samples[0][0], 1.0)
         return tuple((value - before) / seconds for value, before in zip(counters, first, strict=True))
 
-    def look(self, counters: tuple[int, ...], now: Now) -> None:
+    def sample(self, counters: tuple[int, ...], now: Now) -> None:
         """Store a sample of the counters if the last one is old enough."""
         at = now.monotonic
         if at < self._quiet_until:
             return
-        looks = self._looks
+        looks = self._samples
         while len(looks) > 1 and looks[1][0] <= at - WINDOW_SECONDS:
             looks.popleft()
         if at - looks[-1][0] >= KEPT_EVERY_SECONDS:

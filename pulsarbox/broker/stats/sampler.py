@@ -36,7 +36,7 @@ FRESH_SECONDS: Final = 0.25
 """A pass that is younger is not repeated for a response."""
 
 
-class Samples:
+class Sampler:
     """The latest samples of all topics."""
 
     def __init__(self, topics: "Topics", store: "Store", times: "CommitTimes") -> None:
@@ -65,7 +65,7 @@ class Samples:
         self.scopes = Scopes()
         self._waits = Waits()
         self._times = times
-        topics.left = self._has_left
+        topics.left.add(self._has_left)
 
     def every(self) -> Iterator[TopicSample]:
         """Yield the samples of all known topics, in memory or not."""
@@ -76,7 +76,7 @@ class Samples:
         """Record the values for graphs; called once a second, before ``step``."""
         totals = self.totals
         p99 = self._waits.quantile(self._times.by_entry, 0.99)
-        self.stored.keep(now)
+        self.stored.sample(now)
         backlog = float(totals.backlog + self.stored.totals.backlog) if self.stored.found else nan
         self.series.add(totals.publish_rate, totals.deliver_rate, backlog, p99)
         self.scopes.tick(now)
@@ -123,7 +123,7 @@ class Samples:
         found: dict[Topic, TopicSample] = {}
         for topic in topics:
             sample = before.get(topic) or TopicSample(str(topic.name), topic.name.namespace, self._now.monotonic, topic)
-            more = sample.look(self._now.monotonic)
+            more = sample.sample(self._now.monotonic)
             if more is not None or sample.counted is None:
                 self._passing_bytes += more or 0
                 self._rates.add_rates(sample)
@@ -136,7 +136,7 @@ class Samples:
                 self.totals.uncount(gone)
         for topic, sample in found.items():
             if topic not in before:
-                self.stored.came(sample.name)
+                self.stored.discard(sample.name)
         self._end(found)
 
     def _end(self, found: "dict[Topic, TopicSample]") -> None:

@@ -3,20 +3,19 @@
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.broker.stats.current_rate import CurrentRate, Trend
+from pulsarbox.broker.stats.drain_estimate import drain_time
 from pulsarbox.broker.subscription.first_unacked import expiring
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pulsarbox.broker.subscription.interface import AnySubscription
+    from pulsarbox.broker.subscription.consumer import AnySubscription
     from pulsarbox.broker.topic.topic import Topic
     from pulsarbox.storage.cursor import ManagedCursor
     from pulsarbox.storage.ledger import ManagedLedger
     from pulsarbox.storage.recovery import StoredTopic
 
 REFRESHED_MAX: Final = 20
-MANY_YEARS: Final = 3e9
-"""Seconds; a backlog that takes longer counts as not shrinking."""
 
 
 class Letters(NamedTuple):
@@ -70,12 +69,12 @@ class SubscriptionSample:
         """Whether nothing has changed for a while."""
         self._trend = Trend(at, self.backlog)
 
-    def look(self, at: float, since: float) -> int | None:
+    def sample(self, at: float, since: float) -> int | None:
         """Sample it; return the bytes sent since the last sample, at ``since``. None if idle, which costs little."""
         subscription = self.subscription
         if subscription is None:
             return None
-        out, size = subscription.gone
+        out, size = subscription.removed
         unacked = 0
         for consumer in subscription.consumers:
             out += consumer.messages_out
@@ -88,8 +87,8 @@ class SubscriptionSample:
         self.backlog = backlog
         self.unacked = unacked
         more, self.bytes_out = size - self.bytes_out, size
-        self._rests = not self._pace.look(at, out, backlog, since if self._rests else None)
-        self._trend.look(at, backlog)
+        self._rests = not self._pace.sample(at, out, backlog, since if self._rests else None)
+        self._trend.sample(at, backlog)
         return more
 
     @property
@@ -115,7 +114,7 @@ class SubscriptionSample:
     @property
     def drain(self) -> float | None:
         """Seconds until the backlog is drained at the current rate; None if it does not shrink."""
-        return seconds_to_drain(self.backlog, self._pace.second)
+        return drain_time(self.backlog, self._pace.second)
 
     @property
     def trend(self) -> list[float]:
@@ -123,18 +122,9 @@ class SubscriptionSample:
         return self._trend.values()
 
 
-def seconds_to_drain(backlog: int, change: float) -> float | None:
-    """Return the seconds to drain a backlog that grows by ``change`` per second; None: never, 0 without a backlog."""
-    if not backlog:
-        return 0.0
-    if change >= 0 or backlog / -change > MANY_YEARS:
-        return None
-    return backlog / -change
-
-
 def sent(subscription: "AnySubscription") -> tuple[int, int]:
     """Return the messages and bytes sent to the consumers of a subscription so far."""
-    totals = subscription.gone
+    totals = subscription.removed
     for consumer in subscription.consumers:
         totals = consumer.added_to(totals)
     return totals
@@ -183,27 +173,27 @@ class TopicSample:
             size += producer.bytes_in
         return messages, size
 
-    def look(self, at: float) -> int | None:
+    def sample(self, at: float) -> int | None:
         """Sample it and its subscriptions; return the bytes sent since the last pass, None if idle."""
-        more, unclaimed = self._look(at), self.unclaimed
+        more, unclaimed = self._sample(at), self.unclaimed
         self.unclaimed = None
         return more if unclaimed is None else unclaimed + (more or 0)
 
     def refresh(self, at: float) -> None:
         """Sample it between passes for display; topics with many subscriptions are only sampled by passes."""
         if len(self.subscriptions) <= REFRESHED_MAX:
-            self._claim(self._look(at))
+            self._claim(self._sample(at))
 
     def refresh_one(self, subscription: SubscriptionSample, at: float) -> None:
         """Sample one of its subscriptions between passes for display."""
-        self._claim(subscription.look(at, self._looked_at))
+        self._claim(subscription.sample(at, self._looked_at))
 
     def _claim(self, more: int | None) -> None:
         """Keep the bytes seen between passes for the next pass."""
         if more is not None:
             self.unclaimed = more + (self.unclaimed or 0)
 
-    def _look(self, at: float) -> int | None:
+    def _sample(self, at: float) -> int | None:
         topic = self.topic
         if topic is None:
             return None
@@ -211,17 +201,17 @@ class TopicSample:
         published, ledger = self._counters(topic), self._ledger
         rests = self._rests and published == self._published
         if not rests:
-            self._rests = not self._pace.look(at, *published, since if self._rests else None)
-            self._trend.look(at, self._pace.first)
+            self._rests = not self._pace.sample(at, *published, since if self._rests else None)
+            self._trend.sample(at, self._pace.first)
         if ledger is not None and (published != self._published or len(ledger.ledgers) != self._ledgers):
             rests = False
             self._ledgers = len(ledger.ledgers)
             self.size = ledger.size
         self._published = published
-        more = self._look_at_subscriptions(topic, at, since)
+        more = self._sample_subscriptions(topic, at, since)
         return None if rests and more is None else more or 0
 
-    def _look_at_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
+    def _sample_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
         mine = self.subscriptions
         there: Mapping[str, AnySubscription] = topic.subscriptions  # type: ignore[attr-defined]  # of both kinds
         more: int | None = None
@@ -235,7 +225,7 @@ class TopicSample:
                 cursor = getattr(subscription, "cursor", None)
                 sample = SubscriptionSample(self, name, at, subscription=subscription, cursor=cursor)
                 mine[name] = sample
-            size = sample.look(at, since)
+            size = sample.sample(at, since)
             if size is not None:
                 more = size if more is None else more + size
         if more is not None:

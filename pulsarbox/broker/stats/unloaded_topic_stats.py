@@ -6,12 +6,12 @@ always kept, for graphs and the history; otherwise up to ``KEPT_MAX`` are kept w
 
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.broker.dead_letter.retention_warning import for_dead_letters
 from pulsarbox.broker.stats.topic_samples import SubscriptionSample, TopicSample, letters_of
 from pulsarbox.broker.stats.topic_totals import Totals
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import topic_key
+from pulsarbox.storage.dead_letter_topics import for_dead_letters
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic.registry import Topics
@@ -48,7 +48,7 @@ class StoredSamples:
         self._used_at = 0.0
         self._many = False
         """Whether there were more than KEPT_ALWAYS samples."""
-        topics.rows_changed = self.changed
+        topics.rows_changed.add(self.changed)
 
     def begin(self, now: Now) -> None:
         """Start sampling, and keep the samples for another KEPT_SECONDS."""
@@ -57,7 +57,7 @@ class StoredSamples:
             self._active = True
             self._after = ""
 
-    def keep(self, now: Now) -> None:
+    def sample(self, now: Now) -> None:
         """Sample some topics if there are few, and drop unused samples; called once a second."""
         if not self._many and len(self.topics) <= KEPT_ALWAYS:
             self.begin(now)
@@ -96,7 +96,7 @@ class StoredSamples:
             if name is None:
                 self.found |= self.complete
                 return True
-            self._look_at(name)
+            self._sample_topic(name)
         self.found |= self.complete
         return self._after is None and not self._names
 
@@ -106,8 +106,8 @@ class StoredSamples:
             self._names += [key.partition("/")[2] for key in reversed(keys)]
         return self._names.pop() if self._names else None
 
-    def _look_at(self, name: str) -> None:
-        self.came(name)
+    def _sample_topic(self, name: str) -> None:
+        self.discard(name)
         if self._topics.in_memory(name):
             return
         parsed = parse_topic(name)
@@ -124,7 +124,7 @@ class StoredSamples:
         if not was_there:
             self._store.forget(stored)  # unchanged, so there is nothing to write back
 
-    def came(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         """Remove the sample of a topic that was loaded or deleted."""
         gone = self.topics.pop(name, None)
         if gone is not None:

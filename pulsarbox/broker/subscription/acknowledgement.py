@@ -3,17 +3,22 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from pulsarbox.broker.backlog.quota_enforcement import QuotaEnforcement
 from pulsarbox.broker.dead_letter.message import IndexAcks
+from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
+from pulsarbox.broker.topic.maintenance.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.termination import Termination
 from pulsarbox.clock import Now
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe, MessageIdData
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.subscription.subscription import Subscription
 
 Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
@@ -22,16 +27,53 @@ NOTHING: Final = HeldEntry(0, 0, 0, 0, 0)
 """For an entry that is no longer in the log."""
 
 
-class Acknowledging:
+class AcknowledgedSubscription(Protocol):
+    """A subscription as its acknowledgements need it."""
+
+    type: CommandSubscribe.SubType
+    consumers: list[Consumer]
+    dispatcher: Dispatcher
+    mark_moved: int
+
+    def notify_end_of_topic(self) -> None:
+        """Notify the consumers of a terminated topic once everything is acknowledged."""
+
+
+class AcknowledgedTopic(Protocol):
+    """The parts of a topic that acknowledgements affect."""
+
+    reader: LedgerReader
+    ledgers: TopicLedgers
+    backlog: QuotaEnforcement
+    termination: Termination
+
+    def trim(self, now: Now) -> None:
+        """Drop the ledgers that neither a subscription nor retention needs."""
+
+
+class AcknowledgementHandling:
     """The acknowledgements of one subscription."""
 
-    def __init__(self, subscription: "Subscription") -> None:
+    def __init__(
+        self,
+        subscription: AcknowledgedSubscription,
+        topic: AcknowledgedTopic,
+        cursor: ManagedCursor,
+        source: EntrySource,
+        commits: GroupCommit,
+        *,
+        batch_indexes: bool,
+    ) -> None:
+        """``batch_indexes``: single messages of a batch can be acknowledged."""
         self._subscription = subscription
-        self._source = subscription.source
-        self._topic = subscription.topic
-        self._ledgers = self._topic.ledgers
-        self._cursor = subscription.cursor
-        self._batch_indexes = self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled
+        self._source = source
+        self._topic = topic
+        self._ledgers = topic.ledgers
+        self._backlog = topic.backlog
+        self._termination = topic.termination
+        self._cursor = cursor
+        self._commits = commits
+        self._batch_indexes = batch_indexes
         self._has_index_acks = False
         """Whether a consumer has acknowledged by batch index since the subscription was loaded."""
         self._mark = self._cursor.mark_delete
@@ -131,7 +173,7 @@ class Acknowledging:
             if position <= self._cursor.mark_delete or (not cumulative and self._cursor.is_acked(*position)):
                 found(message_id, None, now)
             else:
-                self._topic.look_up(position, partial(found, message_id), partial(unread, message_id), now)
+                self._topic.reader.look_up(position, partial(found, message_id), partial(unread, message_id), now)
 
     @property
     def _side_by_side(self) -> bool:
@@ -150,17 +192,17 @@ class Acknowledging:
         """Commit the changes of a command, and resume dispatch to its consumer."""
         compacted = self._source.compacted
         if compacted is not None:
-            compacted.keep(now)
+            compacted.schedule_write(now)
         consumer.last_acked = now.wall
         self.settle(now)
         if done is not None:
             if self._cursor.durable:
-                self._topic.core.commits.after_commit(done)
+                self._commits.after_commit(done)
             else:
                 done(now)
         self._subscription.dispatcher.acknowledged(consumer, now)
-        if self._topic.termination.ended:
-            self._subscription.tell_end()
+        if self._termination.ended:
+            self._subscription.notify_end_of_topic()
 
     def settle(self, now: Now, unheld: Iterable[tuple[int, int]] = ()) -> None:
         """Commit a changed cursor, and trim ledgers if possible.
@@ -169,24 +211,24 @@ class Acknowledging:
         """
         growing = self._ledgers.growing
         self._closed.update(ledger_id for ledger_id, _ in unheld if ledger_id < growing)
-        self._topic.core.commits.cursor_changed(self._cursor, now)
+        self._commits.cursor_changed(self._cursor, now)
         mark = self._cursor.mark_delete
         moved = mark != self._mark
         if moved:
             self._subscription.mark_moved = now.wall
             another = mark.ledger_id != self._mark.ledger_id
-            if self._cursor.durable and (another or self._mark < self._topic.ledgers.oldest_end <= mark):
+            if self._cursor.durable and (another or self._mark < self._ledgers.oldest_end <= mark):
                 self._topic.trim(now)
             self._mark = mark
-        if self._topic.backlog.blocked is not None and self._cursor.durable:
-            self._topic.backlog.acknowledged(now, moved=moved)
+        if self._backlog.blocked is not None and self._cursor.durable:
+            self._backlog.acknowledged(now, moved=moved)
         if self._closed:
             self._maybe_trim(now)
 
     def _maybe_trim(self, now: Now) -> None:
         """Trim the topic if this subscription was the last that retained one of the closed ledgers."""
         closed, self._closed = self._closed, set()
-        if self._cursor.durable and any(self._topic.ledgers.may_go(self._cursor, each) for each in closed):
+        if self._cursor.durable and any(self._ledgers.may_release_ledger(self._cursor, each) for each in closed):
             self._topic.trim(now)
 
     def _apply_individual(self, consumer: Consumer, message_id: MessageIdData, held: HeldEntry) -> None:
@@ -255,7 +297,7 @@ class Acknowledging:
 
     def _apply_behind(self, consumer: Consumer, position: Position) -> None:
         """Apply a cumulative acknowledgement of a trimmed entry; earlier entries may remain."""
-        through = self._topic.ledger.behind_dropped(position)
+        through = self._cursor.ledger.behind_dropped(position)
         if through is not None:
             self._through(consumer, *through)
 

@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import repeat
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from pulsarbox.broker.connection.outbox import Outbox
+from pulsarbox.broker.connection.served_connection import ServedConnection
 from pulsarbox.broker.dispatch.selectors.key_shared_meta import KeySharedMeta
-from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.stats.rate_window import RateWindow
 from pulsarbox.broker.topic.producer import NO_REQUEST
 from pulsarbox.clock import Now
+from pulsarbox.names import TopicName
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.ack_sets import words_of
-from pulsarbox.protocol.features import takes_end_of_topic
+from pulsarbox.protocol.features import supports_end_of_topic
 from pulsarbox.protocol.message_frame import DeliveryEncoder
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from pulsarbox.storage.entry_map import EntryMap
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 from pulsarbox.storage.transaction_acks import ClaimedSets
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.subscription.interface import AnySubscription
 
 CHUNK: Final = EntryFlag.CHUNK
 NO_SLOT: Final = 0
@@ -68,23 +67,103 @@ class Rates(NamedTuple):
 BodyOf = Callable[[Entry], bytes]
 
 
+class ConsumerConnection(ServedConnection, Protocol):
+    """The connection of a consumer."""
+
+    body_of: BodyOf | None
+    """Adds broker entry metadata for clients that support it."""
+
+    def consumer_closed(self, consumer: "Consumer", now: Now) -> None:
+        """Remove a consumer that the broker has closed."""
+
+
+class AnySubscription(Protocol):
+    """A persistent or non-persistent subscription, as used by connections and the Admin API."""
+
+    name: str
+    consumers: list["Consumer"]
+    type: CommandSubscribe.SubType
+    removed: tuple[int, int]
+    """Messages and bytes sent to consumers that have since been removed."""
+
+    @property
+    def topic_name(self) -> TopicName:
+        """The name of its topic."""
+
+    @property
+    def durable(self) -> bool:
+        """Whether the subscription outlives its consumers."""
+
+    @property
+    def active_consumer(self) -> "Consumer | None":
+        """The active consumer of an Exclusive or Failover subscription."""
+
+    @property
+    def key_ranges(self) -> "dict[Consumer, list[tuple[int, int]]]":
+        """The hash slots of each consumer of a Key_Shared subscription."""
+
+    def flow(self, consumer: "Consumer", permits: int, now: Now) -> None:
+        """Add permits of a consumer."""
+
+    def dispatch(self, now: Now) -> None:
+        """Dispatch the available messages."""
+
+    def remove_consumer(self, consumer: "Consumer", now: Now, *, lost: bool = False) -> None:
+        """Remove a consumer. ``lost``: its connection broke instead of it being closed."""
+
+    def unsubscribe(self, consumer: "Consumer", force: bool, now: Now) -> None:
+        """Delete the subscription on request of one of its consumers."""
+
+    def close(self, now: Now, asked_by: "Consumer | None" = None) -> None:
+        """Disconnect all consumers."""
+
+
 class Consumer:
     """A consumer of one subscription."""
 
     # As in ManagedLedger.
     __slots__ = (
-        "_header", "_meter", "_told_end", "blocked", "bytes_out", "chunks_out", "closed", "cnx", "connected_since",
-        "consumer_id", "counted", "entries_out", "epoch", "first_flow", "first_sent", "forgotten", "given_back", "held",
-        "key_shared", "last_acked", "last_flow", "last_sent", "messages_out", "metadata", "name", "outbox", "permits",
-        "priority_level", "read_compacted", "released", "subscription", "takes_any_schema", "unacked",
+        "_end_notified",
+        "_header",
+        "_meter",
+        "blocked",
+        "bytes_out",
+        "chunks_out",
+        "closed",
+        "cnx",
+        "connected_since",
+        "consumer_id",
+        "counted",
+        "entries_out",
+        "epoch",
+        "first_flow",
+        "first_sent",
+        "forgotten",
+        "given_back",
+        "held",
+        "key_shared",
+        "last_acked",
+        "last_flow",
+        "last_sent",
+        "messages_out",
+        "metadata",
+        "name",
+        "outbox",
+        "permits",
+        "priority_level",
+        "read_compacted",
+        "released",
+        "subscription",
+        "takes_any_schema",
+        "unacked",
     )  # fmt: skip
 
     def __init__(
         self,
-        cnx: "ServerCnx",
+        cnx: ConsumerConnection,
         consumer_id: int,
         name: str,
-        subscription: "AnySubscription",
+        subscription: AnySubscription,
         *,
         partition: int,
         priority_level: int,
@@ -114,7 +193,7 @@ class Consumer:
         self.blocked = False
         """Whether dispatch is blocked by too many unacknowledged messages."""
         self.closed = False
-        self._told_end = False
+        self._end_notified = False
         """Whether the end of the topic was sent to its client."""
         self.connected_since = now.wall
         # Reads the compacted view of the topic; decodes by each message's own schema (AUTO_CONSUME).
@@ -135,7 +214,7 @@ class Consumer:
         """When the client first sent permits."""
         self.last_flow = 0
         self.last_acked = 0
-        self._meter = Meter(now.monotonic, len(Rates._fields))
+        self._meter = RateWindow(now.monotonic, len(Rates._fields))
         self._header = DeliveryEncoder(consumer_id, partition).header
 
     def __str__(self) -> str:
@@ -209,7 +288,7 @@ class Consumer:
         self.unacked = 0
         return held
 
-    def tell_epoch(self, epoch: int) -> None:
+    def raise_epoch(self, epoch: int) -> None:
         """Raise the consumer epoch on a redelivery request; the client drops messages of lower epochs."""
         if self.epoch is None or epoch > self.epoch:
             self.epoch = epoch
@@ -220,18 +299,18 @@ class Consumer:
         if not self.first_sent:
             self.first_sent = now.wall
 
-    def asked(self, permits: int, now: Now) -> None:
+    def add_permits(self, permits: int, now: Now) -> None:
         """Add permits sent by the client."""
         self.permits += permits
         self.last_flow = now.wall
         if not self.first_flow:
             self.first_flow = now.wall
 
-    def tell_end(self) -> None:
+    def notify_end_of_topic(self) -> None:
         """Notify the client, once, that it reached the end of the topic, if its version supports that."""
         cnx = self.cnx
-        if not self._told_end and takes_end_of_topic(cnx.client_version, cnx.protocol_version):
-            self._told_end = True
+        if not self._end_notified and supports_end_of_topic(cnx.client_version, cnx.protocol_version):
+            self._end_notified = True
             self.outbox.send(replies.reached_end_of_topic(self.consumer_id))
 
     def added_to(self, totals: tuple[int, int]) -> tuple[int, int]:
@@ -244,9 +323,9 @@ class Consumer:
         acknowledged = self.messages_out - self.unacked - self.given_back - self.forgotten
         return self.messages_out, self.bytes_out, self.given_back, acknowledged, self.entries_out, self.chunks_out
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
-        self._meter.look(self.counters, now)
+    def sample(self, now: Now) -> None:
+        """See RateWindow.sample."""
+        self._meter.sample(self.counters, now)
 
     def rates(self, now: Now) -> "Rates":
         """Return the current rates."""
@@ -261,6 +340,6 @@ class Consumer:
         """Close the consumer on the broker's initiative; with ``tell``, CLOSE_CONSUMER makes its client reconnect."""
         if not self.closed:
             self.closed = True
-            self.cnx.consumer_is_gone(self, now)
+            self.cnx.consumer_closed(self, now)
             if tell:
                 self.outbox.send(replies.close_consumer(self.consumer_id, NO_REQUEST))

@@ -58,7 +58,7 @@ class LogSpan(NamedTuple):
 
 def span_of(subscription: "Subscription", *, backlog: bool) -> LogSpan:
     """Return the whole log, or only the part after mark-delete, up to the first open transaction."""
-    ledger = subscription.topic.ledger
+    ledger = subscription.ledger
     ledgers, starts, firsts, entries = [], [], [], 0
     mark = subscription.cursor.mark_delete
     for ledger_id, info in sorted(ledger.ledgers.items()):
@@ -102,7 +102,7 @@ class CursorMap:
     def _acknowledged(self) -> Iterator[CursorRun]:
         cursor = self._subscription.cursor
         mark = cursor.mark_delete
-        for ledger_id, info in sorted(self._subscription.topic.ledger.ledgers.items()):
+        for ledger_id, info in sorted(self._subscription.ledger.ledgers.items()):
             last = mark.entry_id if ledger_id == mark.ledger_id else info.confirmed - 1
             if ledger_id <= mark.ledger_id and last >= 0:
                 yield CursorRun("acknowledged", ledger_id, 0, last)
@@ -116,7 +116,7 @@ class CursorMap:
                 return
 
     def _delayed(self) -> Iterator[CursorRun]:
-        delays, now, cursor = self._subscription.topic.stored.delays, self._now.wall, self._subscription.cursor
+        delays, now, cursor = self._subscription.stored.delays, self._now.wall, self._subscription.cursor
         for (ledger_id, number), extent in list(delays.extents()):
             if extent.last <= now:
                 continue
@@ -142,11 +142,11 @@ class CursorMap:
 
     def as_json(self) -> dict[str, Any]:
         """Return the map for the Admin API."""
-        cursor, ledger = self._subscription.cursor, self._subscription.topic.ledger
+        cursor, ledger = self._subscription.cursor, self._subscription.ledger
         ledgers = [self._ledger(ledger_id) for ledger_id in sorted(ledger.ledgers)]
         ranges = list(islice(cursor.ranges, SHOWN))
         return {
-            "topic": str(self._subscription.topic.name),
+            "topic": str(self._subscription.topic_name),
             "subscription": self._subscription.name,
             "markDelete": _shown(cursor.mark_delete),
             "lastConfirmed": _shown(ledger.last_confirmed),
@@ -163,7 +163,7 @@ class CursorMap:
         }
 
     def _ledger(self, ledger_id: int) -> dict[str, Any]:
-        info = self._subscription.topic.ledger.ledgers[ledger_id]
+        info = self._subscription.ledger.ledgers[ledger_id]
         return {"ledger": ledger_id, "first": 0, "last": info.confirmed - 1, "size": info.size, "open": not info.closed}
 
     def _bucket(self, number: int) -> dict[str, Any]:

@@ -7,10 +7,10 @@ from heapq import nlargest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from pulsarbox.broker.dispatch import sticky_hash
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.dispatch.selectors.selector import RANGE_SIZE
 from pulsarbox.broker.subscription.consumer import Consumer
-from pulsarbox.protocol.metadata import dispatch_key, parse_entry
 from pulsarbox.protocol.violations import ProtocolError
 from pulsarbox.storage.record import Entry
 
@@ -53,7 +53,7 @@ class KeyMap:
             front = self.fronts.get(row["slot"])
             row["behind"] = None if front is None else f"{front[0]}:{front[1]}"
         return {
-            "topic": str(subscription.topic.name),
+            "topic": str(subscription.topic_name),
             "subscription": subscription.name,
             "slots": RANGE_SIZE,
             "consumers": consumers,
@@ -107,6 +107,6 @@ class KeyMap:
 def key_of(entry: Entry) -> str | None:
     """Return the key of an entry as text; None if its metadata is malformed."""
     try:
-        return dispatch_key(parse_entry(entry.body, verify=False).metadata).decode(errors="replace")
+        return sticky_hash.key_of(entry).decode(errors="replace")
     except ProtocolError:
         return None

@@ -1,6 +1,6 @@
 """Subscriptions of non-persistent topics: messages go to a consumer with permits, or are dropped."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pulsarbox.broker.dispatch.compatibility import check_compatible
 from pulsarbox.broker.dispatch.non_persistent import (
@@ -11,7 +11,9 @@ from pulsarbox.broker.dispatch.non_persistent import (
     has_room,
 )
 from pulsarbox.broker.dispatch.selectors.selector import key_hash
-from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.plugins import Plugins
+from pulsarbox.broker.services import HasSettings
+from pulsarbox.broker.stats.rate_window import RateWindow
 from pulsarbox.broker.subscription.consumer import Consumer
 from pulsarbox.clock import Now
 from pulsarbox.errors import MetadataError, PulsarBoxError
@@ -19,8 +21,22 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, MessageMetadata
 from pulsarbox.storage.record import Entry
 
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
+
+class DirectServices(HasSettings, Protocol):
+    """The services of the broker that dispatch without storage."""
+
+    @property
+    def plugins(self) -> Plugins:
+        """The plugins, among them selectors and hashes."""
+
+
+class DirectTopic(Protocol):
+    """The topic of a subscription without a cursor."""
+
+    name: TopicName
+
+    def forget(self, subscription: "NonPersistentSubscription", now: Now) -> None:
+        """Remove a subscription that has no consumers."""
 
 
 class NonPersistentSubscription:
@@ -28,28 +44,25 @@ class NonPersistentSubscription:
 
     durable = False
 
-    def __init__(self, topic: "NonPersistentTopic", name: str) -> None:
-        self.topic = topic
+    def __init__(self, services: DirectServices, topic: DirectTopic, name: str) -> None:
+        self._services = services
+        self._topic = topic
+        self.topic_name = topic.name
         self.name = name
         self.consumers: list[Consumer] = []
         self.type = CommandSubscribe.Exclusive
         self.dropped = 0
         """Messages dropped because no consumer had room."""
-        self._drops: Meter | None = None
+        self._drops: RateWindow | None = None
         """Meter of ``dropped``, created with the first one."""
-        self.gone = (0, 0)
+        self.removed = (0, 0)
         """Messages and bytes sent to consumers that have since been removed."""
         self._dispatcher: DirectDispatcher = DirectRoundRobin()
         """Replaced according to the type of the first consumer."""
 
-    @property
-    def topic_name(self) -> TopicName:
-        """See AnySubscription."""
-        return self.topic.name
-
     def __str__(self) -> str:
         """Return Pulsar's description of a subscription in errors."""
-        return f"NonPersistentSubscription{{topic={self.topic.name}, name={self.name}}}"
+        return f"NonPersistentSubscription{{topic={self.topic_name}, name={self.name}}}"
 
     def add_consumer(self, consumer: Consumer, sub_type: CommandSubscribe.SubType, now: Now) -> None:
         """Add a consumer. Raise ConsumerBusy, ConsumerAssignError if it is incompatible with the existing ones."""
@@ -66,15 +79,15 @@ class NonPersistentSubscription:
         self.consumers.append(consumer)
 
     def _make_dispatcher(self, sub_type: CommandSubscribe.SubType, consumer: Consumer) -> DirectDispatcher:
-        settings = self.topic.core.settings
+        settings = self._services.settings
         if sub_type == CommandSubscribe.Shared:
             return DirectRoundRobin()
         if sub_type == CommandSubscribe.Key_Shared:
-            plugins = self.topic.core.plugins
+            plugins = self._services.plugins
             selector = plugins.selector_of(consumer.key_shared.mode, settings, {})
             return DirectKeyShared(selector, plugins.key_hash(settings.keySharedHashing) or key_hash)
         return DirectSingleActive(
-            self.topic.name,
+            self.topic_name,
             failover=sub_type == CommandSubscribe.Failover,
             consistent_hashing=settings.activeConsumerFailoverConsistentHashing,
         )
@@ -83,20 +96,18 @@ class NonPersistentSubscription:
         """Remove a consumer; ``lost`` makes no difference."""
         if consumer in self.consumers:
             self.consumers.remove(consumer)
-            self.gone = consumer.added_to(self.gone)
+            self.removed = consumer.added_to(self.removed)
             self._dispatcher.remove(consumer)
             self.forget_if_empty(now)
 
     def forget_if_empty(self, now: Now) -> None:
         """Delete the subscription if it has no consumers."""
-        if not self.consumers and self.topic.subscriptions.get(self.name) is self:
-            del self.topic.subscriptions[self.name]
-            self.topic.subscription_went(self)
-            self.topic.maybe_unused(now)
+        if not self.consumers:
+            self._topic.forget(self, now)
 
     def flow(self, consumer: Consumer, permits: int, now: Now) -> None:
         """Add permits of a consumer."""
-        consumer.asked(permits, now)
+        consumer.add_permits(permits, now)
 
     def dispatch(self, now: Now) -> None:
         """Do nothing; there is no backlog."""
@@ -118,7 +129,7 @@ class NonPersistentSubscription:
         consumer = self._dispatcher.choose(metadata)
         if consumer is None or not has_room(consumer):
             if self._drops is None:
-                self._drops = Meter(now.monotonic, 1)
+                self._drops = RateWindow(now.monotonic, 1)
             self.dropped += entry.num_messages
             return False
         consumer.deliver([entry], {}, {}, consumer.cnx.body_of)
@@ -129,10 +140,10 @@ class NonPersistentSubscription:
         consumer.forgotten = consumer.messages_out
         return True
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
+    def sample(self, now: Now) -> None:
+        """See RateWindow.sample."""
         if self._drops is not None:
-            self._drops.look((self.dropped,), now)
+            self._drops.sample((self.dropped,), now)
 
     def drop_rate(self, now: Now) -> float:
         """Return the rate of dropped messages per second."""

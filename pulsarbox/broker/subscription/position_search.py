@@ -1,14 +1,13 @@
 """Binary search for a position by the contents of entries, with one read per step for entries not in memory."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
 from pulsarbox.clock import Now
 from pulsarbox.storage.compacted_ledger import CompactedView, unpack_compacted
+from pulsarbox.storage.ledger import ManagedLedger
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
 
 Found = Callable[[Position, Now], None]
 Failed = Callable[[Exception], None]
@@ -19,29 +18,29 @@ Look = Callable[[int, Told, Now], None]
 
 
 def find_first_since(
-    topic: "PersistentTopic",
+    reader: LedgerReader,
     publish_time: int,
     found: Found,
     failed: Failed,
     now: Now,
     *,
-    compacted: bool = False,
+    compaction: TopicCompaction | None = None,
 ) -> None:
     """Find the first entry published at ``publish_time`` (ms since 1970) or later, or the end of the log.
 
     Publish times come from clients and may not be in order; like Pulsar, the search assumes that they are.
-    ``compacted``: also search entries of the compacted view that were trimmed from the log.
+    ``compaction``: also search the entries of its compacted view that were trimmed from the log.
     """
 
     def is_it(entry: Entry) -> bool:
         return entry.publish_time >= publish_time
 
     def in_log(when: Now) -> None:
-        find_first(topic, Position(-1, -1), is_it, found, failed, when)
+        find_first(reader, Position(-1, -1), is_it, found, failed, when)
 
-    view = topic.compaction.view
-    if compacted and view is not None and view.entries:
-        _InView(topic, view, is_it).find(found, in_log, failed, now)
+    view = None if compaction is None else compaction.view
+    if compaction is not None and view is not None and view.entries:
+        _InView(compaction, view, reader.ledger, is_it).find(found, in_log, failed, now)
     else:
         in_log(now)
 
@@ -49,16 +48,19 @@ def find_first_since(
 class _InView:
     """Search of the compacted view's entries that the log no longer has; the view is pinned meanwhile."""
 
-    def __init__(self, topic: "PersistentTopic", view: CompactedView, is_it: Callable[[Entry], bool]) -> None:
-        self._topic = topic
+    def __init__(
+        self, compaction: TopicCompaction, view: CompactedView, ledger: ManagedLedger, is_it: Callable[[Entry], bool]
+    ) -> None:
+        self._compaction = compaction
         self._view = view
+        self._ledger = ledger
         self._is_it = is_it
         self._found: Position | None = None
         """The first match so far."""
 
     def find(self, found: Found, not_found: Callable[[Now], None], failed: Failed, now: Now) -> None:
         """Find the first match before the start of the log, or call ``not_found``."""
-        compaction, view = self._topic.compaction, self._view
+        compaction, view = self._compaction, self._view
         compaction.pin(view, self)
 
         def look(index: int, told: Told, _: Now) -> None:
@@ -69,7 +71,7 @@ class _InView:
                 else:
                     told(not self._is_before(entries[0]), at)
 
-            self._topic.core.reads.ask(view.ledger_id, index, index, 1, read)
+            compaction.read(view, index, read)
 
         def ended(_: int, when: Now) -> None:
             compaction.unpin(view, self)
@@ -81,7 +83,7 @@ class _InView:
         """Return whether the match lies after an entry of the view."""
         entry = unpack_compacted(stored).entry
         position = Position(entry.ledger_id, entry.entry_id)
-        if position >= self._topic.ledger.first_position():
+        if position >= self._ledger.first_position():
             return False  # the log itself is searched for these
         if self._is_it(entry):
             self._found = position
@@ -90,7 +92,7 @@ class _InView:
 
 
 def find_first(
-    topic: "PersistentTopic",
+    reader: LedgerReader,
     after: Position,
     is_it: Callable[[Entry], bool],
     found: Found,
@@ -102,7 +104,7 @@ def find_first(
 
     ``is_it`` must hold for all entries after the first match. ``unread`` decides for an entry that cannot be read.
     """
-    ledger = topic.ledger
+    ledger = reader.ledger
     spans = [
         (info.ledger_id, after.entry_id + 1 if info.ledger_id == after.ledger_id else 0, info.confirmed)
         for info in ledger.ledgers.values()
@@ -127,7 +129,7 @@ def find_first(
             else:
                 told(unread(position), at)
 
-        topic.read_entry(position, lambda entry, at: told(is_it(entry), at), lost, when)
+        reader.read_entry(position, lambda entry, at: told(is_it(entry), at), lost, when)
 
     count = sum(end - first for _, first, end in spans)
     _bisect(count, look, lambda index, when: found(position_of(index), when), now)

@@ -6,19 +6,21 @@ acknowledged ranges that continues in later turns.
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from pulsarbox.broker.stats.rate_window import Meter
-from pulsarbox.broker.subscription.consumer import HeldEntry, held_of
+from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.stats.rate_window import RateWindow
+from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry, held_of
 from pulsarbox.broker.subscription.position_search import find_first_since
+from pulsarbox.broker.timers import Timers
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, Position
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.subscription.subscription import Subscription
+from pulsarbox.storage.transactions import OpenEntries
 
 Done = Callable[[Now], None]
 Failed = Callable[[Exception], None]
@@ -80,23 +82,53 @@ def _advanced(cursor: ManagedCursor, after: Position, count: int) -> Position:
         at = Position(ledger.next(at.ledger_id, (info.entries if info is not None else 1 << 62) - 1).ledger_id, -1)
 
 
-class Clearing:
+class ClearedSubscription(Protocol):
+    """A subscription whose messages are acknowledged without a consumer."""
+
+    consumers: list[Consumer]
+    dispatcher: Dispatcher
+    mark_moved: int
+
+    def check_clearable(self) -> None:
+        """Raise NotFound if it is gone, PreconditionFailed if it is being reset or closed."""
+
+    def moved_on(self, entries: Iterable[Entry], now: Now) -> None:
+        """Handle acknowledged entries that no consumer holds, and dispatch."""
+
+    def marked(self, now: Now) -> None:
+        """Handle a mark-delete moved without a consumer."""
+
+
+class SkipAndClear:
     """Acknowledges entries of one subscription without its consumers."""
 
-    def __init__(self, subscription: "Subscription") -> None:
+    def __init__(
+        self,
+        subscription: ClearedSubscription,
+        cursor: ManagedCursor,
+        unended: OpenEntries,
+        reader: LedgerReader,
+        commits: GroupCommit,
+        timers: Timers,
+    ) -> None:
+        """``unended`` are the topic's entries of open transactions."""
         self._subscription = subscription
-        self._cursor = subscription.cursor
+        self.cursor = self._cursor = cursor
+        self._unended = unended
+        self._reader = reader
+        self._commits = commits
+        self._timers = timers
         self.expired = 0
         """Entries expired since the subscription was loaded; a batch counts as one, as in Pulsar."""
         self.last_expired = 0
         """Time of the last expiry (ms since 1970)."""
-        self._meter: Meter | None = None
+        self._meter: RateWindow | None = None
         """Meter of ``expired``, created with the first one."""
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
+    def sample(self, now: Now) -> None:
+        """See RateWindow.sample."""
         if self._meter is not None:
-            self._meter.look((self.expired,), now)
+            self._meter.sample((self.expired,), now)
 
     def rate_expired(self, now: Now) -> float:
         """Return the rate of expired entries per second."""
@@ -104,7 +136,7 @@ class Clearing:
 
     def _count(self, entries: int, now: Now) -> None:
         if self._meter is None:
-            self._meter = Meter(now.monotonic, 1)
+            self._meter = RateWindow(now.monotonic, 1)
         self.expired += max(entries, 0)
 
     def clear(self, done: Done, now: Now) -> None:
@@ -131,13 +163,12 @@ class Clearing:
     def find(self, count: int, found: Found, now: Now) -> None:
         """Pass the ``count``-th unacknowledged entry to ``found``; None if there are fewer."""
         walk = UnackedWalk(self._cursor, count)
-        timers = self._subscription.topic.core.timers
 
         def step(when: Now) -> None:
             if walk.step():
                 found(walk.found, when)
             else:
-                timers.at(when.monotonic, step)
+                self._timers.at(when.monotonic, step)
 
         step(now)
 
@@ -156,9 +187,9 @@ class Clearing:
         """Expire these entries, even if they are in flight to consumers."""
         subscription, cursor = self._subscription, self._cursor
         self.last_expired = now.wall
-        fresh = [entry for entry in entries if not cursor.is_acked(entry[0], entry[1])]
+        fresh = [entry for entry in entries if not cursor.is_acked(entry.ledger_id, entry.entry_id)]
         for entry in fresh:
-            at, held = (entry[0], entry[1]), held_of(entry)
+            at, held = (entry.ledger_id, entry.entry_id), held_of(entry)
             for consumer in subscription.consumers:
                 released = consumer.release(at)
                 consumer.forgotten += released.messages if released is not None else 0
@@ -178,9 +209,9 @@ class Clearing:
             self._again(expire, done, failed, when)
 
         def found(position: Position, when: Now) -> None:
-            self._subscription.topic.locate(position, located, lambda error, _: failed(error), when)
+            self._reader.locate(position, located, lambda error, _: failed(error), when)
 
-        find_first_since(self._subscription.topic, publish_time, found, failed, now)
+        find_first_since(self._reader, publish_time, found, failed, now)
 
     def expire_through(self, position: Position, ack_set: list[int], done: Done, failed: Failed, now: Now) -> None:
         """Expire everything up to an entry, except the entry's messages in ``ack_set``.
@@ -211,7 +242,7 @@ class Clearing:
         """Acknowledge everything up to an entry, except the entry's messages with a bit in ``unacked``."""
 
         def known(held: HeldEntry | None, when: Now) -> None:
-            through = topic.ledger.behind_dropped(position) if held is None else None
+            through = self._reader.ledger.behind_dropped(position) if held is None else None
             if through is not None:  # the entry was trimmed; earlier ones may be unacknowledged
                 located(*through, when)
             elif held is None:
@@ -225,11 +256,10 @@ class Clearing:
         def unread(error: Exception, when: Now) -> None:
             failed(error)
 
-        topic = self._subscription.topic
         if position.entry_id < 0:  # before the first entry of a ledger
-            topic.locate(Position(position.ledger_id, 0), located, unread, now)
+            self._reader.locate(Position(position.ledger_id, 0), located, unread, now)
         else:
-            topic.look_up(position, known, unread, now)
+            self._reader.look_up(position, known, unread, now)
 
     def _known(self, position: Position, unacked: int, held: HeldEntry, done: Done, now: Now) -> None:
         self.check()
@@ -249,11 +279,7 @@ class Clearing:
 
     def check(self) -> None:
         """Raise NotFound if the subscription is gone, PreconditionFailed if it is being reset or closed."""
-        subscription = self._subscription
-        if subscription.topic.subscriptions.get(subscription.name) is not subscription:
-            raise NotFound(f"Subscription {subscription.name} not found for topic {subscription.topic.name}")
-        if subscription.fenced:
-            raise PreconditionFailed("Failed for Subscription Busy: it is being reset or closed, try again")
+        self._subscription.check_clearable()
 
     def _through_checked(self, mark: Position, messages: int, size: int, done: Done, now: Now) -> None:
         self.check()
@@ -266,7 +292,7 @@ class Clearing:
         from the first open transaction on are not readable yet, and stay.
         """
         subscription, cursor = self._subscription, self._cursor
-        readable = subscription.topic.stored.open.readable
+        readable = self._unended.readable
         if readable is not None and mark > readable[0]:
             mark, messages, size = readable
         part = cursor.ranges.end_of(CHUNKS_AT_ONCE)
@@ -276,7 +302,7 @@ class Clearing:
             def go_on(when: Now) -> None:
                 self._again(partial(self._through_checked, mark, messages, size), done, lambda _: done(when), when)
 
-            subscription.topic.core.timers.at(now.monotonic, go_on)
+            self._timers.at(now.monotonic, go_on)
             return
         if cursor.acknowledge_through(mark, messages, size):
             subscription.mark_moved = now.wall
@@ -284,16 +310,11 @@ class Clearing:
             for at in [each for each in consumer.held if each <= cursor.mark_delete]:
                 released = consumer.release(at)
                 consumer.forgotten += released.messages if released is not None else 0
-        commits = subscription.topic.core.commits
-        commits.cursor_changed(cursor, now)
-        if subscription.durable:
-            subscription.topic.trim(now)
-            if subscription.topic.backlog.blocked is not None:
-                subscription.topic.backlog.moved(now)
-            subscription.topic.upkeep.maybe_unused(now)
-            commits.after_commit(done)
-        subscription.marked()
+        self._commits.cursor_changed(cursor, now)
+        subscription.marked(now)
+        if cursor.durable:
+            self._commits.after_commit(done)
         for consumer in list(subscription.consumers):
             subscription.dispatcher.acknowledged(consumer, now)
-        if not subscription.durable:
+        if not cursor.durable:
             done(now)

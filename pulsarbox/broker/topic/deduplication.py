@@ -12,11 +12,13 @@ from functools import partial
 from itertools import islice, takewhile
 from typing import Final
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
+from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
-from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.plugins.compression.entry_body import unpack_body
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked
 from pulsarbox.protocol.batch import last_sequence_id
 from pulsarbox.protocol.checksum import crc32c, extend
 from pulsarbox.protocol.metadata import ParsedEntry
@@ -42,19 +44,22 @@ MAX_CHUNKS: Final = 1000
 class Deduplication:
     """Deduplication of one persistent topic; ``connected`` has the names of its producers."""
 
-    def __init__(self, core: Core, stored: StoredTopic, connected: Container[str]) -> None:
+    def __init__(
+        self, commits: GroupCommit, settings: Settings, started: int, stored: StoredTopic, connected: Container[str]
+    ) -> None:
+        """``started``: when the box started (ms since 1970)."""
         self.stored = stored
         self._sequences = stored.sequences
         self._open = stored.sequences.open
         self._connected = connected
-        self._commits = core.commits
-        self._started = core.started
-        self._timeout = core.settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000
-        self._max = core.settings.brokerDeduplicationMaxNumberOfProducers
+        self._commits = commits
+        self._started = started
+        self._timeout = settings.brokerDeduplicationProducerInactivityTimeoutMinutes * 60_000
+        self._max = settings.brokerDeduplicationMaxNumberOfProducers
 
     # Publishing
 
-    def takes(
+    def accepts(
         self,
         producer: AttachedProducer,
         ids: tuple[int, int],
@@ -204,8 +209,7 @@ def _last_of_batch(parsed: ParsedEntry, payload: bytes) -> int | None:
         return None
     body = payload[parsed.body_offset :]
     try:
-        body = decompress(metadata.compression, body, metadata.uncompressed_size)
-        last = last_sequence_id(body, metadata.num_messages_in_batch)
+        last = last_sequence_id(unpack_body(metadata, body), metadata.num_messages_in_batch)
     except (CodecMissing, NotUnpacked, MalformedMetadata):
         return None
     return None if last is None else _signed(last)

@@ -27,7 +27,7 @@ class QuotaReached(ServiceNotReady):
 def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now: Now) -> bytes:
     """Return a message encoded for storage. Raise PulsarBoxError if the topic rejects it."""
     core = topic.core
-    topic.check_takes()
+    topic.check_not_terminated()
     refusal = core.commits.housekeeping.refusal
     if refusal is not None:
         raise PersistenceError(refusal)
@@ -54,15 +54,15 @@ class Posted:
     """Receives the outcome of one message in place of a producer, and passes it to ``told`` once."""
 
     def __init__(self, told: Callable[[Position | PulsarBoxError, Now], None]) -> None:
-        self._told = told
+        self._done = told
 
     def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
         """Report the position of the stored message."""
-        self._told(Position(ledger_id, entry_id), now)
+        self._done(Position(ledger_id, entry_id), now)
 
     def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
         """Report that the message could not be stored."""
-        self._told(error, now)
+        self._done(error, now)
 
     def published(self, messages: int, size: int, *, is_chunk: bool = False) -> None:
         """Ignore the count; there is no producer with statistics."""

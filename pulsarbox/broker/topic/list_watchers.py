@@ -8,9 +8,11 @@ Source: PIP-179, https://github.com/apache/pulsar/blob/master/pip/pip-179.md.
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.connection.outbox import Outbox
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.timers import Timers
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed
@@ -18,9 +20,6 @@ from pulsarbox.names import parse_topic
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.topics_hash import topics_hash
 from pulsarbox.protocol.topics_pattern import TopicsPattern
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.cnx import ServerCnx
 
 PAUSE_SECONDS: Final = 0.01
 """Minimum pause before an update; changes within it share one update."""
@@ -36,6 +35,17 @@ WATCHERS_MAX: Final = 1000
 """Watchers per connection."""
 
 
+class WatchingConnection(Protocol):
+    """A connection that watches topic lists."""
+
+    outbox: Outbox
+    watched: dict[int, "TopicList"]
+    """Watched topic lists by watcher ID."""
+
+    def __hash__(self) -> int:
+        """Connections are keys of dictionaries."""
+
+
 class TopicList:
     """The topic names in a namespace that match a pattern, as last sent to its watchers."""
 
@@ -43,7 +53,7 @@ class TopicList:
         self.pattern = pattern
         self.names = dict.fromkeys(pattern.of(names))
         self.digest = topics_hash(self.names)
-        self.watchers: dict[tuple[ServerCnx, int], bool] = {}
+        self.watchers: dict[tuple[WatchingConnection, int], bool] = {}
         """Watchers, and whether each has missed updates because its outbox was full."""
         self._pending: dict[str, bool] = {}
         """Latest state of topics changed since the last update: created (True) or deleted."""
@@ -67,7 +77,7 @@ class TopicList:
         """Whether updates are still to be sent."""
         return bool(self._pending) or self.is_late
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Send the watchers one update, of UPDATE_NAMES changes at most."""
         new, gone = self._take()
         for (cnx, watcher_id), late in self.watchers.items():
@@ -99,15 +109,16 @@ class TopicList:
 class TopicLists:
     """All watched lists, by namespace and pattern."""
 
-    def __init__(self, core: Core, persistent_names: Callable[[str], Iterable[str]]) -> None:
-        self._core = core
+    def __init__(self, timers: Timers, commits: GroupCommit, persistent_names: Callable[[str], Iterable[str]]) -> None:
+        self._timers = timers
+        self._commits = commits
         self._persistent_names = persistent_names
         self._lists: dict[str, dict[str, TopicList]] = {}
         self._behind: dict[TopicList, None] = {}
         self._timed = False
         """Whether an update is scheduled: its timer runs or its commit is in progress."""
 
-    def watch(self, cnx: "ServerCnx", watcher_id: int, namespace: str, pattern: TopicsPattern) -> TopicList:
+    def watch(self, cnx: WatchingConnection, watcher_id: int, namespace: str, pattern: TopicsPattern) -> TopicList:
         """Register a watcher and return its list as sent so far.
 
         An existing watcher is left unchanged: clients repeat the request to check that they have missed nothing.
@@ -128,7 +139,7 @@ class TopicLists:
         cnx.watched[watcher_id] = found
         return found
 
-    def leave(self, cnx: "ServerCnx", watcher_id: int) -> None:
+    def leave(self, cnx: WatchingConnection, watcher_id: int) -> None:
         """Remove a watcher, if it exists."""
         found = cnx.watched.pop(watcher_id, None)
         if found is None:
@@ -162,13 +173,13 @@ class TopicLists:
         if all(each.is_late for each in self._behind):
             pause = max(pause, LATE_SECONDS)
         # Announce only durable topics: a client that subscribes at once finds the topic even after a crash.
-        self._core.timers.at(now.monotonic + pause, lambda when: self._core.commits.after_commit(self._tell))
+        self._timers.at(now.monotonic + pause, lambda when: self._commits.after_commit(self._notify))
 
-    def _tell(self, now: Now) -> None:
+    def _notify(self, now: Now) -> None:
         self._timed = False
         behind, self._behind = self._behind, {}
         for found in behind:
-            found.tell()
+            found.notify()
             if found.is_behind:
                 self._behind[found] = None
         self._keep_time(now)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from pulsarbox.broker.replay.entry_messages import Looked, Opened, Schemas, open_entry
+from pulsarbox.broker.replay.entry_messages import InspectedMessage, Opened, Schemas, open_entry
 from pulsarbox.broker.transactions.visibility import visible_runs
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
@@ -64,8 +64,8 @@ class BrowsedMessage(NamedTuple):
     """The output of ``Make``."""
 
 
-Wanted = Callable[[Looked], bool]
-Make = Callable[[Looked, str], Row]
+Wanted = Callable[[InspectedMessage], bool]
+Make = Callable[[InspectedMessage, str], Row]
 """Makes the row of a message; the text says why its entry could not be opened, if so."""
 Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
 
@@ -82,7 +82,7 @@ class MessagePage:
     """Start of the page in the opposite direction from this walk's start."""
     ended: bool = False
     """The walk reached the current end of the topic; otherwise the page is full or a bound was reached."""
-    looked_at: int = 0
+    scanned: int = 0
     """Entries examined."""
 
 
@@ -107,7 +107,7 @@ class TopicWalk:
         self._schemas = schemas
         self._wanted = wanted
         self._bounds = bounds
-        self._beside = beside
+        self._run_in_thread = beside
         self._forward = forward
         self._end = topic.ledger.read_end
         self._page = MessagePage()
@@ -129,7 +129,7 @@ class TopicWalk:
         self._deadline = now.monotonic + self._bounds.milliseconds / 1000
         start = self._clamped(place)
         self._page.back = self._other_way(start if start is not None else place)
-        self._go_on(start)
+        self._continue(start)
 
     # Places
 
@@ -170,20 +170,20 @@ class TopicWalk:
 
     # Walking
 
-    def _go_on(self, place: PagePosition | None) -> None:
+    def _continue(self, place: PagePosition | None) -> None:
         page, bounds = self._page, self._bounds
         page.on = place
         if place is None or (self._forward and Position(*place[:2]) > self._end):
             page.ended = True
             self._done(page, self._now)
             return
-        over = page.looked_at >= bounds.entries or self._read_bytes >= bounds.read or self._opened >= bounds.opened
+        over = page.scanned >= bounds.entries or self._read_bytes >= bounds.read or self._opened >= bounds.opened
         if over or self._left <= 0 or self._shown >= bounds.shown or self._now.monotonic > self._deadline:
             self._done(page, self._now)
             return
         info = self._ledger.ledgers[place.ledger_id]
         mean = max(info.size // max(info.entries, 1), 1)
-        count = max(min(READ_ENTRIES, READ_BYTES // mean, bounds.entries - page.looked_at, 2 * self._left + 8), 1)
+        count = max(min(READ_ENTRIES, READ_BYTES // mean, bounds.entries - page.scanned, 2 * self._left + 8), 1)
         if self._forward:
             last = self._end.entry_id if place.ledger_id == self._end.ledger_id else info.confirmed - 1
             self._read(place, place.entry_id, min(place.entry_id + count - 1, last))
@@ -204,24 +204,24 @@ class TopicWalk:
             self._open(place, entries if self._forward else entries[::-1])
 
         room = max(min(READ_BYTES, self._bounds.read - self._read_bytes), 1)
-        self._topic.read_run(Position(place.ledger_id, first), last, room, answer)
+        self._topic.reader.read_run(Position(place.ledger_id, first), last, room, answer)
 
     def _lost(self, place: PagePosition, first: int, last: int, error: Exception) -> None:
         """Handle a failed read: skip trimmed entries and report damaged ones."""
         if place.ledger_id not in self._ledger.ledgers:  # trimmed meanwhile
-            self._go_on(self._clamped(place))
+            self._continue(self._clamped(place))
         elif not isinstance(error, EntryDamaged):
             self._failed(error)
         elif not self._forward and error.last < last:
             self._read(place, error.last + 1, last)
         else:
-            self._page.looked_at += 1
+            self._page.scanned += 1
             at = first if self._forward else max(first, error.first)
             end = min(error.last, last)
             row = {"damaged": error.reason, "entries": end - at + 1}
             self._page.found.append(BrowsedMessage(place.ledger_id, at, WHOLE, row))
             self._left -= 1
-            self._go_on(self._next(Position(place.ledger_id, end if self._forward else at)))
+            self._continue(self._next(Position(place.ledger_id, end if self._forward else at)))
 
     def _next(self, at: Position) -> PagePosition | None:
         """Return the place of the next entry in the direction of the walk."""
@@ -231,11 +231,13 @@ class TopicWalk:
         behind = self._next(entries[-1].position)
         if self._topic.stored.has_aborted:
             ids = [entry.entry_id for entry in entries]
-            runs = list(visible_runs(self._topic, place.ledger_id, min(ids), max(ids) + 1))
+            runs = list(
+                visible_runs(self._topic.stored, self._topic.core.catalog, place.ledger_id, min(ids), max(ids) + 1)
+            )
             seen = [each for each in entries if any(first <= each.entry_id < end for first, end in runs)]
-            self._page.looked_at += len(entries) - len(seen)
+            self._page.scanned += len(entries) - len(seen)
             if not seen:
-                self._go_on(behind)
+                self._continue(behind)
                 return
             entries = seen
         opening = _Opening(self, place, entries)
@@ -246,14 +248,14 @@ class TopicWalk:
                 return
             page = self._page
             page.found += opening.found
-            page.looked_at += opening.looked_at
+            page.scanned += opening.looked_at
             self._left -= len(opening.found)
             self._opened += opening.opened
             self._shown += opening.shown
             at = opening.stopped_at
-            self._go_on(at if at is not None else behind)
+            self._continue(at if at is not None else behind)
 
-        self._beside("browse", opening.run, opened)
+        self._run_in_thread("browse", opening.run, opened)
 
 
 class _Opening:
@@ -315,4 +317,6 @@ def opened_or_not(entry: Entry, source: str, schemas: Schemas, most: int) -> Ope
         from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
         nothing = MessageMetadata(producer_name="", sequence_id=0, publish_time=entry.publish_time)
-        return Opened([Looked(entry, nothing, nothing, WHOLE, None, source, schemas)], f"it cannot be read: {error}")
+        return Opened(
+            [InspectedMessage(entry, nothing, nothing, WHOLE, None, source, schemas)], f"it cannot be read: {error}"
+        )

@@ -37,22 +37,22 @@ class NonPersistentTopic(Topic):
         """Start the topic's inactivity period if it has neither producers nor subscriptions."""
         if self.producers.unused and not self.subscriptions:
             self._unused_since = now.wall
-            self._look_unused(now)
+            self._check_unused(now)
 
-    def _look_unused(self, now: Now) -> None:
+    def _check_unused(self, now: Now) -> None:
         policy = self.policies.get(INACTIVE_TOPIC)
         if not policy.delete or not self.producers.unused or self.subscriptions:
             return
         at = self._unused_since + policy.after
         if now.wall >= at:
-            self.core.let_go(self, now)
+            self.core.inactive(self, now)
         else:
-            self.core.timers.at_wall(at, self._look_unused)
+            self.core.timers.at_wall(at, self._check_unused)
 
     def _policies_changed(self, now: Now) -> None:
         """See Topic."""
         super()._policies_changed(now)
-        self._look_unused(now)
+        self._check_unused(now)
 
     def all_subscriptions(self) -> Iterator[NonPersistentSubscription]:
         """See Topic."""
@@ -75,15 +75,22 @@ class NonPersistentTopic(Topic):
             producer.dropped += messages
         producer.receipt(send.sequence_id, send.highest_sequence_id, 0, 0, now)
 
-    def look(self, now: Now) -> None:
-        """See Topic.look."""
-        super().look(now)
+    def forget(self, subscription: NonPersistentSubscription, now: Now) -> None:
+        """Remove a subscription that has no consumers, unless that is done."""
+        if self.subscriptions.get(subscription.name) is subscription:
+            del self.subscriptions[subscription.name]
+            self.subscription_removed(subscription)
+            self.maybe_unused(now)
+
+    def sample(self, now: Now) -> None:
+        """See Topic.sample."""
+        super().sample(now)
         for subscription in self.subscriptions.values():
-            subscription.look(now)
+            subscription.sample(now)
 
     def subscribe(self, name: str) -> NonPersistentSubscription:
         """Return the subscription with this name, creating it if missing; it exists as long as it has consumers."""
         subscription = self.subscriptions.get(name)
         if subscription is None:
-            subscription = self.subscriptions[name] = NonPersistentSubscription(self, name)
+            subscription = self.subscriptions[name] = NonPersistentSubscription(self.core, self, name)
         return subscription

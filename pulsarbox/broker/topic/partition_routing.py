@@ -7,10 +7,11 @@ routers the box is a single producer per topic, so round-robin routing continues
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import BEGINNING, Now
+from pulsarbox.config import Settings
 from pulsarbox.names import TopicName
 from pulsarbox.plugins.contracts import Choose, Producing, Unrouted
 from pulsarbox.plugins.opening import INSTEAD
@@ -44,8 +45,9 @@ class _Routed:
 class PartitionRouting:
     """Chooses the partition of each message."""
 
-    def __init__(self, core: Core, topics: Topics) -> None:
-        self._core = core
+    def __init__(self, settings: Settings, plugins: Plugins, topics: Topics) -> None:
+        self._settings = settings
+        self._plugins = plugins
         self._topics = topics
         self._routed: dict[str, _Routed] = {}
         self._now = BEGINNING
@@ -72,7 +74,7 @@ class PartitionRouting:
         return self._chooser(name, routed)(message, partitions)
 
     def _of(self, name: TopicName) -> _Routed:
-        settings, own = self._core.settings, self._topics.partitioned_properties(name)
+        settings, own = self._settings, self._topics.partitioned_properties(name)
         how = (
             own.get("routing") or settings.routing,
             own.get("routingHashing") or settings.routingHashing,
@@ -103,7 +105,7 @@ class PartitionRouting:
     def _made(self, name: TopicName, router: str, hashing: str, options: str) -> Choose:
         told = dict(named_values(options))
         waiting = _Waiting(self._topics, name, lambda: self._now)
-        return self._core.plugins.router(router, hashing, lambda hash32: Producing(str(name), hash32, waiting, told))
+        return self._plugins.router(router, hashing, lambda hash32: Producing(str(name), hash32, waiting, told))
 
 
 class _Waiting:

@@ -1,21 +1,21 @@
 """Broker-side state of a producer on one connection."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
+from pulsarbox.broker.connection.outbox import Outbox
+from pulsarbox.broker.connection.served_connection import ServedConnection
+from pulsarbox.broker.events import Events
 from pulsarbox.broker.limits.limiter import Limiter, time_of
 from pulsarbox.broker.limits.publish_throttle import Receipt, ReceiptHold
-from pulsarbox.broker.outbox import Outbox
-from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.stats.rate_window import RateWindow
 from pulsarbox.clock import Now
 from pulsarbox.errors import ProducerFenced, PulsarBoxError
+from pulsarbox.names import TopicName
 from pulsarbox.protocol import replies
-from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, ProducerAccessMode
 from pulsarbox.protocol.send_receipt import ReceiptEncoder
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.cnx import ServerCnx
-    from pulsarbox.broker.topic.topic import Topic
 
 NO_REQUEST = 0xFFFFFFFFFFFFFFFF
 """Request id of a command that the broker sends unsolicited."""
@@ -42,6 +42,62 @@ class ProducerRates(NamedTuple):
 SHARED: Final = Access(ProducerAccessMode.Shared)
 
 
+class ProducerConnection(ServedConnection, Protocol):
+    """The connection of a producer."""
+
+    producers: dict[int, "AttachedProducer"]
+    pending_sends: int
+    """Entries of all producers that are not durable yet."""
+    held_bytes: int
+    """Bytes of durable entries whose receipts publish rates hold back."""
+
+    @property
+    def held_room(self) -> int:
+        """Remaining bytes of entries with held-back receipts; negative if over the limit."""
+
+    def producer_closed(self, producer: "AttachedProducer", now: Now) -> None:
+        """Remove a producer that the broker has closed."""
+
+    def producer_drains(self, producer: "AttachedProducer") -> None:
+        """Remove a closed producer, but keep it until its pending messages are answered."""
+
+    def producer_is_drained(self, producer: "AttachedProducer") -> None:
+        """Remove a closed producer whose messages are all answered."""
+
+
+class PresentProducers(Protocol):
+    """The producers of a topic."""
+
+    epoch: int | None
+    """Incremented for each exclusive producer; None if the topic never had one."""
+    has_chunks: bool
+    """Whether producers have sent chunks of larger messages since the topic was loaded."""
+
+
+class PublishedTopic(Protocol):
+    """The topic of a producer."""
+
+    name: TopicName
+    limits: TopicLimits
+    events: Events
+
+    @property
+    def producers(self) -> PresentProducers:
+        """Its producers."""
+
+    def publish(self, producer: "AttachedProducer", send: CommandSend, payload: bytes, now: Now) -> None:
+        """Accept a message, batch or chunk. Raise PulsarBoxError, and store nothing, if it is rejected."""
+
+    def remove_producer(self, producer: "AttachedProducer", now: Now) -> None:
+        """Remove a producer that was closed or lost its connection."""
+
+    def last_sequence_id(self, name: str) -> int:
+        """Return a producer's highest stored sequence id; -1 if unknown or deduplication is off."""
+
+    def is_settling(self, name: str) -> bool:
+        """Return whether messages that are not durable yet may still change ``last_sequence_id``."""
+
+
 class AttachedProducer:
     """A producer: its identity, counters and pending messages."""
 
@@ -54,10 +110,10 @@ class AttachedProducer:
 
     def __init__(
         self,
-        cnx: "ServerCnx",
+        cnx: ProducerConnection,
         producer_id: int,
         name: str,
-        topic: "Topic",
+        topic: PublishedTopic,
         *,
         access: Access = SHARED,
         now: Now,
@@ -88,7 +144,7 @@ class AttachedProducer:
         """Entries that are chunks of larger messages."""
         self.dropped = 0
         """Messages to a non-persistent topic that at least one subscription dropped."""
-        self._meter = Meter(now.monotonic, len(ProducerRates._fields))
+        self._meter = RateWindow(now.monotonic, len(ProducerRates._fields))
         self._receipt = ReceiptEncoder(producer_id).encode
         self._drained: list[Callable[[Now], None]] = []
         self._limits = topic.limits
@@ -115,7 +171,7 @@ class AttachedProducer:
             return
         if not before and limiter.waiting == 1 and not limiter.holds.last_minute(time_of(now)):
             text = f"receipts wait for the publish rate: {limiter.in_words}"
-            self.topic.core.events.tell("publish-held", str(self.topic.name), text, now)
+            self.topic.events.report("publish-held", str(self.topic.name), text, now)
         if not self.suspended and not self.closed and hold.waiting_bytes > self.cnx.held_room:
             self._suspend(hold.waiting_bytes, now)
 
@@ -129,8 +185,8 @@ class AttachedProducer:
         self.suspended = now.wall
         self._drained.append(self.disconnect)
         text = f"producer {self.name} of {self.cnx.address} is suspended: {waiting:,} bytes wait for the publish rate"
-        events, topic = self.topic.core.events, str(self.topic.name)
-        events.tell("producer-suspended", topic, text, now, producer=self.name, bytes=waiting)
+        events, topic = self.topic.events, str(self.topic.name)
+        events.report("producer-suspended", topic, text, now, producer=self.name, bytes=waiting)
 
     def _send_held(self, receipt: Receipt, now: Now) -> None:
         """Send a receipt released by the publish rates."""
@@ -144,7 +200,7 @@ class AttachedProducer:
         """Receipts held back by the publish rates; None without rates."""
         return self._hold
 
-    def let_go(self, now: Now) -> None:
+    def release_receipts(self, now: Now) -> None:
         """Release all held receipts, because the producer closes or no rate applies any more."""
         hold, self._hold = self._hold, None
         if hold is not None:
@@ -153,13 +209,13 @@ class AttachedProducer:
     def limits_changed(self, before: tuple[Limiter, ...], now: Now) -> None:
         """Apply changed publish rates; ``before`` are the previous limiters."""
         if not self._limits.publish:
-            self.let_go(now)
+            self.release_receipts(now)
         elif self._hold is not None:
             self._hold.changed(before, now)
 
     def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
         """Send the error of an entry that could not be stored. The caller disconnects the producer right after."""
-        self.let_go(now)
+        self.release_receipts(now)
         self.pending -= 1
         self.cnx.pending_sends -= 1
         self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
@@ -180,9 +236,9 @@ class AttachedProducer:
         self.messages_in += messages
         self.bytes_in += size
 
-    def look(self, now: Now) -> None:
-        """See Meter.look."""
-        self._meter.look(self._counters, now)
+    def sample(self, now: Now) -> None:
+        """See RateWindow.sample."""
+        self._meter.sample(self._counters, now)
 
     def rates(self, now: Now) -> ProducerRates:
         """Return the current rates."""
@@ -208,11 +264,11 @@ class AttachedProducer:
         if not self.closed:
             self.closed = True
             self.topic.remove_producer(self, now)
-            self.cnx.producer_is_gone(self, now)
-            self._drained.append(lambda when: self._tell_closed(refused))
+            self.cnx.producer_closed(self, now)
+            self._drained.append(lambda when: self._send_close(refused))
             self._settle(now)
 
-    def _tell_closed(self, refused: tuple[int, PulsarBoxError] | None) -> None:
+    def _send_close(self, refused: tuple[int, PulsarBoxError] | None) -> None:
         if refused is not None:
             sequence_id, error = refused
             self.outbox.send(replies.send_error(self.producer_id, sequence_id, error.server_error, str(error)))
@@ -228,7 +284,7 @@ class AttachedProducer:
         if self.closed:
             return
         self.closed = True
-        self.let_go(now)
+        self.release_receipts(now)
         if self.cnx.producers.get(self.producer_id) is not self:
             self.fenced = error
             return

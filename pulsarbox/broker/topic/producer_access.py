@@ -9,15 +9,15 @@ A reconnecting producer sends its epoch: a higher one means another producer had
 from collections.abc import Iterator
 from typing import Protocol
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.opening import closed_early
+from pulsarbox.broker.connection.pending_opening import closed_early
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.topic.deduplication import Deduplication
 from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.clock import Now
 from pulsarbox.errors import NamingError, ProducerBusy, ProducerFenced, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.PulsarApi_pb2 import ProducerAccessMode
-from pulsarbox.storage.catalog import topic_key
+from pulsarbox.storage.catalog import Catalog, topic_key
 
 
 class ProducerClaim(Protocol):
@@ -92,21 +92,21 @@ class Producers:
             # Check before fencing: a producer that was fenced out itself must not fence its successor.
             self._check_epoch(producer)
             self._fence_all(now)
-            self._give(claim, now)
+            self._admit_exclusive(claim, now)
         elif mode == ProducerAccessMode.WaitForExclusive:
             self._check_epoch(producer)
             if self._present:
                 self._waiting[producer] = claim
                 claim.queued(now)
             else:
-                self._give(claim, now)
+                self._admit_exclusive(claim, now)
         else:
             if self._holder is not None or self._waiting:
                 raise ProducerFenced(self._exclusive_text())
             if self._present:
                 raise ProducerFenced("Topic has existing shared producers")
             self._check_epoch(producer)
-            self._give(claim, now)
+            self._admit_exclusive(claim, now)
 
     def remove(self, producer: AttachedProducer, now: Now, why: PulsarBoxError | None = None) -> None:
         """Remove a producer, or refuse its claim if it still waits. The next waiting producer may get the topic.
@@ -119,7 +119,7 @@ class Producers:
         if self._present.get(producer.name) is not producer:
             return
         del self._present[producer.name]
-        self._went(producer, now)
+        self._producer_removed(producer, now)
         if self._holder is producer:
             self._holder = None
         while self._waiting and not self._present:
@@ -129,7 +129,7 @@ class Producers:
             except ProducerFenced as error:
                 claim.refused(error, now)
             else:
-                self._give(claim, now)
+                self._admit_exclusive(claim, now)
 
     def close(self, now: Now, refusal: PulsarBoxError | None = None) -> None:
         """Disconnect all producers, and reject waiting claims with ``refusal`` or an error that lets clients retry."""
@@ -168,11 +168,11 @@ class Producers:
             claim.refused(error, now)
 
     def _admit(self, claim: ProducerClaim, now: Now) -> None:
-        self._comes(now)
+        self._before_admission(now)
         self._present[claim.producer.name] = claim.producer
         claim.admitted(now)
 
-    def _give(self, claim: ProducerClaim, now: Now) -> None:
+    def _admit_exclusive(self, claim: ProducerClaim, now: Now) -> None:
         """Admit an exclusive producer. A reconnecting one keeps its epoch."""
         producer = claim.producer
         epoch = producer.access.topic_epoch
@@ -180,17 +180,17 @@ class Producers:
             epoch = 0 if self.epoch is None else self.epoch + 1
         if epoch != self.epoch:
             self.epoch = epoch
-            self._keep_epoch(epoch)
+            self._store_epoch(epoch)
         self._holder = producer
         self._admit(claim, now)
 
-    def _keep_epoch(self, epoch: int) -> None:
+    def _store_epoch(self, epoch: int) -> None:
         """Store a changed epoch."""
 
-    def _comes(self, now: Now) -> None:
+    def _before_admission(self, now: Now) -> None:
         """Hook: a producer is about to be admitted."""
 
-    def _went(self, producer: AttachedProducer, now: Now) -> None:
+    def _producer_removed(self, producer: AttachedProducer, now: Now) -> None:
         """Hook: an admitted producer was removed."""
 
     def _fence_all(self, now: Now) -> None:
@@ -202,7 +202,7 @@ class Producers:
         for claim in claims:
             claim.refused(ProducerFenced("Fenced out"), now)
         for producer in present:
-            self._went(producer, now)
+            self._producer_removed(producer, now)
             producer.fence(ProducerFenced("Fenced out"), now)
 
     def _check_epoch(self, producer: AttachedProducer) -> None:
@@ -218,22 +218,23 @@ class Producers:
 class StoredProducers(Producers):
     """The producers of a persistent topic, whose row stores the epoch across restarts."""
 
-    def __init__(self, core: Core, name: TopicName) -> None:
+    def __init__(self, catalog: Catalog, commits: GroupCommit, name: TopicName) -> None:
         super().__init__(str(name))
-        self._core = core
+        self._catalog = catalog
+        self._commits = commits
         self.deduplication: Deduplication | None = None
         self._key = topic_key(str(name))
-        self.epoch = (core.catalog.get(self._key) or {}).get("epoch")
+        self.epoch = (catalog.get(self._key) or {}).get("epoch")
 
-    def _keep_epoch(self, epoch: int) -> None:
-        row = self._core.catalog.get(self._key)
+    def _store_epoch(self, epoch: int) -> None:
+        row = self._catalog.get(self._key)
         assert row is not None, f"{self._topic} has a producer but no row"
-        self._core.commits.put_row(self._key, row | {"epoch": epoch})
+        self._commits.put_row(self._key, row | {"epoch": epoch})
 
-    def _comes(self, now: Now) -> None:
+    def _before_admission(self, now: Now) -> None:
         if self.deduplication is not None:
             self.deduplication.joining(now)
 
-    def _went(self, producer: AttachedProducer, now: Now) -> None:
+    def _producer_removed(self, producer: AttachedProducer, now: Now) -> None:
         if self.deduplication is not None:
             self.deduplication.left(producer, now)

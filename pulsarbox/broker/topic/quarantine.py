@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Callable
 
 from pulsarbox.broker.events import Events
-from pulsarbox.broker.group_commit import GroupCommit
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.clock import Now
 from pulsarbox.errors import EntryDamaged
 from pulsarbox.storage.catalog import Catalog, quarantine_key
@@ -30,7 +30,7 @@ class Quarantine:
         self._commits = commits
         self._events = events
 
-    def take(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> bool:
+    def add(self, damage: EntryDamaged, cursor: ManagedCursor, now: Now) -> bool:
         """Quarantine damaged entries that a subscription has reached.
 
         Return whether its cursor acknowledged them; the subscription then handles the consequences.
@@ -48,6 +48,6 @@ class Quarantine:
             topic = self._catalog.owner(damage.ledger_id)
             log.error("topic %s: %s; it is quarantined, and consumers continue after it", topic, damage)
             text = f"{damage}; it is quarantined, and consumers continue after it"
-            self._events.tell("quarantined", str(topic), text, now, ledger=damage.ledger_id, entry=damage.first)
+            self._events.report("quarantined", str(topic), text, now, ledger=damage.ledger_id, entry=damage.first)
             row = {"topic": topic, "last": damage.last, "reason": damage.reason, "found": now.wall}
             self._commits.put_row(key, row | {"body": b64encode(damage.body).decode()})

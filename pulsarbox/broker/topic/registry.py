@@ -5,23 +5,24 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from pulsarbox.broker.backlog.unsubscribed_messages import TopicUnsubscribed
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.callbacks import Callbacks
+from pulsarbox.broker.core import Core, UnusedTopic
 from pulsarbox.broker.policies.kinds.auto_creation import AUTO_TOPICS, AutoTopics
 from pulsarbox.broker.policies.kinds.counts import MAX_TOPICS
 from pulsarbox.broker.policies.kinds.inactive_topic import INACTIVE_TOPIC
 from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic.admission_policies import TOO_MANY_TOPICS
-from pulsarbox.broker.topic.deadline_index import TopicDeadline
-from pulsarbox.broker.topic.deletion_report import Deletion, report_deleted
-from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
 from pulsarbox.broker.topic.list_watchers import TopicLists
-from pulsarbox.broker.topic.maintenance_schedule import needs_memory
+from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline
+from pulsarbox.broker.topic.maintenance.deletion_report import Deletion, report_deleted
+from pulsarbox.broker.topic.maintenance.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.maintenance.maintenance_schedule import needs_memory
+from pulsarbox.broker.topic.maintenance.unloading import IdleTopics
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.system_topics import COORDINATORS, is_system
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import Schemas
-from pulsarbox.broker.topic.unloading import IdleTopics
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     Conflict,
@@ -53,7 +54,16 @@ class Topics:
     """All topics of the box."""
 
     def __init__(self, core: Core, tenants: Tenants, schemas: Schemas, permissions: Permissions) -> None:
-        self._core = core
+        self._core = core  # for new topics
+        self._catalog = core.catalog
+        self._store = core.store
+        self._commits = core.commits
+        self._timers = core.timers
+        self._events = core.events
+        self._policies = core.policies
+        self._deadlines = core.deadlines
+        self._transactions = core.transactions
+        self._settings = core.current_settings
         self._tenants = tenants
         self._permissions = permissions
         self._schemas = schemas
@@ -63,20 +73,15 @@ class Topics:
         """Partitioned topics that are being deleted partition by partition; no partition may be created."""
         self._unloading: dict[Topic, list[Callable[[Now], None]]] = {}
         """Topics that are being unloaded, with the callbacks to run afterwards."""
-        self.lists = TopicLists(core, partial(self.users_names, mode="PERSISTENT"))
+        self.lists = TopicLists(core.timers, core.commits, partial(self.users_names, mode="PERSISTENT"))
         """Topic lists watched by clients."""
         self._idle = IdleTopics(core.timers, core.settings.brokerUnloadIdleTopicsAfterSeconds, self._unload)
-        core.deadlines.fall_due = self._look_at
-        core.walks.look_at = self._pass_by
-        core.let_go = self._let_go
-        core.unsubscribed.trim, core.unsubscribed.count = self._trim_unsubscribed, self._count_unsubscribed
-        core.transactions.topic_of = self.persistent
-        self.left: Callable[[Topic], None] = _nobody
+        self.left: Callbacks[Topic] = Callbacks()
         """Called with each topic that leaves memory."""
-        self.rows_changed: Callable[[str], None] = _nobody
+        self.rows_changed: Callbacks[str] = Callbacks()
         """Called with the name of each topic whose rows change while it is not in memory."""
-        core.deadlines.start()
-        core.unsubscribed.start([stored.name for stored in core.store.topics.values()])
+        core.deadlines.passed.add(self._maintain)
+        core.inactive.add(self._delete_inactive)
 
     def __iter__(self) -> Iterator[Topic]:
         """Iterate over the topics in memory."""
@@ -92,16 +97,16 @@ class Topics:
 
     def exists(self, name: TopicName) -> bool:
         """Return whether the topic exists, in memory or in the catalog."""
-        return str(name) in self._topics or (name.persistent and topic_key(str(name)) in self._core.catalog)
+        return str(name) in self._topics or (name.persistent and topic_key(str(name)) in self._catalog)
 
     def find(self, name: TopicName, now: Now) -> Topic | None:
         """Return the topic, loading it if necessary; None if it does not exist."""
         topic = self._topics.get(str(name))
         if topic is None and name.persistent:
-            stored = self._core.store.topic(str(name))
+            stored = self._store.topic(str(name))
             if stored is not None:
                 topic = self._topics[str(name)] = PersistentTopic(self._core, name, stored)
-                topic.upkeep.begin(now)
+                topic.begin(now)
         if isinstance(topic, PersistentTopic):
             self._idle.used(topic, now)
         return topic
@@ -124,7 +129,7 @@ class Topics:
     def _leave(self, topic: Topic) -> None:
         """Remove a topic from memory."""
         del self._topics[str(topic.name)]
-        self._core.policies.detach(topic.policies)
+        self._policies.detach(topic.policies)
         topic.limits.end()
         self.left(topic)
 
@@ -139,13 +144,13 @@ class Topics:
         self._unloading[topic] = [done]
         topic.close(now)
         if isinstance(topic, PersistentTopic):
-            self._core.commits.after_commit(partial(self._unload_settled, topic))
+            self._commits.after_commit(partial(self._unload_settled, topic))
         else:
             self._unloaded(topic, now)
 
     def _unload_settled(self, topic: PersistentTopic, now: Now) -> None:
         if self._topics.get(str(topic.name)) is topic and not topic.is_settled():
-            self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._unload_settled, topic))
+            self._timers.at(now.monotonic + SETTLING_SECONDS, partial(self._unload_settled, topic))
             return
         if self._topics.get(str(topic.name)) is topic:  # it may have been deleted meanwhile
             topic.unload()
@@ -159,78 +164,78 @@ class Topics:
 
     # Time-driven maintenance
 
-    def _look_at(self, name: str, now: Now) -> None:
+    def _maintain(self, name: str, now: Now) -> None:
         """Run a topic's maintenance at its deadline or on a policy change; load the topic only if necessary."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
-            topic.upkeep.look(now)
+            topic.upkeep.run(now)
             return
-        stored = self._core.store.topic(name)
+        stored = self._store.topic(name)
         if stored is None:
             return
         parsed = parse_topic(name)
-        policies = self._core.policies.of(parsed)
+        policies = self._policies.of(parsed)
         deadline = TopicDeadline(self._core, stored)
         ledgers = TopicLedgers(self._core, stored, policies, deadline)
         kept = ledgers.unsubscribed.holds
         if not needs_memory(stored, policies, kept=kept):
-            deadline.set(ledgers.look(now)[1])
+            deadline.set(ledgers.maintain(now)[1])
             if not kept or ledgers.unsubscribed.holds:
-                self._core.commits.unload(stored)
+                self._commits.unload(stored)
                 self.rows_changed(name)
                 return
         found = self.find(parsed, now)
         assert isinstance(found, PersistentTopic)
-        found.upkeep.look(now)
-        self._core.timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
+        found.upkeep.run(now)
+        self._timers.at(now.monotonic + SETTLING_SECONDS, partial(self._back_to_rows, found))
 
-    def _trim_unsubscribed(self, name: str, now: Now) -> bool:
+    def trim_unsubscribed(self, name: str, now: Now) -> bool:
         """Drop a topic's oldest ledger that only unsubscribed retention keeps; return whether one was dropped."""
         topic = self._topics.get(name)
         if isinstance(topic, PersistentTopic):
             return topic.trim_unsubscribed(now)
-        stored = self._core.store.topic(name)
+        stored = self._store.topic(name)
         if stored is None:
             return False
         deadline = TopicDeadline(self._core, stored)
-        ledgers = TopicLedgers(self._core, stored, self._core.policies.of(parse_topic(name)), deadline)
+        ledgers = TopicLedgers(self._core, stored, self._policies.of(parse_topic(name)), deadline)
         dropped = ledgers.trim_unsubscribed(now)
         if dropped:
             deadline.want(now.wall)  # the topic may be inactive now
-        self._core.commits.unload(stored)
+        self._commits.unload(stored)
         self.rows_changed(name)
         return bool(dropped)
 
-    def _count_unsubscribed(self, name: str, now: Now) -> None:
+    def count_unsubscribed(self, name: str, now: Now) -> None:
         """Update the count of a topic's unsubscribed messages."""
-        topic, stored = self._topics.get(name), self._core.store.topic(name)
+        topic, stored = self._topics.get(name), self._store.topic(name)
         if isinstance(topic, PersistentTopic):
             topic.ledgers.unsubscribed.count(now)
         elif stored is not None:
-            TopicUnsubscribed(self._core, stored, self._core.policies.of(parse_topic(name))).count(now)
-            self._core.commits.unload(stored)
+            TopicUnsubscribed(self._core, stored, self._policies.of(parse_topic(name))).count(now)
+            self._commits.unload(stored)
 
-    def _pass_by(self, name: str, now: Now) -> None:
+    def apply_policies(self, name: str, now: Now) -> None:
         """Apply changed policies to a topic, unless it is in memory and was notified already."""
         topic = self._topics.get(name)
-        if topic is None or not topic.policies.is_told:
-            self._look_at(name, now)
+        if topic is None or not topic.policies.is_notified:
+            self._maintain(name, now)
 
     def _back_to_rows(self, topic: PersistentTopic, now: Now) -> None:
         """Unload a topic that was loaded for maintenance only, without the delay for topics that were used."""
         if self._topics.get(str(topic.name)) is not topic or topic.is_connected:
             return
         if not self._unload(topic, now):
-            self._core.timers.at(now.monotonic + 1, partial(self._back_to_rows, topic))
+            self._timers.at(now.monotonic + 1, partial(self._back_to_rows, topic))
 
-    def _let_go(self, topic: Topic, now: Now) -> None:
+    def _delete_inactive(self, topic: UnusedTopic, now: Now) -> None:
         """Delete an inactive topic; with its last partition also the partitioned topic, if the settings say so."""
         name = topic.name
         if self._topics.get(str(name)) is not topic:
             return
         self.delete(name, now, force=True, why=Deletion.INACTIVE)
         count = self.partitions(name.base)
-        if name.base == name or not self._core.settings.brokerDeleteInactivePartitionedTopicMetadataEnabled:
+        if name.base == name or not self._settings.current.brokerDeleteInactivePartitionedTopicMetadataEnabled:
             return
         if not any(self.exists(name.base.partition(number)) for number in range(count)):
             self.forget_partitioned(name.base, now)
@@ -273,17 +278,17 @@ class Topics:
 
     def auto_created(self, name: TopicName) -> AutoTopics:
         """Return the auto-creation policy that applies to a topic name."""
-        return self._core.policies.of(name).get(AUTO_TOPICS)
+        return self._policies.of(name).get(AUTO_TOPICS)
 
     def _has_room(self, name: TopicName, more: int) -> bool:
         """Return whether the topic limit of the namespace allows ``more`` persistent topics."""
-        limit = self._core.policies.of(name).get(MAX_TOPICS)
+        limit = self._policies.of(name).get(MAX_TOPICS)
         if limit <= 0 or not name.persistent or is_system(str(name)):
             return True
         prefix, present = topic_key(f"{PERSISTENT}://{name.namespace}/"), 0
         after: str | None = ""
         while after is not None and present + more <= limit:
-            keys, after = self._core.catalog.page(prefix, after, PAGE)
+            keys, after = self._catalog.page(prefix, after, PAGE)
             present += sum(not is_system(key.partition("/")[2]) for key in keys)
         return present + more <= limit
 
@@ -309,25 +314,25 @@ class Topics:
         if not name.persistent:
             topic = NonPersistentTopic(self._core, name)
             self._report_created(name, now)
-            self._core.timers.at(now.monotonic, topic.maybe_unused)
+            self._timers.at(now.monotonic, topic.maybe_unused)
         else:
             topic = PersistentTopic(self._core, name, self._make_stored(name, now, properties))
-            topic.upkeep.begin(now)
+            topic.begin(now)
             self._idle.used(topic, now)
         self._topics[str(name)] = topic
         return topic
 
     def _make_stored(self, name: TopicName, now: Now, properties: dict[str, str] | None = None) -> StoredTopic:
-        commits = self._core.commits
+        commits = self._commits
         topic_id, ledger_id = commits.new_id(), commits.new_id()
-        stored = self._core.store.create(str(name), topic_id)
+        stored = self._store.create(str(name), topic_id)
         info = stored.ledger.open_ledger(ledger_id, now.wall)
         row: Row = {"id": topic_id, "created": now.wall, "properties": properties or {}}
-        inactive = self._core.policies.of(name).get(INACTIVE_TOPIC)
+        inactive = self._policies.of(name).get(INACTIVE_TOPIC)
         if inactive.delete and not is_system(str(name)):
             deadline = row["deadline"] = now.wall + inactive.after
             commits.put_row(deadline_key(deadline, topic_id), {"topic": str(name)})
-            self._core.deadlines.add(deadline, topic_id)
+            self._deadlines.add(deadline, topic_id)
         commits.put_row(topic_key(str(name)), row)
         commits.put_row(ledger_key(topic_id, ledger_id), ledger_row(stored.ledger, info))
         self.lists.changed(str(name), now, exists=True)
@@ -336,7 +341,7 @@ class Topics:
 
     def _report_created(self, name: TopicName, now: Now) -> None:
         if not is_system(str(name)):
-            self._core.events.tell("topic-created", str(name), "created", now)
+            self._events.report("topic-created", str(name), "created", now)
 
     def make_partition(self, name: TopicName, number: int, now: Now) -> None:
         """Create a missing partition of a partitioned topic; a persistent one only as rows, until it is used."""
@@ -344,7 +349,7 @@ class Topics:
         if self.exists(partition) or number >= self.partitions(name) or str(name) in self.leaving:
             return
         if partition.persistent:
-            self._core.store.forget(self._make_stored(partition, now))
+            self._store.forget(self._make_stored(partition, now))
             self.rows_changed(str(partition))
         else:
             self._make(partition, now)
@@ -366,7 +371,7 @@ class Topics:
         if not force:
             topic.check_idle()
         self._leave(topic)
-        report_deleted(topic, why, self._core.events, now)
+        report_deleted(topic, why, self._events, now)
         if isinstance(topic, PersistentTopic):
             topic.delete(now)
             self.lists.changed(str(name), now, exists=False)
@@ -379,7 +384,7 @@ class Topics:
     def _forget_settings(self, name: TopicName, now: Now) -> None:
         """Delete a topic's schemas and policies."""
         self._schemas.delete(name, force=True)
-        self._core.policies.put_topic(name, None, now)
+        self._policies.put_topic(name, None, now)
 
     def check_open(self, topic: Topic) -> None:
         """Raise ServiceNotReady if the topic was deleted or unloaded meanwhile."""
@@ -390,12 +395,12 @@ class Topics:
 
     def partitions(self, name: TopicName) -> int:
         """Return the number of partitions, 0 for a topic that is not partitioned."""
-        row = self._core.catalog.get(partitions_key(str(name)))
+        row = self._catalog.get(partitions_key(str(name)))
         return row["partitions"] if row else 0
 
     def partitioned_properties(self, name: TopicName) -> dict[str, str]:
         """Return the properties of a partitioned topic; empty for a topic that is not partitioned."""
-        row = self._core.catalog.get(partitions_key(str(name)))
+        row = self._catalog.get(partitions_key(str(name)))
         return row["properties"] if row else {}
 
     def create_partitioned(
@@ -423,7 +428,7 @@ class Topics:
         if not self._has_room(name, count):
             raise PreconditionFailed(TOO_MANY_TOPICS)
         row = {"partitions": count, "properties": properties or {}}
-        self._core.commits.put_row(partitions_key(str(name)), row)
+        self._commits.put_row(partitions_key(str(name)), row)
 
     def grow(self, name: TopicName, count: int, now: Now, *, force: bool = False) -> None:
         """Add partitions to a partitioned topic, and create the first partition's durable subscriptions on all of them.
@@ -451,9 +456,9 @@ class Topics:
                 f" {before}) {','.join(strays)} "
             )
         if count > before:
-            row = self._core.catalog.get(partitions_key(str(name)))
+            row = self._catalog.get(partitions_key(str(name)))
             assert row is not None
-            self._core.commits.put_row(partitions_key(str(name)), row | {"partitions": count})
+            self._commits.put_row(partitions_key(str(name)), row | {"partitions": count})
         for number in range(count):
             self.make_partition(name, number, now)
         self._spread_subscriptions(name, count, now)
@@ -461,7 +466,7 @@ class Topics:
     def _partitions_from(self, name: TopicName, first: int) -> list[str]:
         """Return the topics whose names are those of partitions ``first`` and later."""
         loaded = (str(topic.name) for topic in self._topics.values())
-        stored = (key.partition("/")[2] for key in self._core.catalog.keys(topic_key(f"{name}-partition-")))
+        stored = (key.partition("/")[2] for key in self._catalog.keys(topic_key(f"{name}-partition-")))
         found = {each for names in (loaded, stored) for each in names if each.startswith(f"{name}-partition-")}
         parsed = (parse_topic(each) for each in found)
         return sorted(str(each) for each in parsed if each.base == name and each.partition_index >= first)
@@ -483,7 +488,7 @@ class Topics:
 
     def forget_partitioned(self, name: TopicName, now: Now) -> None:
         """Delete a partitioned topic's metadata; the caller deletes its partitions."""
-        self._core.commits.put_row(partitions_key(str(name)), None)
+        self._commits.put_row(partitions_key(str(name)), None)
         self._permissions.forget_topic(name)
         self._forget_settings(name, now)
 
@@ -495,7 +500,7 @@ class Topics:
         count = self.partitions(name)
         if count or self.exists(name):
             return count
-        if str(name.base) == COORDINATORS and self._core.transactions.enabled:
+        if str(name.base) == COORDINATORS and self._transactions.enabled:
             return int(name.base == name)
         self._tenants.require(name.namespace)
         if name.base != name and 0 < self.partitions(name.base) <= name.partition_index:
@@ -544,14 +549,14 @@ class Topics:
         if mode != "NON_PERSISTENT":
             prefix, after = topic_key(f"{PERSISTENT}://{namespace}/"), ""
             while after is not None:
-                keys, after = self._core.catalog.page(prefix, after, PAGE)  # type: ignore[assignment]
+                keys, after = self._catalog.page(prefix, after, PAGE)  # type: ignore[assignment]
                 page = [key.partition("/")[2] for key in keys]
                 yield page if system else [name for name in page if not is_system(name)]
 
     def partitioned_names(self, namespace: str, domain: str) -> list[str]:
         """Return the full names of a namespace's partitioned topics. Raises NotFound if the namespace is missing."""
         self._tenants.policies(namespace)
-        return [key.partition("/")[2] for key in self._core.catalog.keys(f"partitions/{domain}://{namespace}/")]
+        return [key.partition("/")[2] for key in self._catalog.keys(f"partitions/{domain}://{namespace}/")]
 
     def _require_namespace(self, name: TopicName) -> None:
         if not self._tenants.has_namespace(name.namespace):
@@ -562,7 +567,7 @@ class Topics:
             raise Conflict(f"Topic {name.base} is being deleted")
 
     def _check_domain(self, name: TopicName) -> None:
-        settings = self._core.settings
+        settings = self._settings.current
         allowed = settings.enablePersistentTopics if name.persistent else settings.enableNonPersistentTopics
         if not allowed:
             # For both domains: the text of Pulsar 4.2's BrokerService says "persistent" in both places.
@@ -574,7 +579,3 @@ def _check_count(count: int) -> None:
         raise NotAcceptable("Number of partitions should be more than 0")
     if count > PARTITIONS_MAX:
         raise NotAcceptable(f"Number of partitions should be less than or equal to {PARTITIONS_MAX}")
-
-
-def _nobody(topic: object) -> None:
-    """Ignore the event until a listener is set."""

@@ -68,7 +68,7 @@ class TopicVersions:
         if len(self.verdicts) > VERDICTS_MAX:
             self.verdicts.popitem(last=False)
 
-    def tell(self, verdict: Verdict) -> None:
+    def raise_cached_error(self, verdict: Verdict) -> None:
         """Raise the cached error of a check, if it failed."""
         found = self.verdicts[verdict]
         if found is not None:

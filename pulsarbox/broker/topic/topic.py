@@ -2,37 +2,40 @@
 
 from collections.abc import Callable, Iterator
 
-from pulsarbox.broker.backlog.message_expiry import Expiry
-from pulsarbox.broker.backlog.quota_enforcement import Backlog
+from pulsarbox.broker.backlog.message_expiry import MessageExpiry
+from pulsarbox.broker.backlog.quota_enforcement import QuotaEnforcement
 from pulsarbox.broker.compaction.topic_compaction import TopicCompaction
 from pulsarbox.broker.core import Core
-from pulsarbox.broker.dead_letter.retention_warning import for_dead_letters, warn
+from pulsarbox.broker.dead_letter.retention_warning import warn
 from pulsarbox.broker.dispatch import plugin_hash_registry
 from pulsarbox.broker.limits.token_bucket import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
 from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
 from pulsarbox.broker.policies.kinds.delayed_delivery import check_delay
-from pulsarbox.broker.read_queue import Answer
 from pulsarbox.broker.security.revocation import close_forbidden
 from pulsarbox.broker.stats.commit_stats import Traffic
-from pulsarbox.broker.subscription.consumer import HeldEntry, held_of
-from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.consumer import AnySubscription
+from pulsarbox.broker.subscription.skip_and_clear import SkipAndClear
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.admission_policies import Admission
 from pulsarbox.broker.topic.deduplication import Deduplication
 from pulsarbox.broker.topic.entry_factory import make_entry
-from pulsarbox.broker.topic.ledger_lifecycle import TopicLedgers
-from pulsarbox.broker.topic.maintenance_schedule import Upkeep
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
+from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline
+from pulsarbox.broker.topic.maintenance.ledger_lifecycle import TopicLedgers
+from pulsarbox.broker.topic.maintenance.maintenance_schedule import TopicMaintenance
+from pulsarbox.broker.topic.maintenance.subscription_expiration import SubscriptionExpiration
 from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.producer_access import ProducerClaim, Producers, StoredProducers
 from pulsarbox.broker.topic.termination import Termination
 from pulsarbox.clock import BEGINNING, Now
-from pulsarbox.errors import MetadataError, PersistenceError, PreconditionFailed
+from pulsarbox.errors import PersistenceError, PreconditionFailed
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
 from pulsarbox.protocol.metadata import ParsedEntry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSend, MessageMetadata
 from pulsarbox.storage.catalog import Row, cursor_key, topic_key
 from pulsarbox.storage.cursor import ManagedCursor
+from pulsarbox.storage.dead_letter_topics import for_dead_letters
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position, pack_entry
 from pulsarbox.storage.recovery import StoredTopic
@@ -40,22 +43,20 @@ from pulsarbox.storage.transactions import TxnId
 
 CHUNK, TRANSACTION = EntryFlag.CHUNK, EntryFlag.TRANSACTION
 
-Unread = Callable[[Exception, Now], None]
-"""Receives the error of a read, and when it failed."""
-Located = Callable[[Position, int, int, Now], None]
-
 
 class Topic:
     """Base class of persistent and non-persistent topics: producers, policies and limits."""
 
     def __init__(self, core: Core, name: TopicName) -> None:
         self.core = core
+        self.events = core.events
+        self._commits = core.commits
         self.name = name
         self.policies = core.policies.of(name)
         core.policies.attach(self.policies)
         self.producers: Producers = Producers(str(name))
         self.limits = TopicLimits(core.limits, self.policies, self, self._published())
-        self.admission = Admission(self)
+        self.admission = Admission(self, self.policies, core.settings.maxMessageSize)
         self.policies.on_change(self._policies_changed)
         self.gone_in = (0, 0)
         """Messages and bytes received from producers that have since been removed."""
@@ -77,7 +78,7 @@ class Topic:
     def _policies_changed(self, now: Now) -> None:
         """Apply policies that may have changed."""
         self.admission.changed(now)
-        close_forbidden(self, now)
+        close_forbidden(self.core.authorization, self.producers, self.all_subscriptions(), now)
 
     def last_sequence_id(self, name: str) -> int:
         """Return a producer's highest stored sequence id; -1 if unknown or deduplication is off."""
@@ -95,10 +96,10 @@ class Topic:
         """Remove a producer that was closed or lost its connection."""
         if producer in self.producers:
             self.gone_in = self.gone_in[0] + producer.messages_in, self.gone_in[1] + producer.bytes_in
-        producer.let_go(now)
+        producer.release_receipts(now)
         self.producers.remove(producer, now)
 
-    def check_takes(self) -> None:
+    def check_not_terminated(self) -> None:
         """Raise TopicTerminated if the topic was terminated."""
 
     def publish(self, producer: AttachedProducer, send: CommandSend, payload: bytes, now: Now) -> None:
@@ -115,18 +116,18 @@ class Topic:
         for subscription in list(self.all_subscriptions()):
             subscription.close(now)
 
-    def subscription_went(self, subscription: AnySubscription) -> None:
+    def subscription_removed(self, subscription: AnySubscription) -> None:
         """Add the counters of a removed subscription to the topic's totals."""
-        messages, size = subscription.gone
+        messages, size = subscription.removed
         self.gone_out = self.gone_out[0] + messages, self.gone_out[1] + size
 
-    def look(self, now: Now) -> None:
-        """Sample the counters of all connected producers and consumers; see Meter.look."""
+    def sample(self, now: Now) -> None:
+        """Sample the counters of all connected producers and consumers; see RateWindow.sample."""
         for producer in self.producers:
-            producer.look(now)
+            producer.sample(now)
         for subscription in self.all_subscriptions():
             for consumer in subscription.consumers:
-                consumer.look(now)
+                consumer.sample(now)
 
     def check_idle(self) -> None:
         """Raise PreconditionFailed if producers or consumers are connected."""
@@ -146,26 +147,30 @@ class PersistentTopic(Topic):
         self.ledger = stored.ledger
         self.subscriptions: dict[str, Subscription] = {}
         super().__init__(core, name)
-        self.producers: StoredProducers = StoredProducers(core, name)
+        self.producers: StoredProducers = StoredProducers(core.catalog, core.commits, name)
         self.stored = stored
+        self.reader = LedgerReader(stored.ledger, core.reads)
         stored.in_use = True
         self.ended_transactions = {True: 0, False: 0}
         """Committed (True) and aborted (False) transactions with messages here since the topic was loaded."""
         self.traffic = Traffic(stored.ledger)
-        self.upkeep = Upkeep(self)
-        self.ledgers = TopicLedgers(core, stored, self.policies, self.upkeep.deadline)
-        self.expiry = Expiry(self)
-        self.backlog = Backlog(self)
-        self.compaction = TopicCompaction(self)
-        self.policies.on_change(self.upkeep.look)
-        topic_row = core.catalog.get(topic_key(str(name))) or {}
-        self.termination = Termination(self, topic_row)
+        policies, catalog, commits = self.policies, core.catalog, core.commits
+        self.deadline = TopicDeadline(core, stored)
+        self.ledgers = TopicLedgers(core, stored, policies, self.deadline)
+        self.expiry = MessageExpiry(core, stored, policies, self.reader, self.deadline, self.clearings)
+        self.backlog = QuotaEnforcement(core, self, stored, policies, self.reader, self.expiry, self.deadline)
+        self.compaction = TopicCompaction(core, self, stored, policies, self.deadline)
+        self.inactivity = SubscriptionExpiration(catalog, commits, policies, self.deadline, self.all_subscriptions)
+        self.upkeep = TopicMaintenance(
+            self, stored, policies, self.deadline, self.inactivity, catalog, commits, core.started
+        )
+        self.policies.on_change(self.upkeep.run)
+        topic_row = catalog.get(topic_key(str(name))) or {}
+        self.termination = Termination(self, stored, topic_row, catalog, commits)
         self.for_dead_letters = for_dead_letters(name, topic_row)
         self.warned_of_loss = False
         """Whether the log has already warned that dead letters will be lost."""
-        self._housekeeping = core.commits.housekeeping
-        self._reads = 0
-        """Reads in flight; the connection that requested one may be closed by now."""
+        self._housekeeping = commits.housekeeping
         self.policies.on_change(self.dispatch)  # messages may no longer be delayed
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
@@ -174,9 +179,22 @@ class PersistentTopic(Topic):
             restored = self.restore_subscription(cursor, row.get("properties", {}), row)
             restored.unused_since = row.get("unused") or max(row.get("created", 0), core.started)
 
+    def begin(self, now: Now) -> None:
+        """Start statistics and maintenance after the topic was loaded."""
+        self.traffic.begin(now)
+        self.deadline.want(self.compaction.compact_if_due(now))
+
     def all_subscriptions(self) -> Iterator[Subscription]:
         """See Topic."""
         return iter(self.subscriptions.values())
+
+    def has(self, subscription: Subscription) -> bool:
+        """Return whether the subscription exists, rather than a later one of its name or none."""
+        return self.subscriptions.get(subscription.name) is subscription
+
+    def clearings(self) -> list[SkipAndClear]:
+        """Return the clearings of the subscriptions."""
+        return [subscription.clearing for subscription in self.subscriptions.values()]
 
     def _published(self) -> More:
         """See Topic."""
@@ -187,12 +205,12 @@ class PersistentTopic(Topic):
         """See Topic."""
         return iter(list(self.subscriptions.values()))
 
-    def look(self, now: Now) -> None:
-        """See Topic.look."""
-        super().look(now)
-        self.traffic.look(now)
+    def sample(self, now: Now) -> None:
+        """See Topic.sample."""
+        super().sample(now)
+        self.traffic.sample(now)
         for subscription in self.subscriptions.values():
-            subscription.clearing.look(now)
+            subscription.clearing.sample(now)
 
     # Producers
 
@@ -213,9 +231,11 @@ class PersistentTopic(Topic):
             self.deduplication = self.producers.deduplication = None
             names = self.stored.sequences.names()
             if names:
-                self.core.commits.forget_producers(self.stored, names)
+                self._commits.forget_producers(self.stored, names)
         elif self.deduplication is None:
-            self.deduplication = Deduplication(self.core, self.stored, self.producers)
+            self.deduplication = Deduplication(
+                self._commits, self.core.settings, self.core.started, self.stored, self.producers
+            )
             self.producers.deduplication = self.deduplication
 
     def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
@@ -240,23 +260,23 @@ class PersistentTopic(Topic):
 
     # Publishing
 
-    def check_takes(self) -> None:
-        """See Topic.check_takes."""
+    def check_not_terminated(self) -> None:
+        """See Topic.check_not_terminated."""
         self.termination.check()
 
     def publish(self, producer: AttachedProducer, send: CommandSend, payload: bytes, now: Now) -> None:
         """See Topic.publish; the receipt is sent once the entry is durable."""
         parsed = parse_entry(payload)
         txn = self._transaction(producer, send) if send.txnid_least_bits or send.txnid_most_bits else None
-        if not self._takes(producer, send, parsed.metadata, len(payload), now):
+        if not self._accepts(producer, send, parsed.metadata, len(payload), now):
             return
         entry = self._entry(parsed, payload, now, 0 if txn is None else TRANSACTION)
         deduplication, ids = self.deduplication, (send.sequence_id, send.highest_sequence_id)
-        if deduplication is not None and not deduplication.takes(producer, ids, entry[2], parsed, payload, now):
+        if deduplication is not None and not deduplication.accepts(producer, ids, entry.flags, parsed, payload, now):
             return
         self._append(entry, payload, now, txn)
-        self.core.commits.open.receipts.append((producer, *ids, entry[0], entry[1]))
-        producer.published(entry[3], len(payload), is_chunk=bool(entry[2] & CHUNK))
+        self._commits.open.receipts.append((producer, *ids, entry.ledger_id, entry.entry_id))
+        producer.published(entry.num_messages, len(payload), is_chunk=bool(entry.flags & CHUNK))
 
     def append(self, parsed: ParsedEntry, payload: bytes, now: Now) -> Entry:
         """Add a message to the open batch; the caller has checked that it may be stored."""
@@ -281,15 +301,15 @@ class PersistentTopic(Topic):
         else:
             header = pack_entry(entry, txn[0], txn[1])
             self.stored.open.record(txn, entry)
-            self.core.commits.open_changed(self.stored.open)
-        ledger_id, entry_id = entry[0], entry[1]
-        if entry[9] > entry[8]:
-            self.stored.delays.record(ledger_id, entry_id, entry[9], len(payload))
+            self._commits.open_changed(self.stored.open)
+        ledger_id, entry_id = entry.ledger_id, entry.entry_id
+        if entry.deliver_at > entry.append_time:
+            self.stored.delays.record(ledger_id, entry_id, entry.deliver_at, len(payload))
             self.ledgers.holds_delayed()
             if self.backlog.excludes:
-                self.backlog.delayed_published(len(payload), entry[9])
-            self.core.commits.delays_changed(self.stored.delays)
-        group = self.core.commits.open
+                self.backlog.delayed_published(len(payload), entry.deliver_at)
+            self._commits.delays_changed(self.stored.delays)
+        group = self._commits.open
         group.batch.add_entry(ledger_id, entry_id, header, payload)
         appended = group.appended.get(self)
         if appended is None:
@@ -297,11 +317,11 @@ class PersistentTopic(Topic):
             if ledger.total_bytes >= self.ledgers.unsubscribed.count_at:
                 self.ledgers.unsubscribed.count(now)
             if not ledger.changed:
-                self.core.commits.ledger_changed(ledger)
+                self._commits.ledger_changed(ledger)
         else:
             appended.append(entry)
 
-    def _takes(
+    def _accepts(
         self, producer: AttachedProducer, send: CommandSend, metadata: MessageMetadata, size: int, now: Now
     ) -> bool:
         """Return whether a message may be stored. Raise if the message itself is invalid or the topic is terminated."""
@@ -346,21 +366,35 @@ class PersistentTopic(Topic):
         self.trim(now)
         self.confirmed(now)
         if self.expiry.on:
-            self.upkeep.soon(now)  # entries of the transaction may have expired already
+            self.upkeep.schedule(now)  # entries of the transaction may have expired already
         if self.termination.ended:
             for subscription in self.subscriptions.values():
-                subscription.tell_end()
+                subscription.notify_end_of_topic()
 
     def trim(self, now: Now) -> None:
         """Drop the ledgers that neither a subscription nor retention needs."""
         self._dropped(self.ledgers.trim(now), now)
+
+    def compacted(self, now: Now) -> None:
+        """Handle a new compacted view: messages that only compaction retained may be dropped."""
+        self.trim(now)
+        if self.backlog.blocked is not None:
+            self.backlog.moved(now)
+
+    def delays_lost(self) -> None:
+        """Handle that delayed entries could not be stored: the next entry checks the backlog again."""
+        self.backlog.full_at = 0
+
+    def delete_unused(self, now: Now) -> None:
+        """Delete the topic, which has been inactive for too long."""
+        self.core.inactive(self, now)
 
     def trim_unsubscribed(self, now: Now) -> bool:
         """Drop the oldest ledger with unsubscribed messages; return whether one could be dropped."""
         dropped = self.ledgers.trim_unsubscribed(now)
         self._dropped(dropped, now)
         if dropped:
-            self.upkeep.soon(now)
+            self.upkeep.schedule(now)
         return bool(dropped)
 
     def truncate(self, done: Callable[[Now], None], now: Now) -> None:
@@ -378,9 +412,9 @@ class PersistentTopic(Topic):
             subscription.clearing.clear(cleared, now)
         cleared(now)
 
-    def look_after_ledgers(self, now: Now) -> int:
+    def maintain_ledgers(self, now: Now) -> int:
         """Close and drop the ledgers that are due; return when to check again (ms since 1970; 0: never)."""
-        dropped, again_at = self.ledgers.look(now)
+        dropped, again_at = self.ledgers.maintain(now)
         self._dropped(dropped, now)
         return again_at
 
@@ -424,7 +458,7 @@ class PersistentTopic(Topic):
         self, name: str, start: tuple[Position, int, int], properties: dict[str, str], now: Now
     ) -> Subscription:
         """Create a durable subscription; ``start`` is its mark-delete position with the totals up to there."""
-        ledger, commits = self.ledger, self.core.commits
+        ledger, commits = self.ledger, self._commits
         cursor = ManagedCursor(commits.new_id(), name, ledger)
         cursor.reset(*start)
         self.stored.cursors[cursor.cursor_id] = cursor
@@ -440,7 +474,7 @@ class PersistentTopic(Topic):
         self, cursor: ManagedCursor, properties: dict[str, str], row: Row | None = None
     ) -> Subscription:
         """Create the subscription of an existing cursor, from the cursor's row."""
-        subscription = self.subscriptions[cursor.name] = Subscription(self, cursor, properties, row)
+        subscription = self.subscriptions[cursor.name] = Subscription(self.core, self, cursor, properties, row)
         return subscription
 
     def read_from(self, name: str, mark: Position, messages: int, size: int) -> Subscription:
@@ -458,7 +492,7 @@ class PersistentTopic(Topic):
             self.ledgers.unsubscribed_from(now)
         if subscription.durable:
             self.trim(now)
-            self.backlog.look(now)
+            self.backlog.check_quotas(now)
             warn(self)
         self.upkeep.maybe_unused(now)
 
@@ -466,81 +500,13 @@ class PersistentTopic(Topic):
         if self.subscriptions.get(subscription.name) is subscription:
             del self.subscriptions[subscription.name]
             subscription.throttle.end(BEGINNING)
-            self.subscription_went(subscription)
+            self.subscription_removed(subscription)
         if subscription.durable:
             cursor_id = subscription.cursor.cursor_id
             self.stored.cursors.pop(cursor_id, None)
-            self.core.commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
-            plugin_hash_registry.forget(self.ledger.topic_id, cursor_id, self.core.commits, self.core.catalog)
-            self.core.commits.forget_cursor(subscription.cursor)
-
-    # Positions
-
-    def read_entry(self, position: Position, found: Callable[[Entry, Now], None], failed: Unread, now: Now) -> None:
-        """Pass a confirmed entry to ``found``: at once if it is in memory, else after a read."""
-        entry = self.ledger.tail.get(position.ledger_id, {}).get(position.entry_id)
-        if entry is not None:
-            found(entry, now)
-            return
-
-        def answer(entries: list[Entry], error: Exception | None, when: Now) -> None:
-            if error is not None:
-                failed(error, when)
-            else:
-                found(entries[0], when)
-
-        self.read_run(position, position.entry_id, 1, answer)
-
-    def read_run(self, first: Position, last: int, max_bytes: int, answer: Answer) -> None:
-        """Read confirmed entries of one ledger, up to entry ``last`` or ``max_bytes``. Prevents unloading meanwhile."""
-        self._reads += 1
-
-        def read(entries: list[Entry], error: Exception | None, now: Now) -> None:
-            self._reads -= 1
-            answer(entries, error, now)
-
-        self.core.reads.ask(first.ledger_id, first.entry_id, last, max_bytes, read)
-
-    def look_up(
-        self, position: Position, found: Callable[[HeldEntry | None, Now], None], failed: Unread, now: Now
-    ) -> None:
-        """Pass to ``found`` what an acknowledgement needs to know of an entry; None if there is no such entry."""
-        info = self.ledger.ledgers.get(position.ledger_id)
-        if info is None or not 0 <= position.entry_id < info.confirmed:
-            found(None, now)
-            return
-
-        def lost(error: Exception, when: Now) -> None:
-            if position.ledger_id in self.ledger.ledgers:
-                failed(error, when)
-            else:  # trimmed during the read, so every subscription has acknowledged it
-                found(None, when)
-
-        self.read_entry(position, lambda entry, when: found(held_of(entry), when), lost, now)
-
-    def locate(self, position: Position, located: Located, lost: Unread, now: Now) -> None:
-        """Pass to ``located`` the mark-delete position before ``position`` or the next entry, with its totals."""
-        ledger = self.ledger
-        at = ledger.clamp(*position)
-        if at > ledger.last_confirmed:
-            located(ledger.last_confirmed, ledger.confirmed_messages, ledger.confirmed_bytes, now)
-            return
-        info = ledger.ledgers[at.ledger_id]
-        if at.entry_id == 0:
-            located(Position(at.ledger_id, -1), info.messages_before, info.bytes_before, now)
-            return
-
-        def found(held: HeldEntry | None, when: Now) -> None:
-            if held is None:
-                lost(MetadataError(f"Entry {at.ledger_id}:{at.entry_id} cannot be read"), when)
-            elif at.ledger_id not in ledger.ledgers:  # trimmed while it was read
-                first = next(iter(ledger.ledgers.values()))
-                located(ledger.first_position(), first.messages_before, first.bytes_before, when)
-            else:
-                mark = Position(at.ledger_id, at.entry_id - 1)
-                located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)
-
-        self.look_up(at, found, lost, now)
+            self._commits.put_row(cursor_key(self.ledger.topic_id, cursor_id), None)
+            plugin_hash_registry.forget(self.ledger.topic_id, cursor_id, self._commits, self.core.catalog)
+            self._commits.forget_cursor(subscription.cursor)
 
     # Life
 
@@ -561,7 +527,7 @@ class PersistentTopic(Topic):
 
     def is_settled(self) -> bool:
         """Return whether no client is connected and no operation is in progress; true some time after ``close``."""
-        if not self.producers.unused or self.backlog.waiting or self._reads or not self.stored.in_use:
+        if not self.producers.unused or self.backlog.waiting or self.reader.in_flight or not self.stored.in_use:
             return False
         if self.stored.open.ending_now or self.compaction.run:
             return False
@@ -569,14 +535,14 @@ class PersistentTopic(Topic):
             return False
         if self.ledger.total_messages != self.ledger.confirmed_messages:  # each entry has one or more
             return False
-        waits = self.core.commits.waits_for
+        waits = self._commits.waits_for
         return not any(sub.consumers or waits(sub.cursor) or sub.moving for sub in self.subscriptions.values())
 
     def unload(self) -> None:
         """Write the topic's state back to its rows; see ``can_unload``."""
-        self.upkeep.note_unused()
+        self.inactivity.note_unused()
         self.ledger.tail.clear()
-        self.core.commits.unload(self.stored)
+        self._commits.unload(self.stored)
         self.stored.in_use = False
 
     def delete(self, now: Now) -> None:
@@ -586,8 +552,8 @@ class PersistentTopic(Topic):
             self._forget_subscription(subscription)
         self.compaction.forget(now)
         self.core.compactions.records.pop(str(self.name), None)
-        commits = self.core.commits
-        self.upkeep.deadline.forget()
+        commits = self._commits
+        self.deadline.forget()
         self.core.unsubscribed.forget(self.stored)
         for ledger_id in self.ledger.ledgers:
             commits.drop_ledger(self.ledger, ledger_id, now)

@@ -10,8 +10,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.long_computation import Computations
+from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.policies.kinds.schema import ALLOW_AUTO_UPDATE, SCHEMA_COMPATIBILITY, VALIDATION_ENFORCED
+from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.topic.schema_versions import TopicVersions, Verdict, VersionCache, digest_of
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.clock import Now
@@ -22,7 +24,7 @@ from pulsarbox.protocol.schema import compatibility, definition
 from pulsarbox.protocol.schema.definition import Definitions
 from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import BYTES, DEFINITION_BYTES_MAX, spelling
-from pulsarbox.storage.catalog import Row, schema_key
+from pulsarbox.storage.catalog import Catalog, Row, schema_key
 
 T = TypeVar("T")
 
@@ -76,8 +78,11 @@ class ReadableSchemas(Mapping[int, Schema]):
 class Schemas:
     """The schemas of all topics."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
+    def __init__(self, catalog: Catalog, commits: GroupCommit, policies: Policies, computations: Computations) -> None:
+        self._catalog = catalog
+        self._commits = commits
+        self._policies = policies
+        self._computations = computations
         self._cache = VersionCache()
         self._deletions = 0
 
@@ -85,7 +90,7 @@ class Schemas:
 
     def numbers(self, topic: TopicName) -> range:
         """Return the range of a topic's version numbers, which has no gaps. The first may mark a deletion."""
-        catalog, name = self._core.catalog, str(topic.base)
+        catalog, name = self._catalog, str(topic.base)
         key = catalog.first(f"schema/{name}/")
         if key is None:
             return range(0)
@@ -107,7 +112,7 @@ class Schemas:
         """Return a version, by default the newest; None if it does not exist."""
         if version is None:
             version = next(reversed(self.numbers(topic)), -1)
-        row = self._core.catalog.get(schema_key(str(topic.base), version)) if 0 <= version < 2**63 else None
+        row = self._catalog.get(schema_key(str(topic.base), version)) if 0 <= version < 2**63 else None
         return None if row is None or "deleted" in row else _from_row(version, row)
 
     def by_version(self, topic: TopicName) -> ReadableSchemas:
@@ -115,7 +120,7 @@ class Schemas:
         rows: dict[int, bytes] = {}
         size = 0
         for number in reversed(self.numbers(topic)):
-            row = self._core.catalog.raw(schema_key(str(topic.base), number))
+            row = self._catalog.raw(schema_key(str(topic.base), number))
             if row is None or row == _DELETED or len(rows) == _READABLE_MAX or size > _READABLE_BYTES_MAX:
                 break
             rows[number] = row
@@ -126,7 +131,7 @@ class Schemas:
         """Return the topic's schema compatibility strategy."""
         if is_system(str(topic)):
             return compatibility.ALWAYS
-        return self._core.policies.of(topic).get(SCHEMA_COMPATIBILITY)
+        return self._policies.of(topic).get(SCHEMA_COMPATIBILITY)
 
     # Computations; they raise InvalidSchema and IncompatibleSchema
 
@@ -145,9 +150,9 @@ class Schemas:
         size = schema.ByteSize()
         if size > _SCHEMA_BYTES_MAX:
             raise InvalidSchema(f"The schema has {size} bytes, at most {_SCHEMA_BYTES_MAX} are allowed")
-        self._core.computations.run(asker, size, steps, then, now)
+        self._computations.run(asker, size, steps, then, now)
 
-    def at_once(self, schema: Schema, steps: Steps[T], now: Now) -> T:
+    def run_synchronously(self, schema: Schema, steps: Steps[T], now: Now) -> T:
         """Run one of the computations below for the box itself, and return its result.
 
         Raises StillComparing if it takes longer than one turn allows. The computation continues, and a later call
@@ -174,7 +179,7 @@ class Schemas:
 
     def bringing(self, topic: TopicName, schema: Schema, created: int) -> Steps[StoredSchema]:
         """Return the version of a producer's schema. Add one if it is compatible and auto-update is allowed."""
-        if self._core.policies.of(topic).get(ALLOW_AUTO_UPDATE) or is_system(str(topic)):
+        if self._policies.of(topic).get(ALLOW_AUTO_UPDATE) or is_system(str(topic)):
             return (yield from self.putting(topic, schema, created))
         known = yield from self.finding(topic, schema)
         if known is None:
@@ -241,7 +246,7 @@ class Schemas:
             if not is_idle():  # any more
                 raise _on_active_topic(schema)
 
-        if not self._core.policies.of(topic).get(ALLOW_AUTO_UPDATE) and not is_system(str(topic)):
+        if not self._policies.of(topic).get(ALLOW_AUTO_UPDATE) and not is_system(str(topic)):
             raise IncompatibleSchema("Schema not found and schema auto updating is disabled.")
         yield from self.putting(topic, schema, created, allow)
 
@@ -301,7 +306,7 @@ class Schemas:
                     raise refusal
                 return
             versions.judge(verdict, refusal)
-        versions.tell(verdict)
+        versions.raise_cached_error(verdict)
 
     def _schema(self, topic: TopicName, number: int) -> Schema:
         stored = self.get(topic, number)
@@ -313,7 +318,7 @@ class Schemas:
 
     def check_none(self, topic: TopicName) -> None:
         """Admit a producer without a schema. Raise IncompatibleSchema if the topic has one and enforces validation."""
-        if self._core.policies.of(topic).get(VALIDATION_ENFORCED) and self.get(topic) is not None:
+        if self._policies.of(topic).get(VALIDATION_ENFORCED) and self.get(topic) is not None:
             raise IncompatibleSchema(
                 "Producers cannot connect or send message without a schema to topics with a schema"
                 "when SchemaValidationEnforced is enabled"
@@ -321,7 +326,7 @@ class Schemas:
 
     def _add(self, topic: TopicName, schema: Schema, created: int) -> StoredSchema:
         stored = StoredSchema(self._next_version(topic), created, schema)
-        self._core.commits.put_row(schema_key(str(topic.base), stored.version), _to_row(stored))
+        self._commits.put_row(schema_key(str(topic.base), stored.version), _to_row(stored))
         self._cache.added(str(topic.base), stored.version, schema)
         return stored
 
@@ -333,13 +338,13 @@ class Schemas:
         """
         version = self._next_version(topic)
         for number in self.numbers(topic):
-            self._core.commits.put_row(schema_key(str(topic.base), number), None)
+            self._commits.put_row(schema_key(str(topic.base), number), None)
         self._cache.forget(str(topic.base))
         self._deletions += 1
         if force:
             return -1
         if version:
-            self._core.commits.put_row(schema_key(str(topic.base), version), {"deleted": True})
+            self._commits.put_row(schema_key(str(topic.base), version), {"deleted": True})
         return version
 
     def _next_version(self, topic: TopicName) -> int:

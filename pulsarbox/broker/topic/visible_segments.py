@@ -6,14 +6,14 @@ not of entries.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from pulsarbox.broker.topic.termination import Termination
+from pulsarbox.storage.catalog import Catalog
+from pulsarbox.storage.ledger import LedgerInfo
 from pulsarbox.storage.record import AckedRange, Position
+from pulsarbox.storage.recovery import StoredTopic
 from pulsarbox.storage.transactions import aborted_of
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.topic.topic import PersistentTopic
-    from pulsarbox.storage.ledger import LedgerInfo
 
 SEGMENTS_MAX: Final = 1000
 RUNS_MAX: Final = 10_000
@@ -47,33 +47,40 @@ class VisibleSegment:
     """Runs of aborted transactions, as first and last entry id."""
 
 
-def end_of(topic: "PersistentTopic") -> tuple[Position, int]:
+def end_of(stored: StoredTopic) -> tuple[Position, int]:
     """Return the position after the last readable entry, and the topic's messages up to there."""
-    last, readable = topic.ledger.read_end, topic.stored.open.readable
-    total = topic.ledger.confirmed_messages if readable is None else readable[1]
-    return Position(last.ledger_id, last.entry_id + 1), min(total, topic.ledger.confirmed_messages)
+    ledger, readable = stored.ledger, stored.open.readable
+    total = ledger.confirmed_messages if readable is None else readable[1]
+    last = ledger.read_end
+    return Position(last.ledger_id, last.entry_id + 1), min(total, ledger.confirmed_messages)
 
 
-def begin_of(topic: "PersistentTopic") -> tuple[Position, int]:
+def begin_of(stored: StoredTopic) -> tuple[Position, int]:
     """Return the position of the first existing or future entry, and the topic's messages before it."""
-    first = topic.ledger.next(*topic.ledger.first_position())
-    return first, topic.ledger.ledgers[first.ledger_id].messages_before
+    ledger = stored.ledger
+    first = ledger.next(*ledger.first_position())
+    return first, ledger.ledgers[first.ledger_id].messages_before
 
 
 class Segments:
     """Finds the segments from ``start`` to ``end`` (exclusive), in steps."""
 
-    def __init__(self, topic: "PersistentTopic", start: Position, end: Position) -> None:
-        self._topic = topic
+    def __init__(
+        self, stored: StoredTopic, catalog: Catalog, termination: Termination, start: Position, end: Position
+    ) -> None:
+        self._stored = stored
+        self._ledger = stored.ledger
+        self._catalog = catalog
+        self._termination = termination
         self._start = start
-        self._end = min(end, end_of(topic)[0])
+        self._end = min(end, end_of(stored)[0])
         self.found: list[VisibleSegment] = []
         self.next: Position | None = None
         """Start of the next answer; None if this one is complete."""
 
     def steps(self) -> Iterator[None]:
         """Search in short steps; ``found`` and ``next`` have the result."""
-        ledger = self._topic.ledger
+        ledger = self._ledger
         runs = 0
         for ledger_id in list(ledger.ledgers):
             info = ledger.ledgers.get(ledger_id)
@@ -105,10 +112,10 @@ class Segments:
         return iter(())
 
     def _aborted(self, ledger_id: int, first: int, end: int) -> Iterator[AckedRange]:
-        stored = self._topic.stored
+        stored = self._stored
         if not stored.has_aborted:
             return
-        for run in aborted_of(self._topic.core.catalog, stored.topic_id, ledger_id):
+        for run in aborted_of(self._catalog, stored.topic_id, ledger_id):
             if run.first >= end:
                 return
             if run.last >= first:
@@ -121,28 +128,28 @@ class Segments:
         self.next = Position(seen.ledger_id, at)
         seen.end = at
 
-    def _behind(self, info: "LedgerInfo") -> "LedgerInfo | None":
-        ledgers = self._topic.ledger.ledgers.values()
+    def _behind(self, info: LedgerInfo) -> LedgerInfo | None:
+        ledgers = self._ledger.ledgers.values()
         return next((each for each in ledgers if each.ledger_id > info.ledger_id), None)
 
-    def _whole(self, info: "LedgerInfo") -> WholeLedger:
-        ledger, behind = self._topic.ledger, self._behind(info)
+    def _whole(self, info: LedgerInfo) -> WholeLedger:
+        ledger, behind = self._ledger, self._behind(info)
         if behind is not None:
             after, closed = behind.messages_before - behind.hole[0], info.closed
         else:
-            ended = self._topic.termination.ended and info.confirmed == info.entries
+            ended = self._termination.ended and info.confirmed == info.entries
             after, closed = ledger.confirmed_messages, max(ledger.last_append_time, 1) if ended else 0
         return WholeLedger(info.entries, info.messages_before, after, closed)
 
-    def _weight(self, info: "LedgerInfo", first: int, end: int) -> tuple[int, int]:
+    def _weight(self, info: LedgerInfo, first: int, end: int) -> tuple[int, int]:
         """Estimate the messages and bytes of entries ``first`` to ``end`` (exclusive) by proportion."""
-        ledger, behind = self._topic.ledger, self._behind(info)
+        ledger, behind = self._ledger, self._behind(info)
         messages, size = ledger.confirmed_messages - info.messages_before, ledger.confirmed_bytes - info.bytes_before
         if behind is not None:
             messages = behind.messages_before - behind.hole[0] - info.messages_before
             size = behind.bytes_before - behind.hole[1] - info.bytes_before
         entries = info.confirmed
-        readable = self._topic.stored.open.readable
+        readable = self._stored.open.readable
         if readable is not None and readable[0].ledger_id == info.ledger_id:
             entries = readable[0].entry_id + 1
             messages, size = readable[1] - info.messages_before, readable[2] - info.bytes_before

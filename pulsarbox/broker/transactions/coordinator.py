@@ -1,4 +1,4 @@
-"""The transaction coordinator: tracks open transactions and ends them.
+"""The transaction coordinator: begins transactions, watches their timeouts and ends them.
 
 A transaction ends with one batch, which holds the outcome for its entries and acknowledgements on all topics and its
 own row. It ends everywhere or nowhere, so nothing needs to be retried. Consumers see the outcome once that batch is
@@ -7,135 +7,43 @@ durable. The batch waits for the transaction's entries that are not durable yet.
 Sources: TransactionMetadataStoreService and MLTransactionMetadataStore of Pulsar 4.2.
 """
 
-import json
 import logging
-from bisect import bisect_left
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
-from weakref import ref
+from typing import TYPE_CHECKING
 
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.timers import Timers
 from pulsarbox.broker.transactions import topic_outcome
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OPEN, Answer, OpenTransaction, Stage
+from pulsarbox.broker.transactions.transaction import ABORTED, Answer, OpenTransaction, Stage, Who
+from pulsarbox.broker.transactions.transaction_table import TransactionTable
 from pulsarbox.clock import Now
-from pulsarbox.errors import (
-    AuthorizationError,
-    InvalidTxnStatus,
-    NotAllowed,
-    PulsarBoxError,
-    TooManyRequests,
-    TransactionCoordinatorNotFound,
-    TransactionNotFound,
-)
-from pulsarbox.names import parse_topic
-from pulsarbox.storage.catalog import PENDING, TXNS, Row, pending_key, txn_key
 from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
-    from pulsarbox.broker.core import Core
     from pulsarbox.broker.security.principal import Principal
-    from pulsarbox.broker.subscription.subscription import Subscription
-    from pulsarbox.broker.topic.producer import AttachedProducer
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 log = logging.getLogger(__name__)
 
-new_id: Final = tuple.__new__
-
-COORDINATOR: Final = 0
-"""ID of the only coordinator: the most significant half of every transaction ID."""
-OPEN_MS: Final = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
-"""Upper bounds of the transaction duration histogram, as in Pulsar."""
-KEPT: Final = 1000
-"""Ended transactions to remember, for clients that lost the response and retry."""
-
-
-class Who(Protocol):
-    """The requester: a connection."""
-
-    @property
-    def principal(self) -> "Principal | None":
-        """The authenticated principal; None if authentication is disabled."""
-
-
-class Ended(NamedTuple):
-    """The outcome of a transaction."""
-
-    state: str
-    told_to: "ref[Who] | None" = None
-
-    @property
-    def told(self) -> "Who | None":
-        """The connection that received the outcome."""
-        return None if self.told_to is None else self.told_to()
-
 
 class Coordinator:
-    """All transactions of the box."""
+    """Begins and ends the transactions of the box."""
 
-    def __init__(self, core: "Core") -> None:
-        self._core = core
-        self.topic_of: Callable[[str, Now], PersistentTopic | None] = _none
-        """Loads a topic; set by the topic registry."""
-        self.open: dict[TxnId, OpenTransaction] = {}
-        self.ended: OrderedDict[TxnId, Ended] = OrderedDict()
-        """The most recently ended transactions."""
-        self.created = self.committed = self.aborted = self.timed_out = 0
-        """Counts since the start."""
-        self.last_id = 0
-        """ID of the last transaction begun, if known."""
-        self.appended = 0
-        """Transaction rows written since the start."""
-        self.latencies = [0] * (len(OPEN_MS) + 1)
-        """Histogram of the durations of transactions ended since the start."""
-        self._restore()
-
-    @property
-    def enabled(self) -> bool:
-        """Whether transactions are enabled."""
-        return self._core.settings.transactionCoordinatorEnabled
-
-    def __iter__(self) -> Iterator[OpenTransaction]:
-        return iter(list(self.open.values()))
-
-    def _restore(self) -> None:
-        catalog, ended = self._core.catalog, []
-        for key, value in catalog.items(TXNS):
-            row, txn_id = json.loads(value), _id_of(key)
-            self.last_id = max(self.last_id, txn_id.least)
-            if row["state"] == OPEN:
-                self.open[txn_id] = txn = OpenTransaction.of_row(txn_id, row)
-                self._watch(txn)
-            else:
-                ended.append((row["ended"], txn_id, row["state"]))
-        self.ended.update((txn_id, Ended(state)) for _, txn_id, state in sorted(ended))
-        for key, value in catalog.items(PENDING):
-            _, most, least, topic_id, cursor_id, _ = key.split("/")
-            owner = self.open.get(TxnId(int(most, 16), int(least, 16)))
-            if owner is not None:
-                owner.acks.setdefault((int(topic_id, 16), int(cursor_id, 16)), []).append(json.loads(value))
-
-    def recent(self, txn_id: TxnId) -> OpenTransaction | None:
-        """Return a recently ended transaction; None if it is no longer remembered."""
-        row = self._core.catalog.get(txn_key(*txn_id)) if txn_id in self.ended else None
-        return None if row is None else OpenTransaction.of_row(txn_id, row)
-
-    def acks_on(self, topic_id: int, cursor_id: int) -> list[tuple[OpenTransaction, list[Row]]]:
-        """Return the pending acknowledgements of open transactions with a cursor."""
-        key = (topic_id, cursor_id)
-        return [(txn, txn.acks[key]) for txn in self.open.values() if key in txn.acks and not txn.settled]
-
-    # Begin and register
-
-    def check_coordinator(self, number: int) -> None:
-        """Raise NotAllowed if transactions are disabled, TransactionCoordinatorNotFound for another ID."""
-        if not self.enabled:
-            raise NotAllowed("Transactions are not enabled.")
-        if number != COORDINATOR:
-            raise TransactionCoordinatorNotFound(
-                f"Transaction coordinator {number} not found: the only coordinator is 0"
-            )
+    def __init__(
+        self,
+        transactions: TransactionTable,
+        commits: GroupCommit,
+        timers: Timers,
+        topic_of: "Callable[[str, Now], PersistentTopic | None]",
+    ) -> None:
+        """``topic_of`` loads a persistent topic; None if it does not exist."""
+        self._transactions = transactions
+        self._commits = commits
+        self._timers = timers
+        self._topic_of = topic_of
+        for txn in transactions:
+            self._watch(txn)
 
     def begin(
         self, timeout: int, principal: "Principal | None", now: Now, stage: Stage | None = None
@@ -144,104 +52,12 @@ class Coordinator:
 
         Raises TooManyRequests, NotAllowed.
         """
-        settings = self._core.settings
-        most, longest = settings.maxActiveTransactionsPerCoordinator, settings.transactionMaxTimeoutSeconds * 1000
-        if most and len(self.open) >= most:
-            raise TooManyRequests(
-                f"{most} transactions are open, the maximum set by maxActiveTransactionsPerCoordinator"
-            )
-        if timeout > longest:
-            raise NotAllowed(
-                f"The transaction timeout of {timeout} ms exceeds {longest} ms (transactionMaxTimeoutSeconds)"
-            )
-        txn_id = TxnId(COORDINATOR, self._core.commits.new_id())
-        txn = OpenTransaction(txn_id, now.wall, timeout or longest, owner_of(principal))
-        txn.stage = stage
-        self.open[txn_id] = txn
-        self.created += 1
-        self.last_id = txn_id.least
-        self._write(txn)
+        txn = self._transactions.add(timeout, principal, now, stage)
         self._watch(txn)
         return txn
 
-    def find(self, txn_id: TxnId, who: Who) -> OpenTransaction:
-        """Return a transaction that can be added to.
-
-        Raises TransactionNotFound, InvalidTxnStatus, AuthorizationError.
-        """
-        self.check_coordinator(txn_id.most)
-        txn = self.open.get(txn_id)
-        if txn is None:
-            ended = self.ended.get(txn_id)
-            if ended is not None and ended.told is not who:
-                raise InvalidTxnStatus(f"Transaction {txn_id} is {ended.state}: nothing can be added to it")
-            raise TransactionNotFound(f"Transaction {txn_id} not found: it has ended, or was never begun")
-        self.check_owner(txn, who.principal)
-        if txn.ending is not None:
-            raise InvalidTxnStatus(f"Transaction {txn_id} is {txn.state}: nothing can be added to it")
-        return txn
-
-    def check_owner(self, txn: OpenTransaction, principal: "Principal | None") -> None:
-        """Raise AuthorizationError unless the principal began the transaction or is a superuser."""
-        if principal is None or owner_of(principal) == txn.owner:
-            return
-        try:
-            self._core.authorization.require_superuser(principal)
-        except PulsarBoxError:
-            raise AuthorizationError(
-                f"Transaction {txn.id} does not belong to {principal}: only its creator can add to it or end it"
-            ) from None
-
-    def add_topics(self, txn: OpenTransaction, names: Iterable[str]) -> None:
-        """Register topics that the transaction publishes to. Raises InvalidTopicName."""
-        self._add(txn, {str(parse_topic(name)): name for name in names}, {})
-
-    def add_subscriptions(self, txn: OpenTransaction, names: Iterable[tuple[str, str]]) -> None:
-        """Register (topic, subscription) pairs that the transaction acknowledges on. Raises InvalidTopicName."""
-        self._add(txn, {}, {(str(parse_topic(topic)), name): topic for topic, name in names})
-
-    def _add(self, txn: OpenTransaction, topics: dict[str, str], subscriptions: dict[tuple[str, str], str]) -> None:
-        if topics.keys() <= txn.topics.keys() and subscriptions.keys() <= txn.subscriptions.keys():
-            return
-        txn.topics = topics | txn.topics
-        txn.subscriptions = subscriptions | txn.subscriptions
-        self._write(txn)
-
-    def of_send(self, most: int, least: int, producer: "AttachedProducer") -> OpenTransaction:
-        """Return the transaction of a message. Raises NotAllowed, the only error on which clients drop a message."""
-        txn_id = new_id(TxnId, (most, least))
-        known = self.open.get(txn_id)
-        if known is not None and producer in known.producers and known.ending is None:
-            principal = producer.cnx.principal
-            if principal is None or owner_of(principal) == known.owner:
-                return known
-        try:
-            txn = self.find(txn_id, producer.cnx)
-        except PulsarBoxError as error:
-            raise NotAllowed(str(error)) from None
-        if producer not in txn.producers:
-            name = str(producer.topic.name)
-            if name not in txn.topics:
-                self.add_topics(txn, [name])
-            txn.producers.add(producer)
-        return txn
-
-    def acknowledged(self, txn: OpenTransaction, subscription: "Subscription", row: Row) -> None:
-        """Record a pending acknowledgement (``row``) of the transaction; durable with the next commit."""
-        self.add_subscriptions(txn, [(str(subscription.topic.name), subscription.name)])
-        key = (subscription.topic.stored.topic_id, subscription.cursor.cursor_id)
-        rows = txn.acks.setdefault(key, [])
-        rows.append(row)
-        self._core.commits.put_row(pending_key(*txn.id, *key, len(rows)), row)
-
-    def _write(self, txn: OpenTransaction, state: str = OPEN, ended: int = 0) -> None:
-        self.appended += 1
-        self._core.commits.put_row(txn_key(*txn.id), txn.row(state, ended))
-
-    # End
-
     def _watch(self, txn: OpenTransaction) -> None:
-        txn.timer = self._core.timers.at_wall(txn.ends_at, partial(self._time_out, txn))
+        txn.timer = self._timers.at_wall(txn.ends_at, partial(self._time_out, txn))
 
     def _time_out(self, txn: OpenTransaction, now: Now) -> None:
         if txn.ending is None:
@@ -256,15 +72,16 @@ class Coordinator:
         connection, an ended transaction is unknown, as in Pulsar. Raises TransactionNotFound, InvalidTxnStatus,
         AuthorizationError.
         """
-        self.check_coordinator(txn_id.most)
-        txn, ended = self.open.get(txn_id), self.ended.get(txn_id)
-        if txn is None and ended is not None and ended.state == outcome and ended.told is not who:
+        transactions = self._transactions
+        transactions.check_coordinator(txn_id.most)
+        txn, ended = transactions.open.get(txn_id), transactions.ended.get(txn_id)
+        if txn is None and ended is not None and ended.state == outcome and ended.connection is not who:
             answer(None, now)
             return
         if txn is not None and txn.ending == outcome:
-            self.check_owner(txn, who.principal)
+            transactions.check_owner(txn, who.principal)
         else:
-            txn = self.find(txn_id, who)
+            txn = transactions.find(txn_id, who)
         txn.waiting.append((who, answer))
         if txn.ending is None:
             self._begin_end(txn, outcome, now)
@@ -284,7 +101,7 @@ class Coordinator:
             settled(when)
 
         if on_its_way:
-            self._core.commits.after_commit(end)
+            self._commits.after_commit(end)
         else:
             end(now)
 
@@ -294,7 +111,7 @@ class Coordinator:
     def _touched(self, txn: OpenTransaction, now: Now) -> "Iterator[PersistentTopic]":
         """Yield the existing topics that the transaction has published to or acknowledged on."""
         for name in dict.fromkeys((*txn.topics, *(topic for topic, _ in txn.subscriptions))):
-            topic = self.topic_of(name, now)
+            topic = self._topic_of(name, now)
             if topic is not None:
                 yield topic
 
@@ -302,41 +119,19 @@ class Coordinator:
         """End the transaction on all topics; its entries are stored or dropped by now."""
         assert txn.ending is not None
         txn.settled = True
-        commits, topics = self._core.commits, list(self._touched(txn, now))
+        topics = list(self._touched(txn, now))
         for topic in topics:
-            topic_outcome.end(topic, txn, now)
-        self._core.catalog.delete_all(pending_key(*txn.id))
-        self._write(txn, txn.ending, now.wall)
-        self.ended[txn.id] = Ended(txn.ending, next((ref(who) for who, _ in txn.waiting), None))
-        while len(self.ended) > KEPT:
-            commits.put_row(txn_key(*self.ended.popitem(last=False)[0]), None)
-        commits.after_commit(partial(self._has_ended, txn, topics))
+            topic_outcome.end(topic, txn, self._commits, now)
+        self._transactions.settle(txn, now)
+        self._commits.after_commit(partial(self._has_ended, txn, topics))
 
     def _has_ended(self, txn: OpenTransaction, topics: "list[PersistentTopic]", now: Now) -> None:
-        del self.open[txn.id]
-        self.latencies[bisect_left(OPEN_MS, now.wall - txn.opened)] += 1
-        self.committed += txn.ending == COMMITTED
-        self.aborted += txn.ending == ABORTED
-        self.timed_out += txn.timed_out
+        self._transactions.close(txn, now)
         for topic in topics:
             topic_outcome.has_ended(topic, txn, now)
         for _, answer in txn.waiting:
             answer(None, now)
 
 
-def owner_of(principal: "Principal | None") -> str | None:
-    """Return the transaction owner's role: the client's, not that of a proxy in front of it."""
-    return None if principal is None else principal.original or principal.role
-
-
 def _nothing(now: Now) -> None:
     pass
-
-
-def _none(name: str, now: Now) -> None:
-    raise AssertionError("no topic registry is attached")
-
-
-def _id_of(key: str) -> TxnId:
-    _, most, least = key.split("/")
-    return TxnId(int(most, 16), int(least, 16))

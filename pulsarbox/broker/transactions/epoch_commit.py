@@ -11,18 +11,18 @@ other unclaimed transaction ends with its timeout.
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from pulsarbox.broker.transactions.coordinator import Who, owner_of
+from pulsarbox.broker.persistence.group_commit import GroupCommit
+from pulsarbox.broker.security.authorization import Authorization
+from pulsarbox.broker.transactions.coordinator import Coordinator
 from pulsarbox.broker.transactions.sink_writers import SinkWriter, admitted
-from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OpenTransaction, Stage
+from pulsarbox.broker.transactions.transaction import ABORTED, COMMITTED, OpenTransaction, Stage, Who
+from pulsarbox.broker.transactions.transaction_table import TransactionTable, owner_of
 from pulsarbox.clock import Now
-from pulsarbox.errors import AuthorizationError, Conflict, PulsarBoxError
-from pulsarbox.storage.catalog import Row, epoch_key
+from pulsarbox.errors import AuthorizationError, Conflict, EpochBehind, PulsarBoxError
+from pulsarbox.storage.catalog import Catalog, Row, epoch_key
 from pulsarbox.storage.transactions import TxnId
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.core import Core
 
 NOBODY: Final = SinkWriter()
 """An anonymous writer."""
@@ -42,8 +42,19 @@ class _UnderWay(NamedTuple):
 class Epochs:
     """The sinks of a box, named ``tenant/namespace/sink``."""
 
-    def __init__(self, core: "Core") -> None:
-        self._core = core
+    def __init__(
+        self,
+        catalog: Catalog,
+        commits: GroupCommit,
+        authorization: Authorization,
+        transactions: TransactionTable,
+        coordinator: Coordinator,
+    ) -> None:
+        self._catalog = catalog
+        self._commits = commits
+        self._authorization = authorization
+        self._transactions = transactions
+        self._coordinator = coordinator
         self._under_way: dict[str, _UnderWay] = {}
 
     def last(self, sink: str) -> Row | None:
@@ -52,13 +63,13 @@ class Epochs:
         The row has ``epoch``, the last one (-1 for none), ``committed`` (ms since 1970) and ``owner``; for a named
         writer also ``writer``, ``run`` and ``former``, the replaced ones.
         """
-        return self._core.catalog.get(epoch_key(sink))
+        return self._catalog.get(epoch_key(sink))
 
     def names(self, namespace: str, after: str = "") -> Iterator[str]:
         """Yield the sinks of a namespace in order, starting after ``after``, which excludes the namespace."""
         begin, cut = epoch_key(f"{namespace}/"), len(epoch_key(""))
         behind = epoch_key(f"{namespace}/{after}") if after else ""
-        return (key[cut:] for key, _ in self._core.catalog.items(begin, behind))
+        return (key[cut:] for key, _ in self._catalog.items(begin, behind))
 
     def stage(
         self, sink: str, epoch: int, writer: SinkWriter, timeout: int, who: Who, now: Now
@@ -69,12 +80,12 @@ class Epochs:
         the writer is not the sink's, AuthorizationError for another owner's sink, and the errors of
         ``Coordinator.begin``.
         """
-        row = self._let_in(sink, epoch, writer, who, now)
+        row = self._register_writer(sink, epoch, writer, who, now)
         if row is not None and epoch <= row["epoch"]:
             self._check_not_behind(sink, row, epoch)
             return None
         stage = Stage(sink, epoch, writer.run)
-        return self._core.transactions.begin(timeout, who.principal, now, stage)
+        return self._coordinator.begin(timeout, who.principal, now, stage)
 
     def commit(
         self, sink: str, epoch: int, txn_ids: list[TxnId], who: Who, told: Told, now: Now, writer: SinkWriter = NOBODY
@@ -83,9 +94,9 @@ class Epochs:
 
         Aborts the transactions if the epoch is already published. Raises, without a change, Conflict if the epoch is
         older than the sink's last, the writer is not the sink's, or a transaction belongs to another epoch;
-        AuthorizationError for another owner's sink; and the errors of ``Coordinator.find``.
+        AuthorizationError for another owner's sink; and the errors of ``TransactionTable.find``.
         """
-        row, under_way = self._let_in(sink, epoch, writer, who, now), self._under_way.get(sink)
+        row, under_way = self._register_writer(sink, epoch, writer, who, now), self._under_way.get(sink)
         if under_way is not None and under_way.epoch == epoch and under_way.writer == writer.name:
             self._abort([each for each in txn_ids if each not in under_way.txn_ids], who, now)
             under_way.waiting.append(lambda first, when: told(False, when))
@@ -95,15 +106,14 @@ class Epochs:
         if row is not None and epoch <= row["epoch"]:
             self._check_not_behind(sink, row, epoch)
             self._abort(txn_ids, who, now)
-            self._core.commits.after_commit(lambda when: told(False, when))
+            self._commits.after_commit(lambda when: told(False, when))
             return
-        coordinator = self._core.transactions
-        found = [coordinator.find(each, who) for each in dict.fromkeys(txn_ids)]
+        found = [self._transactions.find(each, who) for each in dict.fromkeys(txn_ids)]
         _check_stages(sink, epoch, found)
         self._under_way[sink] = _UnderWay(epoch, writer.name, frozenset(txn_ids), [told])
-        coordinator.end_together(found, COMMITTED, partial(self._settled, sink, owner_of(who.principal)), now)
+        self._coordinator.end_together(found, COMMITTED, partial(self._settled, sink, owner_of(who.principal)), now)
 
-    def _let_in(self, sink: str, epoch: int, writer: SinkWriter, who: Who, now: Now) -> Row | None:
+    def _register_writer(self, sink: str, epoch: int, writer: SinkWriter, who: Who, now: Now) -> Row | None:
         """Register the writer as the sink's and return the row. Raises AuthorizationError, Conflict."""
         row = self.last(sink)
         self._check_owner(sink, row, who)
@@ -111,22 +121,22 @@ class Epochs:
             return row
         found = admitted(sink, row, writer, epoch, owner_of(who.principal))
         if found is not row:
-            self._core.commits.put_row(epoch_key(sink), found)
+            self._commits.put_row(epoch_key(sink), found)
             self._abort_stages(sink, lambda stage: stage.run != writer.run, now)
         return found
 
     def _check_not_behind(self, sink: str, row: Row, epoch: int) -> None:
         if epoch < row["epoch"]:
-            raise Conflict(f"Epoch {epoch} of sink {sink} is behind its last epoch, {row['epoch']}")
+            raise EpochBehind(f"Epoch {epoch} of sink {sink} is behind its last epoch, {row['epoch']}")
 
     def _settled(self, sink: str, owner: str | None, now: Now) -> None:
         """Record the epoch in the batch that ends the transactions."""
         epoch, writer, *_ = self._under_way[sink]
         row = self.last(sink) or {"owner": owner}
         if not writer or row.get("writer") == writer:  # else another writer has taken over and starts its own numbering
-            self._core.commits.put_row(epoch_key(sink), row | {"epoch": epoch, "committed": now.wall})
+            self._commits.put_row(epoch_key(sink), row | {"epoch": epoch, "committed": now.wall})
         self._abort_stages(sink, lambda stage: stage.epoch <= epoch, now)
-        self._core.commits.after_commit(partial(self._stored, sink))
+        self._commits.after_commit(partial(self._stored, sink))
 
     def _stored(self, sink: str, now: Now) -> None:
         for told in self._under_way.pop(sink).waiting:
@@ -134,16 +144,15 @@ class Epochs:
 
     def _abort_stages(self, sink: str, dead: Callable[[Stage], bool], now: Now) -> None:
         """Abort an epoch's transactions that can no longer be committed."""
-        coordinator = self._core.transactions
-        for txn in coordinator:
+        for txn in self._transactions:
             if txn.stage is not None and txn.stage.sink == sink and txn.ending is None and dead(txn.stage):
-                coordinator.end_together([txn], ABORTED, _nothing, now)
+                self._coordinator.end_together([txn], ABORTED, _nothing, now)
 
     def _abort(self, txn_ids: list[TxnId], who: Who, now: Now) -> None:
         """Abort superfluous transactions of an epoch that are still open."""
         for txn_id in txn_ids:
             try:
-                self._core.transactions.end(txn_id, ABORTED, who, _ignore, now)
+                self._coordinator.end(txn_id, ABORTED, who, _ignore, now)
             except PulsarBoxError:
                 continue  # already ended
 
@@ -152,19 +161,19 @@ class Epochs:
         self._check_owner(sink, self.last(sink), who)
         if sink in self._under_way:
             raise Conflict(f"An epoch of sink {sink} is still being committed: try again")
-        self._core.commits.put_row(epoch_key(sink), None)
+        self._commits.put_row(epoch_key(sink), None)
 
     def forget_namespace(self, namespace: str) -> None:
         """Forget all sinks of a deleted namespace."""
-        for key in list(self._core.catalog.keys(epoch_key(f"{namespace}/"))):
-            self._core.commits.put_row(key, None)
+        for key in list(self._catalog.keys(epoch_key(f"{namespace}/"))):
+            self._commits.put_row(key, None)
 
     def _check_owner(self, sink: str, row: Row | None, who: Who) -> None:
         principal = who.principal
         if row is None or principal is None or owner_of(principal) == row["owner"]:
             return
         try:
-            self._core.authorization.require_superuser(principal)
+            self._authorization.require_superuser(principal)
         except PulsarBoxError:
             raise AuthorizationError(
                 f"Sink {sink} does not belong to {principal}: only its creator can use it"

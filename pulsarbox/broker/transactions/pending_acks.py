@@ -8,11 +8,16 @@ clients repeat it if they lost the response.
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-from pulsarbox.broker.dispatch.entry_source import RETRY_SECONDS
+from pulsarbox.broker.dispatch.dispatcher import Dispatcher
+from pulsarbox.broker.dispatch.entry_source import EntrySource
+from pulsarbox.broker.dispatch.read_limits import RETRY_SECONDS
+from pulsarbox.broker.services import HasCommits, HasSettings, HasTimers
 from pulsarbox.broker.subscription.consumer import Consumer, HeldEntry
+from pulsarbox.broker.topic.ledger_reader import LedgerReader
 from pulsarbox.broker.transactions.transaction import OpenTransaction
+from pulsarbox.broker.transactions.transaction_table import TransactionTable
 from pulsarbox.clock import Now
 from pulsarbox.errors import (
     EntryDamaged,
@@ -22,16 +27,14 @@ from pulsarbox.errors import (
     PulsarBoxError,
     TransactionConflict,
 )
+from pulsarbox.names import TopicName
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.catalog import Row
+from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, Position
 from pulsarbox.storage.transaction_acks import Claimed, EntryClaim, TransactionAcks
 from pulsarbox.storage.transactions import TxnId
-
-if TYPE_CHECKING:
-    from pulsarbox.broker.dispatch.dispatcher import Dispatcher
-    from pulsarbox.broker.subscription.subscription import Subscription
 
 log = logging.getLogger(__name__)
 
@@ -48,13 +51,57 @@ class RequestedAck(NamedTuple):
     bits: int
 
 
+class AckServices(HasSettings, HasCommits, HasTimers, Protocol):
+    """The services of the broker that pending acknowledgements use."""
+
+    @property
+    def transactions(self) -> TransactionTable:
+        """The transactions of the box."""
+
+
+class ClaimingSubscription(Protocol):
+    """A subscription whose messages are claimed."""
+
+    type: CommandSubscribe.SubType
+    consumers: list[Consumer]
+    dispatcher: Dispatcher
+
+    @property
+    def active_consumer(self) -> Consumer | None:
+        """The active consumer of an Exclusive or Failover subscription."""
+
+    @property
+    def life(self) -> object:
+        """An object that is replaced whenever the dispatcher rewinds to mark-delete."""
+
+    def acknowledged_in_transaction(self, positions: list[Position], now: Now) -> None:
+        """Handle positions acknowledged by a committed transaction."""
+
+    def send_again(self, entries: list[Entry], now: Now) -> None:
+        """Redeliver entries."""
+
+
 class PendingAcks:
     """The pending acknowledgements of one subscription, which must be durable to have any."""
 
-    def __init__(self, subscription: "Subscription") -> None:
+    def __init__(
+        self,
+        services: AckServices,
+        subscription: ClaimingSubscription,
+        topic: TopicName,
+        cursor: ManagedCursor,
+        source: EntrySource,
+        reader: LedgerReader,
+    ) -> None:
+        self._services = services
+        self._commits = services.commits
         self._subscription = subscription
-        self._topic = subscription.topic
-        self._cursor = subscription.cursor
+        self._topic = topic
+        self._cursor = cursor
+        self._source = source
+        self._reader = reader
+        self._ledger = cursor.ledger
+        self._key = (cursor.ledger.topic_id, cursor.cursor_id)
         self.claims = TransactionAcks(self._cursor.batch_acks.get)
 
     # Acknowledge
@@ -68,18 +115,18 @@ class PendingAcks:
         PersistenceError. Raises NotAllowed.
         """
         subscription = self._subscription
-        if not subscription.durable:
+        if not self._cursor.durable:
             raise NotAllowed("A non-durable subscription cannot acknowledge in a transaction")
-        if subscription.source.compacted is not None:
+        if self._source.compacted is not None:
             raise NotAllowed("A consumer of the compacted view cannot acknowledge in a transaction")
         cumulative = ack.ack_type == CommandAck.Cumulative
         if cumulative and subscription.type in SIDE_BY_SIDE:
-            self._topic.core.commits.after_commit(done)  # as in Pulsar: without effect on these types
+            self._commits.after_commit(done)  # as in Pulsar: without effect on these types
             return
         wanted: dict[Position, int] = {}
         for each in ack.message_id:
             left = bits_of(each.ack_set)
-            if left and not self._topic.core.settings.acknowledgmentAtBatchIndexLevelEnabled:
+            if left and not self._services.settings.acknowledgmentAtBatchIndexLevelEnabled:
                 continue  # only whole entries are acknowledged
             at = Position(each.ledgerId, each.entryId)
             wanted[at] = wanted.get(at, -1) & left  # messages still unacknowledged after all of these
@@ -128,7 +175,7 @@ class PendingAcks:
             if holder is not None:
                 found(at, holder.held[at], now)
             else:
-                self._topic.look_up(at, partial(found, at), unread, now)
+                self._reader.look_up(at, partial(found, at), unread, now)
 
     def _holder(self, consumer: Consumer, at: tuple[int, int]) -> Consumer | None:
         return next((each for each in (consumer, *self._subscription.consumers) if at in each.held), None)
@@ -158,8 +205,8 @@ class PendingAcks:
             return
         row = self._row(wanted, cumulative)
         holders = self._put(txn.id, row)
-        self._topic.core.transactions.acknowledged(txn, subscription, row)
-        self._topic.core.commits.after_commit(done)
+        self._services.transactions.acknowledged(txn, self._topic, self._cursor.name, self._key, row)
+        self._commits.after_commit(done)
         consumer.last_acked = now.wall
         for holder in dict.fromkeys((consumer, *holders)):
             subscription.dispatcher.acknowledged(holder, now)
@@ -253,7 +300,7 @@ class PendingAcks:
 
     def commit(self, txn: OpenTransaction, now: Now) -> None:
         """Acknowledge the transaction's claims with the open batch."""
-        rows = txn.acks.get((self._topic.stored.topic_id, self._cursor.cursor_id))
+        rows = txn.acks.get(self._key)
         if not rows:
             return
         cursor, done = self._cursor, []
@@ -308,7 +355,7 @@ class PendingAcks:
             return
         for each in again:
             self._cursor.redelivered(each)
-        self._topic.core.commits.cursor_changed(self._cursor, now)
+        self._commits.cursor_changed(self._cursor, now)
         active = subscription.active_consumer
         if subscription.type not in SIDE_BY_SIDE:
             if active is not None:
@@ -317,7 +364,7 @@ class PendingAcks:
         for each in sorted(again):
             self._send_again(each, subscription.dispatcher, subscription.life, now)
 
-    def _send_again(self, at: Position, dispatcher: "Dispatcher", life: object, now: Now) -> None:
+    def _send_again(self, at: Position, dispatcher: Dispatcher, life: object, now: Now) -> None:
         subscription = self._subscription
 
         def found(entry: Entry, when: Now) -> None:
@@ -326,11 +373,11 @@ class PendingAcks:
 
         def unread(error: Exception, when: Now) -> None:
             if isinstance(error, EntryDamaged):
-                subscription.source.set_aside(error, when)
-            elif at.ledger_id in self._topic.ledger.ledgers:  # else trimmed, so acknowledged
-                log.error("subscription %s cannot read entry %s: %s", subscription.name, at, error)
+                self._source.set_aside(error, when)
+            elif at.ledger_id in self._ledger.ledgers:  # else trimmed, so acknowledged
+                log.error("subscription %s cannot read entry %s: %s", self._cursor.name, at, error)
                 again = partial(self._send_again, at, dispatcher, life)
-                self._topic.core.timers.at(when.monotonic + RETRY_SECONDS, again)
+                self._services.timers.at(when.monotonic + RETRY_SECONDS, again)
 
         if subscription.dispatcher is dispatcher and subscription.life is life:
-            self._topic.read_entry(at, found, unread, now)
+            self._reader.read_entry(at, found, unread, now)

@@ -8,7 +8,7 @@ it explicitly takes over the sink; then the previous writer is refused for good.
 
 from typing import Final, NamedTuple
 
-from pulsarbox.errors import Conflict
+from pulsarbox.errors import RunReplaced, SinkOfAnotherWriter, SinkTakenOver
 from pulsarbox.storage.catalog import Row
 
 NOTHING: Final = -1
@@ -33,16 +33,18 @@ def admitted(sink: str, row: Row | None, writer: SinkWriter, epoch: int, owner: 
         row = {"epoch": NOTHING, "committed": 0, "owner": owner}
     former, known = row.get("former", []), row.get("writer")
     if writer.name in former:
-        raise Conflict(f"Sink {sink} was taken over by {known}: {writer.name} can no longer write to it")
+        raise SinkTakenOver(f"Sink {sink} was taken over by {known}: {writer.name} can no longer write to it")
     if writer.run in former:
-        raise Conflict(f"Run {writer.run} of sink {sink} has ended: run {row.get('run')} has begun since")
+        raise RunReplaced(f"Run {writer.run} of sink {sink} has ended: run {row.get('run')} has begun since")
     if known in (None, writer.name):
         if known is not None and row["run"] == writer.run:
             return row
         goes_back = writer.takes_over and epoch < row["epoch"]
         return _with(row, writer, epoch - 1 if goes_back else row["epoch"], [row.get("run")])
     if not writer.takes_over:
-        raise Conflict(f"Sink {sink} belongs to writer {known}, at epoch {row['epoch']}: {writer.name} is another")
+        raise SinkOfAnotherWriter(
+            f"Sink {sink} belongs to writer {known}, at epoch {row['epoch']}: {writer.name} is another"
+        )
     return _with(row, writer, NOTHING, [known, row["run"]])
 
 

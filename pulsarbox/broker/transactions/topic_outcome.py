@@ -8,6 +8,7 @@ from pulsarbox.storage.catalog import open_key
 from pulsarbox.storage.transactions import aborted_rows
 
 if TYPE_CHECKING:
+    from pulsarbox.broker.persistence.group_commit import GroupCommit
     from pulsarbox.broker.topic.topic import PersistentTopic
 
 
@@ -17,9 +18,9 @@ def is_on_its_way(topic: "PersistentTopic", txn: OpenTransaction) -> bool:
     return bool(runs) and (runs[-1].ledger_id, runs[-1].last) > topic.ledger.last_confirmed
 
 
-def end(topic: "PersistentTopic", txn: OpenTransaction, now: Now) -> None:
+def end(topic: "PersistentTopic", txn: OpenTransaction, commits: "GroupCommit", now: Now) -> None:
     """End the transaction with the open batch, invisibly to consumers until that is durable."""
-    stored, commits = topic.stored, topic.core.commits
+    stored = topic.stored
     runs = stored.open.runs(txn.id)
     if runs:
         stored.open.ending(txn.id)

@@ -1,8 +1,9 @@
 """A transaction: its stored row, and its state in memory."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.timers import Timer
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
@@ -12,7 +13,6 @@ from pulsarbox.storage.transactions import TxnId
 
 if TYPE_CHECKING:
     from pulsarbox.broker.topic.producer import AttachedProducer
-    from pulsarbox.broker.transactions.coordinator import Who
 
 OPEN: Final = "OPEN"
 COMMITTED: Final = "COMMITTED"
@@ -20,6 +20,14 @@ ABORTED: Final = "ABORTED"
 
 Answer = Callable[[PulsarBoxError | None, Now], None]
 """Called on completion, with the error if it failed."""
+
+
+class Who(Protocol):
+    """The requester: a connection."""
+
+    @property
+    def principal(self) -> Principal | None:
+        """The authenticated principal; None if authentication is disabled."""
 
 
 class Stage(NamedTuple):

@@ -8,7 +8,7 @@ import click
 
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
 
@@ -51,7 +51,7 @@ def compact(
       pulsarbox topic compact orders --cancel
     """
     if status + cancel + wait > 1:
-        raise click.UsageError("--wait, --status and --cancel do not go together")
+        raise click.UsageError("--wait, --status and --cancel cannot be combined")
     found = topic_named(name)
     if status:
         show(output, partial(_status, admin, found))
@@ -115,12 +115,12 @@ def _wait(admin: "Admin", parts: list[TopicName]) -> None:
         while (found := _asked(admin, each))["status"] == "RUNNING":
             now = _in_words(found.get("progress", {}))
             if now != said:
-                say(f"{short(each)}: {now}")
+                notify(f"{short(each)}: {now}")
                 said = now
             time.sleep(_EVERY_SECONDS)
         if found["status"] == "ERROR":
             raise click.ClickException(f"{short(each)} is not compacted: {clean(found['lastError'])}")
-        say(f"{short(each)}: compacted")
+        notify(f"{short(each)}: compacted")
 
 
 def _in_words(progress: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ def sink_named(text: str) -> str:
     """Return the full name ``tenant/namespace/sink``; public/default is the default. Raises Misused."""
     name = text if "/" in text else _HOME + text
     if name.count("/") < 2 or not all(name.split("/", 2)):
-        raise Misused(f"{text!r} is no sink: write its name, or tenant/namespace/name, as `pulsarbox epochs list` does")
+        raise Misused(f"invalid sink {text!r}; expected NAME or tenant/namespace/NAME, as in `pulsarbox epochs list`")
     return name
 
 
@@ -109,7 +109,7 @@ def show_sink(sink: str, output: OutputOptions, admin: "Admin") -> None:
 def _one(admin: "Admin", sink: str) -> TableOutput:
     told = admin.last_epoch(sink)
     if told is None:
-        raise NotThere(f"sink {sink} has committed nothing: `pulsarbox epochs list` has those that did")
+        raise NotThere(f"sink {sink} has no committed epoch; `pulsarbox epochs list` lists the sinks")
     row = _row(told)
     return TableOutput([row], name="sink", lines=document_lines(row))
 
@@ -148,4 +148,4 @@ def _forget(admin: "Admin", sink: str) -> None:
     told = admin.last_epoch(sink)
     admin.forget_sink(sink)  # always: the sink may have an uncommitted epoch
     if told is None:
-        raise NotThere(f"sink {sink} had committed nothing; if somebody has begun an epoch of it, that is forgotten")
+        raise NotThere(f"sink {sink} had no committed epoch; an epoch that it had begun is forgotten")

@@ -10,7 +10,7 @@ import click
 
 from pulsarbox.cli.common.exits import Interrupted, abandon_stdout
 from pulsarbox.cli.common.scope_options import scope_options
-from pulsarbox.cli.common.terminal_text import clean, coloured, say
+from pulsarbox.cli.common.terminal_text import clean, coloured, notify
 from pulsarbox.cli.common.time_arguments import moment
 from pulsarbox.cli.connect.admin_client import with_admin
 
@@ -76,7 +76,7 @@ def events(
       pulsarbox events --tenant shop --filter 'startswith(kind, "job-")'
     """
     if follow and output == "json":
-        raise click.UsageError("-o json is one document, and --follow has no end: take -o ndjson")
+        raise click.UsageError("-o json and --follow cannot be combined: use -o ndjson")
     query = scope | {"limit": str(PAGE)}
     if filter_text:
         query["filter"] = filter_text
@@ -89,7 +89,7 @@ def events(
     except BrokenPipeError:  # the reader, such as `| head`, is gone
         abandon_stdout()
     except KeyboardInterrupt:
-        raise Interrupted("no longer followed" if follow else "interrupted") from None
+        raise Interrupted("stopped following" if follow else "interrupted") from None
 
 
 def _since(text: str) -> str:
@@ -142,7 +142,7 @@ def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None
             if lost is not None and time.monotonic() - lost > PATIENCE_SECONDS:
                 raise
         if lost is None:
-            say("the box does not answer any more: trying again")
+            notify("the box no longer responds: retrying")
             lost = time.monotonic()
         rest(AGAIN_SECONDS)
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
 
@@ -121,7 +121,7 @@ def clear(admin: Target) -> None:
       pulsarbox fault clear
     """
     ask(admin, "DELETE", _PATH)
-    say("no faults are injected any more")
+    notify("removed all fault rules")
 
 
 def _show(rules: list[dict[str, Any]], output: str) -> None:

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final
 
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 
 _RANGE: Final = re.compile(r"\((\d+):(-?\d+)\.\.(\d+):(-?\d+)\]")
 
@@ -20,9 +20,7 @@ def holes_of(stats: dict[str, Any], name: str) -> list[dict[str, Any]]:
     ranges = [tuple(map(int, found)) for found in _RANGE.findall(cursor["individuallyDeletedMessages"])]
     total = cursor["totalNonContiguousDeletedMessagesRange"]
     if total > len(ranges):
-        say(
-            f"{name} has {total:,} acknowledged ranges, of which the broker tells {len(ranges):,}: there are more holes"
-        )
+        notify(f"{name} has {total:,} acknowledged ranges, and the broker reports only {len(ranges):,}")
     ledger, _, entry = cursor["markDeletePosition"].partition(":")
     through = int(ledger), int(entry)
     holes = []

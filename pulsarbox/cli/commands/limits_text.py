@@ -9,18 +9,24 @@ from pulsarbox.cli.common.output import Row
 from pulsarbox.cli.common.terminal_text import clean, megabytes
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.protocol.policies.policy_values import (
+    AGE_QUOTA,
+    QUOTA_ACTIONS,
+    SIZE_QUOTA,
+    quota_action,
+    quota_seconds,
+    quota_size,
+)
 
 COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held", "why")
 
 Stats = dict[str, Any]
 Held = dict[str, dict[str, Any]]
 
-_SIZE: Final = "backlog-quota:destination_storage"
-_AGE: Final = "backlog-quota:message_age"
 _THEN: Final = {
-    "producer_request_hold": "producers are held",
-    "producer_exception": "producers are refused",
-    "consumer_backlog_eviction": "the oldest messages are evicted",
+    QUOTA_ACTIONS["hold"]: "producers are blocked",
+    QUOTA_ACTIONS["refuse"]: "producers are rejected",
+    QUOTA_ACTIONS["evict"]: "the oldest messages are evicted",
 }
 _POLICIES: Final = {
     ("dispatch", "topic"): "dispatch-rate",
@@ -28,8 +34,12 @@ _POLICIES: Final = {
     ("publish", "topic"): "publish-rate",
     ("subscribe", "consumer"): "subscribe-rate",
 }
-_EXPLAINED: Final = ("publish-rate", "dispatch-rate", "subscription-dispatch-rate", "subscribe-rate", _SIZE, _AGE)
-_OF_A_SUBSCRIPTION: Final = ("dispatch-rate", "subscription-dispatch-rate", _SIZE, _AGE)
+_OF_A_SUBSCRIPTION: Final = ("dispatch-rate", "subscription-dispatch-rate", SIZE_QUOTA, AGE_QUOTA)
+EXPLAINED: Final = (
+    *("publish-rate", "dispatch-rate", "subscription-dispatch-rate", "subscribe-rate"),
+    *(SIZE_QUOTA, AGE_QUOTA),
+)
+"""Policies that `quota explain` explains for a topic."""
 
 
 def parts_of(topic: TopicName, stats: Stats) -> Iterator[tuple[TopicName, Stats]]:
@@ -93,8 +103,8 @@ def _amount(report: dict[str, Any], which: str, what: str, by: str = "") -> str:
 
 def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
     for limit, policy, allowed, used, words in (
-        ("backlog size", _SIZE, stats["backlogQuotaLimitSize"], stats["backlogSize"], megabytes),
-        ("backlog age", _AGE, stats["backlogQuotaLimitTime"], stats["oldestBacklogMessageAgeSeconds"], duration),
+        ("backlog size", SIZE_QUOTA, stats["backlogQuotaLimitSize"], stats["backlogSize"], megabytes),
+        ("backlog age", AGE_QUOTA, stats["backlogQuotaLimitTime"], stats["oldestBacklogMessageAgeSeconds"], duration),
     ):
         if allowed < 0 or policy not in policies:
             continue
@@ -104,7 +114,7 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
             "limit": limit,
             "of": short(topic),
             "topic": str(topic),
-            "subscription": stats.get("oldestBacklogMessageSubscriptionName") if policy == _AGE else None,
+            "subscription": stats.get("oldestBacklogMessageSubscriptionName") if policy == AGE_QUOTA else None,
             "allowed": words(allowed),
             "used": words(max(used, 0)),
             "setBy": found["level"],
@@ -112,7 +122,7 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
             "held": "now" if over else "",
             "limitValue": allowed,
             "usedValue": max(used, 0),
-            "then": found["value"]["policy"],
+            "then": quota_action(found["value"]),
         }
 
 
@@ -148,7 +158,7 @@ def explanation(topic: TopicName, stats: Stats, policies: Held, subscription: st
         for part, of_part in parts:
             lines += _state(part, subscription, of_part["subscriptions"].get(subscription))
     rows = [row for part, of_part in parts for row in rows_of(part, of_part, policies, subscription)]
-    for name in _EXPLAINED if subscription is None else _OF_A_SUBSCRIPTION:
+    for name in EXPLAINED if subscription is None else _OF_A_SUBSCRIPTION:
         if name in policies:
             lines += ["", *_chain(name, policies[name]), *_now(name, rows)]
     others = [row for row in rows if row["limit"] in ("publish", "dispatch") and row["scope"] not in
@@ -175,7 +185,7 @@ def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
         said += f", drained {'never' if left < 0 else 'in ' + duration(left)} at the rates of the last minute"
     lines = [clean(said)]
     if why:
-        lines.append(clean(f"  nothing is sent: {why['text']}" + (f", {since(why['since'])}" if why["since"] else "")))
+        lines.append(clean(f"  not dispatched: {why['text']}" + (f", {since(why['since'])}" if why["since"] else "")))
     return lines
 
 
@@ -184,15 +194,15 @@ def _chain(name: str, policy: dict[str, Any]) -> list[str]:
     said = {each["level"]: each["value"] for each in reversed(policy["levels"])}
     lines = [name]
     for level in ("topic", "namespace", "broker"):
-        words = value_words(said[level]) if level in said else "not set"
+        words = value_words(name, said[level]) if level in said else "not set"
         lines.append(clean(f"  {level:<9}  {words}{'    <- in effect' if level == policy['level'] else ''}"))
     return lines
 
 
 def _now(name: str, rows: list[Row]) -> list[str]:
     """Describe the current usage of a policy's limits: of the throttling partitions, or else of the first."""
-    if name in (_SIZE, _AGE):
-        mine = [row for row in rows if row["limit"] == ("backlog size" if name == _SIZE else "backlog age")]
+    if name in (SIZE_QUOTA, AGE_QUOTA):
+        mine = [row for row in rows if row["limit"] == ("backlog size" if name == SIZE_QUOTA else "backlog age")]
     else:
         mine = [row for row in rows if "scope" in row and _POLICIES.get((row["limit"], row["scope"])) == name]
     busy = [row for row in mine if row["held"]] or mine[:1]
@@ -205,7 +215,7 @@ def _in_use(row: Row) -> str:
     if row["limit"].startswith("backlog"):
         return said + (f": {_THEN.get(row['then'], row['then'])}" if row["held"] else "")
     if row["nextPeriodMillis"]:
-        said += f", more in {row['nextPeriodMillis'] / 1000:.1f} s"
+        said += f", next period in {row['nextPeriodMillis'] / 1000:.1f} s"
     if row["waiting"]:
         said += f"; {row['waiting']} wait{'s' if row['waiting'] == 1 else ''}"
     if row["held"]:
@@ -213,12 +223,12 @@ def _in_use(row: Row) -> str:
     return said
 
 
-def value_words(value: Any) -> str:
+def value_words(name: str, value: Any) -> str:
     """Format the value of a rate or quota policy."""
     if not isinstance(value, dict):
         return "no limit" if value is None else str(value)
-    if "policy" in value or "limitSize" in value:
-        return _quota_words(value)
+    if name in (SIZE_QUOTA, AGE_QUOTA):
+        return _quota_words(name, value)
     if "subscribeThrottlingRatePerConsumer" in value:
         times = value["subscribeThrottlingRatePerConsumer"]
         return "no limit" if times <= 0 else f"{times:,} times in {value['ratePeriodInSecond']} s"
@@ -230,19 +240,16 @@ def value_words(value: Any) -> str:
         return "no limit"
     period = value.get("ratePeriodInSecond", 1) or 1
     words = " and ".join(said) + (" a second" if period == 1 else f" in {period} s")
-    return words + (", on top of what is published" if value.get("relativeToPublishRate") else "")
+    return words + (", in addition to the publish rate" if value.get("relativeToPublishRate") else "")
 
 
 def _counted(number: int, what: str) -> str:
     return f"{number:,} {what if number != 1 else what[:-1]}"
 
 
-def _quota_words(value: dict[str, Any]) -> str:
-    size, age = value.get("limitSize", value.get("limit", -1)), value.get("limitTime", -1)
-    said = [megabytes(size)] if size is not None and size >= 0 else []
-    if age is not None and age > 0:
-        said.append(duration(age))
-    if not said:
+def _quota_words(name: str, value: dict[str, Any]) -> str:
+    limit = quota_size(value) if name == SIZE_QUOTA else quota_seconds(value)
+    if limit < 0:
         return "no limit"
-    then = value.get("policy")
-    return " and ".join(said) + (f", then {_THEN.get(then, then)}" if then else "")
+    then = quota_action(value)
+    return f"{megabytes(limit) if name == SIZE_QUOTA else duration(limit)}, then {_THEN.get(then, then)}"

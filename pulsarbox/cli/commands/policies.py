@@ -10,7 +10,7 @@ from pulsarbox.cli.commands.unsubscribed_text import rule_words
 from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
 from pulsarbox.names import TopicName
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to d
     from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
-_QUOTAS: Final = "`pulsarbox quota set` and `pulsarbox quota unset` change backlog quotas"
+_QUOTAS: Final = "change backlog quotas with `pulsarbox quota set` and `pulsarbox quota unset`"
 
 
 class Subject:
@@ -49,7 +49,7 @@ class Subject:
             return TableOutput(rows, _COLUMNS, name="policy")
         lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
         if rows[0]["stored_only"]:
-            lines.append(f"Nothing follows from it: {rows[0]['stored_only']}.")
+            lines.append(f"No effect: {rows[0]['stored_only']}.")
         if "unsubscribed" in rows[0]:  # pulsarbox only, with retention
             lines.append(rule_words(rows[0]["unsubscribed"]))
         return TableOutput(rows, name="policy", lines=lines)
@@ -66,7 +66,7 @@ class Subject:
         value = _value(row, text)
         carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
         if row.stored_only:
-            say(f"nothing follows from {policy}: {row.stored_only}")
+            notify(f"{policy} has no effect: {row.stored_only}")
 
     def unset(self, policy: str, *, dry_run: bool) -> None:
         """Remove a policy; the value of the level above applies again."""
@@ -84,21 +84,21 @@ class Subject:
             elif place.query:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
             else:
-                self._tell(row, place.verb, place, value)
+                self._report(row, place.verb, place, value)
 
     def _unset(self, row: "PolicyRow", place: "PolicyEndpoint") -> None:
         from pulsarbox.protocol.policies.row import Blank, Silent
 
         with self.suggesting():
             if place.removed:
-                self._tell(row, "DELETE", place)
+                self._report(row, "DELETE", place)
             elif place.blank is Blank.REMOVES:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}")
             else:
                 assert not isinstance(place.unset, Silent), row.name
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", place.unset)
 
-    def _tell(self, row: "PolicyRow", method: str, place: "PolicyEndpoint", value: Any = None) -> None:
+    def _report(self, row: "PolicyRow", method: str, place: "PolicyEndpoint", value: Any = None) -> None:
         if row.own:
             self._admin.own_policy(method, self._of, place.path, value)
         else:
@@ -129,14 +129,14 @@ class Subject:
         place = row.topic if isinstance(self._of, TopicName) else row.namespace
         if place is None:
             other = "namespaces" if isinstance(self._of, TopicName) else "topics"
-            raise Misused(f"{policy} is a policy of {other} only")
+            raise Misused(f"{policy} applies to {other} only")
         return row, place
 
     def _row(self, policy: str) -> "PolicyRow":
         from pulsarbox.protocol.policies.table import NAMES, row_of
 
         if policy not in NAMES:
-            raise Misused(f"there is no policy '{policy}'{did_you_mean(policy, NAMES)}")
+            raise Misused(f"unknown policy '{policy}'{did_you_mean(policy, NAMES)}")
         return row_of(policy)
 
 
@@ -171,13 +171,13 @@ def _value(row: "PolicyRow", text: str) -> Any:
     if isinstance(value, dict):
         missing = [name for name, default in row.typed.items() if default is None and name not in value]
         if missing:
-            raise Misused(f"{row.name}: {missing[0]} is missing: give {' and '.join(row.typed)}, -1 for no limit")
+            raise Misused(f"{row.name}: {missing[0]} is missing: specify {' and '.join(row.typed)}; -1 for no limit")
         value = {**row.typed, **value}
         wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
         if wrong:
             raise Misused(f"{row.name}: {wrong}")
     elif type(value) is int and not row.sets(value):
-        raise Misused(f"{row.name}: expected 0 or more, not {value}; --unset takes the policy away")
+        raise Misused(f"{row.name}: expected 0 or more, not {value}; to remove the policy, use --unset")
     return value
 
 
@@ -193,7 +193,7 @@ def called(
 ) -> None:
     """Show, set or unset a policy, depending on the arguments. Raises Misused."""
     if unset and (value is not None or not policy):
-        raise Misused("--unset takes a policy away: name the policy, and give no value")
+        raise Misused("--unset requires a policy and no value")
     if unset:
         subject.unset(policy, dry_run=dry_run)
     elif value is not None:

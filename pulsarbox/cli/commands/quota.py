@@ -13,17 +13,11 @@ from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_optio
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.policies.policy_values import QUOTA_ACTIONS, QUOTA_AGE, QUOTA_SIZE, quota_value
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
-SIZE: Final = "destination_storage"
-AGE: Final = "message_age"
-THEN: Final = {
-    "hold": "producer_request_hold",
-    "refuse": "producer_exception",
-    "evict": "consumer_backlog_eviction",
-}
 _TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completions.topics)
 _SUBSCRIPTION: Final = click.argument("subscription", required=False, shell_complete=completions.subscriptions)
 _NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completions.topics)
@@ -67,17 +61,17 @@ def _read(how: Any, value: str | None, least: int) -> int | None:
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     if number < least:
-        raise click.BadParameter(f"a limit is {least} or more; `pulsarbox quota unset` takes it away")
+        raise click.BadParameter(f"expected a limit of {least} or more; `pulsarbox quota unset` removes it")
     return number
 
 
 @quota.command("set")
 @_NAME
-@click.option("--size", metavar="SIZE", callback=_size, help="Maximum backlog size in bytes: 2G, 500M.")
+@click.option("--size", metavar="QUOTA_SIZE", callback=_size, help="Maximum backlog size in bytes: 2G, 500M.")
 @click.option("--age", metavar="TIME", callback=_age, help="Maximum age of the oldest message: 1h, 7d.")
 @click.option(
     "--then",
-    type=click.Choice(tuple(THEN)),
+    type=click.Choice(tuple(QUOTA_ACTIONS)),
     required=True,
     help="Action at the limit: hold producers, refuse them, or evict the oldest messages from the backlog.",
 )
@@ -96,16 +90,16 @@ def set_quota(
       pulsarbox quota set acme/prod --size 10G --age 7d --then evict
     """
     if size is None and age is None:
-        raise Misused("say what is limited: --size, --age, or both")
+        raise Misused("specify --size, --age, or both")
     subject = _subject(admin, name)
-    rule: dict[str, Any] = {"policy": THEN[then]} | ({"excludeDelayed": True} if exclude_delayed else {})
+    made = partial(quota_value, QUOTA_ACTIONS[then], exclude_delayed=exclude_delayed)
     things = []
     if size is not None:
-        body = {"limit": size, "limitSize": size, "limitTime": -1, **rule}
-        things.append(("set the quota of the size of", subject.name, partial(_set, admin, subject, SIZE, body)))
+        body = made(size=size)
+        things.append(("set the size quota of", subject.name, partial(_set, admin, subject, QUOTA_SIZE, body)))
     if age is not None:
-        body = {"limit": -1, "limitSize": -1, "limitTime": age, **rule}
-        things.append(("set the quota of the age of", subject.name, partial(_set, admin, subject, AGE, body)))
+        body = made(seconds=age)
+        things.append(("set the age quota of", subject.name, partial(_set, admin, subject, QUOTA_AGE, body)))
     carry_out(things, dry_run=dry_run)
 
 
@@ -127,9 +121,9 @@ def unset(name: str, size: bool, age: bool, dry_run: bool, admin: "Admin") -> No
     both = size == age
     things = []
     if size or both:
-        things.append(("unset the quota of the size of", subject.name, partial(_unset, admin, subject, SIZE)))
+        things.append(("unset the size quota of", subject.name, partial(_unset, admin, subject, QUOTA_SIZE)))
     if age or both:
-        things.append(("unset the quota of the age of", subject.name, partial(_unset, admin, subject, AGE)))
+        things.append(("unset the age quota of", subject.name, partial(_unset, admin, subject, QUOTA_AGE)))
     carry_out(things, dry_run=dry_run)
 
 

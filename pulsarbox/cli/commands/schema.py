@@ -126,10 +126,10 @@ def upload(topic: str, dry_run: bool, admin: "Admin", **told: Any) -> None:
     name, body = topic_named(topic), _body(**told)
     if dry_run:
         _check(admin, name, body)
-        click.echo(f"would have added it to {clean(short(name))}")
+        click.echo(f"would have uploaded the schema to {clean(short(name))}")
         return
     version = admin.ask("POST", _path(name, "schema"), body)["version"]["version"]
-    click.echo(f"{clean(short(name))} has this schema as version {version}")
+    click.echo(f"schema version {version} of {clean(short(name))}")
 
 
 @schema.command()
@@ -151,7 +151,7 @@ def check(topic: str, admin: "Admin", **told: Any) -> None:
     name, body = topic_named(topic), _body(**told)
     strategy = _check(admin, name, body)
     known = admin.ask("POST", _path(name, "version"), body)["version"]
-    what = f"it is version {known}" if known >= 0 else f"it may follow those of {clean(short(name))} ({strategy})"
+    what = f"compatible: it is version {known}" if known >= 0 else f"compatible with {clean(short(name))} ({strategy})"
     click.echo(what)
 
 
@@ -185,21 +185,21 @@ def _body(file: str | None, kind: str | None, message: str | None, properties: t
     data = _content(file) if file is not None else b""
     if kind in _WITHOUT_DEFINITION:
         if data.strip():
-            raise Misused(f"a schema of type {kind} has no definition: leave the file out")
+            raise Misused(f"schemas of type {kind} have no definition: omit FILE")
         return {"type": kind, "schema": "", "properties": pairs}
     if file is None:
         raise Misused(
-            "name the file of the definition, - for stdin" if kind else "name a file, or a --type without one"
+            "specify the definition file, or - for stdin" if kind else "specify FILE, or a --type that needs none"
         )
     if message is not None or kind == "PROTOBUF_NATIVE":
         if message is None:
-            raise Misused("--type PROTOBUF_NATIVE needs --message, the full name of the message that is meant")
+            raise Misused("--type PROTOBUF_NATIVE requires --message, the full message name")
         return {"type": "PROTOBUF_NATIVE", "schema": _descriptors(data, message), "properties": pairs}
     try:
         text = data.decode()
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise Misused(f"{file} is not JSON: {error}") from None
+        raise Misused(f"{file} is not valid JSON: {error}") from None
     if kind is None and isinstance(told, dict) and isinstance(told.get("schema"), str) and "type" in told:
         return {**told, "properties": {**(told.get("properties") or {}), **pairs}}
     return {"type": kind or "AVRO", "schema": text, "properties": pairs}
@@ -216,7 +216,7 @@ def _content(file: str) -> bytes:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise Misused(f"--property {text!r}: it looks like NAME=VALUE")
+        raise Misused(f"--property: expected NAME=VALUE, not {text!r}")
     return name, value
 
 
@@ -230,14 +230,14 @@ def _descriptors(data: bytes, message: str) -> str:
     try:
         files = FileDescriptorSet.FromString(data).file
     except DecodeError:
-        raise Misused("the file is no set of descriptors: protoc --include_imports -o FILE writes one") from None
+        raise Misused("FILE is not a descriptor set; create one with protoc --include_imports -o FILE") from None
     # A nested message is found by its outermost message.
     names = {
         ".".join(filter(None, (each.package, made.name))): each.name for each in files for made in each.message_type
     }
     root = next((file for name, file in names.items() if f"{message}.".startswith(f"{name}.")), None)
     if root is None:
-        raise Misused(f"there is no message {message!r} among {', '.join(sorted(names)) or 'none'}")
+        raise Misused(f"unknown message {message!r}; expected one of {', '.join(sorted(names)) or 'none'}")
     told = {
         "fileDescriptorSet": b64encode(data).decode(),
         "rootMessageTypeName": message,
@@ -256,7 +256,7 @@ def _check(admin: "Admin", topic: TopicName, body: dict[str, Any]) -> str:
     """Return the strategy that accepts the schema as the next version. Raises _Incompatible."""
     told = admin.ask("POST", _path(topic, "compatibility"), body)
     if not told["compatibility"]:
-        raise _Incompatible(told.get("reason") or f"not by {told['schemaCompatibilityStrategy']}")
+        raise _Incompatible(told.get("reason") or f"not compatible under {told['schemaCompatibilityStrategy']}")
     return str(told["schemaCompatibilityStrategy"])
 
 
@@ -297,7 +297,9 @@ def _shown(admin: "Admin", topic: TopicName, number: int | None) -> TableOutput:
     except AdminRefused as error:
         if error.status != 404:
             raise
-        which = "no schema" if number is None else f"no version {number} of a schema: `pulsarbox schema list` has those"
+        which = (
+            "no schema" if number is None else f"no schema version {number}; `pulsarbox schema list` lists the versions"
+        )
         raise NotThere(f"{short(topic)} has {which}") from None
     row = _row(told)
     lines = [f"version  {row['version']}", f"type     {row['type']}", f"created  {row['created']}"]

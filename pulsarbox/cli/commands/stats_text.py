@@ -133,7 +133,7 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
     if "deadLetters" in stats:
         facts["dead letters"] = _letters(stats["deadLetters"])
     if why:
-        facts["why nothing is sent"] = why["text"] + (f"; so for {_passed(why['since'])}" if why["since"] else "")
+        facts["not dispatched"] = why["text"] + (f"; for {_passed(why['since'])}" if why["since"] else "")
     width = max(map(len, facts))
     lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
     rows = [
@@ -157,7 +157,7 @@ def _letters(told: dict[str, Any]) -> str:
     target, times = short(told["deadLetterTopic"]), told["maxRedeliverCount"]
     text = f"{told['messages']:,} moved to {target}, after {times} redeliveries each"
     if told.get("refused"):
-        text += f"; the last was not taken: {told['refused']}, {since(told['refusedSince'])}"
+        text += f"; the last was rejected: {told['refused']}, {since(told['refusedSince'])}"
     return text
 
 
@@ -188,5 +188,5 @@ def document_lines(document: Row) -> list[str]:
 def _drained_in(seconds: int) -> str:
     """Format the time to drain a backlog at current rates; negative means never."""
     if seconds < 0:
-        return "never: no more is acknowledged than published"
+        return "never: messages are published at least as fast as acknowledged"
     return f"{duration(seconds)}, at the rates of the last minute"

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.commands.sub_dead_letter import dead_letter
+from pulsarbox.cli.commands.dead_letters.sub_dead_letter import dead_letter
 from pulsarbox.cli.commands.topic import pairs
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.cli.common.exits import InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
@@ -242,7 +242,7 @@ def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> 
     elif place.word:
         admin.ask("POST", f"{path}/{0 if place.word == 'earliest' else END_OF_TIME}")
     else:
-        raise Misused(f"{short(topic)} is partitioned: a message id needs its partition, as in 12:345:0")
+        raise Misused(f"{short(topic)} is partitioned: the message ID requires a partition, as in 12:345:0")
 
 
 @sub.command()
@@ -277,8 +277,8 @@ def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
             raise
         one = short(topic.partition(0))
         raise Misused(
-            f"{short(topic)} is partitioned, and messages are skipped of one partition: "
-            f"`pulsarbox sub skip {one} {name} {count}`; `pulsarbox sub clear {short(topic)} {name}` skips all of them"
+            f"{short(topic)} is partitioned: skip messages of one partition with "
+            f"`pulsarbox sub skip {one} {name} {count}`, or all with `pulsarbox sub clear {short(topic)} {name}`"
         ) from None
 
 
@@ -341,9 +341,9 @@ def expire(
       pulsarbox sub expire orders billing --through 12:345
     """
     if (age is None) == (place is None):
-        raise Misused("give either --older or --through")
+        raise Misused("specify either --older or --through")
     if place is not None and (place.id is None):
-        raise Misused("--through takes a message id: ledger:entry")
+        raise Misused("--through: expected a message ID, ledger:entry")
     topic = topic_named(topic_name)
     found = _meant(admin, topic, names or ("*",))
     which = f"subscription {found[0]}" if len(found) == 1 else f"{len(found)} subscriptions"
@@ -366,8 +366,8 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: PositionPa
         if error.status != 409:
             raise
         if place is not None:
-            raise InTheWay(f"nothing expired of {name}: there is no such message yet") from error
-        say(f"{name} has no backlog")  # nothing to expire
+            raise InTheWay(f"nothing expired in {name}: no message is that old or has that ID") from error
+        notify(f"{name} has no backlog")  # nothing to expire
 
 
 @sub.command()

@@ -77,7 +77,7 @@ def pairs(texts: tuple[str, ...]) -> dict[str, str]:
     """Parse ``k=v`` options into a dict. Raises BadParameter."""
     wrong = [text for text in texts if "=" not in text[1:]]
     if wrong:
-        raise click.BadParameter(f"'{wrong[0]}' is not name=value")
+        raise click.BadParameter(f"expected name=value, not '{wrong[0]}'")
     return dict(text.split("=", 1) for text in texts)
 
 
@@ -321,7 +321,7 @@ def terminate(names: tuple[str, ...], yes: bool, dry_run: bool, admin: "Admin") 
     """
     topics = [each for name in names for each in _meant(admin, name)]
     what = f"terminate {len(topics)} topics" if len(topics) > 1 else f"terminate topic {short(topics[0])}"
-    confirm(f"{what}, for good", [short(each) for each in topics], yes=yes, dry_run=dry_run)
+    confirm(f"{what} permanently", [short(each) for each in topics], yes=yes, dry_run=dry_run)
     things = [("terminated topic", short(each), partial(_terminate, admin, each)) for each in topics]
     carry_out(things, dry_run=dry_run)
 

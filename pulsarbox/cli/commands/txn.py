@@ -28,7 +28,9 @@ def txn_id(text: str) -> Id:
         if most < 0 or least < 0:
             raise ValueError
     except ValueError:
-        raise ValueError(f"{text!r} is no transaction: write 0:17, as `pulsarbox txn list` does") from None
+        raise ValueError(
+            f"invalid transaction {text!r}; expected a form such as 0:17, as in `pulsarbox txn list`"
+        ) from None
     return most, least
 
 

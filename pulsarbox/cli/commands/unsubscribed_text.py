@@ -18,21 +18,19 @@ def kept_words(kept: dict[str, Any]) -> str:
 
 def _until(wall: int) -> str:
     if not 0 < wall <= WALL_MAX:
-        return "without a limit of time"
+        return "without a time limit"
     at = datetime.fromtimestamp(wall / 1000, UTC)
-    return f"until {at:%Y-%m-%d %H:%M:%S} UTC, or until all topics hold too many"
+    return f"until {at:%Y-%m-%d %H:%M:%S} UTC, or until the limit for all topics is reached"
 
 
 def rule_words(rule: dict[str, Any] | None) -> str:
     """Describe the unsubscribed retention that applies to a topic."""
     if rule is None:
-        return "Messages that no subscription has covered are not kept beyond that, as in Pulsar."
+        return "Messages that no subscription has covered are not retained beyond that, as in Pulsar."
     minutes, limit = rule["timeInMinutes"], rule["limit"]
-    time = "without a limit of time" if minutes < 0 else f"for {in_words(minutes * 60_000)}"
+    time = "without a time limit" if minutes < 0 else f"for {in_words(minutes * 60_000)}"
     size = ""
     if limit >= 0:
         share = f"{rule['size']}, " if rule["size"].endswith("%") else ""
-        size = (
-            f", at most {share}{megabytes(limit)} for all topics together, of which {megabytes(rule['used'])} are used"
-        )
-    return f"Until a topic has a subscription its messages are kept {time}{size} ({SETTINGS})."
+        size = f", at most {share}{megabytes(limit)} for all topics together ({megabytes(rule['used'])} used)"
+    return f"Until a topic has a subscription, its messages are kept {time}{size} ({SETTINGS})."

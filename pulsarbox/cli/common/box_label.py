@@ -13,7 +13,7 @@ def checked_label(text: str | None, color: str | None) -> "Label | None":
     """Return the label, or None without a text. Raises Misused."""
     if not text:
         if color:
-            raise Misused("--label-color goes with --label: a colour alone says nothing to who does not see it")
+            raise Misused("--label-color requires --label: the label must be readable without colour")
         return None
     from pulsarbox.tui.actions.operation import Wrong
     from pulsarbox.tui.widgets.box_label import label_of

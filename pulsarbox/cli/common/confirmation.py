@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere, Partly, ending
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
 
@@ -34,7 +34,7 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     """Return the names that match a pattern of * and ?. Raises NotThere if none does."""
     found = [name for name in names if fnmatchcase(name, pattern)]
     if not found:
-        raise NotThere(f"nothing fits '{pattern}'")
+        raise NotThere(f"nothing matches '{pattern}'")
     return found
 
 
@@ -47,7 +47,7 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Misused(
-            f"this would {what}: without a terminal to ask on, --yes is needed (--dry-run shows what happens)"
+            f"this would {what}: without a terminal to confirm on, specify --yes (--dry-run shows the changes)"
         )
     expected = names[0] if len(names) == 1 else str(len(names))
     subject = f"'{clean(expected)}'" if len(names) == 1 else f"{expected}, the number of them,"
@@ -56,7 +56,7 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
         click.echo(f"  {clean(name)}", err=True)
     if len(names) > 20:
         click.echo(f"  ... and {len(names) - 20} more", err=True)
-    click.echo(f"Type {subject} to go on: ", nl=False, err=True)
+    click.echo(f"Type {subject} to continue: ", nl=False, err=True)
     typed = sys.stdin.readline().strip()
     if typed != expected:
         raise InTheWay("not confirmed: nothing was changed")
@@ -81,7 +81,7 @@ def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_ru
             failure = error if isinstance(error, Failed) else ending(error)
             failures.append(failure)
             if len(things) > 1:
-                say(f"{name}: {failure.message}")
+                notify(f"{name}: {failure.message}")
         else:
             click.echo(f"{done} {clean(name)}")
     if not failures:

@@ -27,6 +27,8 @@ EXIT_PARTIAL: Final = 8
 EXIT_HUNG_UP: Final = 129
 """128 + SIGHUP, as a shell reports it."""
 EXIT_INTERRUPTED: Final = 130
+EXIT_TERMINATED: Final = 143
+"""Exit code of a command that SIGTERM has stopped."""
 
 
 class Failed(click.ClickException):
@@ -99,8 +101,6 @@ class HungUp(Failed):
 WHO: Final = "authenticate with --token-file, PULSARBOX_TOKEN, --auth-plugin or a context (docs/security.md)"
 MAY: Final = "a tenant admin can grant it with `pulsarbox admin namespaces grant-permission` (docs/authorization.md)"
 
-_GRANT: Final = ": admins of the tenant can grant it"
-"""Hint that a box appends to its error for clients without hints; replaced by ``MAY`` here."""
 _HELP: Final = {401: WHO, 403: MAY}
 """Advice to append to the broker's message, by HTTP status."""
 _OF_ROLES: Final = "permission|authorized|kept for other roles"
@@ -160,7 +160,7 @@ def _with_help(text: str, status: int) -> str:
     can_be_granted = re.search(_OF_ROLES, text, re.IGNORECASE) and "superUserRoles" not in text
     if status not in _HELP or (status == 403 and not can_be_granted):
         return text
-    return f"{text.removesuffix(_GRANT)}: {_HELP[status]}"
+    return f"{text.removesuffix(errors.GRANT_HINT)}: {_HELP[status]}"
 
 
 _T = TypeVar("_T")

@@ -8,11 +8,10 @@ from typing import Any, Final, Self
 
 import click
 
-from pulsarbox.cli.common.exits import Interrupted
-from pulsarbox.client.loop import READ, Loop
+from pulsarbox.cli.common.exits import EXIT_TERMINATED, Interrupted
+from pulsarbox.client.transport.loop import READ, Loop
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
-EXIT_TERMINATED: Final = 143
 
 
 class Interruption:
@@ -31,7 +30,7 @@ class Interruption:
             os.set_blocking(end, False)
         self._loop.watch(reading, READ, lambda mask: self._woken())
         with contextlib.suppress(ValueError):  # not the main thread, which alone receives signals
-            self._before = {number: signal.signal(number, self._came) for number in _SIGNALS}
+            self._before = {number: signal.signal(number, self._requested) for number in _SIGNALS}
             signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         return self
 
@@ -48,7 +47,7 @@ class Interruption:
         """Return whether the command should end."""
         return self.asked != 0
 
-    def _came(self, number: int, frame: FrameType | None) -> None:
+    def _requested(self, number: int, frame: FrameType | None) -> None:
         if self.asked:
             raise KeyboardInterrupt
         self.asked = number

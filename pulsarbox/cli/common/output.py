@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 
 Row = dict[str, Any]
 
@@ -61,7 +61,7 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
         type=click.FloatRange(0.1),
         is_flag=False,
         flag_value=2,
-        help="Repeat every S seconds (default 2) until Ctrl-C. Prints timestamped ndjson if stdout is no terminal.",
+        help="Repeat every S seconds (default 2) until Ctrl-C. Prints timestamped ndjson if stdout is not a terminal.",
     )
     return _forms(watching(filtering(called)))
 
@@ -109,7 +109,7 @@ def show(output: OutputOptions, look: Callable[[], TableOutput]) -> None:
             sys.stdout.flush()
             rest(output.watch)
     except KeyboardInterrupt:
-        say("no longer watched")
+        notify("stopped watching")
 
 
 def _wanted(text: str | None) -> Callable[[Row], bool] | None:
@@ -151,8 +151,8 @@ def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
         from pulsarbox.config.setting import did_you_mean
 
         names = {name: None for row in found.rows for name in row}
-        hint = did_you_mean(str(error), names) or f"; there are {', '.join(names)}"
-        raise click.BadParameter(f"'{error}' is no field{hint}", param_hint="--filter") from None
+        hint = did_you_mean(str(error), names) or f"; expected one of {', '.join(names)}"
+        raise click.BadParameter(f"unknown field '{error}'{hint}", param_hint="--filter") from None
 
 
 def _print(found: TableOutput, form: str) -> None:

@@ -9,7 +9,7 @@ from pulsarbox.client.places import MessageId
 from pulsarbox.names import TopicName
 from pulsarbox.times import duration
 
-FORMS: Final = "earliest, latest, @TIME such as @-1h, or a message id: ledger:entry, ledger:entry:partition:index"
+FORMS: Final = "earliest, latest, @TIME such as @-1h, or a message ID: ledger:entry, ledger:entry:partition:index"
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 
@@ -51,7 +51,7 @@ def parse_place(text: str) -> PositionParam:
         return PositionParam(time=moment(text.removeprefix("@")), text=text)
     found = message_id(text)
     if found is None:
-        raise ValueError(f"'{text}' is none of: {FORMS}")
+        raise ValueError(f"invalid position '{text}'; expected {FORMS}")
     return PositionParam(id=found, text=text)
 
 

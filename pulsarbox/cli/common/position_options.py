@@ -9,8 +9,8 @@ from pulsarbox.client.places import EARLIEST, LATEST, MessageId, Start
 from pulsarbox.times import duration
 
 _ID: Final = re.compile(r"(\d+):(\d+)(?::(-1|\d+))?(?::(-1|\d+))?")
-FROM_FORMS: Final = "earliest, latest, -10 (the last ten of each partition), @TIME, or a message id"
-UNTIL_FORMS: Final = "end, a number of messages, a length of time (30s), @TIME, or a message id"
+FROM_FORMS: Final = "earliest, latest, -10 (the last ten of each partition), @TIME, or a message ID"
+UNTIL_FORMS: Final = "end, a number of messages, a duration (30s), @TIME, or a message ID"
 
 
 class From(NamedTuple):
@@ -67,7 +67,7 @@ def parse_from(text: str, now: int | None = None) -> From:
         return From(Start(EARLIEST, time=max(1, moment(text.removeprefix("@"), now))))
     found = message_id(text)
     if found is None:
-        raise ValueError(f"'{text}' is none of: {FROM_FORMS}")
+        raise ValueError(f"invalid start position '{text}'; expected {FROM_FORMS}")
     return From(Start(found))
 
 
@@ -85,7 +85,7 @@ def parse_until(text: str, now: int | None = None) -> Until:
     try:
         return Until(End.DURATION, duration(text))
     except ValueError:
-        raise ValueError(f"'{text}' is none of: {UNTIL_FORMS}") from None
+        raise ValueError(f"invalid end position '{text}'; expected {UNTIL_FORMS}") from None
 
 
 FROM: Final = Words("position", parse_from)

@@ -4,7 +4,7 @@ import sys
 import time
 from typing import Final
 
-from pulsarbox.cli.common.terminal_text import megabytes, say
+from pulsarbox.cli.common.terminal_text import megabytes, notify
 
 _EVERY_SECONDS: Final = 0.2
 
@@ -38,10 +38,10 @@ class ProgressLine:
         sys.stderr.flush()
         self._drawn = True
 
-    def say(self, text: str) -> None:
+    def notify(self, text: str) -> None:
         """Clear the line and print a diagnostic."""
         self.clear()
-        say(text)
+        notify(text)
 
     def clear(self) -> None:
         """Clear the line before other output."""

@@ -23,7 +23,7 @@ class Root(LazyGroup):
         except UnicodeEncodeError as error:
             if error.encoding != _UTF8:
                 raise
-            _end(Misused(f"'{error.object}' is no text in UTF-8, as names have to be"))
+            _end(Misused(f"'{error.object}' is not valid UTF-8; names must be UTF-8 text"))
         except OSError as error:
             if error.errno not in _FULL or error.filename is not None:
                 raise
@@ -31,7 +31,7 @@ class Root(LazyGroup):
 
             if error.errno == errno.EIO and (is_closed(1) or is_closed(2)):
                 _end(HungUp())
-            _end(Failed(f"the output cannot be written: {error.strerror}"))
+            _end(Failed(f"cannot write the output: {error.strerror}"))
 
 
 def _never_fail_for_a_letter() -> None:

@@ -15,7 +15,7 @@ def scope_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def called(*args: Any, tenant: str | None, namespace: str | None, **kwargs: Any) -> Any:
         if tenant is not None and namespace is not None:
-            raise click.UsageError("--namespace names its tenant: leave --tenant out")
+            raise click.UsageError("--namespace and --tenant cannot be combined: a namespace includes its tenant")
         scope = {} if tenant is None else {"tenant": tenant}
         if namespace is not None:
             scope["namespace"] = namespace_named(namespace)

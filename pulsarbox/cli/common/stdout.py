@@ -31,7 +31,7 @@ class Stdout:
 
     def __init__(self, client: Client, interruption: Interruption) -> None:
         if sys.stdout is None:  # the process was started with stdout closed
-            raise Failed("stdout is closed: there is nowhere to write to")
+            raise Failed("stdout is closed: redirect it to a file or pipe")
         self.is_terminal = sys.stdout.isatty()
         self._client = client
         self._interruption = interruption
@@ -107,7 +107,7 @@ class Stdout:
             raise
         except OSError as error:
             self.check_reader()
-            raise Failed(f"the output cannot be written: {error.strerror}") from error
+            raise Failed(f"cannot write the output: {error.strerror}") from error
         self._written += size
         return size
 

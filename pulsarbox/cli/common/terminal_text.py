@@ -10,7 +10,7 @@ import click
 
 from pulsarbox.cleaning import clean
 
-__all__ = ["OUTPUT", "ago", "clean", "coloured", "diagnose", "megabytes", "say"]
+__all__ = ["OUTPUT", "ago", "clean", "coloured", "diagnose", "megabytes", "notify"]
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -25,7 +25,7 @@ OUTPUT: Final = click.option(
 """The -o option of commands that print one document."""
 
 
-def say(text: str) -> None:
+def notify(text: str) -> None:
     """Print one diagnostic line on stderr, prefixed with the program name."""
     diagnose(f"pulsarbox: {clean(text)}")
 

@@ -72,7 +72,7 @@ def namespace_named(text: str) -> str:
     if not slash:
         tenant, rest = "public", text
     if not tenant or not rest or "/" in rest:
-        raise Misused(f"'{text}' is no namespace: it looks like tenant/namespace")
+        raise Misused(f"invalid namespace '{text}': expected tenant/namespace")
     return f"{tenant}/{rest}"
 
 
@@ -98,7 +98,7 @@ def advising_force(setting: str, force: bool, what: str) -> Iterator[None]:
             change = f"pulsarbox admin brokers update-dynamic-config -c {setting} -v true"
             raise Failed(f"{error}: delete its {what} first, or allow it with `{change}`") from None
         if not force and error.status == 409:
-            raise InTheWay(f"{error}: delete its {what} first, or with --force, if {setting} is on") from None
+            raise InTheWay(f"{error}: delete its {what} first, or use --force if {setting} is on") from None
         raise
 
 

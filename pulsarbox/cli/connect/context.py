@@ -8,7 +8,7 @@ import click
 from pulsarbox.cli.common.box_label import checked_label
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
 from pulsarbox.cli.connect import context_store
 
 
@@ -57,19 +57,19 @@ def _add(name: str, force: bool, given: dict[str, str]) -> None:
     from pulsarbox.cli.connect.target import checked_urls
 
     if not name.isprintable() or not name.strip():
-        raise Misused("a context needs a name")
+        raise Misused("invalid context name: expected printable text")
     if not given.get("url") and not given.get("admin_url"):
-        raise Misused("give --url or --admin-url: without both a context names no broker")
+        raise Misused("a context requires --url or --admin-url")
     checked_urls(given)
     checked_label(given.get("label"), given.get("label_color"))
     document = context_store.load()
     if name in document["contexts"] and not force:
-        raise InTheWay(f"there is a context '{name}': --force replaces it")
+        raise InTheWay(f"context '{name}' already exists; use --force to replace it")
     document["contexts"][name] = given
     if document["current"] is None:
         document["current"] = name
     context_store.save(document)
-    say(f"context {name} is kept in {context_store.path()}{', and in use' if document['current'] == name else ''}")
+    notify(f"context {name} saved in {context_store.path()}{' and selected' if document['current'] == name else ''}")
 
 
 @context.command()
@@ -88,10 +88,10 @@ def use(name: str) -> None:
 def _use(name: str) -> None:
     document = context_store.load()
     if name != "-" and name not in document["contexts"]:
-        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+        raise NotThere(f"context '{clean(name)}' does not exist; `pulsarbox context list` lists all contexts")
     document["current"] = None if name == "-" else name
     context_store.save(document)
-    say("no context is in use" if name == "-" else f"context {name} is in use")
+    notify("no context is current" if name == "-" else f"context {name} is current")
 
 
 @context.command("list")
@@ -133,7 +133,7 @@ def show(name: str | None) -> None:
 def _show(name: str | None) -> None:
     found = context_store.current() if name is None else _named(name)
     if found is None:
-        raise NotThere("no context is in use: `pulsarbox context use NAME` chooses one")
+        raise NotThere("no context is current; `pulsarbox context use NAME` selects one")
     shown: dict[str, Any] = {"name": found[0], **found[1]}
     if "auth_params" in shown:
         shown["auth_params"] = "..."
@@ -143,7 +143,7 @@ def _show(name: str | None) -> None:
 def _named(name: str) -> tuple[str, dict[str, Any]]:
     document = context_store.load()
     if name not in document["contexts"]:
-        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+        raise NotThere(f"context '{clean(name)}' does not exist; `pulsarbox context list` lists all contexts")
     return name, document["contexts"][name]
 
 
@@ -162,8 +162,8 @@ def remove(name: str) -> None:
 def _remove(name: str) -> None:
     document = context_store.load()
     if document["contexts"].pop(name, None) is None:
-        raise NotThere(f"no context '{clean(name)}': `pulsarbox context list` lists them")
+        raise NotThere(f"context '{clean(name)}' does not exist; `pulsarbox context list` lists all contexts")
     if document["current"] == name:
         document["current"] = None
     context_store.save(document)
-    say(f"context {name} is gone")
+    notify(f"removed context {name}")

@@ -36,11 +36,11 @@ def load(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     except FileNotFoundError:
         return {"current": None, "contexts": {}}
     except (OSError, ValueError) as error:
-        what = "mend it, or move it away and add contexts with `pulsarbox context add`"
-        raise Misused(f"{file} cannot be read: {error}: {what}") from None
+        what = "fix it, or move it away and add contexts with `pulsarbox context add`"
+        raise Misused(f"cannot read {file}: {error}; {what}") from None
     contexts = found.get("contexts") if isinstance(found, dict) else None
     if not isinstance(contexts, dict) or not all(isinstance(one, dict) for one in contexts.values()):
-        raise Misused(f"{file} does not hold contexts: move it away, and add them with `pulsarbox context add`")
+        raise Misused(f"{file} is not a file of contexts: move it away, and add contexts with `pulsarbox context add`")
     return {"current": found.get("current"), "contexts": contexts}
 
 
@@ -63,5 +63,5 @@ def current(environ: Mapping[str, str] = os.environ) -> tuple[str, dict[str, Any
         return None
     if name not in document["contexts"]:
         source = f"{VARIABLE}: " if environ.get(VARIABLE) else ""
-        raise NotThere(f"{source}no context '{clean(name)}': `pulsarbox context list` lists them")
+        raise NotThere(f"{source}context '{clean(name)}' does not exist; `pulsarbox context list` lists all contexts")
     return name, document["contexts"][name]

@@ -14,7 +14,7 @@ from pulsarbox.client.errors import NoAnswer, NotConnected
 
 if TYPE_CHECKING:
     from pulsarbox.cli.connect.target import Target
-    from pulsarbox.server.process.runtime_file import Running
+    from pulsarbox.server.process.runtime_file import RuntimeFile
 
 SECONDS: Final = 10.0
 """Timeout of requests to the broker."""
@@ -35,10 +35,10 @@ def service_url_of(admin: "Target", seconds: float = SECONDS) -> str:
     except NoAnswer:
         raise admin.silent(seconds) from None
     except _Unknown as error:
-        raise Misused(_refusal(admin, f"the Admin API answers {error}", "--url")) from None
+        raise Misused(_refusal(admin, f"the Admin API responds with {error}", "--url")) from None
     url = (tls or plain) if admin.secure else (plain or tls)
     if not url:
-        raise Misused(_refusal(admin, "the broker has none", "--url"))
+        raise Misused(_refusal(admin, "the broker reports none", "--url"))
     scheme, _, hosts = url.partition("://")
     return f"{scheme}://{','.join(_reachable(each, admin) for each in hosts.split(','))}"
 
@@ -48,7 +48,7 @@ def origin_of(named: "Target") -> str:
     return f"of {named.url}, {named.origin}"
 
 
-def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float = SECONDS) -> tuple[str, bool]:
+def admin_url_of(service: "Target", boxes: "Iterable[RuntimeFile]", seconds: float = SECONDS) -> tuple[str, bool]:
     """Return the URL of the Admin API of the broker with this service URL, and whether its port is a guess.
 
     ``boxes`` are those of this machine. Raises Misused if the URL is unknown, or guessed with secrets configured.
@@ -66,12 +66,12 @@ def admin_url_of(service: "Target", boxes: "Iterable[Running]", seconds: float =
     try:
         found = _asked(candidate, seconds)
     except (NotConnected, NoAnswer) as error:
-        raise Misused(_refusal(service, f"{url} does not answer ({error})", "--admin-url")) from None
+        raise Misused(_refusal(service, f"{url} does not respond ({error})", "--admin-url")) from None
     except _Unknown as error:
-        raise Misused(_refusal(service, f"{url} does not tell its service URL ({error})", "--admin-url")) from None
+        raise Misused(_refusal(service, f"{url} does not report its service URL ({error})", "--admin-url")) from None
     if not ports & {port for each in found for port in _ports(each)}:
         other = " and ".join(filter(None, found)) or "none"
-        raise Misused(_refusal(service, f"{url} is that of another broker, {other}", "--admin-url"))
+        raise Misused(_refusal(service, f"{url} belongs to another broker, {other}", "--admin-url"))
     return url, True
 
 
@@ -94,7 +94,7 @@ def _refusal(named: "Target", problem: str, option: str) -> str:
     other = "service URL" if option == "--url" else "Admin API"
     variable = "PULSARBOX_SERVICE_URL" if option == "--url" else "PULSARBOX_ADMIN_URL"
     return (
-        f"{named.origin} names {named.url}, and its {other} is not known: {problem}; name it with {option}, {variable}"
+        f"the {other} of {named.url} ({named.origin}) is unknown: {problem}; set it with {option}, {variable}"
         " or in the context"
     )
 
@@ -118,7 +118,7 @@ def _ports(url: str) -> set[int]:
     return {int(each) if each.isdigit() else default for each in found}
 
 
-def _is_here(host: str, running: "Running") -> bool:
+def _is_here(host: str, running: "RuntimeFile") -> bool:
     return _is_loopback(host) or host == running.host
 
 

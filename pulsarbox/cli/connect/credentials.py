@@ -64,15 +64,15 @@ def _of(source: Mapping[str, Any], made: Credentials) -> Credentials | None:
     if plugin in _TLS_PLUGINS:
         found = parameters_of(params)
         if not found.get("tlsCertFile") or not found.get("tlsKeyFile"):
-            raise Misused("--auth-params: TLS needs tlsCertFile:PATH,tlsKeyFile:PATH")
+            raise Misused("--auth-params: expected tlsCertFile:PATH,tlsKeyFile:PATH for tls")
         return made._replace(certificate=found["tlsCertFile"], key=found["tlsKeyFile"])
     if plugin in _BASIC_PLUGINS:
         found = parameters_of(_text_of(params) if params.startswith("file:") else params)
         if not found.get("userId") or "password" not in found:
-            raise Misused('--auth-params: basic authentication needs {"userId":"...","password":"..."}')
+            raise Misused('--auth-params: expected {"userId":"...","password":"..."} for basic')
         return made._replace(basic=f"{found['userId']}:{found['password']}")
     if plugin:
-        raise Misused(f"--auth-plugin: {clean(plugin)} is not known here: token, tls and basic are")
+        raise Misused(f"--auth-plugin: unknown method {clean(plugin)}; expected token, tls or basic")
     return None
 
 
@@ -93,7 +93,7 @@ def read_token(text: str) -> str:
         text = _text_of(text)
     text = text.removeprefix("token:").strip()
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise Misused("the token is no token: it looks like token:eyJ... or file:///path/to/token")
+        raise Misused("invalid token: expected a form such as token:eyJ... or file:///path/to/token")
     return text
 
 
@@ -103,7 +103,7 @@ def parameters_of(text: str) -> dict[str, str]:
         try:
             found = json.loads(text)
         except ValueError as error:
-            raise Misused(f"--auth-params: this is no JSON: {error}") from None
+            raise Misused(f"--auth-params: invalid JSON: {error}") from None
         return {str(key): str(value) for key, value in found.items()}
     pairs = (part.partition(":") for part in text.split(",") if part)
     return {key.strip(): value.strip() for key, _, value in pairs}
@@ -115,7 +115,7 @@ def _text_of(named: str) -> str:
     try:
         return Path(path).expanduser().read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Misused(f"{path} cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+        raise Misused(f"cannot read {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
 
 
 def _path(named: str) -> str:

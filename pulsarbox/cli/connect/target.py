@@ -21,11 +21,11 @@ from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
     from pulsarbox.client.credentials import Credentials
-    from pulsarbox.server.process.runtime_file import Running
+    from pulsarbox.server.process.runtime_file import RuntimeFile
 
 SERVICE_VARIABLE: Final = "PULSARBOX_SERVICE_URL"
 ADMIN_VARIABLE: Final = "PULSARBOX_ADMIN_URL"
-CONTEXT_ORIGIN: Final = "the context in use"
+CONTEXT_ORIGIN: Final = "the current context"
 DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
@@ -110,26 +110,26 @@ class Target(NamedTuple):
         made = credentials_for({**self.options, **(options or {})}, file or {}, self)
         if self.guessed and made.secret:
             raise Misused(
-                f"credentials are not sent to {self.url}: its port is a guess ({self.origin}); name the Admin API with"
+                f"credentials are not sent to {self.url}: its port is a guess ({self.origin}); set the Admin URL with"
                 f" {_ADMIN.option}, {ADMIN_VARIABLE} or in the context"
             )
         return made._replace(pinned=self.certificate) if self.certificate and self.secure else made
 
     def unreachable(self, reason: str) -> Failed:
         """Return the error for a failed or lost connection, with advice."""
-        return Unreachable(f"{self.url} ({self.origin}) cannot be reached: {reason}; {self._advice(reason)}")
+        return Unreachable(f"cannot connect to {self.url} ({self.origin}): {reason}; {self._advice(reason)}")
 
     def silent(self, seconds: float) -> Failed:
         """Return the error for a response timeout, with advice."""
-        return TimedOut(f"{self.url} ({self.origin}) has not answered within {seconds:g} s; {self._advice()}")
+        return TimedOut(f"no response from {self.url} ({self.origin}) within {seconds:g} s; {self._advice()}")
 
     def _advice(self, reason: str = "") -> str:
         if "certificate" in reason and self.secure:
-            return "name what is to be trusted with --tls-trust-cert-path (docs/tls.md)"
+            return "set the trusted certificates with --tls-trust-cert-path (docs/tls.md)"
         if "EOF occurred" in reason or "unexpected eof" in reason:
-            return f"that may be a port without TLS: {self.url.replace('+ssl', '').replace('https', 'http')}"
+            return f"this may be a port without TLS: {self.url.replace('+ssl', '').replace('https', 'http')}"
         option = "--url" if self.url.startswith("pulsar") else "--admin-url"
-        return f"see `pulsarbox status`, start a box with `pulsarbox start --detach`, or name a broker with {option}"
+        return f"see `pulsarbox status`, start a box with `pulsarbox start --detach`, or select a broker with {option}"
 
 
 def service_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -275,7 +275,7 @@ def _named(door: _Door, given: TargetOptions, environ: Mapping[str, str]) -> tup
     url = given.url if door is _SERVICE else given.admin_url
     if url is not None:
         if given.data_dir is not None:
-            raise Misused(f"{door.option} and --data-dir both name a broker: give one of them")
+            raise Misused(f"{door.option} and --data-dir cannot be combined: both select a broker")
         return url, door.option
     if given.data_dir is not None:  # options take precedence over the environment
         return None
@@ -303,7 +303,7 @@ def _of_this_machine(door: _Door, given: TargetOptions) -> Target:
     return target._replace(certificate=running.certificate, operator=running.operator, directory=running.data)
 
 
-def _boxes(config_file: Path | None) -> "Iterator[Running]":
+def _boxes(config_file: Path | None) -> "Iterator[RuntimeFile]":
     """Yield the known boxes on this machine: that of the data directory, and those in memory."""
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
     from pulsarbox.server.process.runtime_file import read
@@ -332,7 +332,7 @@ def checked_urls(context: Mapping[str, str]) -> None:
             _target(door, context[door.field], door.option)
 
 
-def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Running, str] | None":
+def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[RuntimeFile, str] | None":
     """Return the box that runs on the data directory, None without any. Raises Unreachable if ``data_dir`` is given."""
     from pulsarbox.cli.process.lock_holder import Unreadable, find
     from pulsarbox.server.process.runtime_file import read
@@ -348,14 +348,16 @@ def _of_the_box(config_file: Path | None, data_dir: str | None) -> "tuple[Runnin
         if data_dir is None:
             return None
         where = shlex.quote(data_dir)
-        raise Unreachable(f"no box runs on {directory}: start it with `pulsarbox start --detach --data-dir {where}`")
+        raise Unreachable(
+            f"no box is running on {directory}: start it with `pulsarbox start --detach --data-dir {where}`"
+        )
     running = read(directory, found.pid)
     if running is None:
-        raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) does not serve yet: try again")
+        raise Unreachable(f"the box on {directory} (process {found.pid or 'unknown'}) is not ready yet: try again")
     return running, f"the box on {directory}"
 
 
-def _in_memory() -> "tuple[Running, str] | None":
+def _in_memory() -> "tuple[RuntimeFile, str] | None":
     """Return this user's in-memory box; of several, the one on the default port. Raises Misused without that one."""
     from pulsarbox.server.process.memory_box_entry import entries, pid_of
     from pulsarbox.server.process.runtime_file import read
@@ -365,7 +367,7 @@ def _in_memory() -> "tuple[Running, str] | None":
         usual = [running for running in found if running.port == _SERVICE.port]
         if not usual:
             told = "; ".join(f"process {each.pid}: {each.local_url(False)}, {each.local_url(True)}" for each in found)
-            raise Misused(f"several boxes run in memory ({told}): name one with --url or --admin-url")
+            raise Misused(f"several boxes run in memory ({told}): select one with --url or --admin-url")
         found = usual
     return (found[0], f"the box in memory, process {found[0].pid}") if found else None
 
@@ -373,13 +375,13 @@ def _in_memory() -> "tuple[Running, str] | None":
 def _target(door: _Door, url: str, origin: str) -> Target:
     scheme, port = door.scheme, door.port
     found, mark, rest = url.strip().partition("://")
-    looks = f"it looks like {scheme}://localhost:{port}"
+    looks = f"expected a URL such as {scheme}://localhost:{port}"
     if not mark:
-        raise Misused(f"{origin}: '{url}' is no URL: {looks}")
+        raise Misused(f"{origin}: invalid URL '{url}': {looks}")
     if found == door.secure:
         scheme, port = found, door.tls_port
     if found != scheme:
-        raise Misused(f"{origin}: '{url}' has the scheme {found}: {looks}")
+        raise Misused(f"{origin}: invalid scheme {found} in '{url}': {looks}")
     rest = rest.rstrip("/")
     hosts = tuple(_host_and_port(each, port, f"{origin}: '{url}'", looks) for each in rest.split(","))
     return Target(f"{scheme}://{rest}", origin, hosts)
@@ -395,7 +397,7 @@ def _host_and_port(text: str, default: int, where: str, looks: str) -> tuple[str
         host, _, number = text.partition(":")
         fits = True
     if not fits or not host or set(host) & set("/?#@ ") or (number and not (number.isascii() and number.isdigit())):
-        raise Misused(f"{where} does not name a host and a port: {looks}")
+        raise Misused(f"{where} has no valid host and port: {looks}")
     if number and not 0 < int(number) < 65536:
-        raise Misused(f"{where}: {number} is no port: {looks}")
+        raise Misused(f"{where}: invalid port {number}: {looks}")
     return host, int(number) if number else default

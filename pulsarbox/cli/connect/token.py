@@ -11,8 +11,8 @@ import click
 
 from pulsarbox.cli.common.exits import Failed, Misused, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, say
-from pulsarbox.cli.connect.token_files import given_token, read_token, write
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
+from pulsarbox.cli.connect.token_files import read_token, token_options, write
 from pulsarbox.cli.process.directory_options import CONFIG
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def _create(
 
     settings = _settings(options["config_file"])
     if not role.strip():
-        raise Misused("a token needs a role")
+        raise Misused("ROLE must not be empty")
     claims: dict[str, Any] = {settings.tokenAuthClaim: role}
     try:
         if expires is not None:
@@ -92,7 +92,7 @@ def _create(
         return
     if file is None:
         click.echo(made)
-    say(f"{file or 'this'} is a token for {role}, signed with {named}, which {_until(claims.get('exp'))}")
+    notify(f"token for {role}{f' in {file}' if file else ''}, signed with {named}; it {_until(claims.get('exp'))}")
 
 
 def _signing(
@@ -104,16 +104,16 @@ def _signing(
 
     if private is not None:
         if secret is not None:
-            raise Misused("give one of --key and --private-key")
+            raise Misused("--key and --private-key cannot be combined")
         key = tokens.private_key(read_from(private))
         fitting = tokens.public_algorithms(key.public_key())
         if algorithm is not None and algorithm not in fitting:
-            raise Misused(f"--algorithm: the key is for {', '.join(fitting)}")
+            raise Misused(f"--algorithm: the key supports only {', '.join(fitting)}")
         return key, algorithm or fitting[0], private
     if algorithm is not None:
-        raise Misused("--algorithm goes with --private-key: of a secret key its length decides")
+        raise Misused("--algorithm requires --private-key: the length of a secret key determines its algorithm")
     if secret is None and not settings.tokenSecretKey and settings.tokenPublicKey:
-        raise Misused("the configuration has a public key: sign with its --private-key")
+        raise Misused("the configuration has only a public key: specify its private key with --private-key")
     named = secret or settings.tokenSecretKey or str(_own_key())
     _make_where_missing(named)
     found = read_from(named)
@@ -143,7 +143,7 @@ def _make_where_missing(named: str) -> None:
         return  # another process created it
     except OSError as error:
         raise Misused(f"{path}: {error.strerror}") from None
-    say(f"made a secret key, {path}: boxes check tokens with it where tokenSecretKey names it")
+    notify(f"created the secret key {path}; set tokenSecretKey to it on each box that accepts these tokens")
 
 
 def _is_base64(named: str) -> bool:
@@ -162,7 +162,7 @@ def _place(settings: "Settings", named: str) -> str:
 
 
 @token.command()
-@given_token
+@token_options
 @OUTPUT
 def show(token: str | None, from_stdin: bool, token_file: str | None, output: str) -> None:
     """Print the claims of a token, by default $PULSARBOX_TOKEN, without verifying its signature.
@@ -183,7 +183,7 @@ def _show(token: str | None, from_stdin: bool, token_file: str | None, output: s
     except ValueError as error:
         raise Misused(str(error)) from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
-        raise Misused("it is no token: what it says is no JSON object")
+        raise Misused("invalid token: header or claims are not a JSON object")
     if output == "json":
         click.echo(json.dumps({"header": header, "claims": claims}, indent=2))
         return
@@ -193,7 +193,7 @@ def _show(token: str | None, from_stdin: bool, token_file: str | None, output: s
 
 
 @token.command()
-@given_token
+@token_options
 @_KEY
 @click.option("--public-key", metavar="FILE", help="Verify with this public key.")
 @CONFIG
@@ -266,4 +266,4 @@ def _when(at: Any) -> str:
     try:
         return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (TypeError, ValueError, OverflowError, OSError):
-        return "which is no time"
+        return "which is not a valid time"

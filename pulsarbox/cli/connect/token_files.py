@@ -13,7 +13,7 @@ from pulsarbox.cli.common.exits import Misused
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 
-def given_token(command: _F) -> _F:
+def token_options(command: _F) -> _F:
     """Add the options of ``read_token`` to a command.
 
     A token argument is visible in the process list; a file, stdin or a variable is not.
@@ -33,10 +33,10 @@ def read_token(token: str | None, from_stdin: bool, file: str | None, variable: 
         try:
             return Path(file).expanduser().read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise Misused(f"{file}: {getattr(error, 'strerror', None) or 'it is no text'}") from None
+            raise Misused(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
     found = os.environ.get(variable)
     if found is None:
-        raise Misused(f"name a token: as an argument, with --stdin or --token-file, or in ${variable}")
+        raise Misused(f"no token: specify one as an argument, with --stdin or --token-file, or in ${variable}")
     return found
 
 

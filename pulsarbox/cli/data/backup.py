@@ -9,8 +9,8 @@ import click
 
 from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, say
-from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, give_way, moment_of, size_of
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_directory
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -75,7 +75,7 @@ def create(  # options
     Sealed volumes become hard links if DIR is on the same file system (--copy copies them), and files stored by an
     earlier backup in DIR are reused. Beside a running box, the default --rate is 16M.
 
-    An interrupted backup is never taken for a complete one; the next backup resumes it.
+    An interrupted backup is marked incomplete, and the next backup resumes it.
 
     \b
     Examples:
@@ -90,7 +90,7 @@ def create(  # options
     source = data_directory(config_file, data_dir)
     _check_source(source)
     raise_file_limit()  # one open file per volume
-    give_way()
+    lower_priority()
     progress = BackupProgress("backing up")
     made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress), progress)
     document = {
@@ -135,9 +135,9 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
     progress = BackupProgress("verifying")
     report = ended(lambda: examine(Repository(directory), names, CopyPace(rate or 0, progress)), progress)
     for name in report.interrupted:
-        say(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
+        notify(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
     if report.unreferenced:
-        say(f"{report.unreferenced} files belong to no backup; `pulsarbox backup remove {directory}` removes them")
+        notify(f"{report.unreferenced} files belong to no backup; `pulsarbox backup remove {directory}` removes them")
     if output == "json":
         findings = [finding._asdict() for finding in report.findings]
         click.echo(json.dumps({**report._asdict(), "findings": findings}, indent=2))
@@ -149,10 +149,10 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
         total = f"{len(report.backups)} backups, {report.files} files, {megabytes(report.bytes)}"
         click.echo(f"{len(report.findings)} damaged: {total}")
     if report.findings:
-        say(f"`pulsarbox backup {directory} --full` makes a backup that uses none of the damaged files")
+        notify(f"`pulsarbox backup {directory} --full` makes a backup that uses none of the damaged files")
         sys.exit(EXIT_FAILED)
     if not report.backups:
-        say(f"{directory} has no complete backup")
+        notify(f"{directory} has no complete backup")
         sys.exit(EXIT_FAILED)
 
 
@@ -227,14 +227,14 @@ def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: st
 
 
 def _check_source(source: Path) -> None:
-    """Raise Misused or NotThere for a missing directory. An in-memory box has none."""
+    """Raise NotThere for a missing directory, which does not depend on the other boxes of this machine."""
     if source.exists():
         return
     from pulsarbox.server.process.memory_box_entry import entries
 
     if entries():
-        raise Misused(
-            f"{source} does not exist, and the box that runs was started with --memory: it keeps nothing on disk, so it"
-            " cannot be backed up; start it without --memory, or name a data directory with --data-dir"
+        raise NotThere(
+            f"{source} does not exist: name the data directory of a box with --data-dir. A running box was started with"
+            " --memory: it keeps nothing on disk, so it cannot be backed up"
         )
     raise NotThere(f"{source} does not exist: name the data directory of a box with --data-dir")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, NotThere, run
-from pulsarbox.cli.common.terminal_text import clean, megabytes, say
+from pulsarbox.cli.common.terminal_text import clean, megabytes, notify
 
 if TYPE_CHECKING:
     from pulsarbox.storage.backup.manifest import Manifest
@@ -46,7 +46,7 @@ class BackupProgress:
             self._drawn = True
         else:
             self._next = now + _SAID_SECONDS
-            say(text)
+            notify(text)
 
     def clear(self) -> None:
         """Clear the line."""
@@ -78,7 +78,7 @@ def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:
     return run(kept)
 
 
-def give_way() -> None:
+def lower_priority() -> None:
     """Lower the CPU and I/O priority of this process to the minimum."""
     import psutil
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from pulsarbox.cli.common.time_arguments import moment
-from pulsarbox.client.web import Reply
+from pulsarbox.client.transport.web import Reply
 from pulsarbox.expressions import Language, inside
 from pulsarbox.storage.inspection.dead_box import UNKNOWN, DeadBox, dead_box
 from pulsarbox.storage.recording.event_files import FOLDER as EVENTS
@@ -42,14 +42,14 @@ def answered(box: DeadBox, method: str, target: str) -> Reply:
     name = parts.path.removeprefix(_BASE)
     try:
         if method != "GET" or not parts.path.startswith(_BASE):
-            raise _Refused(503, f"no box runs on {box.path}: start it to do that")
+            raise _Refused(503, f"no box is running on {box.path}: start it first")
         if name == "events":
             return _reply(200, _events(box, query))
         if name == "history":
             return _reply(200, _history(box, query))
         if name.startswith("top/"):
             return _reply(200, _view(box, name.removeprefix("top/"), query))
-        raise _Refused(503, f"no box runs on {box.path}: only what is in its files can be shown")
+        raise _Refused(503, f"no box is running on {box.path}: only data from its files is available")
     except _Refused as error:
         return _reply(error.status, {"reason": str(error)})
     except ValueError as error:
@@ -75,7 +75,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     if name == "overview":
         return around | nothing | {"totals": box.totals, "series": {}, "seriesStep": 1}
     if name not in box.views:
-        raise _Refused(404, f"of a box that does not run there is no view {name!r}; there are {', '.join(box.views)}")
+        raise _Refused(404, f"view {name!r} requires a running box; available: {', '.join(box.views)}")
     totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
     total = box.topics if name == "topics" else len(box.views[name])
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)
@@ -84,7 +84,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
 def _recorded(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     frame = History(box.path / HISTORY).at(_moment(query["at"], box.now))
     if frame is None:
-        raise _Refused(404, f"nothing is recorded of {query['at']}")
+        raise _Refused(404, f"nothing was recorded at {query['at']}")
     around = {"now": frame.time, "sampled": frame.time, "recorded": True}
     if name == "overview":
         return around | {"total": 0, "matching": 0, "rows": [], "totals": json.loads(frame.head), "series": {}}
@@ -163,5 +163,5 @@ def _number(query: dict[str, str], name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit()):
-        raise ValueError(f"{name} must be a whole number, not {text[:40]!r}")
+        raise ValueError(f"{name}: expected an integer, not {text[:40]!r}")
     return int(text)

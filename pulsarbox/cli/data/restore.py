@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, megabytes, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, megabytes, notify
 from pulsarbox.cli.data.backup import RATE
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, moment_of
 
@@ -61,4 +61,6 @@ def restore(  # options
     click.echo(f"data      {target.absolute()}, {megabytes(manifest.size)}, up to batch {manifest.position}")
     click.echo(f"box       {done.instance}" + ("" if keep_id else f", restored from {manifest.box.instance}"))
     if manifest.codecs:
-        say(f"compressed entries need these codecs: {', '.join(manifest.codecs)}; `pulsarbox plugins list` shows them")
+        notify(
+            f"compressed entries need these codecs: {', '.join(manifest.codecs)}; `pulsarbox plugins list` shows them"
+        )

@@ -22,7 +22,7 @@ def show_statistics(document: dict[str, Any]) -> None:
     console.print(_volumes(document["volumes"]))
     for volume in document["volumes"]:
         if volume["unreadable"]:
-            console.print(Text(clean(f"{volume['name']} cannot be read: {volume['unreadable']}"), style="bold red"))
+            console.print(Text(clean(f"cannot read {volume['name']}: {volume['unreadable']}"), style="bold red"))
     if document["topics"]:
         console.print()
         console.print(_topics(document["topics"]))
@@ -62,7 +62,7 @@ def _facts(document: dict[str, Any]) -> Table:
         "instance": f"{document['instance']}, format {document['format']}, created {created}",
         "state": live,
         "log": f"ends at batch {document['last_position']}, the checkpoint covers {document['checkpoint']}",
-        "lag": f"{lag['batches']} batches, {lag['bytes'] / (1 << 20):.1f} MiB to read at a start",
+        "lag": f"{lag['batches']} batches, {lag['bytes'] / (1 << 20):.1f} MiB to replay at startup",
         "topics": f"{totals['topics']:,}, and {totals['partitioned_topics']:,} partitioned ones of"
         f" {totals['partitions']:,} partitions; {totals['subscriptions']:,} subscriptions",
         "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
@@ -101,7 +101,7 @@ def _volumes(volumes: list[dict[str, Any]]) -> Table:
 
 def _compressed(found: dict[str, Any]) -> str:
     if found["codec"] == "none":
-        return f"{found['entries']:,} as they came"
+        return f"{found['entries']:,} stored as received"
     dictionaries = len(found["dictionaries"])
     with_one = f", {dictionaries} dictionar{'y' if dictionaries == 1 else 'ies'}" if dictionaries else ""
     return f"{found['entries']:,} by {found['codec']}, {found['ratio']:.2f} times smaller{with_one}"

@@ -126,7 +126,7 @@ def read(line: bytes) -> Outgoing:
     """Return the message of an envelope for publishing. Unknown fields are ignored. Raises ValueError."""
     document = parsed(line)
     if document.get("encrypted") is True:
-        raise ValueError("the payload is encrypted, and only --preserve sends the keys along")
+        raise ValueError("the payload is encrypted: use --preserve, which also publishes the encryption keys")
     return message_of(document)
 
 
@@ -135,11 +135,11 @@ def parsed(line: bytes) -> dict[str, Any]:
     try:
         document = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
+        raise ValueError(f"invalid JSON: {error}") from None
     if type(document) is not dict:
-        raise ValueError("no envelope: it is not a JSON object")
+        raise ValueError("invalid envelope: expected a JSON object")
     if document.get("v", VERSION) != VERSION:
-        raise ValueError(f"an envelope of version {document['v']!r}: this reads version {VERSION}")
+        raise ValueError(f"unsupported envelope version {document['v']!r}; expected {VERSION}")
     return document
 
 
@@ -170,16 +170,16 @@ def _payload_of(document: dict[str, Any]) -> bytes | None:
     if encoded is not None:
         return base64_of(encoded, "payload_b64")
     if "payload" not in document:
-        raise ValueError("no payload: give payload (text, or null for a tombstone) or payload_b64")
+        raise ValueError("no payload: expected payload (text, or null for a tombstone) or payload_b64")
     payload = document["payload"]
     if payload is None:
         return None
     if type(payload) is not str:
-        raise ValueError("payload is not text: write it as a JSON string, or as payload_b64")
+        raise ValueError("payload is not text: expected a JSON string, or payload_b64")
     try:
         return payload.encode()
     except UnicodeEncodeError:
-        raise ValueError("payload has half a character (a lone surrogate): write it as payload_b64") from None
+        raise ValueError("payload contains an unpaired surrogate: use payload_b64") from None
 
 
 def base64_of(value: Any, name: str) -> bytes:
@@ -198,7 +198,7 @@ def _text(value: Any, name: str) -> str | None:
     try:
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise ValueError(f"{name} has half a character (a lone surrogate)") from None
+        raise ValueError(f"{name} contains an unpaired surrogate") from None
     return value
 
 
@@ -207,7 +207,7 @@ def _millis(value: Any, name: str) -> int:
     if value is None:
         return 0
     if type(value) is not int or not -_MILLIS_MAX <= value <= _MILLIS_MAX:
-        raise ValueError(f"{name} is not a number from {-_MILLIS_MAX} to {_MILLIS_MAX}")
+        raise ValueError(f"{name}: expected a number from {-_MILLIS_MAX} to {_MILLIS_MAX}")
     return value
 
 
@@ -216,17 +216,17 @@ def word(value: Any, name: str) -> int:
     if value is None:
         return 0
     if type(value) is not int or not 0 <= value <= _WORD_MAX:
-        raise ValueError(f"{name} is not a number from 0 to {_WORD_MAX}")
+        raise ValueError(f"{name}: expected a number from 0 to {_WORD_MAX}")
     return value
 
 
 def _pairs(value: Any) -> list[tuple[str, str]]:
     pairs = list(value.items()) if isinstance(value, dict) else value
     if not isinstance(pairs, list):
-        raise ValueError("props is neither an object nor a list of pairs")
+        raise ValueError("props: expected an object or a list of pairs")
     found = []
     for pair in pairs:
         if not isinstance(pair, list | tuple) or len(pair) != 2 or not all(type(each) is str for each in pair):
-            raise ValueError("props: names and values are text")
+            raise ValueError("props: expected text names and values")
         found.append((_text(pair[0], "a name in props") or "", _text(pair[1], "a value in props") or ""))
     return found

@@ -55,7 +55,7 @@ class Restoration:
         """Target schema version of each source version, by topic."""
         self._is_rerouted = False
 
-    def take(self, line: bytes) -> None:
+    def add(self, line: bytes) -> None:
         """Add an envelope. Raises ValueError for one that cannot be stored, and the broker's errors."""
         self._idle_since = None
         stored = read(line)
@@ -63,11 +63,11 @@ class Restoration:
             self._register(stored.base_topic, stored.schema_version, stored.schema)
         if stored.id is not None:
             if stored.id.batch_index >= (stored.batch or _BATCH_MAX):
-                raise ValueError(f"id {stored.id}: a batch of {stored.batch or _BATCH_MAX} has no such message")
+                raise ValueError(f"id {stored.id}: the batch index is not below {stored.batch or _BATCH_MAX}")
             if not self._seen.add(stored.topic, stored.id, stored.batch):
                 self.repeated += 1
                 return
-        if self._group and not stored.is_beside(self._group[0]):
+        if self._group and not stored.is_in_same_batch(self._group[0]):
             self.flush()
         self._group.append(stored._replace(message=self._fill(stored.message)))
         is_one_of_several = stored.id is not None and stored.id.batch_index >= 0
@@ -96,7 +96,7 @@ class Restoration:
         if partition >= self._producer.partitions and not self._is_rerouted and partition >= 0:
             self._is_rerouted = True
             count = self._producer.partitions or "no"
-            self._tell(f"{self._topic} has {count} partitions: messages of partition {partition} are routed anew")
+            self._tell(f"{self._topic} has {count} partitions: messages of partition {partition} are routed again")
         entry = entry_of(group, self._codec or first.codec, version)
         if self._producer.send_stored(entry, partition, self._tokens(entry.messages)):
             return
@@ -111,7 +111,7 @@ class Restoration:
     def _version(self, stored: StoredMessage) -> bytes:
         """Return the target's schema version for that of the input. Raises ValueError if it is undefined."""
         version = stored.schema_version
-        assert version is not None, "asked of messages that have one"
+        assert version is not None, "only messages with a schema version get here"
         place = stored.base_topic, version
         if place not in self._schemas:
             number = int.from_bytes(version, "big")
@@ -119,9 +119,9 @@ class Restoration:
                 self._client.schema(self._topic, version)
             except (NotFound, TopicNotFound):
                 raise ValueError(
-                    f"message {stored.id}: the input does not define schema version {number}, and {self._topic} has "
-                    "none such: import what `consume -o ndjson` wrote from its first line on"
+                    f"message {stored.id}: schema version {number} is defined neither by the input nor by"
+                    f" {self._topic}: import the complete output of `consume -o ndjson`"
                 ) from None
-            self._tell(f"the input does not define schema version {number}: taken for that of {self._topic}")
+            self._tell(f"the input does not define schema version {number}: assuming that of {self._topic}")
             self._schemas[place] = version
         return self._schemas[place]

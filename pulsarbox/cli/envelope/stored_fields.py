@@ -91,7 +91,7 @@ class SchemaLookup:
             if not self._is_told:
                 self._is_told = True
                 number = int.from_bytes(version, "big")
-                self._client.tell(f"schema version {number} of {topic} is not defined in the output: {error}")
+                self._client.warn(f"cannot write schema version {number} of {topic} to the output: {error}")
             return None
 
 
@@ -129,7 +129,7 @@ def codec(document: dict[str, Any]) -> int:
     """Return the CompressionType of an envelope. Raises ValueError."""
     name = document.get("compression", "none")
     if type(name) is not str or name not in CODECS:
-        raise ValueError(f"compression {name!r} is none of {', '.join(CODECS)}")
+        raise ValueError(f"unknown compression {name!r}; expected one of {', '.join(CODECS)}")
     return CODECS[name]
 
 
@@ -137,7 +137,7 @@ def batch(document: dict[str, Any]) -> int:
     """Return the batch size of an envelope, 0 for an unbatched message. Raises ValueError."""
     value = document.get("batch", 0)
     if type(value) is not int or not 0 <= value <= _COUNT_MAX:
-        raise ValueError(f"batch is not a number from 0 to {_COUNT_MAX}")
+        raise ValueError(f"batch: expected a number from 0 to {_COUNT_MAX}")
     return value
 
 
@@ -151,7 +151,7 @@ def metadata(document: dict[str, Any]) -> MessageMetadata | None:
     except (binascii.Error, TypeError, ValueError):
         raise ValueError("metadata_b64 is not base64") from None
     except DecodeError:
-        raise ValueError("metadata_b64 is not a MessageMetadata in Protobuf") from None
+        raise ValueError("metadata_b64 is not a valid Protobuf MessageMetadata") from None
     return found
 
 
@@ -165,5 +165,5 @@ def schema(document: dict[str, Any]) -> Schema | None:
         properties = [KeyValue(key=key, value=value) for key, value in found.get("properties", [])]
         made = Schema(name=found["name"], type=SCHEMA_TYPES[found["type"]], schema_data=data, properties=properties)
     except (AttributeError, KeyError, TypeError, ValueError):
-        raise ValueError("schema_definition is not an object with name, type, data and properties") from None
+        raise ValueError("schema_definition: expected an object with name, type, data and properties") from None
     return made

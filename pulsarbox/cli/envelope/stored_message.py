@@ -43,7 +43,7 @@ class StoredMessage(NamedTuple):
         """The topic without its partition suffix."""
         return str(parse_topic(self.topic).base) if self.topic else ""
 
-    def is_beside(self, other: "StoredMessage") -> bool:
+    def is_in_same_batch(self, other: "StoredMessage") -> bool:
         """Return whether both messages were in one batch."""
         here, there = self.id, other.id
         if here is None or there is None or here.batch_index < 0 or there.batch_index < 0 or self.encrypted:
@@ -57,7 +57,7 @@ def read(line: bytes) -> StoredMessage:
     place = document.get("id")
     found = message_id(place) if type(place) is str else None
     if place is not None and found is None:
-        raise ValueError(f"id {place!r} is not ledger:entry:partition:index")
+        raise ValueError(f"invalid id {place!r}; expected ledger:entry:partition:index")
     version = document.get("schema")
     sequence = document.get("seq")
     return StoredMessage(

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import click
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX
 
 _STANDALONE_CONF: Final = "PULSAR_STANDALONE_CONF"
@@ -30,7 +30,7 @@ class _Words(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Raise a usage error that lists the supported commands."""
         if args[0] not in self.commands and not args[0].startswith("-"):
-            known = "one box has no such part" if args[0] in _OTHER_WORDS.split() else "no such command"
+            known = "a box has no such component" if args[0] in _OTHER_WORDS.split() else "no such command"
             ctx.fail(f"pulsar {clean(args[0])} is not in this image ({known}); it has: {', '.join(self.commands)}")
         return super().resolve_command(ctx, args)
 
@@ -102,7 +102,7 @@ def _take_over(broker_conf: Path, standalone_conf: Path, environ: MutableMapping
     taken = {key: value for key, value in edited.items() if key not in nearer and not _is_set(key, environ)}
     environ.update(taken)
     if taken:  # not the values: some are secrets
-        say(f"{broker_conf}: taken over: {clean(', '.join(sorted(taken)))}")
+        notify(f"{broker_conf}: applied {clean(', '.join(sorted(taken)))}")
 
 
 def _is_set(key: str, environ: Mapping[str, str]) -> bool:
@@ -115,7 +115,7 @@ def _text(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"{path} cannot be read: {error}") from None
+        raise click.UsageError(f"cannot read {path}: {error}") from None
 
 
 def _wipe(config: Path) -> None:
@@ -126,9 +126,9 @@ def _wipe(config: Path) -> None:
 
     data = Path(loaded_or_exit(config, {}).settings.dataDirectory)
     if find(data) is not None:
-        say(f"--wipe-data: a box runs on {data}; stop it first")
+        notify(f"--wipe-data: a box runs on {data}; stop it first")
         sys.exit(EXIT_CONFLICT)
-    say(f"--wipe-data: emptying {data}")
+    notify(f"--wipe-data: emptying {data}")
     for path in sorted(data.iterdir()) if data.is_dir() else ():
         if is_part(path.name):
             if path.is_dir() and not path.is_symlink():

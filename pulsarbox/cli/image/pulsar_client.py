@@ -68,7 +68,7 @@ def produce(connection: dict[str, Any], /, topic: str, **options: Any) -> None:
     """
     contents = _contents(options)
     if not contents:
-        raise Misused("nothing to publish: give messages with -m or files with -f")
+        raise Misused("nothing to publish: specify messages with -m or files with -f")
     properties = tuple(_property(each) for text in options["properties"] for each in text.split(",") if each)
     with _connected(connection) as client:
         from pulsarbox.client.producer import Options, Producer

@@ -102,9 +102,9 @@ def consume(service: Target, topics: tuple[str, ...], **options: Any) -> None:
       pulsarbox consume orders -s mail --exec './send-mail "$PULSARBOX_MESSAGE_KEY"'
     """
     if options["subscription"] is None and options["kind"] != "exclusive":
-        raise Misused("--type is the type of a subscription: name one with -s")
+        raise Misused("--type requires a subscription: specify one with -s")
     if options["command"] is not None and (options["line_format"] is not None or options["output"] != "lines"):
-        raise Misused("--exec runs a command in place of writing: leave --output and --format out")
-    from pulsarbox.cli.messages.consume_loop import consume_topics
+        raise Misused("--exec cannot be combined with --output or --format: it writes no messages")
+    from pulsarbox.cli.messages.loops.consume_loop import consume_topics
 
     consume_topics(service, topics, options)

@@ -5,11 +5,11 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.client.client import Client
-from pulsarbox.client.loop import READ
 from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
+from pulsarbox.client.transport.loop import READ
 
 if TYPE_CHECKING:
     import subprocess
@@ -45,7 +45,7 @@ class Executing:
         if process.returncode == 0:
             return True
         self.failed += 1
-        say(f"message {message.id}: the command ended with {process.returncode}")
+        notify(f"message {message.id}: the command exited with code {process.returncode}")
         if self._give_back:
             self._back.append((time.monotonic() + AGAIN_SECONDS, message))
         return False

@@ -37,7 +37,7 @@ def pieces(text: str) -> list[bytes | tuple[str, str | None, str | None]]:
         escape, verb = token["escape"], token["verb"]
         if escape is not None:
             if escape not in _ESCAPES and len(escape) == 1:
-                raise ValueError(f"\\{escape} is no escape: there are \\n \\t \\r \\0 \\\\ and \\xNN")
+                raise ValueError(f"unknown escape \\{escape}; expected \\n \\t \\r \\0 \\\\ or \\xNN")
             literal += _ESCAPES.get(escape) or bytes([int(escape[1:], 16)])
         elif verb == "%":
             literal += b"%" + encoded(token[0][2:])
@@ -49,7 +49,7 @@ def pieces(text: str) -> list[bytes | tuple[str, str | None, str | None]]:
             literal = encoded(behind)
     literal += encoded(text[at:])
     if text.endswith(("%", "\\")) and not text.endswith(("%%", "\\\\")):
-        raise ValueError(f"'{text[-1]}' at the end of the format: write it twice")
+        raise ValueError(f"'{text[-1]}' at the end of the format: double it")
     return [*found, literal] if literal else found
 
 
@@ -57,9 +57,9 @@ def _braces(verb: str, first: str | None, second: str | None) -> tuple[str | Non
     """Return the arguments of a verb, and the literal text of braces it does not take. Raises ValueError."""
     takes = _TAKES.get(verb)
     if takes is None:
-        raise ValueError(f"%{verb} is no verb: there are {VERBS}")
+        raise ValueError(f"unknown verb %{verb}; expected one of {VERBS}")
     if first is not None and takes < 1:
-        raise ValueError(f"%{verb} takes nothing in braces")
+        raise ValueError(f"%{verb} takes no argument in braces")
     if second is not None and takes < 2:
         return first, None, f"{{{second}}}"
     return first, second, ""
@@ -87,7 +87,7 @@ def _verb(verb: str, first: str | None, second: str | None) -> Format:
         return _modified(lambda message: message.payload or b"", first)
     if verb == "P":
         if not first:
-            raise ValueError("%P needs the name of a property: %P{name}")
+            raise ValueError("%P requires a property name: %P{name}")
         name = first
         return _modified(lambda message: encoded(dict(message.properties).get(name, "")), second)
     if verb == "T":
@@ -130,7 +130,7 @@ def _modified(read: Format, modifier: str | None) -> Format:
     if modifier.startswith("json ."):
         path = modifier.removeprefix("json .").split(".")
         return lambda message: _json_text(json_at(read(message), path))
-    raise ValueError(f"{{{modifier}}} is none of {{hex}}, {{base64}}, {{json .a.b}}")
+    raise ValueError(f"unknown modifier {{{modifier}}}; expected one of {{hex}}, {{base64}}, {{json .a.b}}")
 
 
 def json_at(data: bytes, path: list[str]) -> Any:
@@ -184,19 +184,19 @@ def input_format(text: str) -> Callable[[bytes], Outgoing]:
             pattern += re.escape(piece.rstrip(b"\n") if number == len(found) - 1 else piece)
             continue
         if piece[0] not in _READ:
-            raise ValueError(f"%{piece[0]} cannot be read: there are %k %v %P{{name}} %d")
+            raise ValueError(f"%{piece[0]} is not supported for input; expected one of %k %v %P{{name}} %d")
         if number and not isinstance(found[number - 1], bytes):
-            raise ValueError(f"between %{found[number - 1][0]} and %{piece[0]} must be a text that parts them")
+            raise ValueError(f"%{found[number - 1][0]} and %{piece[0]} must be separated by text")
         pattern += b"(.*?)"
         verbs.append(piece)
     if not verbs:
-        raise ValueError("the format reads nothing: it has neither %k nor %v")
+        raise ValueError("the format has no field: expected %k or %v")
     fits = re.compile(pattern, re.DOTALL)
 
     def read(line: bytes) -> Outgoing:
         matched = fits.fullmatch(line)
         if matched is None:
-            raise ValueError(f"it does not fit the format {text!r}")
+            raise ValueError(f"does not match the format {text!r}")
         message = Outgoing(b"")
         for piece, value in zip(verbs, matched.groups(), strict=True):
             message = _with(message, piece, value)
@@ -218,7 +218,7 @@ def _with(message: Outgoing, piece: tuple[str, str | None, str | None], value: b
         pair = (first or "", _decoded(value, second).decode("utf-8", "surrogateescape"))
         return message._replace(properties=[*message.properties, pair])
     if not value.isdigit():
-        raise ValueError(f"event time {value!r} is no number of milliseconds")
+        raise ValueError(f"event time {value!r} is not a number of milliseconds")
     return message._replace(event_time=int(value))
 
 
@@ -231,5 +231,5 @@ def _decoded(value: bytes, modifier: str | None) -> bytes:
     except (ValueError, binascii.Error):
         raise ValueError(f"{value[:50]!r} is not {modifier}") from None
     if modifier is not None:
-        raise ValueError(f"{{{modifier}}} cannot be read: there are {{hex}} and {{base64}}")
+        raise ValueError(f"{{{modifier}}} is not supported for input; expected {{hex}} or {{base64}}")
     return value

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.cleaning import hex_rows
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.client.message_decoder import ReceivedMessage
 
@@ -48,10 +49,7 @@ def _hex(message: ReceivedMessage) -> bytes:
     """Write the ID, then a hex dump with sixteen bytes per line."""
     payload = message.payload or b""
     lines = [f"{message.id} {len(payload)} bytes" + (" (null)" if message.payload is None else "")]
-    for at in range(0, len(payload), 16):
-        row = payload[at : at + 16]
-        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
-        lines.append(f"{at:08x}  {row[:8].hex(' '):<23}  {row[8:].hex(' '):<23}  |{shown}|")
+    lines += [f"{row.offset:08x}  {row.hex}  |{row.text}|" for row in hex_rows(payload)]
     return ("\n".join(lines) + "\n").encode()
 
 

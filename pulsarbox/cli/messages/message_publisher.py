@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.cli.common.exits import Failed, Misused, Partly, abandon_stdout
 from pulsarbox.cli.common.interruption import Interruption
 from pulsarbox.cli.common.progress import ProgressLine, messages
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.stdin_reader import Stdin
 from pulsarbox.cli.plugins.options import plugins_directory
@@ -139,8 +139,8 @@ class Sending:
         self._early: list[tuple[int, str]] = []
         self._lines: list[str] = []
         self._progress = ProgressLine("stored", progress and not sys.stdout.isatty())
-        client.tell = self._progress.say
-        self._producer = Producer(client, topic, options, self._told)
+        client.warn = self._progress.notify
+        self._producer = Producer(client, topic, options, self._reported)
 
     def send(self, group: Sequence[bytes] | Sequence[Outgoing]) -> None:
         """Send messages or plain payloads. Blocks while too many are pending."""
@@ -164,7 +164,7 @@ class Sending:
         """Return the writer of ``--preserve``. Its messages count like those of ``send``."""
         from pulsarbox.cli.envelope.stored_entries import Restoration
 
-        tell = self._progress.say
+        tell = self._progress.notify
         return Restoration(client, topic, self._producer, making.filled, tell, codec=codec, tokens=self._take_numbers)
 
     def _take_numbers(self, count: int) -> Sequence[int]:
@@ -203,7 +203,7 @@ class Sending:
         """Close the producer."""
         self._producer.close()
 
-    def _told(self, partition: int, ledger: int, entry: int, count: int, numbers: Sequence[Any]) -> None:
+    def _reported(self, partition: int, ledger: int, entry: int, count: int, numbers: Sequence[Any]) -> None:
         self.stored += count
         self._progress.add(count, 0)
         if not self._ids:
@@ -227,13 +227,13 @@ def produce_messages(service: Target, admin: Callable[[], Target], topic: str, o
     try:
         with Interruption(client.loop) as interruption:
             route = _route(admin, topic, options)
-            _see_to_keeping(client, service, admin, topic, options)
+            _ensure_retained(client, service, admin, topic, options)
             _produce(client, interruption, topic, options, route)
     finally:
         client.close()
 
 
-def _see_to_keeping(
+def _ensure_retained(
     client: Client, service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]
 ) -> None:
     """Create the ``--keep`` subscription; without it, warn before a load that the broker would not retain."""
@@ -254,7 +254,7 @@ def _see_to_keeping(
         return  # the Admin API belongs to another broker
     with Admin(target.hosts, KEEPING_SECONDS, secure=target.secure, credentials=target.credentials()) as asked:
         if is_kept(asked, parse_topic(topic)) is False:
-            say(f"warning: {loss_warning(topic, '--keep NAME')}")
+            notify(f"warning: {loss_warning(topic, '--keep NAME')}")
 
 
 def _is_load(options: dict[str, Any]) -> bool:
@@ -273,11 +273,11 @@ def _route(admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> 
         return Admin(target.hosts, ANSWER_SECONDS, secure=target.url.startswith("https"))
 
     def failed(trouble: Trouble) -> None:
-        say(f"warning: {trouble}")
+        notify(f"warning: {trouble}")
         for line in trouble.trace.splitlines():
-            say(line)
+            notify(line)
 
-    backlogs = PartitionBacklogs(connected, topic, lambda text: say(f"warning: {text}"))
+    backlogs = PartitionBacklogs(connected, topic, lambda text: notify(f"warning: {text}"))
     name, hashing, directory = options["route"], options["hashing"], options["plugins_dir"]
     if name not in built_in("routing") or hashing not in built_in("hashing"):
         directory = plugins_directory(directory)
@@ -325,7 +325,7 @@ def _produce(
     if interruption.is_asked():
         raise interruption.ending(f"{messages(sending.stored)} stored, then interrupted")
     if not options["quiet"]:
-        say(f"{messages(sending.stored)} stored in {topic}")
+        notify(f"{messages(sending.stored)} stored in {topic}")
 
 
 def _groups(
@@ -343,7 +343,7 @@ def _groups(
         return
     stdin = Stdin(client, interruption)
     if sys.stdin.isatty() and not options["quiet"]:
-        say("each line is a message; Ctrl-D ends")
+        notify("each line is a message; end with Ctrl-D")
     if options["form"] == "raw":
         data = b"".join(stdin.pieces(sending.idle))
         if not interruption.is_asked():
@@ -395,13 +395,13 @@ def _restore(
     for number, lines in _lines(Stdin(client, interruption), idle, pace, interruption, options):
         for at, line in enumerate(lines, number + 1):
             try:
-                restoration.take(line)
+                restoration.add(line)
             except ValueError as error:
                 restoration.flush()
                 raise BadInput(f"line {at} of stdin: {error}") from None
     restoration.flush()
     if restoration.repeated:
-        say(f"{messages(restoration.repeated)} had come before in the input, with the same ids, and are left out")
+        notify(f"skipped {messages(restoration.repeated)} with an ID that the input already contained")
 
 
 def _made(making: Making, lines: list[bytes], number: int) -> Iterator[list[bytes] | list[Outgoing]]:

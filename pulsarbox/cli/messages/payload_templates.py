@@ -43,11 +43,11 @@ def _field(field: str) -> Fill:
     name, _, rest = field.partition(" ")
     make = _FIELDS.get(name)
     if make is None:
-        raise ValueError(f"{{{{{field}}}}} is not known: there are {HELP}")
+        raise ValueError(f"unknown field {{{{{field}}}}}; expected one of {HELP}")
     try:
         return make(rest.strip())
     except (ValueError, IndexError):
-        raise ValueError(f"{{{{{field}}}}} cannot be filled in: there are {HELP}") from None
+        raise ValueError(f"invalid arguments in {{{{{field}}}}}; expected one of {HELP}") from None
 
 
 def _count(words: str) -> Fill:

@@ -60,7 +60,7 @@ def peek(service: Target, admin: Callable[[], Target], topic: str, **options: An
       pulsarbox peek orders -s billing -n 100 -o ndjson
     """
     if options["subscription"] is not None and options["begin"] is not None:
-        raise Misused("-s begins where the subscription is: leave --from out")
-    from pulsarbox.cli.messages.peek_loop import peek_topic
+        raise Misused("-s and --from cannot be combined: -s starts at the position of the subscription")
+    from pulsarbox.cli.messages.loops.peek_loop import peek_topic
 
     peek_topic(service, admin, topic, options)

@@ -19,7 +19,7 @@ STDIN: Final = "-"
 def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
     for value in values:
         if "=" not in value:
-            raise click.BadParameter(f"'{value}' is not name=value", ctx, param)
+            raise click.BadParameter(f"expected name=value, not '{value}'", ctx, param)
     return [(name, text) for name, _, text in (value.partition("=") for value in values)]
 
 
@@ -174,19 +174,19 @@ def _check(options: dict[str, Any]) -> None:
     given, tombstone = options["payload"], options["tombstone"]
     from_stdin = (given is None and not tombstone) or given == STDIN
     if tombstone and given is not None:
-        raise Misused("--tombstone has no payload: leave PAYLOAD out")
+        raise Misused("--tombstone and PAYLOAD cannot be combined")
     if options["deliver_at"] is not None and options["deliver_after"] is not None:
-        raise Misused("--at and --after: give one of them")
+        raise Misused("--at and --after cannot be combined")
     if not from_stdin and (options["form"] != "lines" or options["line_format"] is not None):
-        raise Misused("--input and --format are about stdin: leave PAYLOAD out")
+        raise Misused("--input and --format apply to stdin and cannot be combined with PAYLOAD")
     if options["line_format"] is not None and options["form"] != "lines":
-        raise Misused("--format reads lines: leave --input out")
+        raise Misused("--format and --input cannot be combined: --format reads lines")
     if options["preserve"] and options["form"] != "ndjson":
-        raise Misused("--preserve is about envelopes: it needs --input ndjson")
+        raise Misused("--preserve requires --input ndjson")
     if options["keep"] is not None and (options["keep"].startswith("-") or not options["keep"].strip()):
-        raise Misused("--keep takes the name of a subscription; --preserve preserves the metadata of envelopes")
+        raise Misused("--keep requires a subscription name; to preserve the metadata of envelopes, use --preserve")
     if options["template"] and options["form"] != "lines":
-        raise Misused("--template fills in PAYLOAD or lines: leave --input out")
+        raise Misused("--template and --input cannot be combined")
     if options["template"] and options["line_format"] is not None:
-        raise Misused("--template and --format: give one of them")
+        raise Misused("--template and --format cannot be combined")
     options["from_stdin"] = from_stdin

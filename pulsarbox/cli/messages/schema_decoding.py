@@ -54,30 +54,16 @@ class Decoding:
         assert self._client is not None
         try:
             schema = self._client.schema(*place)
-            apart = decoding.separated(schema)
-            if apart is not None:
-                return _apart(*apart)
-            decode = decoding.decoder_of(schema)
+            decode = decoding.message_decoder(schema)
         except PulsarBoxError as error:
             self._tell(place, f"schema {int.from_bytes(place[1], 'big')}", str(error))
             return None
-        return lambda message: decode(message.payload or b"")
+        return lambda message: decode(message.key, message.key_is_base64, message.payload or b"")
 
     def _tell(self, place: tuple[str, bytes], what: str, why: str) -> None:
         if place not in self._told and self._client is not None:
             self._told.add(place)
-            self._client.tell(f"{what} of {place[0]} is not decoded: {why}")
-
-
-def _apart(of_key: decoding.Decode, of_value: decoding.Decode) -> Callable[[ReceivedMessage], Any]:
-    """Return a decoder for separate key-value encoding, which stores the key in the message key."""
-
-    def decode(message: ReceivedMessage) -> Any:
-        key = message.key
-        told = None if key is None else of_key(decoding.key_bytes(key, message.key_is_base64))
-        return {"key": told, "value": of_value(message.payload or b"")}
-
-    return decode
+            self._client.warn(f"cannot decode {what} of {place[0]}: {why}")
 
 
 def as_json(value: Any) -> str:

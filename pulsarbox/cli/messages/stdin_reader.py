@@ -11,7 +11,7 @@ from typing import Final
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.interruption import Interruption
 from pulsarbox.client.client import Client
-from pulsarbox.client.loop import READ
+from pulsarbox.client.transport.loop import READ
 
 _SIZE: Final = 1 << 18
 
@@ -24,7 +24,7 @@ class Stdin:
         self._client = client
         self._interruption = interruption
         if sys.stdin is None:  # the process was started with stdin closed
-            raise Misused("stdin is closed: give a payload, or something to read messages from")
+            raise Misused("stdin is closed: specify PAYLOAD, or redirect stdin from a file or pipe")
         try:
             self._number = sys.stdin.fileno()
         except (io.UnsupportedOperation, AttributeError):  # replaced by a test

@@ -45,7 +45,7 @@ def tap(service: Target, topic: str, **options: Any) -> None:
       pulsarbox tap '*' -o ndjson --until 30s > half-a-minute.ndjson
     """
     if options["until"].kind in (End.END, End.ID):
-        raise Misused("--until: what is still to be published has no end: give a number, a time, or a length of time")
-    from pulsarbox.cli.messages.tap_loop import tap_topics
+        raise Misused("--until: future messages have no end; expected a number of messages, a duration or @TIME")
+    from pulsarbox.cli.messages.loops.tap_loop import tap_topics
 
     tap_topics(service, topic, options)

@@ -7,7 +7,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.progress import messages
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of
 from pulsarbox.cli.pipeline.options import STATE, pipeline_options
 
@@ -84,7 +84,7 @@ def backfill(paths: tuple[str, ...], running: "RunOptions", topic: str, form: st
     from pulsarbox.spark.pipelines.shipped.backfill import ColumnMapping, Source
 
     if bool(topic) == bool(given["topic_column"]):
-        raise Misused("say where to: --to TOPIC, or --topic-column COL")
+        raise Misused("specify either --to TOPIC or --topic-column COL")
     source = Source(form, [absolute(each) for each in paths], pairs_of(given["options"]), given["schema"])
     some = ("topic_column", "value", "key", "ordering_key", "event_time", "properties", "order_by", "encoding")
     columns = ColumnMapping(topic, **{name: given[name] for name in some})
@@ -105,26 +105,26 @@ def _publish(source: "Source", columns: "ColumnMapping", running: "RunOptions", 
         namespace = parse_topic(columns.topic).namespace if columns.topic else "public/default"
     sink = {"topic": columns.topic} if columns.topic else {}
     sink |= {"keep": given["keep"]} if given["keep"] else {}
-    how = Publishing(running.box, namespace, sink, given["rate"], _tell, warn=say)
+    how = Publishing(running.box, namespace, sink, given["rate"], _print_result, warn=notify)
     told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
     noted = told | columns.asked()
     with PublishJob(running.directory / "backfill" / name, name, noted) as job:
         if job.progress.ended:
             job.end(remove)
-            say(f"job {name} was done before: nothing is published")
+            notify(f"job {name} has already completed; nothing to publish")
             return
-        with spark_of(running, "backfill", say) as spark:
+        with spark_of(running, "backfill", notify) as spark:
             job.claim(how.box, how.namespace)
             put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
-            say(f"{messages(job.progress.rows)} put aside, {job.progress.rows_published:,} of them published before")
+            notify(f"{messages(job.progress.rows)} staged, {job.progress.rows_published:,} of them already published")
             if job.progress.rows:
                 there = dict(spark.read.parquet(unglobbed(job.rows_at)).dtypes)
                 del there[NUMBER]
                 form = {} if is_payload(there) else {"valueFormat": given["value_format"]}
                 publish(spark, job, list(there), replace(how, sink=sink | form))
             job.end(remove)
-    say(f"{messages(job.progress.rows)} published")
+    notify(f"{messages(job.progress.rows)} published")
 
 
-def _tell(done: int, of: int) -> None:
-    say(f"{done:,} of {messages(of)} published")
+def _print_result(done: int, of: int) -> None:
+    notify(f"{done:,} of {messages(of)} published")

@@ -6,7 +6,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused, NotThere
 from pulsarbox.cli.common.progress import messages
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of, topics_there
 from pulsarbox.cli.pipeline.options import pipeline_options
 from pulsarbox.cli.process import completions
@@ -109,8 +109,8 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
         shipped.check(asked)
     with topics_there():
         if not topics_of(running.box, select):
-            raise NotThere(f"no topic matches {topics[0]}: `pulsarbox topic list` has those that there are")
+            raise NotThere(f"no topic matches {topics[0]}; `pulsarbox topic list` lists the topics")
         asked.check_range(given["begin"], given["end"])
-    with spark_of(running, "export", say) as spark:
+    with spark_of(running, "export", notify) as spark:
         rows = shipped.export(spark, asked)
-    say(f"{messages(rows)} written to {given['place']}")
+    notify(f"{messages(rows)} written to {given['place']}")

@@ -10,7 +10,7 @@ import click
 from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import InTheWay, NotThere, run
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.cli.pipeline.options import STATE
@@ -66,11 +66,13 @@ def _told(admin: Target) -> list[dict[str, Any]]:
         try:
             return client.pipelines()
         except (NotConnected, NoAnswer) as error:
-            say(f"{admin.url} cannot be asked ({error}): these are those that have run here")
+            notify(f"cannot query {admin.url} ({error}): listing only the pipelines that have run on this machine")
         except AdminRefused as error:
             if error.status != 404:
                 raise
-            say(f"{admin.url} is not told of pipelines, a box is: these are those that have run here")
+            notify(
+                f"{admin.url} is not a box and records no pipelines: listing only those that have run on this machine"
+            )
     return []
 
 
@@ -124,11 +126,11 @@ def _reset(name: str, query: str | None, directory: Path, yes: bool, dry_run: bo
     chosen = list(_chosen(name, query, directory))
     for each in chosen:
         if each.pid is not None:
-            raise InTheWay(f"{name}/{each.query} runs (process {each.pid or 'unknown'}): stop it first")
+            raise InTheWay(f"{name}/{each.query} is running (process {each.pid or 'unknown'}): stop it first")
     whole = f"{name}/{query}" if query else name
     queries = ", ".join(each.query for each in chosen)
     confirm(
-        f"forget how far {whole} is ({queries}); what it reads again is written again",
+        f"reset the progress of {whole} ({queries}); messages that it reads again are written again",
         [whole],
         yes=yes,
         dry_run=dry_run,
@@ -142,7 +144,7 @@ def _reset(name: str, query: str | None, directory: Path, yes: bool, dry_run: bo
         output = str(each.about.get("output") or "")
         kind, _, place = output.partition(":")
         if kind in FILES:
-            say(f"delete {place} before it runs again: it has what the old checkpoint wrote")
+            notify(f"delete {place} before the next run: it contains the output of the old checkpoint")
 
 
 def _chosen(name: str, query: str | None, directory: Path) -> "Iterator[Known]":

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, run
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 
 _TAKEN: Final = {"pulsarbox", "pulsar", "pyspark", "pytest"}
 _PIPELINE: Final = '''"""Validate orders, and publish the total of each customer after a minute without orders.
@@ -114,4 +114,4 @@ def _new(place: Path) -> None:
             click.echo(str(each))
     except OSError as error:
         raise Failed(f"{error.filename} cannot be written: {error.strerror}; choose another directory") from None
-    say(f"next: pytest {test} (pip install pytest), and pulsarbox pipeline run {file}")
+    notify(f"next: pytest {test} (pip install pytest), and pulsarbox pipeline run {file}")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.common.exits import Failed, Interrupted, Misused, Partly, run
+from pulsarbox.cli.common.exits import EXIT_TERMINATED, Failed, Interrupted, Misused, Partly, run
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import DURATION, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
 from pulsarbox.cli.pipeline.option_values import topics_there
@@ -22,7 +22,6 @@ from pulsarbox.errors import PulsarBoxError
 if TYPE_CHECKING:
     from pulsarbox.spark.offload.offloading import Done, OffloadRequest
 
-EXIT_TERMINATED: Final = 143
 _COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
 _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "problems")
 
@@ -91,15 +90,15 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
     verify, compare, release, follow = (given.pop(name) for name in ("verify", "compare", "release", "follow"))
     every, pattern, directory = given.pop("every"), given["pattern"], given["directory"]
     if topics and pattern:
-        raise Misused("TOPIC and --pattern contradict each other: give one of them")
+        raise Misused("TOPIC and --pattern cannot be combined")
     if compare and not verify:
-        raise Misused("--compare is for --verify")
+        raise Misused("--compare requires --verify")
     if sum((verify, release, follow)) > 1:
-        raise Misused("--verify, --release and --follow contradict each other: give one of them")
+        raise Misused("--verify, --release and --follow cannot be combined")
     if given["roll_ms"] is not None and not given["hold"]:
-        raise Misused("--roll needs --hold: what nothing holds may go as soon as it is closed")
+        raise Misused("--roll requires --hold: without it, retention may delete a ledger as soon as it is closed")
     if not (topics or pattern or verify or release):
-        raise Misused("which topics? Give TOPICs, or --pattern")
+        raise Misused("specify TOPIC or --pattern")
     with _in_words(directory), topics_there(), reached(*box):
         if verify:
             _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
@@ -114,10 +113,10 @@ def _in_words(directory: Path) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise Failed(f"{error}. It comes with: pip install 'pulsarbox[spark]'") from None
+        raise Failed(f"{error}. Install it with: pip install 'pulsarbox[spark]'") from None
     except OSError as error:
-        why = f"{error.filename or directory} cannot be used: {error.strerror or error}"
-        raise Failed(f"{why}; mend that, or name another directory with --to") from error
+        why = f"cannot use {error.filename or directory}: {error.strerror or error}"
+        raise Failed(f"{why}; fix this, or choose another directory with --to") from error
     except ValueError as error:
         raise Misused(str(error)) from error
 
@@ -140,7 +139,7 @@ class _Rounds:
         self._signal = 0
         self._stop = threading.Event()
         self._output = output
-        self._offload: Offload = Offload(asked, say, self._stop.is_set)
+        self._offload: Offload = Offload(asked, notify, self._stop.is_set)
 
     def run(self, every: int | None) -> None:
         """Run one round, or one every ``every`` milliseconds. Raises Failed, Partly, Interrupted."""
@@ -173,16 +172,16 @@ class _Rounds:
             except (PulsarBoxError, ValueError) as error:  # a restarting box, or a topic not created yet
                 problems = {str(error)}
             for each in sorted(problems - said):
-                say(f"{each}. Tried again every {every / 1000:g} s")
+                notify(f"{each}. Retrying every {every / 1000:g} s")
             said = problems
             self._stop.wait(every / 1000)
-        say("stopped; all that was offloaded is in the manifest")
+        notify("stopped; the manifest lists all offloaded ledgers")
         return done
 
     def _end(self, done: "list[Done]", *, follows: bool) -> None:
         failed = [each for each in done if each.problem]
         if self._signal and not follows:
-            ending = Interrupted("stopped; all that was offloaded is in the manifest, the next run goes on there")
+            ending = Interrupted("stopped; the manifest lists all offloaded ledgers, and the next run resumes there")
             if self._signal == signal.SIGTERM:
                 ending.exit_code = EXIT_TERMINATED  # type: ignore[misc] # of this one only
             raise ending
@@ -203,9 +202,9 @@ def _verify(
 ) -> None:
     from pulsarbox.spark.offload.verifying import choice, verify
 
-    found = list(verify(directory, choice(topics, pattern), box, say))
+    found = list(verify(directory, choice(topics, pattern), box, notify))
     if not found:
-        raise Failed(f"nothing is offloaded in {directory}{' of these topics' if topics or pattern else ''}")
+        raise Failed(f"nothing has been offloaded to {directory}{' for these topics' if topics or pattern else ''}")
     show(output, lambda: TableOutput([each._asdict() for each in found], _VERIFIED, name="topic"))
     problems = [problem for each in found for problem in each.problems]
     if problems:
@@ -218,6 +217,6 @@ def _release(directory: Path, topics: tuple[str, ...], pattern: str, box: dict[s
     from pulsarbox.spark.offload.verifying import choice
 
     if not directory.is_dir():
-        raise Misused(f"--to {directory}: there is no such directory")
+        raise Misused(f"--to {directory}: the directory does not exist")
     for topic in release(directory, box, choice(topics, pattern)):
-        say(f"{topic}: not held any more")
+        notify(f"{topic}: no longer held")

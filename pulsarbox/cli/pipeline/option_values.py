@@ -14,7 +14,7 @@ def pairs_of(given: tuple[str, ...]) -> dict[str, str]:
     pairs = [each.partition("=") for each in given]
     for each, (_, mark, _text) in zip(given, pairs, strict=True):
         if not mark:
-            raise Misused(f"--option {each}: it looks like header=true")
+            raise Misused(f"--option {each}: expected NAME=VALUE, such as header=true")
     return {name: text for name, _, text in pairs}
 
 
@@ -44,8 +44,6 @@ def topics_there() -> Iterator[None]:
     try:
         yield
     except NoTopicError as error:
-        raise NotThere(
-            f"there is no topic {short(error.topic)}: `pulsarbox topic list` has those that there are"
-        ) from None
+        raise NotThere(f"no topic {short(error.topic)}; `pulsarbox topic list` lists the topics") from None
     except OptionError as error:
         raise Misused(str(error)) from error

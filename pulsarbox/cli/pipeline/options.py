@@ -96,7 +96,7 @@ def conf_of(pairs: tuple[str, ...]) -> dict[str, str]:
     for each in pairs:
         key, mark, value = each.partition("=")
         if not mark or not key.startswith("spark."):
-            raise Misused(f"--conf {each}: it looks like spark.driver.memory=2g")
+            raise Misused(f"--conf {each}: expected NAME=VALUE, such as spark.driver.memory=2g")
         found[key] = value
     return found
 

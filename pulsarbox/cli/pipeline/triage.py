@@ -7,7 +7,7 @@ import click
 from pulsarbox.cli.common.exits import Misused, NotThere, Partly
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.progress import messages
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.connect.admin_client import namespace_named, short
 from pulsarbox.cli.pipeline.option_values import absolute, checked, topics_there
@@ -73,14 +73,12 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
       pulsarbox pipeline dlq-triage orders-billing-DLQ -s dead-letters --replay --job all-1 --rate 1000
     """
     if given["replay"] and not (given["job"] or given["dry_run"]):
-        raise Misused(
-            "--replay needs a name for what it does: --job NAME; run again with it, nothing is put back twice"
-        )
+        raise Misused("--replay requires --job NAME; a rerun with the same name replays no message twice")
     if given["dry_run"] and not given["replay"]:
-        raise Misused("--dry-run is for --replay: without it nothing is put back anyway")
+        raise Misused("--dry-run requires --replay: without it, nothing is replayed")
     for option, value in (("--job", given["job"]), ("--to", given["target"]), ("--keep", given["keep"])):
         if value and not given["replay"]:
-            raise Misused(f"{option} is for --replay: without it nothing is put back")
+            raise Misused(f"{option} requires --replay")
     from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields
     from pulsarbox.spark.pipelines.shipped.one_off_session import job_named, selected, spark_of
     from pulsarbox.spark.pipelines.shipped.triage import Triage
@@ -92,20 +90,20 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
             job_named(given["job"])
         asked.wanted()
         looking = Triage(running.box, selected(chosen), asked, given["subscription"])
-    _look_for(looking)
+    _check_topics(looking)
     if given["replay"] and not given["dry_run"]:
         _replay(looking, running, output, given)
         return
-    with spark_of(running, "dlq-triage", say, fast=True) as spark:
+    with spark_of(running, "dlq-triage", notify, fast=True) as spark:
         found = _dry_run(spark, looking) if given["dry_run"] else _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)
 
 
-def _look_for(looking: "Triage") -> None:
+def _check_topics(looking: "Triage") -> None:
     """Check the topics and the subscription before Spark starts. Raises NotThere."""
     with topics_there():
         if not looking.topics():
-            raise NotThere("there is no topic for dead letters that is meant: `pulsarbox dlq list` has them")
+            raise NotThere("no dead letter topic matches; `pulsarbox dlq list` lists them")
         looking.acked()
 
 
@@ -145,28 +143,28 @@ def _replay(looking: "Triage", running: "RunOptions", output: OutputOptions, giv
     name = given["job"]
     noted = {**looking.select, "filter": given["expression"], "to": given["target"] or "", "-s": looking.subscription}
     sink = {"keep": given["keep"]} if given["keep"] else {}
-    how = Publishing(looking.box, namespace_of(looking.select), sink, given["rate"], _tell, warn=say)
+    how = Publishing(looking.box, namespace_of(looking.select), sink, given["rate"], _print_result, warn=notify)
     with PublishJob(running.directory / "dlq-triage" / name, name, noted) as job:
         if job.progress.ended:
-            say(f"job {name} was done before: nothing is put back now")
+            notify(f"job {name} has already completed; nothing to replay")
             done = ended(job)
         else:
-            with spark_of(running, "dlq-triage", say, fast=True) as spark:
+            with spark_of(running, "dlq-triage", notify, fast=True) as spark:
                 done = replay(spark, job, looking, how, absolute(given["parquet"]))
     show(output, lambda: _ways(done.ways))
     if done.put_back:
-        say(f"{messages(done.put_back)} put back; {_said_of_the_rest(done, looking.subscription)}")
+        notify(f"{messages(done.put_back)} replayed; {_report_rest(done, looking.subscription)}")
     else:
-        say("nothing is put back")
+        notify("no messages replayed")
     if done.refused:
-        raise Partly(f"{messages(done.refused)} cannot go back: left where they are, as the table says why")
+        raise Partly(f"{messages(done.refused)} cannot be replayed and are kept; the table shows the reasons")
 
 
-def _said_of_the_rest(done: "Replayed", subscription: str) -> str:
+def _report_rest(done: "Replayed", subscription: str) -> str:
     if subscription:
-        return f"{done.acknowledged:,} of them acknowledged on {subscription}, so they are no dead letters any more"
-    return "nothing is acknowledged: they are in the dead letter topic, too, until `dlq drop` or retention takes them"
+        return f"{done.acknowledged:,} of them acknowledged on {subscription}"
+    return "they also stay in the dead letter topic until `dlq drop` or retention removes them"
 
 
-def _tell(done: int, of: int) -> None:
-    say(f"{done:,} of {messages(of)} put back")
+def _print_result(done: int, of: int) -> None:
+    notify(f"{done:,} of {messages(of)} replayed")

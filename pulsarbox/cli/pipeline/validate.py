@@ -7,7 +7,7 @@ import click
 
 from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NotConnected
 
@@ -60,9 +60,9 @@ def _ask(pipeline: "Pipeline", admin: Target) -> None:
         except NotConnected as error:
             raise admin.unreachable(str(error)) from error
     for each in (*absent, *found):
-        say(each)
+        notify(each)
     if found:
-        raise Failed(f"{len(found)} thing{'s are' if len(found) > 1 else ' is'} wrong with {file_of(pipeline)}")
+        raise Failed(f"{len(found)} problem{'s' if len(found) > 1 else ''} in {file_of(pipeline)}")
 
 
 def file_of(pipeline: "Pipeline") -> str:

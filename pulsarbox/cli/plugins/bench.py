@@ -31,12 +31,12 @@ def measured(found: PluginEntry, seconds: float) -> list[Row]:
     except PluginFailed as error:
         raise PluginError(str(error)) from None
     except Exception as error:
-        raise PluginError(f"it fails: {type(error).__name__}: {error}") from None
+        raise PluginError(f"failed: {type(error).__name__}: {error}") from None
     return made
 
 
 def _fails(*_: Any) -> Any:
-    raise PluginFailed("it fails: `pulsarbox plugins test` says how")
+    raise PluginFailed("failed; `pulsarbox plugins test` reports why")
 
 
 def _guard(kind: str, name: str) -> Guard:
@@ -65,7 +65,7 @@ def _routing(plugin: Any, name: str, seconds: float) -> Iterator[Row]:
         yield _nanos("one of 10 consumers", name, seconds, choice, ready)
         return
     choose = _guard("routing", name).partitions(opened(plugin), _fails)
-    for what, key in (("with a key", b"order-4711"), ("without one", None)):
+    for what, key in (("with a key", b"order-4711"), ("without a key", None)):
         message = Unrouted(key, {"region": "north"}, 100, 0, 0)
         yield _nanos(f"partition {what}", name, seconds, choose, message, 16)
 

@@ -10,7 +10,7 @@ import click
 
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
 from pulsarbox.cli.connect.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process import completions
@@ -82,7 +82,7 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
         if each["name"] == name and kind in (None, each["kind"])
     ]
     if not found:
-        raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
+        raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return
@@ -128,7 +128,7 @@ def doctor(
     wanted = [each for each in there if (each.name in names if names else everything or each.source != "built-in")]
     for name in names:
         if all(each.name != name for each in wanted):
-            raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
+            raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
     found = []
     for each in wanted:
         found.append(diagnosed(each))
@@ -141,7 +141,7 @@ def doctor(
     if output == "json":
         click.echo(json.dumps(found, indent=2))
     elif not found:
-        say("there are no plugins but those that are built in: --all checks these")
+        notify("only built-in plugins are installed; --all checks them")
     sys.exit(1 if any(each["problems"] for each in found) else 0)
 
 
@@ -173,7 +173,7 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
         state = coloured("fail" if problem else "ok  ", fg="red" if problem else "green", bold=True)
         click.echo(f"{state}  {respect:<16}{clean(problem)}".rstrip())
     for line in found["trace"].splitlines():
-        say(line)
+        notify(line)
     sys.exit(1 if found["problems"] else 0)
 
 
@@ -229,14 +229,14 @@ def new(name: str, kind: str, directory: Path | None) -> None:
 
     place = directory or Path(name)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InTheWay(f"{place} is there already: name another place with --directory")
+        raise InTheWay(f"{place} already exists: choose another place with --directory")
     try:
         written = write(name, kind, place)
     except ValueError as error:
         raise Misused(str(error)) from None
     for path in written:
         click.echo(path)
-    say(f"next: pip install -e {place} && pytest {place} && pulsarbox plugins test {name}")
+    notify(f"next: pip install -e {place} && pytest {place} && pulsarbox plugins test {name}")
 
 
 @plugins.command()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.client.admin import Admin, AdminRefused, quoted
 from pulsarbox.errors import PulsarBoxError
@@ -43,7 +43,7 @@ def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:
             return asked.plugins()
     except AdminRefused as error:
         if error.status in _MAY_NOT:  # otherwise it is Apache Pulsar
-            say(f"what the box says of them is left out: {error}")
+            notify(f"plugin states of the box are not shown: {error}")
     except (PulsarBoxError, Failed):
         pass  # no box runs
     return []
@@ -58,17 +58,17 @@ def the_one(name: str, directory: Path | None) -> PluginEntry:
     if name.endswith(".py"):
         path = Path(name)
         if not path.is_file():
-            raise NotThere(f"there is no file {name}")
+            raise NotThere(f"file {name} does not exist")
         found = [each for each in find(path.parent) if each.target == str(path)]
         if not found:
-            raise Misused(f"{name} is not looked at: files whose names begin with _ are no plugins")
+            raise Misused(f"{name} is ignored: plugin file names do not begin with _")
         return found[0]._replace(problem="" if "duplicate name" in found[0].problem else found[0].problem)
     there = find(directory)
     kinds = sorted({each.kind for each in there if each.name == name})
     if not kinds:
-        raise NotThere(f"there is no plugin '{name}': `pulsarbox plugins list` shows those that there are")
+        raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
     if len(kinds) > 1:
-        raise Misused(f"{' and '.join(kinds)} have a plugin '{name}': name its file")
+        raise Misused(f"'{name}' is a plugin of several kinds ({', '.join(kinds)}): specify its file")
     return choose(there, kinds[0], name)
 
 
@@ -106,14 +106,16 @@ def switched(target: Target, name: str, kind: str | None, directory: Path | None
         if not wanted and any(each.name == name for each in find(None)):
             raise Misused(f"'{name}' is built in: only plugins can be enabled and disabled")
         if not wanted:
-            raise NotThere(f"there is no plugin '{name}' that could be switched: `pulsarbox plugins list` shows them")
+            raise NotThere(f"no plugin '{name}' to enable or disable; `pulsarbox plugins list` lists the plugins")
         if len(wanted) > 1:
-            raise Misused(f"{' and '.join(kind for kind, _ in wanted)} have a plugin '{name}': say --kind")
+            raise Misused(
+                f"'{name}' is a plugin of several kinds ({', '.join(kind for kind, _ in wanted)}): specify --kind"
+            )
         (each,) = wanted
         topics = [f"{of['topic']} ({of['subscription']})" for of in told.get(each, {}).get("subscriptions", [])]
         if topics and not on:
             raise InTheWay(
-                f"Key_Shared subscriptions go by '{name}': {', '.join(topics)}; give them another hash first"
+                f"Key_Shared subscriptions use '{name}': {', '.join(topics)}; assign them another hash first"
             )
         said = f"{each[0]}:{name}"
         given = admin.ask("GET", f"{_SETTING}/values").get("pluginsDisabled", "")
@@ -123,4 +125,4 @@ def switched(target: Target, name: str, kind: str | None, directory: Path | None
             admin.ask("POST", f"{_SETTING}/pluginsDisabled/{quoted(','.join(sorted(off)))}")
         else:
             admin.ask("DELETE", f"{_SETTING}/pluginsDisabled")
-    say(f"the {each[0]} plugin {name} is {'enabled' if on else 'disabled'}")
+    notify(f"the {each[0]} plugin {name} is {'enabled' if on else 'disabled'}")

@@ -30,7 +30,7 @@ def _told(codecs: RestCodecs, each: dict[str, Any], data: Path) -> dict[str, Any
         topics: list[str] = each["topics"]
         more = f" and {len(topics) - _SHOWN_MAX} more" if len(topics) > _SHOWN_MAX else ""
         whose = f"{', '.join(topics[:_SHOWN_MAX])}{more}"
-        problems = [f"{error}; a box does not start without it: entries of {whose} are compressed with it"]
+        problems = [f"{error}; a box does not start without it, because entries of {whose} are compressed with it"]
     source = f"needed by {data}"
     found = {"kind": "compression", "name": each["name"], "source": source, "usable": not problems}
     return found | {"problems": problems, "trace": ""}

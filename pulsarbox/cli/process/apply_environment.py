@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.config.sources.environment_overlay import DEFAULT_PREFIX, applied
 
 
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
                 path.write_text(text, encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or error
-            say(f"{path}: {why}: make it writable (a tmpfs will do), or use PULSARBOX_<setting> variables instead")
+            notify(f"{path}: {why}: make it writable (a tmpfs will do), or use PULSARBOX_<setting> variables instead")
             return 1
         for key in keys:  # not the values: some are secrets
             print(f"[{path}] Applying config {clean(key)}", file=sys.stderr)

@@ -6,12 +6,12 @@ from pathlib import Path
 from pulsarbox.cli.common.terminal_text import clean, megabytes
 from pulsarbox.config import Settings
 from pulsarbox.config.listeners import bound, is_loopback
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 
 _DOCS = Path(__file__).parents[3] / "docs"
 
 
-def banner(running: Running, settings: Settings, source: str) -> str:
+def banner(running: RuntimeFile, settings: Settings, source: str) -> str:
     """Return the banner: service URLs, data directory, limits, settings, documentation, and warnings."""
     connections = str(settings.brokerMaxConnections) if settings.brokerMaxConnections else "not limited"
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -10,7 +10,7 @@ import click
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
 from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
 
 EXIT_PROBLEMS: Final = 1
@@ -89,13 +89,13 @@ def check(file: Path) -> None:
         if not problems:
             problems = _that_show_later(file)
     except ConfigError as error:
-        say(str(error))
+        notify(str(error))
         sys.exit(EXIT_NOT_OPENED)
     for problem in problems:
         click.echo(f"{coloured('ERROR', fg='red', bold=True)} {clean(problem)}")
     for warning in warnings:
         click.echo(f"{coloured('WARNING', fg='yellow')} {clean(warning)}")
-    say(f"{file}: {len(problems)} errors, {len(warnings)} warnings")
+    notify(f"{file}: {len(problems)} errors, {len(warnings)} warnings")
     if problems:
         sys.exit(EXIT_PROBLEMS)
 
@@ -138,9 +138,9 @@ def init(path: Path, force: bool) -> None:
         with os.fdopen(os.open(path, flags, 0o644), "w", encoding="utf-8") as file:
             file.write(as_toml())
     except FileExistsError:
-        say(f"{path} already exists: name another file, or use --force to overwrite it")
+        notify(f"{path} already exists: name another file, or use --force to overwrite it")
         sys.exit(EXIT_CONFLICT)
     except OSError as error:
-        say(f"{path} cannot be written: {error.strerror}: name another file")
+        notify(f"{path} cannot be written: {error.strerror}: name another file")
         sys.exit(EXIT_PROBLEMS)
-    say(f"{path} lists every setting with its default; edit it, then run `pulsarbox config check {path}`")
+    notify(f"{path} lists every setting with its default; edit it, then run `pulsarbox config check {path}`")

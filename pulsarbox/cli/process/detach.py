@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.storage.lmdb.private_files import PRIVATE, make_directory
 
 
@@ -26,7 +26,7 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
             made = _made(log_file.parent)
         log = os.open(log_file or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE)
     except OSError as error:
-        say(_not_written(Path(log_file or os.devnull), error, in_data))
+        notify(_not_written(Path(log_file or os.devnull), error, in_data))
         return 1
     told, tell = os.pipe()
     log_to = [] if log_file is None else ["--log-to", str(log_file.absolute())]
@@ -45,18 +45,18 @@ def start_detached(arguments: list[str], log_file: Path | None, *, in_data: bool
             answer = answers.readline()
     except KeyboardInterrupt:
         child.terminate()
-        say(f"interrupted: stopping process {child.pid}")
+        notify(f"interrupted: stopping process {child.pid}")
         return 130
     document = json.loads(answer) if answer else {}
     if "pid" in document:
         _print(document, log_file)
         return 0
     code = child.wait()
-    say(document.get("failed") or f"it exited with code {code}")
+    notify(document.get("failed") or f"it exited with code {code}")
     if log_file is not None and in_data and "failed" in document and _removed(log_file, made):
         log_file = None
     if log_file is not None:
-        say(f"its log: {log_file}")
+        notify(f"its log: {log_file}")
     return code if code > 0 else 1
 
 

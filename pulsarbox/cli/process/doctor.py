@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
 from pulsarbox.cli.process.setting_options import overrides, settings_options
 
 EXIT_UNFIT: Final = 1
@@ -52,5 +52,5 @@ def doctor(config_file: Path | None, output: str, **options: Any) -> None:
     if output == "json":
         click.echo(json.dumps({"fit": not failures, "checks": [check._asdict() for check in found]}, indent=2))
     else:
-        say(f"{len(found)} checks: {failures} fail, {warnings} warn")
+        notify(f"{len(found)} checks: {failures} fail, {warnings} warn")
     sys.exit(EXIT_UNFIT if failures else 0)

@@ -24,7 +24,7 @@ from pulsarbox.server.network.listeners import advice_on
 from pulsarbox.server.process.disk_speed import SLOW_MS, percentile, sync_times
 from pulsarbox.server.process.port_owner import described, listener
 from pulsarbox.server.process.rlimit import FILES_MIN, WAY_OUT, file_limit, too_few
-from pulsarbox.server.process.runtime_file import Running, read
+from pulsarbox.server.process.runtime_file import RuntimeFile, read
 
 OK: Final = "ok"
 WARN: Final = "warn"
@@ -245,7 +245,7 @@ def ports(patient: Patient) -> Iterator[Check]:
             yield Check("port", FAIL, text, advice_on(error, option))
 
 
-def _running(directory: Path) -> Running | None:
+def _running(directory: Path) -> RuntimeFile | None:
     """Return the box that serves the directory, None without any or without access to it."""
     try:
         found = find(directory)

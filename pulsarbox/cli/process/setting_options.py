@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, DEFAULT_FILE
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
 from pulsarbox.config.setting import OFF
@@ -108,8 +108,8 @@ def loaded_or_exit(config_file: Path | None, given: dict[str, Value]) -> Loaded:
     try:
         loaded = load(file_used(config_file), given, os.environ)
     except ConfigError as error:
-        say(str(error))
+        notify(str(error))
         sys.exit(EXIT_BAD_CONFIGURATION)
     for warning in loaded.warnings:
-        say(f"warning: {warning}")
+        notify(f"warning: {warning}")
     return loaded

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pulsarbox.cli.common.terminal_text import diagnose, say
+from pulsarbox.cli.common.terminal_text import diagnose, notify
 from pulsarbox.cli.process.setting_options import file_used, loaded_or_exit, overrides, settings_options
 
 if TYPE_CHECKING:
     from pulsarbox.config import Settings
-    from pulsarbox.server.process.runtime_file import Running
+    from pulsarbox.server.process.runtime_file import RuntimeFile
 
 
 @click.command()
@@ -76,9 +76,9 @@ def start(
             if value is not None
         ]
         sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
-    say(f"settings from {source}")
+    notify(f"settings from {source}")
     if memory:
-        say("in memory: nothing is written to disk; all data is lost when this process exits")
+        notify("in memory: nothing is written to disk; all data is lost when this process exits")
 
     gc.disable()  # until it serves: the modules loaded now are never garbage
     try:
@@ -98,7 +98,7 @@ class Teller:
         self._source = source
         self._descriptor = descriptor
 
-    def serving(self, running: "Running") -> None:
+    def serving(self, running: "RuntimeFile") -> None:
         """See Report. Prints the banner only into text logs at level info or debug."""
         if self._settings.logFormat == "text" and self._settings.logLevel in ("debug", "info"):
             from pulsarbox.cli.process.banner import banner

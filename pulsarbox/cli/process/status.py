@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, say
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, notify
 from pulsarbox.cli.process.box_lookup import box_options, directory_of
 from pulsarbox.cli.process.lock_holder import bytes_on_disk, find, resident_bytes
 
 if TYPE_CHECKING:
     import ssl
 
-    from pulsarbox.server.process.runtime_file import Running
+    from pulsarbox.server.process.runtime_file import RuntimeFile
 
 EXIT_NOT_RUNNING: Final = 3
 
@@ -65,7 +65,7 @@ def status(
         from pulsarbox.server.process.memory_box_entry import entries
 
         if entries():
-            say("a box runs in memory: use `pulsarbox status --memory`")
+            notify("a box runs in memory: use `pulsarbox status --memory`")
     try:
         _show(document, output, watch)
         while watch is not None:
@@ -75,7 +75,7 @@ def status(
             document = look(directory, memory)
             _show(document, output, watch)
     except KeyboardInterrupt:
-        say("no longer watched")
+        notify("stopped watching")
     except BrokenPipeError:  # the reader, such as `| head`, is gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(EXIT_NOT_RUNNING if document["state"] == "not running" else 0)
@@ -114,7 +114,7 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
     }
 
 
-def _health_of(running: "Running") -> str:
+def _health_of(running: "RuntimeFile") -> str:
     if running.web_port >= 0:
         return health(running.host, running.web_port)
     from pulsarbox.client.credentials import Credentials
@@ -122,7 +122,7 @@ def _health_of(running: "Running") -> str:
     try:
         context = Credentials(pinned=running.certificate).tls()
     except OSError as error:
-        return f"not known: {running.certificate} cannot be read: {error}"
+        return f"unknown: cannot read {running.certificate}: {error}"
     return health(running.host, running.web_tls_port, context)
 
 
@@ -139,15 +139,15 @@ def health(host: str, port: int, tls: "ssl.SSLContext | None" = None) -> str:
             while len(answer) < _HEALTH_BYTES_MAX and (part := connection.recv(_HEALTH_BYTES_MAX)):
                 answer += part
     except TimeoutError:
-        return f"no answer within {_HEALTH_SECONDS:g} s"
+        return f"no response within {_HEALTH_SECONDS:g} s"
     except OSError as error:
         if getattr(error, "reason", "") == "TLSV13_ALERT_CERTIFICATE_REQUIRED":
-            return "not known: it asks for a certificate (tlsRequireTrustedClientCertOnConnect)"
-        return f"no answer: {error.strerror or error}"
+            return "unknown: requires a client certificate (tlsRequireTrustedClientCertOnConnect)"
+        return f"no response: {error.strerror or error}"
     head, _, body = answer.partition(b"\r\n\r\n")
     words = head.split(None, 2)
     if len(words) < 2 or not words[0].startswith(b"HTTP/"):
-        return "no answer that is HTTP"
+        return "no HTTP response"
     text = body.decode(errors="replace").strip()
     return text if words[1] == b"200" else f"HTTP {words[1].decode(errors='replace')}: {_reason(text)}"
 
@@ -180,7 +180,7 @@ def _both(document: dict[str, Any], name: str) -> str:
 def _rows(document: dict[str, Any]) -> dict[str, str]:
     rows = {"state": document["state"]}
     if document["pid"] is not None:
-        rows["process"] = str(document["pid"]) + (", a program that has the box in it" if document["embedded"] else "")
+        rows["process"] = str(document["pid"]) + (", a program that embeds the box" if document["embedded"] else "")
     if document["since"] is not None:
         rows["since"] = datetime.fromtimestamp(document["since"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
         rows |= {"version": document["version"], "pulsar": _both(document, "brokerUrl")}

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.process.box_lookup import box_options, directory_of
 from pulsarbox.cli.process.lock_holder import find
 from pulsarbox.cli.process.process_control import find_process
@@ -50,48 +50,48 @@ def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int 
     """
     directory = directory_of(config_file, data_dir, memory, pid)
     if memory and not directory.is_dir():
-        say("not running: no box of this user runs in memory" + (f" as process {pid}" if pid else ""))
+        notify("not running: no box of this user runs in memory" + (f" as process {pid}" if pid else ""))
         sys.exit(0)
     sys.exit(_stopped(directory, timeout, memory))
 
 
 def _stopped(directory: Path, timeout: float, memory: bool) -> int:
     if not directory.is_dir():
-        say(f"not running: data directory {directory} does not exist")
+        notify(f"not running: data directory {directory} does not exist")
         return 0
     found = find(directory)
     if found is None:
-        say(f"not running: no process holds {directory}")
+        notify(f"not running: no process holds {directory}")
         return 0
     process = find_process(found.pid)
     found = find(directory)  # the box may have stopped meanwhile
     if found is None:
-        say(f"not running: it has just exited, no process holds {directory}")
+        notify(f"not running: it has just exited, no process holds {directory}")
         return 0
     if process is None or not found.confirmed:
-        say(
+        notify(
             f"{directory} is held by process {found.pid or 'unknown'}, which is not visible from here:"
             " stop it in its container"
         )
         return EXIT_OTHER_CONTAINER
     if _is_embedded(directory, found.pid):
-        say(
+        notify(
             f"the box on {directory} is part of process {found.pid}, another program: stop the box through that program"
         )
         return EXIT_OTHER_PROGRAM
     try:
         process.terminate()
     except PermissionError:
-        say(f"process {found.pid} belongs to another user: run this as the user of the box, or as root")
+        notify(f"process {found.pid} belongs to another user: run this as the user of the box, or as root")
         return EXIT_NOT_ALLOWED
     except ProcessLookupError:
         pass
-    say(f"stopping process {found.pid}; waiting up to {timeout:g} s")
+    notify(f"stopping process {found.pid}; waiting up to {timeout:g} s")
     if not process.wait(timeout):
-        say(f"process {found.pid} is still running after {timeout:g} s: raise --timeout, or `kill -9 {found.pid}`,")
-        say("which stops it immediately" if memory else "which loses no acknowledged message")
+        notify(f"process {found.pid} is still running after {timeout:g} s: raise --timeout, or `kill -9 {found.pid}`,")
+        notify("which stops it immediately" if memory else "which loses no acknowledged message")
         return EXIT_TIMEOUT
-    say(f"stopped: process {found.pid} has exited" + ("" if memory else f", {directory} is free"))
+    notify(f"stopped: process {found.pid} has exited" + ("" if memory else f", {directory} is free"))
     return 0
 
 

@@ -12,7 +12,7 @@ import click
 from pulsarbox.cli.common.box_label import checked_label, label_for
 from pulsarbox.cli.common.exits import Failed, Misused, Unreachable, ending_of_status, run
 from pulsarbox.cli.common.scope_options import scope_options
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import Words
 from pulsarbox.cli.connect.target import Target, late_admin_options
 
@@ -142,7 +142,7 @@ def _top(admin: Callable[[], Target], data_dir: str | None, once: bool, serve: b
             feed.close()
         return
     if options["output"] != "table":
-        raise Misused(f"-o {options['output']} goes with --once")
+        raise Misused(f"-o {options['output']} requires --once")
     served = os.environ.get("TEXTUAL_DRIVER", "").endswith(":WebDriver")  # started by --serve, for a browser page
     if not served and not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Misused("stdout is not a terminal: use `pulsarbox top --once` for a snapshot")
@@ -159,7 +159,7 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
     kept = Preferences(place())
     _order(kept, options["view"], options["sort"])
     size = shutil.get_terminal_size()
-    feed.foresee(box_queries.first(options["view"], kept, size, options["passing"], options["at"]))
+    feed.prefetch(box_queries.first(options["view"], kept, size, options["passing"], options["at"]))
     app = _app(feed, target, kept, **options)
     if served:
         app.parent_pid = os.getppid()
@@ -174,7 +174,7 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
 
 def _order(kept: "Preferences", view: str, sort: str | None) -> None:
     if sort:
-        kept.given(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
+        kept.set_once(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])
 
 
 def _feed(
@@ -194,7 +194,7 @@ def _feed(
             raise
         from pulsarbox.cli.data.dead_box import dead_exchange
 
-        feed = Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box runs)", scope)
+        feed = Feed(dead_exchange(Path(data_dir)), f"{data_dir} (no box is running)", scope)
         return feed, ["--data-dir", data_dir], checked_label(label, color)
     words = ["--data-dir", data_dir] if data_dir is not None else []
     if found.origin == "--admin-url":
@@ -256,7 +256,7 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
         click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
     except FeedError as trouble:
         if trouble.is_gone:
-            raise Unreachable(f"{feed.label} cannot be reached: {trouble}; see `pulsarbox status`") from None
+            raise Unreachable(f"cannot connect to {feed.label}: {trouble}; see `pulsarbox status`") from None
         if trouble.status in (400, 406, 422):
             raise Misused(str(trouble)) from None
         raise ending_of_status(trouble.status, str(trouble)) from None
@@ -278,7 +278,7 @@ def _serve(host: str, port: int) -> None:
     page = DashboardServer(_without_serving(sys.argv[1:]), host, port)
 
     def begun() -> None:
-        say(f"{page.address} until Ctrl-C; from another machine: ssh -L {port}:{host}:{port}")
+        notify(f"{page.address} until Ctrl-C; from another machine: ssh -L {port}:{host}:{port}")
 
     try:
         page.run(begun)

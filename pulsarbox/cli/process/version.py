@@ -22,7 +22,7 @@ def version(output: str) -> None:
     if output == "table":
         click.echo(f"pulsarbox {__version__}")
         return
-    from pulsarbox.storage.format import FORMAT_VERSION
+    from pulsarbox.storage.format import FORMAT
 
-    document = {"version": __version__, "format": FORMAT_VERSION, "python": platform.python_version()}
+    document = {"version": __version__, "format": FORMAT, "python": platform.python_version()}
     click.echo(json.dumps(document, indent=2))

@@ -64,7 +64,7 @@ class AdminRoot(SuggestingGroup):
         summary = table.GROUPS.get(cmd_name) or table.OLD_GROUPS.get(cmd_name)
         if summary is None:
             if cmd_name in table.LEFT_OUT and not ctx.resilient_parsing:
-                ctx.fail(f"`{cmd_name}` of pulsar-admin is not here: {table.LEFT_OUT[cmd_name]}")
+                ctx.fail(f"`{cmd_name}` of pulsar-admin is not supported: {table.LEFT_OUT[cmd_name]}")
             return None
         return AdminGroup(cmd_name, summary, cmd_name in table.OLD_GROUPS, _hidden(_common()))
 

@@ -121,7 +121,7 @@ class AdminCommand(click.Command):
         for one, other in self.command.either:
             if values[one] == values[other]:
                 spelled = [_long(parameter) for parameter in self.command.parameters if parameter.name in (one, other)]
-                raise Misused(f"give {' or '.join(spelled)}, one of the two")
+                raise Misused(f"specify exactly one of {' and '.join(spelled)}")
 
 
 def _for_topics(command: Command, args: list[str]) -> str:
@@ -153,15 +153,15 @@ def _value(parameter: Parameter, given: Any) -> Any:
     return collected(parameter.base, given, parameter.default) if parameter.base in REPEATED else given
 
 
-def somebody_is_here() -> bool:
+def stdin_is_terminal() -> bool:
     """Return whether stdin is a terminal, so that a question can be answered."""
     return sys.stdin.isatty()
 
 
 def _agreed(question: str) -> bool:
     """Ask for confirmation. Raises Misused without a terminal."""
-    if not somebody_is_here():
-        raise Misused(f"{question} Nobody is here to say so: give --force")
+    if not stdin_is_terminal():
+        raise Misused(f"{question} No terminal to confirm on: use --force")
     return str(
         click.prompt(f"{question} (Y/N)", prompt_suffix=" ", err=True, default="", show_default=False)
     ).strip().lower() in ("y", "yes")

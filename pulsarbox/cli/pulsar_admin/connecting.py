@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.target import ADMIN_VARIABLE, TargetOptions, admin_target
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.client.web import Web
+from pulsarbox.client.transport.web import Web
 
 CONF_VARIABLE: Final = "PULSAR_CLIENT_CONF"
 SECONDS: Final = 300.0
@@ -46,14 +46,14 @@ def client_conf(path: Path | None) -> dict[str, str]:
     try:
         text = named.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misused(f"{named} cannot be read: {error}") from None
+        raise Misused(f"cannot read {named}: {error}") from None
     found = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith(("#", "!")):
             continue
         key, mark, value = line.partition("=")
         if not mark:
-            say(f"warning: {named}:{number}: no setting: {clean(line)}")
+            notify(f"warning: {named}:{number}: expected name=value, not: {clean(line)}")
             continue
         found[key.strip()] = value.strip()
     return found

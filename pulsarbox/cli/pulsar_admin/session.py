@@ -8,7 +8,7 @@ from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
 from pulsarbox.cli.pulsar_admin.table import AdminRequest, Command
 from pulsarbox.cli.pulsar_admin.values import UNITS
-from pulsarbox.client.web import Reply, TooSlow, Unanswered, Web
+from pulsarbox.client.transport.web import Reply, TooSlow, Unanswered, Web
 from pulsarbox.names import TopicName
 
 

@@ -54,18 +54,18 @@ OLD_GROUPS: Final = {
 """Groups that pulsar-admin accepts but hides."""
 
 LEFT_OUT: Final = {
-    "documents": "writes the documentation of pulsar-admin",
-    "functions": "Pulsar Functions need workers: here pipelines run on Spark",
-    "functions-worker": "Pulsar Functions need workers: here pipelines run on Spark",
-    "migration": "moves the metadata of a cluster between stores, which a box has none of",
-    "packages": "keeps the code of Pulsar Functions",
-    "proxy-stats": "asks a Pulsar proxy, not a broker",
-    "sinks": "Pulsar IO needs workers: here pipelines run on Spark",
-    "sources": "Pulsar IO needs workers: here pipelines run on Spark",
+    "documents": "it generates the documentation of pulsar-admin",
+    "functions": "pulsarbox has no functions workers; use `pulsarbox pipeline`, which runs on Spark",
+    "functions-worker": "pulsarbox has no functions workers; use `pulsarbox pipeline`, which runs on Spark",
+    "migration": "it migrates the metadata store of a cluster, and a box has none",
+    "packages": "it stores the code of Pulsar Functions, which pulsarbox does not run",
+    "proxy-stats": "it queries a Pulsar proxy, not a broker",
+    "sinks": "pulsarbox has no Pulsar IO workers; use `pulsarbox pipeline`, which runs on Spark",
+    "sources": "pulsarbox has no Pulsar IO workers; use `pulsarbox pipeline`, which runs on Spark",
 }
 """Unsupported groups of pulsar-admin, each with the reason."""
 
-LEFT_OUT_COMMANDS: Final = {("schemas", "extract"): "it reads Java classes out of a jar"}
+LEFT_OUT_COMMANDS: Final = {("schemas", "extract"): "it reads Java classes from a JAR file"}
 """Unsupported commands of pulsar-admin, each with the reason."""
 
 _TABLES: Final = Path(__file__).with_name("tables")
@@ -185,7 +185,7 @@ def _heading(block: str) -> Heading:
 
 def _parameter(name: str, kind: str, spellings: list[str]) -> Parameter:
     match = _KIND.fullmatch(kind)
-    assert match, f"{kind} is no kind"
+    assert match, f"invalid parameter kind {kind}"
     hidden = "hidden" in spellings
     return Parameter(
         name,

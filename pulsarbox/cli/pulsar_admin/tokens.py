@@ -12,7 +12,7 @@ import click
 from pulsarbox.cli.common.exits import Failed, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import clean
-from pulsarbox.cli.connect.token_files import given_token, read_token, write
+from pulsarbox.cli.connect.token_files import read_token, token_options, write
 from pulsarbox.cli.pulsar_admin.values import end_of, pair
 
 _SECRETS: Final = ("HS256", "HS384", "HS512")
@@ -117,7 +117,7 @@ def create(
 
 
 @tokens.command("show")
-@given_token
+@token_options
 def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
     """Print header and claims of a token, by default $TOKEN, without verifying its signature.
 
@@ -138,7 +138,7 @@ def show(token: str | None, from_stdin: bool, token_file: str | None) -> None:
 @_algorithm(_PAIRS, "RS256")
 @click.option("-sk", "--secret-key", "secret", metavar="KEY", help="Verify with this secret key.")
 @click.option("-pk", "--public-key", "public", metavar="KEY", help="Verify with this public key.")
-@given_token
+@token_options
 def validate(
     algorithm: str, secret: str | None, public: str | None, token: str | None, from_stdin: bool, token_file: str | None
 ) -> None:
@@ -178,5 +178,5 @@ def validate(
 def _one_of(secret: str | None, other: str | None, option: str) -> bool:
     """Return whether the secret key is given, rather than the other. Raises Misused for both or none."""
     if (secret is None) == (other is None):
-        raise Misused(f"give one of --secret-key and {option}")
+        raise Misused(f"specify exactly one of --secret-key and {option}")
     return secret is not None

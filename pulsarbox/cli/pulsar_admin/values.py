@@ -24,20 +24,20 @@ NO_LIMIT: Final = -1
 
 def seconds(text: str) -> int:
     """Parse ``90``, ``90s``, ``15m``, ``3h``, ``1d``, ``2w``, ``1y`` or ``-1`` into seconds, the default unit."""
-    return _scaled(text, SECONDS, "a duration looks like 90, 90s, 15m, 3h, 1d, 2w")
+    return _scaled(text, SECONDS, "expected a duration such as 90, 90s, 15m, 3h, 1d or 2w")
 
 
 def end_of(text: str, now: float) -> int:
     """Return the end of a duration from ``now``, in seconds since 1970. Raises ValueError beyond the year 9999."""
     found = int(now) + seconds(text)
     if found > WALL_MAX // 1000:
-        raise ValueError(f"'{clean(text[:40])}' from now is beyond the year 9999")
+        raise ValueError(f"'{clean(text[:40])}' from now is after the year 9999")
     return found
 
 
 def size(text: str) -> int:
     """Parse ``4096``, ``100K``, ``10M``, ``16G``, ``2T`` or ``-1`` into bytes, the default unit."""
-    return _scaled(text, BYTES, "a size looks like 4096, 100K, 10M, 16G, 2T")
+    return _scaled(text, BYTES, "expected a size such as 4096, 100K, 10M, 16G or 2T")
 
 
 def _scaled(text: str, units: dict[str, int], looks: str) -> int:
@@ -53,7 +53,7 @@ def _long(digits: str, factor: int = 1) -> int:
     """Return a signed 64-bit number, as Java's long. Raises ValueError out of range."""
     found = int(digits) * factor if len(digits) < 100 else 2**63  # avoids int()'s own error for thousands of digits
     if not -(2**63) <= found < 2**63:
-        raise ValueError(f"'{digits[:40]}' is out of range: it must fit 64 bits")
+        raise ValueError(f"'{digits[:40]}' is out of range: expected a signed 64-bit integer")
     return found
 
 
@@ -61,7 +61,7 @@ def whole(text: str) -> int:
     """Parse an integer."""
     digits = text.removeprefix("-").removeprefix("+")
     if not (digits.isascii() and digits.isdigit()):
-        raise ValueError(f"'{clean(text)}' is no whole number")
+        raise ValueError(f"'{clean(text)}' is not an integer")
     return _long(text)
 
 
@@ -70,7 +70,7 @@ def fraction(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"'{clean(text)}' is no number") from None
+        raise ValueError(f"'{clean(text)}' is not a number") from None
 
 
 # Meaningful values. Brokers also accept others, which look like limits but have no effect.
@@ -80,7 +80,7 @@ def rate(text: str) -> int:
     """Parse a rate: ``1`` or more, or ``-1``."""
     found = whole(text)
     if found < 1 and found != NO_LIMIT:
-        raise ValueError(f"a rate is 1 or more, or -1 for no limit; {clean(text)} would limit nothing")
+        raise ValueError(f"expected a rate of 1 or more, or -1 for no limit; {clean(text)} has no effect")
     return found
 
 
@@ -88,7 +88,7 @@ def fractional_rate(text: str) -> float:
     """Parse a fractional rate: ``0`` or more, or ``-1``."""
     found = fraction(text)
     if not found >= 0 and found != NO_LIMIT:
-        raise ValueError(f"a rate is 0 or more, or -1 for no limit, not {clean(text)}")
+        raise ValueError(f"expected a rate of 0 or more, or -1 for no limit, not {clean(text)}")
     return found
 
 
@@ -96,7 +96,7 @@ def period(text: str) -> int:
     """Parse a period in seconds: ``1`` or more."""
     found = whole(text)
     if found < 1:
-        raise ValueError(f"a period is 1 second or longer, not {clean(text)}")
+        raise ValueError(f"expected a period of 1 second or more, not {clean(text)}")
     return found
 
 
@@ -104,7 +104,7 @@ def some_seconds(text: str) -> int:
     """Parse a duration of at least one second."""
     found = seconds(text)
     if found < 1:
-        raise ValueError(f"a time of 1 second or longer is needed, not {clean(text)}")
+        raise ValueError(f"expected a duration of 1 second or more, not {clean(text)}")
     return found
 
 
@@ -117,7 +117,7 @@ def not_negative_millis(text: str) -> int:
     """Parse a duration into milliseconds; 0 means no limit."""
     found = seconds(text)
     if found < 0:
-        raise ValueError(f"a time is 0, for no limit, or longer, not {clean(text)}")
+        raise ValueError(f"expected a duration of 0 or more (0 means no limit), not {clean(text)}")
     return found * 1000
 
 
@@ -125,23 +125,23 @@ def minutes(text: str) -> int:
     """Parse ``90``, ``90m`` or ``2h`` into minutes, the default unit."""
     if text.isascii() and text.isdigit():
         return int(text)
-    return _whole_minutes(text, "minutes are counted whole")
+    return _whole_minutes(text, "expected whole minutes")
 
 
 def retention_time(text: str) -> int:
     """Parse ``3h`` or ``-1`` into minutes. The default unit is seconds, as in pulsar-admin."""
     if text == "-1":
         return NO_LIMIT
-    hint = f": without a unit a time is in seconds, and {text}m is {text} minutes" if text.isdigit() else ""
-    return _whole_minutes(text, f"retention counts whole minutes{hint}")
+    hint = f"; without a unit, durations are in seconds: {text}m means {text} minutes" if text.isdigit() else ""
+    return _whole_minutes(text, f"retention times are in whole minutes{hint}")
 
 
 def _whole_minutes(text: str, why: str) -> int:
     found = seconds(text)
     if found < 0:
-        raise ValueError(f"a time is 0 or longer, or -1 without a unit for no limit; not {clean(text)}")
+        raise ValueError(f"expected a duration of 0 or more, or -1 without a unit for no limit, not {clean(text)}")
     if found % SECONDS["m"]:
-        raise ValueError(f"{clean(text)} is {found / SECONDS['m']:.4g} minutes, and {why}")
+        raise ValueError(f"{clean(text)} is {found / SECONDS['m']:.4g} minutes: {why}")
     return found // SECONDS["m"]
 
 
@@ -151,10 +151,10 @@ def retention_size(text: str) -> int:
         return NO_LIMIT
     found = size(text)
     if found < 0:
-        raise ValueError(f"a size is 0 or more, or -1 without a unit for no limit; not {clean(text)}")
+        raise ValueError(f"expected a size of 0 or more, or -1 without a unit for no limit, not {clean(text)}")
     if found % BYTES["m"]:
-        hint = f": without a unit a size is in bytes, and {text}M is {text} MiB" if text.isdigit() else ""
-        raise ValueError(f"{clean(text)} is {found / BYTES['m']:.4g} MiB, and retention counts whole MiB{hint}")
+        hint = f"; without a unit, sizes are in bytes: {text}M means {text} MiB" if text.isdigit() else ""
+        raise ValueError(f"{clean(text)} is {found / BYTES['m']:.4g} MiB: retention sizes are in whole MiB{hint}")
     return found // BYTES["m"]
 
 
@@ -162,7 +162,7 @@ def quota_size(text: str) -> int:
     """Parse a size into bytes; ``-1`` means no limit."""
     found = size(text)
     if found < 0 and text != "-1":
-        raise ValueError(f"a quota is 0 bytes or more, or -1 for no limit, not {clean(text)}")
+        raise ValueError(f"expected a quota of 0 bytes or more, or -1 for no limit, not {clean(text)}")
     return found
 
 
@@ -170,7 +170,7 @@ def quota_time(text: str) -> int:
     """Parse a duration into seconds; ``-1`` means no limit."""
     found = seconds(text)
     if found < 1 and text != "-1":
-        raise ValueError(f"a quota is 1 second or longer, or -1 for no limit; {clean(text)} would limit nothing")
+        raise ValueError(f"expected a quota of 1 second or more, or -1 for no limit; {clean(text)} has no effect")
     return found
 
 
@@ -183,7 +183,7 @@ def pair(text: str) -> tuple[str, str]:
     """Parse ``key=value``."""
     key, mark, value = text.partition("=")
     if not mark or not key:
-        raise ValueError(f"'{clean(text)}' must be key=value")
+        raise ValueError(f"expected key=value, not '{clean(text)}'")
     return key, value
 
 
@@ -259,7 +259,7 @@ class Value(click.ParamType[Any]):
             self.fail(str(error), param, ctx)
         wrong = [one for one in made if one not in self._allowed] if self._allowed else []
         if wrong:
-            self.fail(f"'{clean(wrong[0])}' is none of {', '.join(self._allowed)}", param, ctx)
+            self.fail(f"unknown value '{clean(wrong[0])}'; expected one of {', '.join(self._allowed)}", param, ctx)
         return made
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:

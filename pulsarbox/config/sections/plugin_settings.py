@@ -33,10 +33,10 @@ class PluginSettings:
     )
     routing: str = setting(
         "round-robin",
-        "Own setting. Selection of the partition where the box does it instead of a client, for messages produced "
-        "over HTTP and for dead letters: round-robin (in turn, or by key if there is one), single, key, consistent, "
-        "least-backlog, property, or the name of a routing plugin; round-robin if the plugin does not exist. A topic "
-        "property with this name takes precedence.",
+        "Own setting. Partition routing for messages produced over HTTP and for dead letters, which the box routes "
+        "itself. round-robin (in turn, or by key if there is one), single, key, consistent, least-backlog, property, "
+        "or the name of a routing plugin. If the plugin does not exist, round-robin is used. A topic property with "
+        "this name takes precedence.",
         table="plugins",
         minimum=1,
     )

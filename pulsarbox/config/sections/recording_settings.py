@@ -20,8 +20,8 @@ class RecordingSettings:
     )
     historyMaxMbytes: int = setting(
         64,
-        "Own setting. Space for the history in the data directory: recorded live views, for looking at a past time "
-        "(`at=`). The oldest part is removed first. 0: nothing is recorded.",
+        "Own setting. Space for the history in the data directory: recorded live views, which `at=` shows at a "
+        "past time. The oldest part is removed first. 0: nothing is recorded.",
         table="recording",
         unit="MiB",
         minimum=0,

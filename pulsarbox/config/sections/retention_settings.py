@@ -6,7 +6,7 @@ from pulsarbox.config.setting import setting
 
 
 @dataclass(frozen=True, init=False, repr=False, eq=False)  # Settings defines the methods once
-class KeepSettings:
+class RetentionSettings:
     """The part of ``Settings`` on expiry, quotas and compaction, in the tables [policies] and [managedLedger]."""
 
     ttlDurationDefaultInSeconds: int = setting(

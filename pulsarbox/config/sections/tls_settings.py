@@ -45,8 +45,8 @@ class TlsSettings:
     tlsAllowInsecureConnection: bool = setting(
         False,
         "Accepted for compatibility. In Pulsar, clients with an untrusted certificate are accepted without the "
-        "identity that it claims. Python's TLS does not support this: such clients are rejected, and the start log "
-        "says so.",
+        "identity that it claims. Python's TLS does not support this: such clients are rejected, with a warning "
+        "at startup.",
         table="tls",
     )
     tlsCertRefreshCheckDurationSec: int = setting(

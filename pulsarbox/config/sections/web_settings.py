@@ -110,13 +110,13 @@ class WebSettings:
     )
     authenticateMetricsEndpoint: bool = setting(
         False,
-        "Requires authentication for /metrics. While authenticationEnabled is false, nobody can authenticate, and "
-        "true closes /metrics.",
+        "Requires authentication for /metrics. While authenticationEnabled is false, no client can authenticate, "
+        "and true closes /metrics.",
         table="metrics",
     )
     statusFilePath: str = setting(
         "",
-        "File that controls /status.html: 200 while it exists, otherwise 404, so that a load balancer can be told to "
-        "stop sending clients. Empty: always 404.",
+        "File that controls /status.html: 200 while it exists, otherwise 404, which makes a load balancer stop "
+        "sending clients. Empty: always 404.",
         table="metrics",
     )

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest, PreconditionFailed
-from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
+from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES, SIZE_QUOTA, quota_value
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.table import row_of
 
 ENSEMBLE_MAX: Final = 5
 
@@ -71,17 +72,12 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
 
 
 def quota(value: dict[str, Any]) -> dict[str, Any]:
-    """Return a backlog quota in its stored form, with the size under both names. Raises BadRequest without a policy.
-
-    ``limit`` is the legacy name of ``limitSize``.
-    """
+    """Return a backlog quota in its stored form, with the size under both names. Raises BadRequest without a policy."""
     if "policy" not in value:
         raise BadRequest("the attribute policy cannot be null")
     size = value.get("limitSize", value.get("limit", 0))
-    kept = {"limit": size, "limitSize": size, "limitTime": value["limitTime"], "policy": value["policy"]}
-    if value.get("excludeDelayed"):
-        kept["excludeDelayed"] = True
-    return kept
+    delayed = bool(value.get("excludeDelayed"))
+    return quota_value(value["policy"], size=size, seconds=value["limitTime"], exclude_delayed=delayed)
 
 
 def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -> bool:
@@ -92,6 +88,20 @@ def fits(quota: Mapping[str, Any] | None, retention: Mapping[str, Any] | None) -
     too_large = megabytes > 0 and quota["limitSize"] >= megabytes << 20
     too_old = minutes > 0 and quota["limitTime"] >= minutes * 60
     return bool(not too_large and not too_old)
+
+
+def size_quota(policies: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the size quota that a namespace sets; None for none."""
+    place = row_of(SIZE_QUOTA).namespace
+    found: Mapping[str, Any] | None = place.value_in(policies, "") if place is not None else None
+    return found
+
+
+def retention_of(policies: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the retention that a namespace sets; None for none."""
+    place = row_of("retention").namespace
+    found: Mapping[str, Any] | None = place.value_in(policies, "") if place is not None else None
+    return found
 
 
 def quota_map(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,8 +11,18 @@ LONG: Final = WholeNumber(LONG_BITS, zero=0)
 BOOLEAN: Final = Flag(zero=False)
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
-QUOTA_TYPES: Final = ("destination_storage", "message_age")
-QUOTA_POLICIES: Final = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+NO_LIMIT: Final = -1
+
+QUOTA_SIZE: Final = "destination_storage"
+QUOTA_AGE: Final = "message_age"
+QUOTA_TYPES: Final = (QUOTA_SIZE, QUOTA_AGE)
+"""Types of backlog quotas. One of a type limits only what it is named after, whatever else its value contains."""
+QUOTA_ACTIONS: Final[Mapping[str, str]] = {
+    "hold": "producer_request_hold",
+    "refuse": "producer_exception",
+    "evict": "consumer_backlog_eviction",
+}
+"""Actions of backlog quotas in the Admin API, by their word in commands."""
 INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
 UNDEFINED: Final = "UNDEFINED"
 """A schema compatibility strategy that is not set."""
@@ -52,7 +62,7 @@ QUOTA: Final = ObjectShape(
         "limit": (WholeNumber(LONG_BITS), None),
         "limitSize": (WholeNumber(LONG_BITS), None),
         "limitTime": (WholeNumber(), 0),
-        "policy": (Word(QUOTA_POLICIES), None),
+        "policy": (Word(tuple(QUOTA_ACTIONS.values())), None),
         "excludeDelayed": (Flag(), None),
     }
 )
@@ -94,6 +104,49 @@ RESOURCE_GROUP: Final = ObjectShape(
         "dispatchRateInBytes": (WholeNumber(LONG_BITS), None),
     }
 )
+
+
+def quota_name(kind: str) -> str:
+    """Return the policy name of a backlog quota type: ``backlog-quota:message_age``."""
+    return f"{BACKLOG_QUOTA_NAME}:{kind}"
+
+
+BACKLOG_QUOTA_NAME: Final = "backlog-quota"
+SIZE_QUOTA: Final = quota_name(QUOTA_SIZE)
+AGE_QUOTA: Final = quota_name(QUOTA_AGE)
+
+
+# Members of a value, with their meaning
+
+
+def quota_value(
+    action: str | None, *, size: int = NO_LIMIT, seconds: int = NO_LIMIT, exclude_delayed: bool = False
+) -> dict[str, Any]:
+    """Return a backlog quota, with the size under both of its names."""
+    value = {"limit": size, "limitSize": size, "limitTime": seconds, "policy": action}
+    return value | {"excludeDelayed": True} if exclude_delayed else value
+
+
+def quota_size(value: Mapping[str, Any]) -> int:
+    """Return the limit of a size quota in bytes; NO_LIMIT for none. ``limit`` is the legacy name of ``limitSize``."""
+    given = [value[name] for name in ("limitSize", "limit") if value.get(name) is not None]
+    return max(int(given[0]), NO_LIMIT) if given else NO_LIMIT
+
+
+def quota_seconds(value: Mapping[str, Any]) -> int:
+    """Return the limit of an age quota in seconds; NO_LIMIT for none. 0 is no limit either, as in Pulsar."""
+    seconds = int(value.get("limitTime") or 0)
+    return seconds if seconds > 0 else NO_LIMIT
+
+
+def quota_action(value: Mapping[str, Any]) -> str:
+    """Return the action of a backlog quota."""
+    return value.get("policy") or QUOTA_ACTIONS["hold"]
+
+
+def retains(value: Mapping[str, Any]) -> bool:
+    """Return whether a retention keeps acknowledged messages: neither its time nor its size is 0."""
+    return bool(value.get("retentionTimeInMinutes") and value.get("retentionSizeInMB"))
 
 
 # Stored values that do not set their policy, as in Pulsar: the next level applies.
@@ -138,7 +191,6 @@ class Least(NamedTuple):
     noun: str
 
 
-NO_LIMIT: Final = -1
 _RATE: Final = Least(1, True, "a rate")
 _PERIOD: Final = Least(1, False, "a period in seconds")
 _LEAST: Final[Mapping[str, Least]] = {

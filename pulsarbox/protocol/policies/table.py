@@ -12,6 +12,7 @@ from pulsarbox.config.sections.client_policy_settings import SCHEMA_STRATEGIES
 from pulsarbox.protocol.policies.policy_values import (
     AUTO_SUBSCRIPTION,
     AUTO_TOPIC,
+    BACKLOG_QUOTA_NAME,
     BOOLEAN,
     DELAYED_DELIVERY,
     DISPATCH_RATE,
@@ -33,6 +34,7 @@ from pulsarbox.protocol.policies.policy_values import (
     limits_publishing,
     limits_subscribing,
     not_negative,
+    quota_name,
 )
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import Several, Text, ValueShape, WholeNumber, Word
@@ -477,7 +479,7 @@ _SETTINGS: Final = {
     "is-allow-auto-update-schema": ("isAllowAutoUpdateSchemaEnabled",),
     "schema-compatibility-strategy": ("schemaCompatibilityStrategy",),
     "schema-validation-enforced": ("isSchemaValidationEnforced",),
-    "backlog-quota": (
+    BACKLOG_QUOTA_NAME: (
         "backlogQuotaDefaultLimitBytes",
         "backlogQuotaDefaultLimitSecond",
         "backlogQuotaDefaultRetentionPolicy",
@@ -495,7 +497,7 @@ ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIE
 
 BACKLOG_QUOTA: Final = _with_settings(
     PolicyRow(
-        "backlog-quota",
+        BACKLOG_QUOTA_NAME,
         "Maximum size and age of a backlog, and the action when it reaches either",
         QUOTA,
         PolicyEndpoint("backlog_quota_map", "backlogQuota", unset={}, without="the attribute policy cannot be null"),
@@ -505,11 +507,6 @@ BACKLOG_QUOTA: Final = _with_settings(
     )
 )
 """One quota for each type; its GET path is ``backlogQuotaMap``."""
-
-
-def quota_name(kind: str) -> str:
-    """Return the policy name of a backlog quota type: ``backlog-quota:message_age``."""
-    return f"{BACKLOG_QUOTA.name}:{kind}"
 
 
 def _of_type(kind: str) -> PolicyRow:

@@ -21,6 +21,8 @@ from pulsarbox.protocol.schema.types import BYTES, spelling
 
 Decode = Callable[[bytes], Any]
 """Decodes a payload. Raises UndecodableError."""
+MessageDecode = Callable[[str | None, bool, bytes], Any]
+"""Decodes a message from its key, whether that is base64, and its payload. Raises UndecodableError."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBERS: Final = {
@@ -69,6 +71,30 @@ def separated(schema: Schema) -> tuple[Decode, Decode] | None:
         return None
     key, value = (decoder_of(each) for each in key_value.split(schema))
     return key, value
+
+
+def payload_decoder(schema: Schema) -> Decode:
+    """Return the decoder for what a message of a schema has in its payload: only the value if the key is separate."""
+    apart = separated(schema)
+    return decoder_of(schema) if apart is None else apart[1]
+
+
+def message_decoder(schema: Schema) -> MessageDecode:
+    """Return the decoder for messages of a schema. Raises InvalidSchema if its type cannot be decoded."""
+    apart = separated(schema)
+    if apart is None:
+        decode = decoder_of(schema)
+        return lambda key, is_base64, payload: decode(payload)
+    of_key, of_value = apart
+
+    def decode_pair(key: str | None, is_base64: bool, payload: bytes) -> Any:
+        try:
+            raw = None if key is None else key_bytes(key, is_base64)
+        except ValueError as error:
+            raise UndecodableError(f"the key is not valid base64: {error}") from None
+        return {"key": None if raw is None else of_key(raw), "value": of_value(payload)}
+
+    return decode_pair
 
 
 def _checked(decode: Decode) -> Decode:

@@ -70,8 +70,7 @@ def checking(schema: Schema, definitions: Definitions) -> Steps[None]:
 def meaning(schema: Schema, definitions: Definitions) -> Steps[bytes | None]:
     """Return a digest that is equal for equivalent schemas of one type, regardless of their text.
 
-    None for types that are compared by text, and for an invalid definition, which earlier versions of Pulsar or the box
-    may have stored.
+    None for types that are compared by text, and for an invalid definition.
     """
     if schema.type not in IN_AVRO:
         return None

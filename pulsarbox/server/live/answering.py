@@ -80,7 +80,7 @@ def ready(broker: Broker, now: Now) -> Generator[None, Now, Now]:
     return now
 
 
-def dear_seconds(chosen: Chosen) -> float:
+def cache_seconds(chosen: Chosen) -> float:
     """Return how long to cache a selection that computed a value for each item."""
     passed = chosen.looked - chosen.total
     return max(KEPT_SECONDS, chosen.total / DEAR_A_SECOND + passed / LOOKED_A_SECOND)
@@ -96,7 +96,7 @@ def answers(broker: Broker, question: ViewRequest, choices: Choices, now: Now) -
     now = yield from ready(broker, now)
     order, order_is_dear = order_of(question, now)
     dear = filter_is_dear or order_is_dear
-    version = 0 if dear else samples.passes, broker.core.policies.changes  # sampling does not order computed values
+    version = 0 if dear else samples.passes, broker.policies.changes  # sampling does not order computed values
     chosen = choices.get(question, version, now)
     if chosen is None:
         things = question.view.things(broker, question.scope, now)
@@ -109,7 +109,7 @@ def answers(broker: Broker, question: ViewRequest, choices: Choices, now: Now) -
                 chosen = stop.value
                 break
             now = yield
-        seconds = dear_seconds(chosen) if dear else samples.period(now)
+        seconds = cache_seconds(chosen) if dear else samples.period(now)
         choices.put(question, version, now, seconds, chosen)
     rows: list[Row] = []
     for at, thing in enumerate(chosen.things):

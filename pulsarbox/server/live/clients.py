@@ -6,9 +6,9 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.clients import ConnectedClient, on
-from pulsarbox.broker.cnx import ServerCnx
-from pulsarbox.broker.stats.blocked_reason_text import Why, why_held, why_unread
+from pulsarbox.broker.connection.clients import ConnectedClient, on
+from pulsarbox.broker.connection.cnx import ServerCnx
+from pulsarbox.broker.stats.blocked_reason_text import BlockedReasonText, held_reason, unread_reason
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
@@ -74,9 +74,9 @@ def _held(client: ConnectedClient) -> int:
     return client.cnx.held_bytes if client.consumer is None else 0
 
 
-def _why(client: ConnectedClient) -> Why | None:
+def _why(client: ConnectedClient) -> BlockedReasonText | None:
     """Return why a producer waits for receipts, or why a connection is not read."""
-    return why_held(client.producer) if client.producer is not None else why_unread(client.cnx)
+    return held_reason(client.producer) if client.producer is not None else unread_reason(client.cnx)
 
 
 def _cause(member: str) -> Callable[[ConnectedClient], Any]:

@@ -6,12 +6,11 @@ from typing import Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters, retains_nothing
-from pulsarbox.broker.policies.kinds.dead_letter import DEAD_LETTER_SUFFIX, RETRY_SUFFIX
 from pulsarbox.broker.stats.topic_samples import Letters, TopicSample
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
-from pulsarbox.names import COMPACTION_SUBSCRIPTION, origin_of, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, is_retry_topic, origin_of, parse_topic
 from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
 Origin = tuple[str, str]
@@ -30,7 +29,7 @@ class LetterTopic(NamedTuple):
     @property
     def is_retry(self) -> bool:
         """Whether it is a retry topic."""
-        return parse_topic(self.sample.name).base.local.endswith(RETRY_SUFFIX)
+        return is_retry_topic(parse_topic(self.sample.name))
 
 
 def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[LetterTopic | None]:
@@ -53,10 +52,7 @@ def origin(topic: LetterTopic, now: Now) -> Origin | None:
     if topic.told is not None:
         return topic.told
     topics = topic.broker.topics
-    suffix = RETRY_SUFFIX if topic.is_retry else DEAD_LETTER_SUFFIX
-    found = origin_of(
-        parse_topic(topic.sample.name), suffix, lambda each: topics.exists(each) or topics.partitions(each) > 0
-    )
+    found = origin_of(parse_topic(topic.sample.name), lambda each: topics.exists(each) or topics.partitions(each) > 0)
     return None if found is None else (str(found[0]), found[1])
 
 
@@ -77,7 +73,7 @@ def _lost(topic: LetterTopic, now: Now) -> bool:
         return drops_dead_letters(loaded)
     if topic.letters.kept:
         return False
-    return retains_nothing(topic.broker.core.policies.of(parse_topic(topic.sample.name)))
+    return retains_nothing(topic.broker.policies.of(parse_topic(topic.sample.name)))
 
 
 def _kept_by(topic: LetterTopic) -> str | None:

@@ -17,7 +17,7 @@ FIELDS: Final = (
 
 def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[Job]:
     """Return all jobs whose topics are in scope; there are at most a few hundred."""
-    return (job for job in broker.core.jobs.all() if scope.holds(job.spec.topic.namespace))
+    return (job for job in broker.jobs.all() if scope.holds(job.spec.topic.namespace))
 
 
 def _told(name: str) -> ViewColumn:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.clients import suspended, unread
+from pulsarbox.broker.connection.clients import suspended, unread
 from pulsarbox.broker.stats.tenant_stats import Scoped
 from pulsarbox.broker.stats.time_series import STEP_SECONDS
 from pulsarbox.broker.stats.topic_totals import Totals
@@ -99,26 +99,25 @@ COLUMNS: Final = (*_of_topics(Totals()), *_BOX, "producers", "consumers", SERIES
 
 
 def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:
-    core = broker.core
-    waits = core.commits.times.last_minute(now)
+    waits = broker.commits.times.last_minute(now)
     used = free = None
-    if broker.folder is not None and ("diskUsed" in columns or "diskFree" in columns):
-        disk = shutil.disk_usage(broker.folder)
+    if broker.host.folder is not None and ("diskUsed" in columns or "diskFree" in columns):
+        disk = shutil.disk_usage(broker.host.folder)
         used, free = disk.used, disk.free
     values = (
         len(broker.cnxs),
         waits.quantile(0.5) if waits.entries else None,
         waits.quantile(0.99) if waits.entries else None,
-        len(core.limits.holding),
+        len(broker.limits.holding),
         suspended(broker),
         unread(broker),
         process.memory()[1],
         used,
         free,
-        core.started,
-        max(now.wall - core.started, 0),
+        broker.started,
+        max(now.wall - broker.started, 0),
         __version__,
-        core.settings.clusterName,
+        broker.settings.clusterName,
     )
     producers = sum([len(cnx.producers) for cnx in broker.cnxs])
     consumers = sum([len(cnx.consumers) for cnx in broker.cnxs])

@@ -26,7 +26,7 @@ class Plugin(NamedTuple):
     name: str
     source: str | None
     """None for a requested plugin that is missing."""
-    told: Told
+    reported: Told
 
 
 def used(broker: Broker) -> dict[tuple[str, str], Told]:
@@ -34,9 +34,8 @@ def used(broker: Broker) -> dict[tuple[str, str], Told]:
 
     Times are sampled from one call in 256, in nanoseconds.
     """
-    core = broker.core
     found: dict[tuple[str, str], Told] = {}
-    for (kind, name), guard in core.plugins.guards.items():
+    for (kind, name), guard in broker.plugins.guards.items():
         cost = guard.cost()
         _of(found, kind, name).update(
             state="not asked any more" if cost.tripped else "in use",
@@ -46,11 +45,11 @@ def used(broker: Broker) -> dict[tuple[str, str], Told]:
             p99Nanos=cost.p99_ns,
             lastError=cost.last_error,
         )
-    for (kind, name), reason in core.plugins.missing.items():
+    for (kind, name), reason in broker.plugins.missing.items():
         _of(found, kind, name).update(state="missing", lastError=reason)
-    for kind, name in core.plugins.disabled:
+    for kind, name in broker.plugins.disabled:
         _of(found, kind, name)["state"] = "disabled"
-    for _, row in rows_of_hashes(core.catalog):
+    for _, row in rows_of_hashes(broker.catalog):
         of = {"topic": row["topic"], "subscription": row["subscription"]}
         _of(found, "hashing", row["hashing"])["subscriptions"].append(of)
     return found
@@ -65,7 +64,7 @@ def _there(broker: Broker, now: Now) -> list[PluginEntry]:
     """Return the available plugins, cached, without importing them."""
     looked, found = _FOUND.get(broker, (0.0, []))
     if not found or now.monotonic - looked >= LOOK_SECONDS:
-        directory = broker.core.settings.pluginsDirectory
+        directory = broker.settings.pluginsDirectory
         found = find(Path(directory) if directory else None)
         _FOUND[broker] = now.monotonic, found
     return found
@@ -84,7 +83,7 @@ def things(broker: Broker, scope: ViewScope, now: Now) -> Iterator[Plugin]:
 
 
 def _told(name: str) -> Any:
-    return kept(lambda plugin: plugin.told.get(name, 0))
+    return kept(lambda plugin: plugin.reported.get(name, 0))
 
 
 COLUMNS: Final = {
@@ -96,8 +95,8 @@ COLUMNS: Final = {
     "p50Nanos": _told("p50Nanos"),
     "p99Nanos": _told("p99Nanos"),
     "errors": _told("errors"),
-    "lastError": kept(lambda plugin: plugin.told["lastError"] or None),
-    "subscriptions": kept(lambda plugin: len(plugin.told.get("subscriptions", ()))),
+    "lastError": kept(lambda plugin: plugin.reported["lastError"] or None),
+    "subscriptions": kept(lambda plugin: len(plugin.reported.get("subscriptions", ()))),
 }
 
 PLUGINS: Final = LiveView("plugins", COLUMNS, things, sort="calls", searched=lambda plugin: (plugin.kind, plugin.name))

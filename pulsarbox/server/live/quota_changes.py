@@ -9,33 +9,31 @@ import shlex
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.policies.effective import held_of
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE
 from pulsarbox.broker.policies.kinds.resource_group import group_key
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.broker.policies.precedence import Level, set_values
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.names import TopicName, parse_topic
-from pulsarbox.protocol.policies.policy_values import meaningful
+from pulsarbox.protocol.policies.policy_values import AGE_QUOTA, QUOTA_ACTIONS, SIZE_QUOTA, meaningful, quota_action
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, row_of, subscription_rate
 
 _FIELDS: Final = {
-    ("publish-rate", "messages/s"): "publishThrottlingRateInMsg",
-    ("publish-rate", "bytes/s"): "publishThrottlingRateInByte",
-    ("dispatch-rate", "messages/s"): "dispatchThrottlingRateInMsg",
-    ("dispatch-rate", "bytes/s"): "dispatchThrottlingRateInByte",
-    ("subscription-dispatch-rate", "messages/s"): "dispatchThrottlingRateInMsg",
-    ("subscription-dispatch-rate", "bytes/s"): "dispatchThrottlingRateInByte",
-    ("backlog-quota:destination_storage", "bytes"): "limitSize",
-    ("backlog-quota:message_age", "s"): "limitTime",
-    ("subscribe-rate", ""): "subscribeThrottlingRatePerConsumer",
+    (PUBLISH_RATE.name, "messages/s"): "publishThrottlingRateInMsg",
+    (PUBLISH_RATE.name, "bytes/s"): "publishThrottlingRateInByte",
+    (DISPATCH_RATE.name, "messages/s"): "dispatchThrottlingRateInMsg",
+    (DISPATCH_RATE.name, "bytes/s"): "dispatchThrottlingRateInByte",
+    (SUBSCRIPTION_DISPATCH_RATE.name, "messages/s"): "dispatchThrottlingRateInMsg",
+    (SUBSCRIPTION_DISPATCH_RATE.name, "bytes/s"): "dispatchThrottlingRateInByte",
+    (SIZE_QUOTA, "bytes"): "limitSize",
+    (AGE_QUOTA, "s"): "limitTime",
+    (SUBSCRIBE_RATE.name, ""): "subscribeThrottlingRatePerConsumer",
 }
 """Member of a policy's value that holds a limit, by its unit."""
-_THEN: Final = {
-    "producer_request_hold": "hold",
-    "producer_exception": "refuse",
-    "consumer_backlog_eviction": "evict",
-}
-
+_THEN: Final = {action: word for word, action in QUOTA_ACTIONS.items()}
 
 _GROUP_OPTIONS: Final = {
     "publishRateInMsgs": "--msg-publish-rate",
@@ -73,53 +71,53 @@ class Of(NamedTuple):
     unit: str
 
 
-def change_of(core: Core, of: Of) -> Change | None:
+def change_of(broker: Broker, of: Of) -> Change | None:
     """Return how to change a limit; None for a setting that requires a restart."""
     if of.policy in settings_by_name():
-        return _setting(core, of.policy)
+        return _setting(broker, of.policy)
     if of.policy in _GROUP_OPTIONS:
-        return _group(core, of.name, of.policy)
+        return _group(broker, of.name, of.policy)
     namespace = "://" not in of.topic
     if namespace or of.level == Level.NAMESPACE:
-        return _of_namespace(core, of, of.topic if namespace else parse_topic(of.topic).namespace)
-    return _of_topic(core, of, parse_topic(of.topic))
+        return _of_namespace(broker, of, of.topic if namespace else parse_topic(of.topic).namespace)
+    return _of_topic(broker, of, parse_topic(of.topic))
 
 
-def _setting(core: Core, name: str) -> Change | None:
+def _setting(broker: Broker, name: str) -> Change | None:
     if not settings_by_name()[name].dynamic:
         return None
-    value = getattr(core.settings, name)
+    value = getattr(broker.settings, name)
     path = f"/admin/v2/brokers/configuration/{name}/{value}"
     command = f"pulsarbox admin brokers update-dynamic-config --config {name} --value {value}"
     return Change("broker", "POST", path, {}, None, None, command, name)
 
 
-def _group(core: Core, name: str, field: str) -> Change:
-    row = core.catalog.get(group_key(name)) or {}
+def _group(broker: Broker, name: str, field: str) -> Change:
+    row = broker.catalog.get(group_key(name)) or {}
     rates = [word for key, option in _GROUP_OPTIONS.items() if row.get(key) for word in (option, row[key])]
     command = _line("admin", "resourcegroups", "update", name, *rates)
     return Change("resource group", "PUT", f"/admin/v2/resourcegroups/{quote(name, safe='')}", {}, row, field, command)
 
 
-def _of_namespace(core: Core, of: Of, namespace: str) -> Change | None:
-    value = held_of(core.policies, of.policy, namespace).value
+def _of_namespace(broker: Broker, of: Of, namespace: str) -> Change | None:
+    value = held_of(broker.policies, of.policy, namespace).value
     base = f"/admin/v2/namespaces/{quote(namespace)}"
     return _policy(of, "namespace", base, ("ns", namespace), value)
 
 
-def _of_topic(core: Core, of: Of, topic: TopicName) -> Change | None:
+def _of_topic(broker: Broker, of: Of, topic: TopicName) -> Change | None:
     parts = (topic.domain, topic.tenant, topic.namespace_local, topic.base.local)
     base = f"/admin/v2/{'/'.join(quote(part, safe='') for part in parts)}"
-    levels = core.policies.levels(topic.namespace, topic)
-    own = next(set_values(subscription_rate(of.name), levels, core.settings.clusterName), None)
-    if of.policy == "subscription-dispatch-rate" and own is not None:
+    levels = broker.policies.levels(topic.namespace, topic)
+    own = next(set_values(subscription_rate(of.name), levels, broker.settings.clusterName), None)
+    if of.policy == SUBSCRIPTION_DISPATCH_RATE.name and own is not None:
         value = meaningful(own.value)
         path = f"{base}/{quote(of.name, safe='')}/dispatchRate"
         rate = ["--msg-dispatch-rate", value["dispatchThrottlingRateInMsg"]]
         rate += ["--byte-dispatch-rate", value["dispatchThrottlingRateInByte"]]
         command = _line("admin", "topicPolicies", "set-subscription-dispatch-rate", topic.base, "-s", of.name, *rate)
         return Change("subscription", "POST", path, {}, value, _FIELDS[of.policy, of.unit], command)
-    found = held_of(core.policies, of.policy, topic.namespace, topic)
+    found = held_of(broker.policies, of.policy, topic.namespace, topic)
     settings = row_of(of.policy.partition(":")[0]).settings
     setting = settings[0] if settings and found.level is Level.BROKER else None
     change = _policy(of, "topic", base, ("topic", str(topic.base)), found.value)
@@ -137,7 +135,7 @@ def _policy(of: Of, what: str, base: str, subject: tuple[str, str], value: Any) 
         amount = value.get(field or "")
         option = "--size" if field == "limitSize" else "--age"
         word = amount if field == "limitSize" else f"{amount}s"
-        command = _line("quota", "set", subject[1], option, word, "--then", _THEN[value["policy"]])
+        command = _line("quota", "set", subject[1], option, word, "--then", _THEN[quota_action(value)])
         query = {"backlogQuotaType": kind}
         return Change(what, place.verb, f"{base}/{place.path}", query, value, field, command)
     word = ",".join(f"{key}={_word(each)}" for key, each in value.items()) if isinstance(value, dict) else _word(value)

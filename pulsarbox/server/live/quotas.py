@@ -17,10 +17,13 @@ from pulsarbox.broker.policies.kinds.counts import (
     MAX_SUBSCRIPTIONS,
     MAX_TOPICS,
 )
+from pulsarbox.broker.policies.kinds.dispatch_rate import DISPATCH_RATE, SUBSCRIPTION_DISPATCH_RATE
+from pulsarbox.broker.policies.kinds.publish_rate import PUBLISH_RATE
+from pulsarbox.broker.policies.kinds.subscribe_rate import SUBSCRIBE_RATE
 from pulsarbox.broker.policies.kinds.unacked import MAX_UNACKED_PER_CONSUMER, MAX_UNACKED_PER_SUBSCRIPTION
 from pulsarbox.broker.policies.precedence import Level
 from pulsarbox.broker.stats.topic_samples import TopicSample
-from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.consumer import AnySubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
@@ -110,20 +113,19 @@ _BOX_PUBLISH: Final = ("brokerPublisherThrottlingMaxMessageRate", "brokerPublish
 
 
 def _of_box(broker: Broker) -> Iterator[QuotaRow]:
-    core = broker.core
-    yield from _limiter(broker, core.limits.publish, _BOX_PUBLISH)
-    yield from _limiter(broker, core.limits.dispatch, _BOX_DISPATCH)
-    for name, group in core.limits.groups.items():
+    yield from _limiter(broker, broker.limits.publish, _BOX_PUBLISH)
+    yield from _limiter(broker, broker.limits.dispatch, _BOX_DISPATCH)
+    for name, group in broker.limits.groups.items():
         yield from _limiter(broker, group.publish, _GROUP_PUBLISH, name=name)
         yield from _limiter(broker, group.dispatch, _GROUP_DISPATCH, name=name)
-    settings, level = core.settings, str(Level.BROKER)
+    settings, level = broker.settings, str(Level.BROKER)
     if settings.brokerMaxConnections > 0:
         yield QuotaRow(
             broker, "broker", "", "", "brokerMaxConnections", "connections", level,
             settings.brokerMaxConnections, lambda now: len(broker.cnxs),
         )  # fmt: skip
     if settings.maxUnackedMessagesPerBroker > 0:
-        unacked = core.unacked
+        unacked = broker.unacked
         yield QuotaRow(
             broker, "broker", "", "", "maxUnackedMessagesPerBroker", "messages", level,
             settings.maxUnackedMessagesPerBroker, lambda now: unacked.messages, holding=lambda now: unacked.blocked,
@@ -137,7 +139,7 @@ def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[QuotaRow]:
         return lambda now: count
 
     for namespace, count in names.items():
-        policies = broker.core.policies.of(parse_topic(f"persistent://{namespace}/any"))
+        policies = broker.policies.of(parse_topic(f"persistent://{namespace}/any"))
         limit, level = policies.found(MAX_TOPICS)
         if limit > 0:
             yield QuotaRow(
@@ -147,12 +149,12 @@ def _of_namespaces(broker: Broker, names: Counter[str]) -> Iterator[QuotaRow]:
 
 def _of_topic(broker: Broker, sample: TopicSample, topic: Topic) -> Iterator[QuotaRow | None]:
     name, limits = sample.name, topic.limits
-    yield from _limiter(broker, limits.publish_limiter, _both("publish-rate"), name)
-    yield from _limiter(broker, limits.dispatch, _both("dispatch-rate"), name)
+    yield from _limiter(broker, limits.publish_limiter, _both(PUBLISH_RATE.name), name)
+    yield from _limiter(broker, limits.dispatch, _both(DISPATCH_RATE.name), name)
     subscribe = limits.subscribe
     if subscribe is not None and subscribe.rate.times > 0:
         yield QuotaRow(
-            broker, "topic", name, "", "subscribe-rate", f"times in {subscribe.rate.period_s} s",
+            broker, "topic", name, "", SUBSCRIBE_RATE.name, f"times in {subscribe.rate.period_s} s",
             str(limits.subscribe_level), subscribe.rate.times, lambda now: subscribe.used,
         )  # fmt: skip
     if isinstance(topic, PersistentTopic):
@@ -185,13 +187,13 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
 
     if backlog.size.limit >= 0:
         yield QuotaRow(
-            broker, "topic", sample.name, "", "backlog-quota:destination_storage", "bytes",
+            broker, "topic", sample.name, "", BACKLOG_SIZE.name, "bytes",
             str(topic.policies.found(BACKLOG_SIZE)[1]), backlog.size.limit, lambda now: backlog.used,
             held=held, holding=lambda now: backlog.blocked is backlog.size,
         )  # fmt: skip
     if backlog.age.limit > 0:
         yield QuotaRow(
-            broker, "topic", sample.name, "", "backlog-quota:message_age", "s",
+            broker, "topic", sample.name, "", BACKLOG_AGE.name, "s",
             str(topic.policies.found(BACKLOG_AGE)[1]), backlog.age.limit / 1000, age,
             held=held, holding=lambda now: backlog.blocked is backlog.age,
         )  # fmt: skip
@@ -211,7 +213,7 @@ def _of_subscription(
     if not isinstance(subscription, Subscription):
         return
     if subscription.throttle.own is not None:
-        yield from _limiter(broker, subscription.throttle.own, _both("subscription-dispatch-rate"), name, own)
+        yield from _limiter(broker, subscription.throttle.own, _both(SUBSCRIPTION_DISPATCH_RATE.name), name, own)
     if subscription.type not in ONE_ACTIVE and subscription.consumers:
         yield from _unacked(broker, name, topic, subscription)
 
@@ -221,7 +223,7 @@ def _unacked(
 ) -> Iterator[QuotaRow]:
     def held(now: Now) -> float:
         """Return the duration of the current blocking only: earlier ones are not recorded."""
-        why = subscription.why()
+        why = subscription.blocked_reason()
         return min(max(now.wall - why.since, 0), WINDOW_MS) if why.reason == Reason.UNACKED_LIMIT and why.since else 0
 
     def most(now: Now) -> int:
@@ -260,7 +262,7 @@ def things(broker: Broker, part: Part, now: Now) -> Iterator[QuotaRow | None]:
 
 def _change(quota: QuotaRow, now: Now) -> dict[str, Any] | None:
     of = Of(quota.policy, quota.level, quota.topic, quota.name, quota.unit)
-    found = change_of(quota.broker.core, of)
+    found = change_of(quota.broker, of)
     return None if found is None else found._asdict()
 
 

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.dispatch.blocked_reason import Reason
-from pulsarbox.broker.stats.blocked_reason_text import TEXTS, Why
+from pulsarbox.broker.stats.blocked_reason_text import TEXTS, BlockedReasonText
 from pulsarbox.broker.stats.topic_samples import SubscriptionSample
 from pulsarbox.broker.subscription.subscription import TYPE_NAMES, Subscription
+from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
@@ -17,14 +18,14 @@ UNACKNOWLEDGED: Final = "unacknowledged"
 _UNACKNOWLEDGED_TEXT: Final = "all messages are dispatched but not yet acknowledged"
 
 
-def cause(sample: SubscriptionSample) -> Why | None:
+def cause(sample: SubscriptionSample) -> BlockedReasonText | None:
     """Return why a backlog is not being consumed; None without a backlog."""
     if not sample.backlog:
         return None
     subscription = sample.subscription
     if not isinstance(subscription, Subscription):
-        return Why(Reason.NO_CONSUMER, 0, TEXTS[Reason.NO_CONSUMER])
-    why = subscription.why()
+        return BlockedReasonText(Reason.NO_CONSUMER, 0, TEXTS[Reason.NO_CONSUMER])
+    why = subscription.blocked_reason()
     if why.reason == Reason.END_OF_LOG:
         return why._replace(reason=UNACKNOWLEDGED, text=_UNACKNOWLEDGED_TEXT)
     return why
@@ -34,9 +35,9 @@ class _Cause:
     """The columns of a backlog's cause, computed once per row."""
 
     def __init__(self) -> None:
-        self._last: tuple[SubscriptionSample | None, Now | None, Why | None] = (None, None, None)
+        self._last: tuple[SubscriptionSample | None, Now | None, BlockedReasonText | None] = (None, None, None)
 
-    def _of(self, sample: SubscriptionSample, now: Now) -> Why | None:
+    def _of(self, sample: SubscriptionSample, now: Now) -> BlockedReasonText | None:
         if self._last[0] is not sample or self._last[1] is not now:
             self._last = sample, now, cause(sample)
         return self._last[2]
@@ -58,7 +59,7 @@ _CAUSE: Final = _Cause()
 def oldest(sample: SubscriptionSample, now: Now) -> float | None:
     """Return the age of the oldest unacknowledged message in seconds; None without one, or until it is read."""
     topic = sample.topic.topic
-    begins = None if topic is None else topic.core.ages.begins(sample, now)
+    begins = None if not isinstance(topic, PersistentTopic) else topic.core.ages.begins(sample, topic.reader, now)
     return None if begins is None else max(now.wall - begins, 0) / 1000
 
 

@@ -16,7 +16,7 @@ def oldest(sample: TopicSample, now: Now) -> float | None:
     topic = sample.topic
     if not isinstance(topic, PersistentTopic):
         return None
-    found = topic.expiry.tell_oldest(now)
+    found = topic.expiry.request_oldest(now)
     return None if found is None else max(now.wall - found.begins, 0) / 1000
 
 

@@ -9,9 +9,9 @@ from typing import Final
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
-from pulsarbox.broker.clients import held_bytes, suspended, unread
+from pulsarbox.broker.connection.clients import held_bytes, suspended, unread
 from pulsarbox.broker.stats.commit_stats import FINE_MS, LATENCY_MS, CommitTimes, Latencies
-from pulsarbox.broker.transactions.coordinator import OPEN_MS
+from pulsarbox.broker.transactions.transaction_table import OPEN_MS
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.metrics import process
@@ -97,7 +97,7 @@ def cache(broker: Broker, topics: list[TopicRow], cluster: str, now: Now) -> Ite
 
 def cache_values(broker: Broker, topics: list[TopicRow], now: Now) -> Iterator[tuple[str, str, float]]:
     """Yield the values of the tail cache, each with its meaning. Reads not served from disk count as hits."""
-    use = broker.core.cache_use
+    use = broker.cache_use
     read, bytes_read = use.misses(now)
     out, bytes_out = sum(row.entries_out for row in topics), sum(row.stored_bytes_out for row in topics)
     yield "hits_rate", "Entries dispatched from memory per second", rounded(max(out - read, 0.0))
@@ -175,7 +175,7 @@ def authentication(broker: Broker, cluster: str) -> Iterator[Told]:
 
 def transactions(broker: Broker, cluster: str) -> Iterator[Told]:
     """Yield the metrics of the transaction coordinator, if transactions are enabled."""
-    known = broker.core.transactions
+    known = broker.transactions
     if not known.enabled:
         return
     of = f'{cluster},coordinator_id="0"'
@@ -199,7 +199,7 @@ def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
     """Yield the metrics of the process, under the standard names of Prometheus client libraries."""
     virtual, resident = process.memory()
     files, files_max = process.files()
-    started = broker.core.started / 1000
+    started = broker.started / 1000
     yield _one("process_cpu_seconds_total", "CPU time in seconds", cluster, process.cpu_seconds(), "counter")
     yield _one("process_start_time_seconds", "Start time in seconds since 1970", cluster, started)
     yield _one(
@@ -217,7 +217,7 @@ def process_of(broker: Broker, cluster: str) -> Iterator[Told]:
 
 def store(broker: Broker, cluster: str) -> Iterator[Told]:
     """Yield the metrics of the log and its checkpoints."""
-    housekeeping = broker.core.commits.housekeeping
+    housekeeping = broker.commits.housekeeping
     refusing = int(housekeeping.refusal is not None)
     yield _one(
         "pulsarbox_checkpoint_lag_bytes",
@@ -226,7 +226,7 @@ def store(broker: Broker, cluster: str) -> Iterator[Told]:
         housekeeping.lag,
     )
     yield _one("pulsarbox_refusing_messages", "1 while the store refuses messages", cluster, refusing)
-    kept = broker.core.unsubscribed
+    kept = broker.unsubscribed
     yield _one("pulsarbox_unsubscribed_bytes", "Bytes retained that no subscription has covered", cluster, kept.bytes)
     yield _one(
         "pulsarbox_unsubscribed_limit_bytes",

@@ -20,7 +20,7 @@ class CompactionRow(NamedTuple):
     @classmethod
     def of(cls, topic: PersistentTopic, now: Now) -> "CompactionRow | None":
         """Return the values of a topic; None if it was not compacted."""
-        record = topic.core.compactions.records.get(str(topic.name))
+        record = topic.compaction.record
         if record is None:
             return None
         view, (read, written) = topic.compaction.view, topic.compaction.rates(now)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.broker.stats.rate_window import Meter
+from pulsarbox.broker.stats.rate_window import RateWindow
 from pulsarbox.clock import Now
 
 _STATM: Final = Path("/proc/self/statm")
@@ -17,15 +17,15 @@ class ProcessMetrics:
     """This process, with any number of boxes."""
 
     def __init__(self) -> None:
-        self._meter = Meter(time.monotonic(), 1)
+        self._meter = RateWindow(time.monotonic(), 1)
         self._before = time.process_time_ns()
 
     def _used(self) -> tuple[tuple[int], Now]:
         return (time.process_time_ns() - self._before,), Now(time.monotonic(), 0)
 
-    def look(self) -> None:
-        """See Meter.look."""
-        self._meter.look(*self._used())
+    def sample(self) -> None:
+        """See RateWindow.sample."""
+        self._meter.sample(*self._used())
 
     def percent(self) -> float:
         """Return the share of the machine's processors used over the last minute, in percent."""

@@ -8,8 +8,7 @@ from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.limits.limiter import LimitScope
 from pulsarbox.broker.stats.commit_stats import LATENCY_MS, SIZES, Latencies, spread
 from pulsarbox.broker.stats.rate_window import WINDOW_SECONDS
-from pulsarbox.broker.subscription.consumer import Consumer
-from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, Subscription
 from pulsarbox.broker.topic.producer import AttachedProducer
@@ -111,7 +110,7 @@ class SubscriptionRow(NamedTuple):
     @classmethod
     def of(cls, subscription: AnySubscription, consumers: list[ConsumerRow], now: Now) -> Self:
         """Return the row; ``consumers`` are the rows of all its consumers."""
-        gone_messages, gone_bytes = subscription.gone
+        gone_messages, gone_bytes = subscription.removed
         rates, (messages, size, unacked), times = _together(consumers)
         row = (len(consumers), *rates, gone_messages + messages, gone_bytes + size, unacked, *times)
         if isinstance(subscription, NonPersistentSubscription):
@@ -145,7 +144,7 @@ def _cursor_values(subscription: Subscription, now: Now) -> tuple[Any, ...]:
         throttled = [(str(scope), messages[scope], size[scope]) for scope in THROTTLED_BY]
     reason, seconds = "", 0.0
     if backlog:
-        why = subscription.why()
+        why = subscription.blocked_reason()
         reason, seconds = why.reason, max(0.0, (now.wall - why.since) / 1000) if why.since else 0.0
     return (
         backlog, cursor.backlog_messages, cursor.backlog_bytes, subscription.waiting_again, subscription.delayed(now),
@@ -269,7 +268,7 @@ def _stored_values(
     topic: PersistentTopic, bytes_in: float, bytes_out: float, entries_out: float, latencies: Latencies, now: Now
 ) -> tuple[Any, ...]:
     """Return the fields from ``total_messages_in`` on."""
-    ledger, oldest, backlog = topic.ledger, topic.expiry.tell_oldest(now), topic.backlog
+    ledger, oldest, backlog = topic.ledger, topic.expiry.request_oldest(now), topic.backlog
     end = ledger.confirmed_bytes
     slowest = min([each.cursor.mark_bytes for each in topic.subscriptions.values()], default=end)
     entries_in = topic.traffic.entries_a_second(now)

@@ -32,10 +32,10 @@ class _Scrape:
 
     def __init__(self, broker: Broker, now: Now) -> None:
         self._broker = broker
-        self._settings = broker.core.settings
+        self._settings = broker.settings
         self._now = now
         self._cluster = labels(cluster=self._settings.clusterName)
-        self._latencies = broker.core.commits.times.last_minute(now)
+        self._latencies = broker.commits.times.last_minute(now)
         self._topics: list[tuple[str, TopicRow]] = []
         self._namespaces: dict[str, TopicRow] = {}
         self._counts: dict[str, int] = {}
@@ -49,7 +49,7 @@ class _Scrape:
         left = iter(list(self._broker.topics))
         while some := list(islice(left, TOPICS_AT_ONCE)):
             for topic in some:
-                self._look(topic)
+                self._sample(topic)
             yield b""
         by_topic = self._settings.exposeTopicLevelMetricsInPrometheus
         yield from text_of(self._by_topic() if by_topic else self._by_namespace())
@@ -57,7 +57,7 @@ class _Scrape:
             yield b""
             yield piece
 
-    def _look(self, topic: Topic) -> None:
+    def _sample(self, topic: Topic) -> None:
         settings = self._settings
         found = look(topic, self._latencies, self._now)
         namespace = topic.name.namespace
@@ -124,13 +124,13 @@ class _Scrape:
     def _box(self) -> Iterator[Told]:
         rows = [row for _, row in self._topics] or list(self._namespaces.values())
         yield from box.sums(rows, self._cluster)
-        yield from box.commits(self._broker.core.commits.times, self._latencies, self._cluster)
+        yield from box.commits(self._broker.commits.times, self._latencies, self._cluster)
         yield from box.cache(self._broker, rows, self._cluster, self._now)
         yield from box.store(self._broker, self._cluster)
         yield from box.around(self._broker, self._cluster)
         yield from box.authentication(self._broker, self._cluster)
         yield from box.transactions(self._broker, self._cluster)
         yield from box.process_of(self._broker, self._cluster)
-        yield from plugins.costs(self._broker.core.plugins, self._cluster)
-        yield from compression.compressed(self._broker.core.compressed(), self._cluster)
-        yield from compression.unpacked(self._broker.core.unpacked(), self._cluster)
+        yield from plugins.costs(self._broker.plugins, self._cluster)
+        yield from compression.compressed(self._broker.store.compressed(), self._cluster)
+        yield from compression.unpacked(self._broker.store.unpacked(), self._cluster)

@@ -5,6 +5,7 @@ from operator import attrgetter as field
 from typing import Any, Final
 
 from pulsarbox.broker.stats.commit_stats import LATENCY_MS, SIZES
+from pulsarbox.protocol.policies.policy_values import QUOTA_AGE, QUOTA_SIZE
 from pulsarbox.server.metrics.exposition import Metric
 from pulsarbox.storage.delayed_index import ROW_BYTES
 
@@ -73,7 +74,7 @@ _BUCKETS: Final = (
     Metric("pulsar_entry_size_sum", "Sum of the entry sizes of the last minute in bytes", field("entry_bytes")),
 )
 
-EVICTIONS: Final = (("destination_storage", field("size_evictions")), ("message_age", field("age_evictions")))
+EVICTIONS: Final = ((QUOTA_SIZE, field("size_evictions")), (QUOTA_AGE, field("age_evictions")))
 """Number of backlog evictions, by the type of the quota."""
 
 _EVICTED: Final = tuple(

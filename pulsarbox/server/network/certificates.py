@@ -173,13 +173,13 @@ class Certificates:
         seconds = self._settings.tlsCertRefreshCheckDurationSec
         self._warn(now.wall)
         if seconds:
-            timers.at_wall(now.wall + 1000 * seconds, lambda when: self._look_and_watch(timers, when))
+            timers.at_wall(now.wall + 1000 * seconds, lambda when: self._reload_and_watch(timers, when))
 
-    def _look_and_watch(self, timers: Timers, now: Now) -> None:
-        self.look(now.wall - now.offset)  # the real time, which clients use
+    def _reload_and_watch(self, timers: Timers, now: Now) -> None:
+        self.reload_changed(now.wall - now.offset)  # the real time, which clients use
         self.watch(timers, now)
 
-    def look(self, wall: int) -> None:
+    def reload_changed(self, wall: int) -> None:
         """Load changed files if they are usable; otherwise the previous certificate stays in use."""
         stamp = self._stamp_now()
         if stamp in (self._stamp, self._refused):

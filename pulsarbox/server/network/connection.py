@@ -4,11 +4,11 @@ import asyncio
 import os
 from typing import TYPE_CHECKING, cast
 
-from pulsarbox.broker.cnx import CONNECTED
+from pulsarbox.broker.connection.cnx import CONNECTED
 from pulsarbox.config.listeners import host_in_url, is_loopback
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.server.network.peer_identity import common_name, is_secure
-from pulsarbox.server.network.protocol_mismatch import advice, answer, spoken
+from pulsarbox.server.network.protocol_mismatch import advice, answer, detect_protocol
 
 if TYPE_CHECKING:
     from pulsarbox.server.loop_shell import LoopShell
@@ -53,7 +53,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         refusal = gate.broker_refusal(self._host, len(shell.connections))
         refusal = refusal or (None if secure else gate.refusal(self._host))
         if refusal is not None:
-            gate.tell("refused", "refusing the connection of %s: %s", address, refusal)
+            gate.warn("refused", "refusing the connection of %s: %s", address, refusal)
             self._transport.abort()
             return
         gate.broker_enters(self._host)
@@ -80,22 +80,22 @@ class ServerConnection(asyncio.BufferedProtocol):
         for frame in self._decoder.buffer_updated(nbytes):
             receive(frame, now)
         if self._new:
-            self._look()
+            self._check_handshake()
         if self._decoder.error is not None:
             self.cnx.broken(self._decoder.error)
         if shell.broker.full or self.cnx.overdrawn:
             shell.hold(self)
         shell.after_read()
 
-    def _look(self) -> None:
+    def _check_handshake(self) -> None:
         """Lift the limits of a client whose CONNECT is accepted, or answer one that speaks another protocol."""
         shell = self._shell
         if self.cnx.state is CONNECTED:
             self._new = False
             shell.gate.known(self._host)
             self._decoder.allow(shell.max_frame_size)
-        elif self._decoder.error is not None and (what := spoken(self._decoder.head)):
-            text = advice(what, self.cnx.secure, False, shell.doors)
+        elif self._decoder.error is not None and (what := detect_protocol(self._decoder.head)):
+            text = advice(what, self.cnx.secure, False, shell.protocol_urls)
             if words := answer(what, text):
                 self.outbox.send(words)
             self.cnx.abort(f"the client speaks {what}: {text}")
@@ -116,7 +116,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Write the core's output for this client at once, and resume an outbox that was full."""
         outbox = self.outbox
         if self._new and self.cnx.state is CONNECTED:  # after a password was verified
-            self._look()
+            self._check_handshake()
         was_full = outbox.full
         data = outbox.take()
         if data and not self._transport.is_closing():
@@ -124,13 +124,13 @@ class ServerConnection(asyncio.BufferedProtocol):
         if outbox.close_reason is not None:
             if self._new and not self._transport.is_closing():
                 text = "closing the connection of %s before CONNECT: %s"
-                self._shell.gate.tell("closed", text, self.cnx.address, outbox.close_reason)
-            self._let_go()
+                self._shell.gate.warn("closed", text, self.cnx.address, outbox.close_reason)
+            self._close_socket()
         elif was_full and not outbox.full:
             self.cnx.writable(self._shell.now())
             self._shell.kick()
 
-    def _let_go(self) -> None:
+    def _close_socket(self) -> None:
         """Close the socket once its last bytes are written.
 
         Release the client's producer names and exclusive subscriptions at once: other clients may wait for them.

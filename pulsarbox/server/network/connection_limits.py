@@ -18,11 +18,11 @@ CONNECTIONS_MIN: Final = 64
 """Minimum number of connections, reserved so that a box with few files can report the problem."""
 
 
-class Gate:
+class ConnectionLimits:
     """Counts the connections of all ports. The callers report which limits a connection counts for."""
 
-    def __init__(self, settings: Settings, files: int | None = None) -> None:
-        """``files`` is the file limit of the process; None to query it."""
+    def __init__(self, settings: Settings, files: int | None = None, told: Callable[[str], None] | None = None) -> None:
+        """``files`` is the file limit of the process; None to query it. ``told`` is called for each refusal."""
         self._most = settings.brokerMaxConnections
         self._most_of_one = settings.brokerMaxConnectionsPerIp
         self._half_of_one = settings.maxHalfOpenConnectionsPerIp
@@ -33,9 +33,8 @@ class Gate:
         """Half-open connections of all ports by client host."""
         self.open = 0
         """Connections of all ports."""
-        self._sparing: dict[str, Sparing] = {}
-        self.told: Callable[[str], None] = _nobody
-        """Called for each refusal."""
+        self._rate_limited: dict[str, Sparing] = {}
+        self._told = told
 
     # Counting
 
@@ -86,17 +85,14 @@ class Gate:
 
     # Logging
 
-    def tell(self, what: str, text: str, *parts: object) -> None:
+    def warn(self, what: str, text: str, *parts: object) -> None:
         """Log a warning about clients, rate-limited because it may occur many times per second."""
         if what != "closed":  # the core reports those itself
-            self.told(text % parts)
-        left_out = self._sparing.setdefault(what, Sparing()).due()
+            if self._told is not None:
+                self._told(text % parts)
+        left_out = self._rate_limited.setdefault(what, Sparing()).due()
         if left_out is not None:
             log.warning("%s%s", text % parts, and_more(left_out))
-
-
-def _nobody(text: str) -> None:
-    """Ignore the refusal."""
 
 
 def _less(counted: Counter[str], host: str) -> None:

@@ -12,7 +12,7 @@ _METHODS: Final = (b"GET ", b"PUT ", b"POST", b"HEAD", b"DELE", b"OPTI", b"PATC"
 HTTP, TLS, PULSAR = "HTTP", "TLS", "the Pulsar protocol"
 
 
-class Doors(NamedTuple):
+class ProtocolUrls(NamedTuple):
     """URL of each protocol; empty if it is not served."""
 
     pulsar: str
@@ -21,12 +21,12 @@ class Doors(NamedTuple):
     web_tls: str
 
     @classmethod
-    def of(cls, endpoints: Endpoints) -> "Doors":
+    def of(cls, endpoints: Endpoints) -> "ProtocolUrls":
         """Return the URLs advertised to clients."""
         return cls(endpoints.broker_url, endpoints.broker_url_tls, endpoints.web_url, endpoints.web_url_tls)
 
 
-def spoken(head: bytes) -> str:
+def detect_protocol(head: bytes) -> str:
     """Identify the protocol of a client by its first bytes, up to four; empty if unknown."""
     if head[:1] == b"\x16" and head[1:2] in (b"\x03", b""):
         return TLS
@@ -35,7 +35,7 @@ def spoken(head: bytes) -> str:
     return HTTP if head and any(method.startswith(head[:4]) for method in _METHODS) else ""
 
 
-def advice(what: str, secure: bool, web: bool, doors: Doors) -> str:
+def advice(what: str, secure: bool, web: bool, doors: ProtocolUrls) -> str:
     """Return advice for a client that speaks ``what`` on a port, which serves the Admin API or not, with TLS or not."""
     here = "the Admin API" if web else "the Pulsar protocol"
     url = (doors.web_tls if web else doors.pulsar_tls) if secure else (doors.web if web else doors.pulsar)

@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsarbox.server.network.certificates import Certificates
-from pulsarbox.server.network.connection_limits import Gate
-from pulsarbox.server.network.protocol_mismatch import TLS, Doors, advice, answer, spoken
+from pulsarbox.server.network.connection_limits import ConnectionLimits
+from pulsarbox.server.network.protocol_mismatch import TLS, ProtocolUrls, advice, answer, detect_protocol
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ class TlsPort:
         sockets: Sequence[socket.socket],
         protocol: Callable[[], asyncio.BaseProtocol],
         certificates: Certificates,
-        gate: Gate,
-        doors: Doors,
+        gate: ConnectionLimits,
+        doors: ProtocolUrls,
         *,
         web: bool,
         seconds: float,
@@ -77,10 +77,10 @@ class TlsPort:
             except OSError as error:
                 if error.errno not in _SCARCE:
                     raise
-                self._gate.tell("scarce", "cannot accept connections: %s", error.strerror)
+                self._gate.warn("scarce", "cannot accept connections: %s", error.strerror)
                 self._rest()
                 return
-            self._came(accepted, str(peer[0]), f"{peer[0]}:{peer[1]}")
+            self._handshake(accepted, str(peer[0]), f"{peer[0]}:{peer[1]}")
 
     def _rest(self) -> None:
         """Pause accepting connections."""
@@ -88,11 +88,11 @@ class TlsPort:
             self._loop.remove_reader(each)
         self._pause = self._loop.call_later(PAUSE_SECONDS, self.start)
 
-    def _came(self, accepted: socket.socket, host: str, address: str) -> None:
+    def _handshake(self, accepted: socket.socket, host: str, address: str) -> None:
         accepted.setblocking(False)
         refusal = self._gate.refusal(host)
         if refusal is not None:
-            self._gate.tell("refused", "refusing the connection of %s: %s", address, refusal)
+            self._gate.warn("refused", "refusing the connection of %s: %s", address, refusal)
             accepted.close()
             return
         self._gate.enters(host)
@@ -112,7 +112,7 @@ class TlsPort:
                 head = await self._peek(accepted)
             if not head:
                 return
-            if spoken(head) != TLS:
+            if detect_protocol(head) != TLS:
                 self._turn_away(accepted, head, address)
                 return
             handed_on = True
@@ -135,7 +135,7 @@ class TlsPort:
     async def _peek(self, accepted: socket.socket) -> bytes:
         """Return the first bytes without consuming them."""
         there: asyncio.Future[None] = self._loop.create_future()
-        self._loop.add_reader(accepted, _tell, there)
+        self._loop.add_reader(accepted, _log, there)
         try:
             await there
         finally:
@@ -143,19 +143,19 @@ class TlsPort:
         return accepted.recv(4, socket.MSG_PEEK)
 
     def _turn_away(self, accepted: socket.socket, head: bytes, address: str) -> None:
-        what = spoken(head)
+        what = detect_protocol(head)
         text = advice(what, True, self._web, self._doors)
         if words := answer(what, text):
             accepted.recv(65536)  # unread input would make the system reset the connection and discard the answer
             accepted.send(words)
-        self._gate.tell(
+        self._gate.warn(
             "no TLS", "closing the connection of %s: the client speaks %s: %s", address, what or "no TLS", text
         )
 
     def _failed(self, address: str, reason: str) -> None:
-        self._gate.tell("handshake", "TLS handshake with %s failed: %s", address, reason.replace("_", " ").lower())
+        self._gate.warn("handshake", "TLS handshake with %s failed: %s", address, reason.replace("_", " ").lower())
 
 
-def _tell(there: "asyncio.Future[None]") -> None:
+def _log(there: "asyncio.Future[None]") -> None:
     if not there.done():
         there.set_result(None)

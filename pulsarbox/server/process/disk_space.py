@@ -23,7 +23,7 @@ class Judgement:
     def __init__(self) -> None:
         self._low = False
 
-    def look(self, free: int, total: int) -> tuple[str, str] | None:
+    def assess(self, free: int, total: int) -> tuple[str, str] | None:
         """Return the kind and text of an event, or None if nothing changed."""
         bound = min(total * LOW_SHARE, LOW_BYTES)
         what = f"{free >> 20:,} MiB of the disk's {total >> 20:,} MiB are free"
@@ -47,7 +47,7 @@ class DiskRoom:
 
     def start(self) -> None:
         """Check now and every 30 seconds."""
-        self._look()
+        self._check()
 
     def stop(self) -> None:
         """Stop checking."""
@@ -55,16 +55,16 @@ class DiskRoom:
             self._timer.cancel()
             self._timer = None
 
-    def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
-        self._shell.broker.beside("disk room", lambda: _room(self._folder), self._told)
+    def _check(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._check)
+        self._shell.broker.host.run_in_thread("disk room", lambda: _room(self._folder), self._reported)
 
-    def _told(self, room: tuple[int, int] | None, error: Exception | None) -> None:
+    def _reported(self, room: tuple[int, int] | None, error: Exception | None) -> None:
         if room is not None and self._timer is not None:
-            self._shell.broker.core.unsubscribed.set_capacity(room[1], self._shell.now())
-        found = self._judgement.look(*room) if room is not None else None
+            self._shell.broker.unsubscribed.set_capacity(room[1], self._shell.now())
+        found = self._judgement.assess(*room) if room is not None else None
         if found is not None and self._timer is not None:
-            self._shell.broker.core.events.tell(found[0], "", found[1], self._shell.now())
+            self._shell.broker.events.report(found[0], "", found[1], self._shell.now())
 
 
 def _room(folder: Path) -> tuple[int, int]:

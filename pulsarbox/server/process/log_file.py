@@ -22,7 +22,7 @@ class LogFile:
         self._max_bytes = max_bytes
         self._backups = backups
 
-    def look(self) -> None:
+    def rotate_if_due(self) -> None:
         """Rotate the file if it has reached its size, or reopen it if it was renamed or removed. Called per line.
 
         Errors are ignored until the next line: a log that cannot be rotated is better than none.

@@ -57,7 +57,7 @@ class FileHandler(logging.StreamHandler[Any]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """See logging.Handler."""
-        self._file.look()
+        self._file.rotate_if_due()
         super().emit(record)
 
 

@@ -15,7 +15,7 @@ from pulsarbox.storage.lmdb.private_files import PRIVATE
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RuntimeFile:
     """A running box."""
 
     pid: int
@@ -69,14 +69,14 @@ class Running:
 class StartReport(Protocol):
     """The receiver of the daemon's startup result."""
 
-    def serving(self, running: Running) -> None:
+    def serving(self, running: RuntimeFile) -> None:
         """Report that both ports serve."""
 
     def failed(self, reason: str) -> None:
         """Report that startup failed."""
 
 
-def write(directory: Path, running: Running) -> None:
+def write(directory: Path, running: RuntimeFile) -> None:
     """Write the runtime file and the secret, readable by their owner only. Raises OSError."""
     if running.operator:
         _write(directory / OPERATOR, running.operator)
@@ -91,10 +91,10 @@ def _write(file: Path, text: str) -> None:
     new.replace(file)
 
 
-def read(directory: Path, pid: int) -> Running | None:
+def read(directory: Path, pid: int) -> RuntimeFile | None:
     """Return the runtime data of the process that holds the directory; None if it does not serve."""
     try:
-        running = Running(**json.loads((directory / RUNNING).read_bytes()))
+        running = RuntimeFile(**json.loads((directory / RUNNING).read_bytes()))
     except (OSError, ValueError, TypeError):
         return None
     return replace(running, operator=_operator(directory)) if running.pid == pid else None

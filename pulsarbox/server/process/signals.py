@@ -21,7 +21,7 @@ class ProcessEnd:
             self.reason.set_result(reason)
 
 
-def heed(file: LogFile | None) -> ProcessEnd:
+def install_signal_handlers(file: LogFile | None) -> ProcessEnd:
     """Install the signal handlers; return the future shutdown request.
 
     SIGTERM and SIGINT end the process. SIGHUP reopens the log ``file``; without a file it means that the terminal is

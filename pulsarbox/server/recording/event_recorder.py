@@ -24,18 +24,18 @@ WAITING_MAX: Final = 20_000
 Row = dict[str, Any]
 
 
-class EventKeeper:
+class EventRecorder:
     """The events of one box, in memory and on disk."""
 
     def __init__(self, shell: Shell, folder: Path | None, size: int) -> None:
         """``folder`` stores up to ``size`` bytes of events; with None or 0 they stay in memory only."""
         self.folder = folder if size else None
         self._shell = shell
-        self._events = shell.broker.core.events
+        self._events = shell.broker.events
         self._waiting: list[Row] = []
         self._timer: asyncio.TimerHandle | None = None
         self._writer: Worker[list[Row], None] | None = None
-        self._sparing = Sparing()
+        self._rate_limited = Sparing()
         self._room = None if folder is None else DiskRoom(shell, folder.parent)
         if self.folder is not None:
             writer = EventWriter(self.folder, size, self._failed)
@@ -45,8 +45,8 @@ class EventKeeper:
         """Record all events from now on, and those since startup."""
         if self._writer is not None:
             for event in self._events.after(0, WAITING_MAX):
-                self._hear(event)
-            self._events.listeners[self._hear] = None
+                self._record(event)
+            self._events.listeners[self._record] = None
             self._writer.start()
         if self._room is not None:
             self._room.start()
@@ -62,11 +62,11 @@ class EventKeeper:
         self._events.settle(self._shell.now())
         self._pass_on()
         if self._writer is not None:
-            self._events.listeners.pop(self._hear, None)
+            self._events.listeners.pop(self._record, None)
             self._writer.stop()
             self._writer = None
 
-    def _hear(self, event: Event) -> None:
+    def _record(self, event: Event) -> None:
         if len(self._waiting) < WAITING_MAX:
             self._waiting.append(event.as_json())
 
@@ -81,6 +81,6 @@ class EventKeeper:
             self._writer.submit(waiting)
 
     def _failed(self, error: OSError) -> None:
-        left_out = self._sparing.due()
+        left_out = self._rate_limited.due()
         if left_out is not None:
             log.warning("cannot write events to %s: %s%s", self.folder, error, and_more(left_out))

@@ -109,7 +109,7 @@ class FrameStore:
         self._oldest = settings.historyMaxDays * DAY_MS
         self._writer: FrameWriter | None = None
         self._began = 0
-        self._sparing = Sparing()
+        self._rate_limited = Sparing()
 
     def write(self, shown: Shown) -> None:
         """Append a frame; with each new file, thin old frames and remove the oldest files."""
@@ -122,12 +122,12 @@ class FrameStore:
                 self._writer = FrameWriter(self._folder / f"{shown.time:015d}-0{SUFFIX}")
             self._writer.append(frame)
         except OSError as error:
-            self._give_up()
-            left_out = self._sparing.due()
+            self._abandon()
+            left_out = self._rate_limited.due()
             if left_out is not None:
                 log.warning("cannot write the history to %s: %s%s", self._folder, error, and_more(left_out))
 
-    def _give_up(self) -> None:
+    def _abandon(self) -> None:
         """Abandon the file after an error, and delete it if empty: a full disk would leave many over days."""
         writer, self._writer = self._writer, None
         if writer is not None and not writer.size:
@@ -140,7 +140,7 @@ class FrameStore:
         make_room(self._folder, self._most, now - self._oldest)
 
 
-class Recorder:
+class HistoryRecorder:
     """The recording timer of one box."""
 
     def __init__(self, shell: Shell, data: Path, settings: Settings) -> None:
@@ -180,9 +180,9 @@ class Recorder:
         now = self._shell.now()
         self._dear, self._cost = now.monotonic >= self._dear_at, 0.0
         before = None if self._dear else self._last
-        self._go_on(gathered(self._shell.broker, self._rows, now, before), None)
+        self._continue(gathered(self._shell.broker, self._rows, now, before), None)
 
-    def _go_on(self, work: "Generator[None, Now, Shown]", now: Now | None) -> None:
+    def _continue(self, work: "Generator[None, Now, Shown]", now: Now | None) -> None:
         begin = time.thread_time()
         try:
             if now is None:
@@ -197,7 +197,7 @@ class Recorder:
             log.exception("cannot record the history")
             self._wait(self._seconds)
         else:
-            self._timer = asyncio.get_running_loop().call_later(0, lambda: self._go_on(work, self._shell.now()))
+            self._timer = asyncio.get_running_loop().call_later(0, lambda: self._continue(work, self._shell.now()))
 
     def _gathered(self, shown: Shown) -> None:
         self._last = shown.views

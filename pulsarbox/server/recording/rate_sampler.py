@@ -16,7 +16,7 @@ from pulsarbox.server.shell_protocol import Shell
 TOPICS_AT_ONCE: Final = 50
 
 
-class Sampling:
+class RateSampler:
     """The sampling timer of one broker."""
 
     def __init__(self, shell: Shell) -> None:
@@ -34,16 +34,16 @@ class Sampling:
             self._timer = None
 
     def _ring(self) -> None:
-        self._shell.broker.look(self._shell.now())
-        PROCESS.look()
-        self._look(list(self._shell.broker.topics), 0)
+        self._shell.broker.sample(self._shell.now())
+        PROCESS.sample()
+        self._sample(list(self._shell.broker.topics), 0)
 
-    def _look(self, topics: list[Topic], start: int) -> None:
+    def _sample(self, topics: list[Topic], start: int) -> None:
         now = self._shell.now()
         for topic in islice(topics, start, start + TOPICS_AT_ONCE):
-            topic.look(now)
+            topic.sample(now)
         loop = asyncio.get_running_loop()
         if start + TOPICS_AT_ONCE < len(topics):
-            self._timer = loop.call_later(0, self._look, topics, start + TOPICS_AT_ONCE)
+            self._timer = loop.call_later(0, self._sample, topics, start + TOPICS_AT_ONCE)
         else:
             self._timer = loop.call_later(KEPT_EVERY_SECONDS, self._ring)

@@ -25,7 +25,7 @@ class WatchedCommit:
         self._commit = commit
         self._slow_ms = slow_ms
         self._clock = clock
-        self._sparing = Sparing(clock=clock)
+        self._rate_limited = Sparing(clock=clock)
         self._longest = 0.0
         """Longest commit among the suppressed warnings, in milliseconds."""
 
@@ -37,12 +37,12 @@ class WatchedCommit:
         finally:
             took = (self._clock() - begin) * 1000
             if self._slow_ms and took > self._slow_ms:
-                self._tell(batch, took)
+                self._log(batch, took)
 
-    def _tell(self, batch: Batch, took: float) -> None:
+    def _log(self, batch: Batch, took: float) -> None:
         if self._slow is not None:
             self._slow(took, len(batch.covered), batch.size)
-        left_out = self._sparing.due()
+        left_out = self._rate_limited.due()
         if left_out is None:
             self._longest = max(self._longest, took)
             return

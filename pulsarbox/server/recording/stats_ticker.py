@@ -12,7 +12,7 @@ from pulsarbox.server.shell_protocol import Shell
 TOPICS_AT_ONCE: Final = 50
 
 
-class Ticking:
+class StatsTicker:
     """The sampling timer of one broker."""
 
     def __init__(self, shell: Shell) -> None:

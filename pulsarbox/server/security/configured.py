@@ -36,7 +36,7 @@ def authentication_of(
     words = providers_of(settings)
     if not words:
         raise ConfigError(
-            "", "authenticationProviders", "authenticationEnabled is true, and there is no provider: token, basic, tls"
+            "", "authenticationProviders", "authenticationEnabled requires a provider; expected token, basic or tls"
         )
     made: dict[str, Callable[[Settings, CredentialFiles], Provider]]
     made = {"token": token_provider, "basic": _basic, "tls": _tls}
@@ -53,9 +53,9 @@ def providers_of(settings: Settings) -> list[str]:
     found: dict[str, None] = {}
     for name in filter(None, map(str.strip, settings.authenticationProviders.split(","))):
         if name not in by_name:
-            advice = " (tokens of an identity provider: token with tokenJwksFile)" if "OpenID" in name else ""
-            known = f"{', '.join(PROVIDERS)} are, and Pulsar's classes of them{advice}"
-            raise ConfigError("", "authenticationProviders", f"{name} is not known here: {known}")
+            advice = "; for tokens of an identity provider, use token with tokenJwksFile" if "OpenID" in name else ""
+            known = f"expected {', '.join(PROVIDERS)}, or their Pulsar class names{advice}"
+            raise ConfigError("", "authenticationProviders", f"unknown provider {name}; {known}")
         found[by_name[name]] = None
     return list(found)
 
@@ -79,11 +79,15 @@ def token_provider(settings: Settings, files: CredentialFiles) -> "TokenProvider
         raise ConfigError(
             "",
             "tokenSecretKey",
-            "the provider token has no key: set tokenSecretKey, tokenPublicKey or tokenJwksFile "
-            "(`pulsarbox token create ROLE` makes a secret key)",
+            "the token provider has no key: set tokenSecretKey, tokenPublicKey or tokenJwksFile "
+            "(`pulsarbox token create ROLE` creates a secret key)",
         )
     if settings.tokenAudienceClaim.strip() and not settings.tokenAudience.strip():
-        raise ConfigError("", "tokenAudience", "tokenAudienceClaim is set, and what this box is called there is not")
+        raise ConfigError(
+            "",
+            "tokenAudience",
+            "tokenAudienceClaim requires tokenAudience, the audience that tokens for this box must name",
+        )
     claims = ClaimRules(
         role=settings.tokenAuthClaim.strip(),
         audience=settings.tokenAudience.strip(),
@@ -121,10 +125,14 @@ def _issuers(settings: Settings) -> frozenset[str]:
     """
     issuers = frozenset(filter(None, map(str.strip, settings.tokenJwksIssuers.split(","))))
     if not issuers:
-        raise ConfigError("", "tokenJwksIssuers", "tokenJwksFile needs the issuer of its tokens (their claim iss)")
+        raise ConfigError(
+            "", "tokenJwksIssuers", "tokenJwksFile requires tokenJwksIssuers, the issuer of its tokens (claim iss)"
+        )
     if not settings.tokenAudience.strip():
         raise ConfigError(
-            "", "tokenAudience", "tokenJwksFile needs what this box is called in tokens: others have theirs there too"
+            "",
+            "tokenAudience",
+            "tokenJwksFile requires tokenAudience, to reject tokens that were issued for other services",
         )
     return issuers
 
@@ -133,7 +141,7 @@ def _basic(settings: Settings, files: CredentialFiles) -> Provider:
     named = settings.basicAuthConf
     if not named.strip():
         raise ConfigError(
-            "", "basicAuthConf", "the provider basic has no users: make a file with `htpasswd -Bc FILE USER`"
+            "", "basicAuthConf", "the basic provider has no users: create a file with `htpasswd -Bc FILE USER`"
         )
     from pulsarbox.broker.security.basic import BasicProvider, users_of
 

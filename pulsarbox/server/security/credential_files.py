@@ -32,18 +32,18 @@ class CredentialFiles:
     def watch(self, broker: "Broker", now: Now) -> None:
         """Check the files every authenticationRefreshCheckSeconds of real time."""
         if self._watched:
-            seconds = broker.core.settings.authenticationRefreshCheckSeconds
-            broker.core.timers.at(now.monotonic + seconds, partial(self._check, broker))
+            seconds = broker.settings.authenticationRefreshCheckSeconds
+            broker.timers.at(now.monotonic + seconds, partial(self._check, broker))
 
     def _check(self, broker: "Broker", now: Now) -> None:
         self.watch(broker, now)
         if not self._checking:  # a check may hang on a network drive
             self._checking = True
-            broker.beside("credential files", self._changed, self._apply)
+            broker.host.run_in_thread("credential files", self._changed, self._apply)
 
     def _changed(self) -> list[Use]:
         """Reread changed files and return the calls that pass their values on. Blocks on the disk."""
-        return [partial(use, file.value) for file, use in self._watched if file.look()]
+        return [partial(use, file.value) for file, use in self._watched if file.reload_if_changed()]
 
     def _apply(self, changed: list[Use] | None, error: Exception | None) -> None:
         self._checking = False

@@ -32,7 +32,7 @@ class WatchedFile(Generic[T]):
         self._stamp = self._now()
         self.value = read()
 
-    def look(self) -> bool:
+    def reload_if_changed(self) -> bool:
         """Reread the file if it has changed, and return whether there is a new value.
 
         An invalid file is logged, and the previous value stays. Blocks on the disk: call it in a thread.

@@ -119,7 +119,7 @@ def _in_place(
                 found, end = store.read(segment.ledger, at, last)
             except EntryDamaged as error:
                 end = min(error.last, last) + 1
-                _tell(segment, at, end, f"are damaged: {error.reason}", lost)
+                _report(segment, at, end, f"are damaged: {error.reason}", lost)
                 found = []
             except mapped_reader.Gone as error:
                 if asked == at:
@@ -127,7 +127,7 @@ def _in_place(
                 asked = at
                 end = _still_there(segment, at, last, again)
                 if end > at:
-                    _tell(segment, at, end, "no longer exist", lost)
+                    _report(segment, at, end, "no longer exist", lost)
                 found = []
             if found:
                 yield (extractor.compacted(found) if segment.compacted else found), end
@@ -142,7 +142,7 @@ def _still_there(segment: TopicSegment, at: int, last: int, again: Again) -> int
     return min((each.visible[0][0] for each in found if each.visible), default=last + 1)
 
 
-def _tell(segment: TopicSegment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
+def _report(segment: TopicSegment, first: int, end: int, reason: str, lost: Callable[[Lost], None]) -> None:
     if segment.compacted:
         reason += " in the compacted view, which has been replaced: read it again"
     lost(Lost(segment.topic, ReadPosition(segment.ledger, first), ReadPosition(segment.ledger, end), reason))

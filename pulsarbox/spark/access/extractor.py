@@ -94,7 +94,7 @@ class _Pending(NamedTuple):
     checksum: int
 
 
-class Taking:
+class Extractor:
     """Entries collected for one answer."""
 
     __slots__ = ("_first", "_ledger", "_pending", "found", "last", "next", "open", "size")
@@ -109,7 +109,7 @@ class Taking:
         self._pending: list[_Pending] = []
         self.size = 0
 
-    def take(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
+    def extract(self, runs: list[Run], value_at: Callable[[int], memoryview | None]) -> None:
         """Collect from these runs, which begin with the next entry, until the answer is full."""
         for position, first, offsets in runs:
             value = value_at(position)
@@ -117,7 +117,7 @@ class Taking:
             try:
                 if value is None:
                     raise PersistenceError(f"batch {position} is missing")
-                self.take_of(value, wanted)
+                self.extract_at(value, wanted)
             except EntryDamaged as error:
                 self._end(error)
             except Exception as error:  # contradicts the index; C code raises struct.error
@@ -132,7 +132,7 @@ class Taking:
         if not self.found:
             raise error
 
-    def take_of(self, value: memoryview | bytes, offsets: Sequence[int]) -> None:
+    def extract_at(self, value: memoryview | bytes, offsets: Sequence[int]) -> None:
         """Collect the next entries from records at ``offsets``. Raises EntryDamaged, PersistenceError, struct.error."""
         ledger, found, entry = self._ledger, self.found, self.next
         append = found.append
@@ -217,7 +217,7 @@ class Taking:
             return EntryDamaged(ledger, entry, entry, str(error))
 
 
-def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
+def take_batch(value: bytes, takings: dict[int, Extractor]) -> tuple[int, int]:
     """Collect a whole batch's entries of some ledgers; return the counts of its records and of those collected.
 
     A ledger leaves ``takings`` once it is complete, or if a record is not its next entry or is damaged. Raises
@@ -247,7 +247,7 @@ def take_batch(value: bytes, takings: dict[int, Taking]) -> tuple[int, int]:
             taking.next = entry + 1
         else:
             try:
-                taking.take_of(value, (begin,))
+                taking.extract_at(value, (begin,))
             except EntryDamaged:
                 del takings[ledger]
                 continue

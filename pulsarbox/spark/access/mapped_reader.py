@@ -6,7 +6,6 @@ slot in LMDB's reader table. Read transactions are short, so pages are reclaimed
 behind; the box clears it at its next checkpoint.
 """
 
-import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -20,19 +19,12 @@ import lmdb
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.plugins.registry import get
-from pulsarbox.spark.access.extractor import Entry, NotInPlace, Run, Taking, position_in_row, runs_of_row, take_batch
+from pulsarbox.spark.access.extractor import Entry, Extractor, NotInPlace, Run, position_in_row, runs_of_row, take_batch
 from pulsarbox.spark.access.volume_blocks import BatchWalk, Block, WantedEntries
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.entry_index import IndexSegment, UnindexedRuns, runs_of
-from pulsarbox.storage.format import (
-    FORMAT_COMPRESSED,
-    FORMAT_VERSION,
-    INDEX_KEY,
-    INSTANCE,
-    LOG_KEY,
-    PACKED,
-)
-from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged
+from pulsarbox.storage.format import INDEX_KEY, LOG_KEY, PACKED
+from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, read_identity
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
 from pulsarbox.storage.lmdb.volume import INDEXED, is_damage, open_environment, seek_at_or_before
 from pulsarbox.storage.record import (
@@ -72,7 +64,7 @@ class Want(NamedTuple):
     first: int
     last: int
     whole: bool = True
-    """True if all messages of these entries are requested."""
+    """Whether all messages of these entries are requested."""
 
 
 Piece = Block | tuple[int, list[Entry], int]
@@ -284,13 +276,13 @@ class _Volume:
 
         Raises EntryDamaged if the first one is damaged, PersistenceError, lmdb.Error.
         """
-        taking = Taking(ledger, first, last)
+        taking = Extractor(ledger, first, last)
         with self._begin() as txn:
             while taking.open:
                 runs = self._find(txn, ledger, taking.next)
                 if not runs:
                     break
-                taking.take(runs, lambda position: txn.get(LOG_KEY.pack(position), db=self._log))
+                taking.extract(runs, lambda position: txn.get(LOG_KEY.pack(position), db=self._log))
         if taking.next == first:
             return None
         found = taking.entries(unpacker)
@@ -340,7 +332,7 @@ class _Volume:
         try:
             while position >= 0 and is_worth and not walk.is_over:
                 data, ends, position = self._joined(position)
-                block = walk.take(data, ends)
+                block = walk.collect(data, ends)
                 if block.entries:
                     yield block
                 taken += len(block.entries)
@@ -380,19 +372,19 @@ class _Volume:
                 ends.append(size)
             return b"".join(parts), ends, position
 
-    def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Taking]]:
+    def _walk(self, wants: Mapping[int, Want]) -> Iterator[tuple[int, Extractor]]:
         """Yield entries batch by batch, including unusual ones."""
         numbers, positions = self._firsts(wants)
         position = _least(positions)
         firsts = {ledger: wants[number].first for ledger, number in numbers.items()}
         while firsts and position >= 0:
-            takings = {ledger: Taking(ledger, first, wants[numbers[ledger]].last) for ledger, first in firsts.items()}
+            takings = {each: Extractor(each, first, wants[numbers[each]].last) for each, first in firsts.items()}
             open_ones = dict(takings)
             position = self._step(open_ones, position)
             firsts = {ledger: taking.next for ledger, taking in open_ones.items()}
             yield from ((numbers[ledger], taking) for ledger, taking in takings.items() if taking.rows)
 
-    def _step(self, takings: dict[int, Taking], position: int) -> int:
+    def _step(self, takings: dict[int, Extractor], position: int) -> int:
         """Collect from batches from ``position`` on until the step is full; return the next position, or -1 at the end
         or if few records were wanted."""
         size = rows = records = 0
@@ -410,12 +402,12 @@ class _Volume:
                     return -1
         return -1
 
-    def _by_index(self, wants: Mapping[int, Want], before: int = _POSITION_MAX) -> Iterator[tuple[int, Taking]]:
+    def _by_index(self, wants: Mapping[int, Want], before: int = _POSITION_MAX) -> Iterator[tuple[int, Extractor]]:
         """Yield entries located by the index, from batches before a position."""
         runs = self._sorted_runs(wants, before)
         at = 0
         while at < len(runs):
-            takings: dict[int, Taking] = {}
+            takings: dict[int, Extractor] = {}
             size = rows = 0
             with self._begin() as txn:
                 position, value = -1, None
@@ -426,11 +418,11 @@ class _Volume:
                         position, value = its_position, txn.get(LOG_KEY.pack(its_position), db=self._log)
                     taking = takings.get(number)
                     if taking is None:
-                        taking = takings[number] = Taking(wants[number].ledger, first, wants[number].last)
+                        taking = takings[number] = Extractor(wants[number].ledger, first, wants[number].last)
                     if value is None or taking.next != first:
                         raise EnvironmentDamaged(f"{self.path}: batch {position} does not match the index")
                     before = taking.size
-                    taking.take_of(value, offsets)
+                    taking.extract_at(value, offsets)
                     size += taking.size - before
                     rows += len(offsets)
             yield from takings.items()
@@ -488,11 +480,11 @@ class _Volume:
 
     def _unindexed(self, txn: "Txn", ledger: int, entry: int) -> list[IndexSegment]:
         known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
-        if not known and self._look_behind_the_mark(txn):
+        if not known and self._index_tail(txn):
             known = self._runs.find(ledger, entry, _RUNS_AT_ONCE)
         return known
 
-    def _look_behind_the_mark(self, txn: "Txn") -> bool:
+    def _index_tail(self, txn: "Txn") -> bool:
         """Index the batches after the index mark in memory; return whether there were any."""
         indexed = LOG_KEY.unpack(txn.get(INDEXED, LOG_KEY.pack(0), db=self._mark))[0]
         if indexed >= self._known or self._runs.entries > _FORGET:
@@ -512,7 +504,9 @@ class _Volume:
         return found
 
 
-def _unpacked(found: Iterable[tuple[int, Taking]], wants: dict[int, Want], unpacker: RestUnpacker) -> Iterator[Piece]:
+def _unpacked(
+    found: Iterable[tuple[int, Extractor]], wants: dict[int, Want], unpacker: RestUnpacker
+) -> Iterator[Piece]:
     """Yield the collected entries, decompressed, and update ``wants`` to the rest. Raises EnvironmentDamaged after the
     intact entries, and NotInPlace."""
     for number, taking in found:
@@ -549,14 +543,11 @@ def _check(path: Path, instance: str) -> None:
     if not instance:
         raise NotInPlace("the broker keeps its data in memory, or is not a box")
     try:
-        known = json.loads((path / INSTANCE).read_bytes())
-        if str(known["instance"]) != instance:
-            raise NotInPlace(f"{path} is the data directory of another box: {known['instance']}, not {instance}")
-        version = int(known["format"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        known = read_identity(path).instance
+    except (OSError, PersistenceError) as error:
         raise NotInPlace(f"{path} cannot be read as a data directory: {error}") from None
-    if version not in (FORMAT_VERSION, FORMAT_COMPRESSED):
-        raise NotInPlace(f"{path} has format {version}, but this version of pulsarbox reads {FORMAT_COMPRESSED}")
+    if known != instance:
+        raise NotInPlace(f"{path} is the data directory of another box: {known}, not {instance}")
 
 
 class _OfProcess:

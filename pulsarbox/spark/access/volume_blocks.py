@@ -113,10 +113,10 @@ class BatchWalk:
 
     @property
     def is_over(self) -> bool:
-        """True if no ledger is left to walk."""
+        """Whether no ledger is left to walk."""
         return not self._open
 
-    def take(self, data: bytes, ends: Sequence[int]) -> Block:
+    def collect(self, data: bytes, ends: Sequence[int]) -> Block:
         """Return the wanted entries of some joined batches; ``ends`` are the batches' ends.
 
         Raises PersistenceError and struct.error for malformed records, with the walk unchanged.

@@ -80,7 +80,7 @@ class _Found:
         self._size = 0
         self._ready: list[Piece] = []
         self.has_news = False
-        """True if anything arrived since the flag was last cleared."""
+        """Whether anything arrived since the flag was last cleared."""
 
     def add(self, number: int, entry: Entry) -> None:
         """Add an entry received singly."""
@@ -89,7 +89,7 @@ class _Found:
 
     @property
     def is_much(self) -> bool:
-        """True if a portion is large enough to be yielded."""
+        """Whether a portion is large enough to be yielded."""
         return self._size + self.deliveries.size >= BLOCK_BYTES
 
     def end_portion(self) -> None:
@@ -164,7 +164,7 @@ class _Reading(EntryReader):
         if self.asked < min(AHEAD // 2, left):
             self.ask_for(left - self.asked)
 
-    def look(self) -> bool:
+    def finish_if_idle(self) -> bool:
         """Check an idle reader: finish if nothing is left, and return whether it has finished."""
         last, _ = self.last_id()
         if not self.over and (last.ledger, last.entry) < self._next:
@@ -175,7 +175,7 @@ class _Reading(EntryReader):
         """See EntryReader."""
         super().took(end, messages)
         self._portion = self._found.portion
-        self._go_on(self.ledger, end)
+        self._advance_to(self.ledger, end)
 
     def entry(self, ledger: int, entry: int, payload: bytes) -> None:
         """See EntryReader."""
@@ -190,9 +190,9 @@ class _Reading(EntryReader):
             if self._portion == self._found.portion:
                 self._found.end_portion()
             self._found.add(self.number, (ledger, entry, payload))
-        self._go_on(ledger, entry + 1)
+        self._advance_to(ledger, entry + 1)
 
-    def _go_on(self, ledger: int, end: int) -> None:
+    def _advance_to(self, ledger: int, end: int) -> None:
         """Advance to ``end``."""
         self._next = (ledger, end)
         self._found.has_news = True
@@ -270,7 +270,7 @@ class _Readings:
         while self._waiting or self._open:
             self._open_more()
             if not self._client.turn(_LOOK_SECONDS):
-                self._look(deadline)
+                self._check_idle(deadline)
             if self._found.has_news:
                 self._found.has_news = False
                 deadline = time.monotonic() + self._reach.seconds
@@ -298,9 +298,9 @@ class _Readings:
             self._was_open = True
             self._open.append(reading)
 
-    def _look(self, deadline: float) -> None:
+    def _check_idle(self, deadline: float) -> None:
         for each in self._open:
-            if not each.over and not each.look() and time.monotonic() > deadline:
+            if not each.over and not each.finish_if_idle() and time.monotonic() > deadline:
                 where = f"{each.place.ledger}:{each.place.entry}"
                 raise NoAnswer(f"{each.topic}: nothing received from {where} on for {self._reach.seconds:g} s")
 

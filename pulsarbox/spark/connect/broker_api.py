@@ -164,12 +164,6 @@ class Service:
         told = self._of_box(topic, lambda name: self._get(f"/places/{_three(name)}", subscription=subscription))
         if told is None:
             return {}
-        if "batchesTotal" not in told:
-            raise PulsarBoxError(
-                f"{topic}: the box is older than this pulsarbox and does not report which messages of a batch "
-                f"{subscription} has acknowledged: upgrade the box, or omit -s; `pulsarbox dlq replay` replays dead "
-                "letters in the box itself"
-            )
         if told["batchesTotal"] > len(told["batches"]):
             raise PulsarBoxError(
                 f"{topic}: {subscription} has acknowledged {told['batchesTotal']} batches in part, more than the box "

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.client import Client
-from pulsarbox.client.connection import ClientConnection
 from pulsarbox.client.errors import NotConnected
+from pulsarbox.client.transport.connection import ClientConnection
 from pulsarbox.errors import AuthenticationError, PulsarBoxError
 from pulsarbox.spark.topic_segments import Reach, hosts_of
 
@@ -28,7 +28,7 @@ class WaitNotice:
         self._begun = time.monotonic()
         self._is_told = False
 
-    def tell(self, error: Exception) -> None:
+    def report(self, error: Exception) -> None:
         """Report an error that is being retried."""
         if not self._is_told and time.monotonic() - self._begun >= min(_QUIET_SECONDS, self._seconds):
             self._is_told = True

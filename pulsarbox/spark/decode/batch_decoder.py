@@ -75,7 +75,7 @@ class _Opened(NamedTuple):
         return list(values) if self.counts is None else _each(values, self.counts)
 
 
-class Together:
+class BatchDecoder:
     """Bulk decoder of entries into some columns."""
 
     def __init__(self, wanted: frozenset[str]) -> None:

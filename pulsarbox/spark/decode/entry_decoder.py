@@ -7,21 +7,22 @@ and a reader of first chunks only leaves the message to others.
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from struct import Struct
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
 from pulsarbox.client.chunks import Chunking, Chunks
 from pulsarbox.names import parse_topic
-from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.plugins.compression.entry_body import unpack_body
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked
+from pulsarbox.protocol.batch import read_batch
 from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
 from pulsarbox.spark import access
 from pulsarbox.spark.access.volume_blocks import Block
 from pulsarbox.spark.connect.broker_api import Service
-from pulsarbox.spark.decode.batch_decoder import Together
+from pulsarbox.spark.decode.batch_decoder import BatchDecoder
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages, Properties, text, unpacked_key, utf8, varint
 from pulsarbox.spark.topic_segments import BEGINNING, Lost, Reach, ReadPosition, TopicSegment
 
@@ -43,9 +44,6 @@ CHUNKS_AT_ONCE: Final = 100_000
 """Chunked messages assembled concurrently."""
 BACK_ENTRIES: Final = 100_000
 """Entries before a segment to search for first chunks; a message that begins earlier is reported as lost."""
-
-_u32 = Struct(">I").unpack_from
-_parse_single = SingleMessageMetadata.FromString
 
 
 class _TooFar(Exception):
@@ -132,7 +130,7 @@ class _Blocks:
 
     def __init__(self, segments: Sequence[TopicSegment], wanted: frozenset[str]) -> None:
         self._topics = [(each.topic, parse_topic(each.topic).partition_index) for each in segments]
-        self._together = Together(wanted)
+        self._together = BatchDecoder(wanted)
         self._at_once = _AT_FIRST
 
     def open(self, block: Block) -> Iterator[Messages | tuple[int, list[access.Entry]]]:
@@ -214,7 +212,7 @@ class _Opening:
         """Messages whose first chunk lies beyond the search limit."""
         self._first_chunks: dict[int, tuple[int, int]] = {}
         """Position of the first chunk, by row of a chunked message."""
-        self._together = Together(wanted)
+        self._together = BatchDecoder(wanted)
         self._made = self._none()
         self.size = 0
         self._clear()
@@ -232,12 +230,12 @@ class _Opening:
 
     @property
     def is_full(self) -> bool:
-        """True if a batch is complete."""
+        """Whether a batch is complete."""
         return self.size >= BYTES_MAX or self._made.rows >= ROWS_MAX
 
     @property
     def has_some(self) -> bool:
-        """True if there are messages to take."""
+        """Whether there are messages to take."""
         return self._made.rows > 0
 
     @property
@@ -314,28 +312,14 @@ class _Opening:
             self._add_one(ledger, entry, metadata, body)
             return
         if metadata.compression:
-            body = decompress(metadata.compression, body, metadata.uncompressed_size)
+            body = unpack_body(metadata, body)
         if metadata.HasField("num_messages_in_batch"):
             self._add_batch(ledger, entry, metadata, body)
         else:
             self._add_one(ledger, entry, metadata, body)
 
     def _add_batch(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
-        singles: list[Any] = []
-        payloads: list[bytes | None] = []
-        at = 0
-        try:
-            for _ in range(metadata.num_messages_in_batch):
-                start = at + 4
-                end = start + _u32(body, at)[0]
-                single = _parse_single(body[start:end])
-                at = end + single.payload_size
-                singles.append(single)
-                payloads.append(None if single.null_value else body[end:at])
-        except Exception as error:  # C code raises struct.error under no importable name
-            raise MalformedMetadata(f"message {len(singles)} of the batch: {error}") from None
-        if at > len(body):
-            raise MalformedMetadata("the batch is truncated")
+        singles, payloads = read_batch(body, metadata.num_messages_in_batch)
         wanted = self._wanted_of(ledger, entry, singles)
         self._payloads += [payloads[index] for index in wanted]
         self._owns += [singles[index] for index in wanted]
@@ -367,7 +351,7 @@ class _Opening:
 
     def _add_chunk(self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes) -> None:
         if metadata.chunk_id > 0 and metadata.uuid not in self._begun:
-            self._look_back(metadata.uuid)
+            self._read_preceding_chunks(metadata.uuid)
         self._begun.add(metadata.uuid)
         whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
         if whole is None:
@@ -381,7 +365,7 @@ class _Opening:
         if len(self._owns) > row:
             self._first_chunks[row] = places[0]
 
-    def _look_back(self, uuid: str | bytes) -> None:
+    def _read_preceding_chunks(self, uuid: str | bytes) -> None:
         """Find and add the chunks of a message that precede the segment."""
         found: list[tuple[int, int, MessageMetadata, bytes]] = []
         try:

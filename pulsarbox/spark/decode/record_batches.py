@@ -62,7 +62,7 @@ class MalformedError(ValueError):
     """A value does not match its schema, with mode=failfast."""
 
 
-class Tables:
+class RecordBatches:
     """Builder of record batches of one schema. Picklable before first use."""
 
     def __init__(self, schema: StructType, registry: Registry, value_format: str, mode: str) -> None:
@@ -300,7 +300,7 @@ class _Reader:
         self._fields = fields
         self._parts: list[tuple[Callable[[Messages, int], bytes | None], Decoder, list[str]]] = []
         self._is_fields = False
-        """True if the columns are the fields of one record."""
+        """Whether the columns are the fields of one record."""
         names = [field.name for field in fields]
         if form == "auto" and writer is not None and is_pair(writer):
             self._take_pair(writer, newest)

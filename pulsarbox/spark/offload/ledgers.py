@@ -24,7 +24,7 @@ class ReadableLedger(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """True if the ledger is complete, readable and immutable."""
+        """Whether the ledger is complete, readable and immutable."""
         first, last = self.segment.first, self.segment.last
         return self.closed > 0 and first == 0 and last == self.entries - 1
 

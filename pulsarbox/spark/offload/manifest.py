@@ -121,12 +121,12 @@ class OffloadManifest:
             return
         for number, line in enumerate(_lines(self.path, stored), 1):
             try:
-                self.take(line)
+                self.apply_line(line)
             except (KeyError, TypeError, ValueError) as error:
                 raise OffloadError(f"{self.path}, line {number}: invalid manifest line: {error!r}") from None
         self.size = stored.rfind(b"\n") + 1
 
-    def take(self, line: Mapping[str, Any]) -> None:
+    def apply_line(self, line: Mapping[str, Any]) -> None:
         """Apply a line."""
         kind, topic = line["kind"], line.get("topic", "")
         if kind == "begin":
@@ -235,4 +235,4 @@ class Writing:
             written += os.write(self._file, raw[written:])
         os.fsync(self._file)
         self.manifest.size += len(raw)
-        self.manifest.take(line)
+        self.manifest.apply_line(line)

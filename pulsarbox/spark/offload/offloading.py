@@ -114,7 +114,7 @@ class Offload:
         """
         self.asked = asked
         self._options = asked.options()
-        self.tell = tell
+        self.report = tell
         self.stopped = stopped
         self.step = step
         self.reach = in_place(reach(self._options))
@@ -239,7 +239,7 @@ class _Partition:
                     try:
                         made = before.result()
                     except BaseException:
-                        at_hand.output.give_up()
+                        at_hand.output.abandon()
                         raise
                     yield made
                 before = beside.submit(finish, at_hand, whole.step)
@@ -252,12 +252,12 @@ class _Partition:
         if self._topic not in histories:
             self._whole.hold_all(self._topic)
             self._whole.step("begun")
-            answer, _ = self._told(BEGINNING)
+            answer, _ = self._report(BEGINNING)
             earliest = Mark(part_of(answer["earliest"]), answer["before"])
             self._writing.begin(self._topic, earliest, answer["instance"])
         return histories[self._topic]
 
-    def _told(self, start: ReadPosition) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def _report(self, start: ReadPosition) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         told = self._service.ledgers(self._topic, start)
         if told is None:
             raise OffloadError(
@@ -267,7 +267,7 @@ class _Partition:
         return told
 
     def _due(self, history: OffloadedTopic) -> ledgers.Due:
-        answer, rows = self._told(history.next.place)
+        answer, rows = self._report(history.next.place)
         if answer["instance"] != history.instance:
             raise OffloadError(
                 f"{self._topic}: {self._writing.manifest.folder} has the history of this topic from another box (data "
@@ -287,7 +287,7 @@ class _Partition:
         count.bytes += made.file_bytes
         count.payload += made.payload_bytes
         rate = count.payload / max(time.monotonic() - count.begun, 0.001) / 1e6
-        self._whole.tell(
+        self._whole.report(
             f"{self._topic}: ledger {made.ledger}, {made.rows:,} rows, {made.file_bytes / 1e6:,.1f} MB "
             f"({rate:,.0f} MB/s of payload)" + "".join(f"; {each}" for each in made.lost)
         )
@@ -301,7 +301,7 @@ class _Partition:
                 "them"
             )
         self._writing.lost(self._topic, gap)
-        self._whole.tell(f"{lost}: recorded")
+        self._whole.report(f"{lost}: recorded")
 
 
 def schema_id(schema: StructType) -> str:

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import Messages
-from pulsarbox.spark.decode.record_batches import Tables
+from pulsarbox.spark.decode.record_batches import RecordBatches
 from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
@@ -84,7 +84,7 @@ class OffloadFile:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, self.schema, **_how(self.schema))
         self.content.feed(table)
-        self.summary.take(table)
+        self.summary.add_rows(table)
         self._writer.write_table(table, row_group_size=table.num_rows)
 
     def close(self) -> bool:
@@ -98,7 +98,7 @@ class OffloadFile:
             os.fsync(file.fileno())
         return True
 
-    def give_up(self) -> None:
+    def abandon(self) -> None:
         """Close and delete the file."""
         with suppress(Exception):
             if self._writer is not None:
@@ -133,7 +133,7 @@ class Summary:
         self.event_time: tuple[int, int] | None = None
         self.payload_bytes = 0
 
-    def take(self, table: pa.Table) -> None:
+    def add_rows(self, table: pa.Table) -> None:
         """Add the rows that follow."""
         self.first = self.first or _place(table, 0)
         self.last = _place(table, table.num_rows - 1)
@@ -192,7 +192,7 @@ def read(job: OffloadJob, step: Step = lambda _: None, stopped: Callable[[], boo
             output.add(batch_of(some, tables, output.schema))
         step("read")
     except Exception:
-        output.give_up()
+        output.abandon()
         raise
     finally:
         tables.close()
@@ -215,7 +215,7 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
             checked = check(temporary(path), output.content.checksums())
         step("checked")
     except Exception:
-        output.give_up()
+        output.abandon()
         raise
     if output.content.rows:
         temporary(path).rename(path)
@@ -247,12 +247,12 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
     )
 
 
-def tables_for(columns: str, registry: Registry) -> Tables:
+def tables_for(columns: str, registry: Registry) -> RecordBatches:
     """Return the builder of rows, without the columns that only files have."""
-    return Tables(typed(StructType.fromJson(json.loads(columns))), registry, "auto", "permissive")
+    return RecordBatches(typed(StructType.fromJson(json.loads(columns))), registry, "auto", "permissive")
 
 
-def wanted(tables: Tables) -> frozenset[str]:
+def wanted(tables: RecordBatches) -> frozenset[str]:
     """Return the needed lists of ``Messages``."""
     return tables.wanted | {"payload", "encryption"}
 
@@ -264,7 +264,7 @@ def with_more(schema: pa.Schema, columns: str) -> pa.Schema:
     return pa.schema([*schema, *own])
 
 
-def batch_of(some: Messages, tables: Tables, schema: pa.Schema) -> pa.RecordBatch:
+def batch_of(some: Messages, tables: RecordBatches, schema: pa.Schema) -> pa.RecordBatch:
     """Return messages as rows of a file."""
     own = {PAYLOAD: some.payload, ENCRYPTION: some.encryption}
     arrays = [pa.array(own[field.name], field.type) for field in schema if field.name in own]

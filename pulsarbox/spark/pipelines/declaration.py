@@ -195,7 +195,7 @@ class Function(PipelineStep):
     key: str | Callable[..., Any] | None = None
     """Key of the state: ``__key`` is the message's key, or a function of (value, ctx) that returns text."""
     state: bool = False
-    """True if ``ctx.state`` is available, by ``key``, which defaults to ``__key``."""
+    """Whether ``ctx.state`` is available, by ``key``, which defaults to ``__key``."""
     on_timer: Callable[..., Any] | None = None
     """Called as (name, ctx) when a timer of ``ctx.state`` is due."""
     value: str = "bytes"
@@ -209,7 +209,7 @@ class Function(PipelineStep):
 
     @property
     def keyed(self) -> bool:
-        """True if messages are grouped by key, with state."""
+        """Whether messages are grouped by key, with state."""
         return self.state or self.key is not None or self.on_timer is not None
 
     @property

@@ -46,7 +46,7 @@ def _said(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
-def told(text: str, file: str) -> str:
+def innermost_exception(text: str, file: str) -> str:
     """Return the innermost Python exception in Spark's text, with the line of the user's file that it passed through;
     if there is none, Spark's first lines."""
     place = ""

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
 
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.dead_letters.properties import (
+    FAILURE_REASON,
+    ORIGIN_MESSAGE_ID,
+    PIPELINE_ATTEMPTS,
+    PIPELINE_QUERY,
+    REAL_TOPIC,
+)
 from pulsarbox.spark.pipelines.declaration import KEY, Function, PipelineError
 from pulsarbox.times import duration
 
-REAL_TOPIC: Final = "REAL_TOPIC"
-ORIGIN_MESSAGE_ID: Final = "ORIGIN_MESSAGE_ID"
-FAILURE: Final = "FAILURE_REASON"
-"""Reason of a failure: exception, text, and the user's line. ``pulsarbox dlq groups`` groups by it."""
-ATTEMPTS: Final = "PIPELINE_ATTEMPTS"
-QUERY: Final = "PIPELINE_QUERY"
 _REASON_MAX: Final = 1000
 _FAILURES: Final = (Exception, SystemExit)
 """Includes ``sys.exit()``, which would otherwise end each worker that retries the message."""
@@ -319,7 +320,7 @@ class Processor:
                 f"{reason} ({came}, {attempts} times; set dead_letter=TOPIC to send it there)"
             ) from error
         reason = reason[:_REASON_MAX].encode(errors="backslashreplace").decode()  # for lone surrogates from JSON
-        told = {FAILURE: reason, ATTEMPTS: str(attempts), QUERY: self.function.query}
+        told = {FAILURE_REASON: reason, PIPELINE_ATTEMPTS: str(attempts), PIPELINE_QUERY: self.function.query}
         if message.topic:
             told |= {REAL_TOPIC: message.topic, ORIGIN_MESSAGE_ID: message.message_id}
         # A message dead-lettered repeatedly keeps its first origin.

@@ -34,11 +34,11 @@ from pulsarbox.spark.pipelines.query_progress import (
 )
 from pulsarbox.spark.pipelines.requirements import check as check_spark
 from pulsarbox.spark.pipelines.run_options import RunOptions
-from pulsarbox.spark.pipelines.runner_output import Telling
+from pulsarbox.spark.pipelines.runner_output import RunnerOutput
 from pulsarbox.spark.pipelines.session import is_local, jvm_has_ended, session
 from pulsarbox.spark.pipelines.session import stop as stop_spark
 from pulsarbox.spark.pipelines.spark_log import LOG
-from pulsarbox.spark.pipelines.stalled_tasks import Idle
+from pulsarbox.spark.pipelines.stalled_tasks import StalledTasks
 from pulsarbox.spark.pipelines.state import QueryState, known
 from pulsarbox.spark.pipelines.status_report import Reporter, admin_for
 
@@ -120,7 +120,7 @@ class _Query:
 
     @property
     def is_done(self) -> bool:
-        """True if it will not be started again."""
+        """Whether it will not be started again."""
         return self.watched.state in (STOPPED, FAILED) and self.again_at is None
 
 
@@ -131,20 +131,20 @@ class _Runner:
         self._pipeline = pipeline
         self._options = options
         self._queries = [_Query(step, held[step.query], options.restarts) for step in pipeline.steps]
-        self._telling = Telling([each.watched for each in self._queries], say)
+        self._telling = RunnerOutput([each.watched for each in self._queries], say)
         self._stop = threading.Event()
         self._log = options.directory / pipeline.name / LOG
 
     def run(self) -> list[Watched]:
         """Run the pipeline to its end."""
         options = self._options
-        _let_travel(self._pipeline.module)
+        _ship_user_modules(self._pipeline.module)
         with (
             self._noting_failures(),
-            _made_ready(self._pipeline, options, self._queries, self._telling.say) as admin,
+            _made_ready(self._pipeline, options, self._queries, self._telling.print_line) as admin,
             self._signals(),
         ):
-            self._telling.say(f"{self._pipeline.name}: starting Spark ({options.master})")
+            self._telling.print_line(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
                 options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
             )
@@ -189,7 +189,7 @@ class _Runner:
     def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
         if not self._options.report:
             return contextlib.nullcontext()
-        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, self._telling.say)
+        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, self._telling.print_line)
 
     def _rows(self) -> list[dict[str, Any]]:
         now = time.monotonic()
@@ -220,17 +220,17 @@ class _Runner:
 
     def _until_over(self, spark: "SparkSession") -> None:
         master = self._options.master
-        idle = None if is_local(master) else Idle(spark.sparkContext.statusTracker(), master)
+        idle = None if is_local(master) else StalledTasks(spark.sparkContext.statusTracker(), master)
         while not self._stop.is_set() and not all(each.is_done for each in self._queries):
             for each in self._queries:
                 if each.query is not None:
-                    self._look(each)
+                    self._check(each)
                 if each.again_at is not None and time.monotonic() >= each.again_at and self._is_its_turn(each):
                     self._start(spark, each)
                 if self._stop.is_set():
                     break
-            if idle is not None and (text := idle.look(time.monotonic())):
-                self._telling.say(text)
+            if idle is not None and (text := idle.message_at(time.monotonic())):
+                self._telling.print_line(text)
             self._telling.show()
             self._stop.wait(_LOOK_SECONDS)
 
@@ -266,7 +266,7 @@ class _Runner:
         each.watched.state = RUNNING
         each.started_at = time.monotonic()
 
-    def _look(self, each: _Query) -> None:
+    def _check(self, each: _Query) -> None:
         query = each.query
         assert query is not None
         is_active = query.isActive
@@ -285,7 +285,10 @@ class _Runner:
             each.watched.state = STOPPED
             self._note(each)
         else:
-            text, is_misfit = failure_causes.told(str(error), each.file), failure_causes.is_misfit(str(error))
+            text, is_misfit = (
+                failure_causes.innermost_exception(str(error), each.file),
+                failure_causes.is_misfit(str(error)),
+            )
             if is_misfit:
                 text += (
                     ". The query no longer matches its checkpoint: undo the change, or start anew, with another name= "
@@ -298,32 +301,32 @@ class _Runner:
         each.failures += 1
         self._note(each)
         if for_good or each.failures > each.left:
-            self._telling.say(f"{each.step.query} has failed: {text}")
+            self._telling.print_line(f"{each.step.query} has failed: {text}")
             return
         pause = min(_FIRST_PAUSE_SECONDS * 2 ** (each.failures - 1), _LONGEST_PAUSE_SECONDS)
         each.again_at = time.monotonic() + pause
         again = f"restarting in {pause:g} s ({each.failures} of {each.left})"
-        self._telling.say(f"{each.step.query} has failed, {again}: {text}")
+        self._telling.print_line(f"{each.step.query} has failed, {again}: {text}")
 
     def _end(self) -> None:
         """Stop the running queries; the next run repeats micro-batches that were not committed."""
         running = [each for each in self._queries if each.query is not None]
         if running:
-            self._telling.say(f"stopping {len(running)} quer{'y' if len(running) == 1 else 'ies'}")
+            self._telling.print_line(f"stopping {len(running)} quer{'y' if len(running) == 1 else 'ies'}")
         threads = [threading.Thread(target=_stopped, args=(each,)) for each in running]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         for each in running:
-            self._look_last(each)
+            self._check_finally(each)
         for each in self._queries:
             if each.watched.state in (STARTING, RUNNING):
                 # No progress since the last failure: still failed.
                 each.watched.state = FAILED if each.failures else STOPPED
             self._note(each)
 
-    def _look_last(self, each: _Query) -> None:
+    def _check_finally(self, each: _Query) -> None:
         with contextlib.suppress(Exception):  # Spark may have forgotten the query
             for progress in each.news():
                 each.watched.progressed(progress)
@@ -335,7 +338,7 @@ class _Runner:
         try:
             each.held.note(**more, stoppedAt=round(time.time() * 1000))
         except PipelineError as error:  # the queries may continue, and must be stopped in any case
-            self._telling.say(str(error))
+            self._telling.print_line(str(error))
 
 
 def _waits_for_timers(step: PipelineStep) -> bool:
@@ -402,7 +405,7 @@ def _made_ready(
             state=STARTING,
             lastError=None,
         )
-    _tell_of_others(pipeline, options.directory, say)
+    _report_undeclared(pipeline, options.directory, say)
     with admin_for(options.box) as admin:
         try:
             _make_inputs(pipeline, admin, say)
@@ -417,7 +420,7 @@ def _made_ready(
         yield admin
 
 
-def _tell_of_others(pipeline: Pipeline, directory: Path, say: Callable[[str], None]) -> None:
+def _report_undeclared(pipeline: Pipeline, directory: Path, say: Callable[[str], None]) -> None:
     """Report queries of earlier runs that are not declared any more. A renamed query starts anew, and the old
     subscription still retains messages."""
     declared = {step.query for step in pipeline.steps}
@@ -484,7 +487,7 @@ def _refused_before(*statuses: int) -> Iterator[None]:
             raise
 
 
-def _let_travel(module: ModuleType | None) -> None:
+def _ship_user_modules(module: ModuleType | None) -> None:
     """Ship the user's file, and the modules imported from its directory, to the workers by value."""
     if module is None:
         return

@@ -15,7 +15,7 @@ DRAW_SECONDS: Final = 0.5
 LINE_SECONDS: Final = 10.0
 
 
-class Telling:
+class RunnerOutput:
     """Display of the queries' progress."""
 
     def __init__(self, queries: Sequence[Watched], say: Callable[[str], None] | None = None) -> None:
@@ -29,7 +29,7 @@ class Telling:
         self._one = threading.Lock()
         """Protects the terminal, as several threads write lines and the display redraws."""
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """Print a separate line."""
         with self._one:
             self._clear()

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from pulsarbox.spark.pipelines.declaration import PipelineError
-from pulsarbox.spark.pipelines.failure_causes import told
+from pulsarbox.spark.pipelines.failure_causes import innermost_exception
 from pulsarbox.spark.pipelines.requirements import check, not_started
-from pulsarbox.spark.pipelines.spark_log import begin, keep_bounded
+from pulsarbox.spark.pipelines.spark_log import begin, bound_periodically
 from pulsarbox.storage.lmdb.private_files import make_directory
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def _made(builder: "SparkSession.Builder", master: str, log: Path | None) -> "Sp
         register(made)  # the first access to settings of spark.sql
         return made
     except (Py4JJavaError, PySparkException) as error:
-        said = told(str(error), "")
+        said = innermost_exception(str(error), "")
         more = f"; see {log}" if log is not None else ""
         raise PipelineError(
             f"Spark failed to start with --master {master} and the settings of --conf: {said}{more}"
@@ -274,7 +274,7 @@ def _launch(conf: Mapping[str, str], log: Path | None) -> None:
         except PySparkRuntimeError as error:
             raise not_started(log, error) from None
     process: subprocess.Popen[bytes] = gateway.proc
-    keep_bounded(log, lambda: process.poll() is None)
+    bound_periodically(log, lambda: process.poll() is None)
     SparkContext._ensure_initialized(gateway=gateway)
 
 

@@ -49,7 +49,7 @@ def bound(log: Path, most: int = MOST_BYTES) -> bool:
     return True
 
 
-def keep_bounded(log: Path, is_written: Callable[[], bool], most: int = MOST_BYTES) -> None:
+def bound_periodically(log: Path, is_written: Callable[[], bool], most: int = MOST_BYTES) -> None:
     """Bound the log periodically, on a thread, as long as it is written."""
 
     def keep() -> None:

@@ -11,17 +11,17 @@ AGAIN_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 2.0
 
 
-class Idle:
+class StalledTasks:
     """Periodic check whether tasks wait while none is running."""
 
     def __init__(self, tracker: "StatusTracker", master: str) -> None:
         self._tracker = tracker
         self._master = master
         self._since: float | None = None
-        self._say_at = 0.0
+        self._message_due = 0.0
         self._next = 0.0
 
-    def look(self, now: float) -> str:
+    def message_at(self, now: float) -> str:
         """Return the message to print at a monotonic time; empty if none. Repeated each minute while tasks wait."""
         if now < self._next:
             return ""
@@ -30,10 +30,10 @@ class Idle:
             self._since = None
             return ""
         if self._since is None:
-            self._since, self._say_at = now, now + SAY_SECONDS
-        if now < self._say_at:
+            self._since, self._message_due = now, now + SAY_SECONDS
+        if now < self._message_due:
             return ""
-        self._say_at = now + AGAIN_SECONDS
+        self._message_due = now + AGAIN_SECONDS
         return (
             f"Spark's tasks have been waiting for {now - self._since:.0f} s: {self._master} has no worker, or none "
             "with enough memory and a free core. Start one (Spark's sbin/start-worker.sh), or request less (--conf "

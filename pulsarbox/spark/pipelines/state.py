@@ -87,7 +87,7 @@ class QueryState:
 
     @property
     def is_new(self) -> bool:
-        """True if it has never run, or was reset."""
+        """Whether it has never run, or was reset."""
         return not (self.checkpoint / "metadata").exists()
 
     def about(self) -> dict[str, Any]:

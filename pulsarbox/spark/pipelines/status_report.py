@@ -23,7 +23,7 @@ REFUSED_SECONDS: Final = 20.0
 _MAY_NOT: Final = (401, 403)
 """Statuses of missing permissions: retried, as tokens are renewed and permissions granted."""
 _NOT_HERE: Final = (404, 405)
-"""Statuses of Apache Pulsar and older boxes: not retried."""
+"""Statuses of Apache Pulsar: not retried."""
 
 
 def admin_for(box: Mapping[str, str], seconds: float = _ANSWER_SECONDS) -> Admin:
@@ -57,7 +57,7 @@ class Reporter:
         self._say = say
         self._refused = ""
         """The last rejection; empty after a success."""
-        self._thread = threading.Thread(target=self._tell_on, name="pulsarbox reports", daemon=True)
+        self._thread = threading.Thread(target=self._report_periodically, name="pulsarbox reports", daemon=True)
 
     def __enter__(self) -> "Reporter":
         self._thread.start()
@@ -69,17 +69,17 @@ class Reporter:
         with contextlib.suppress(PulsarBoxError):
             self._admin.close()
 
-    def _tell_on(self) -> None:
+    def _report_periodically(self) -> None:
         while True:
             is_over = self._over.is_set()
-            self._tell()
+            self._report()
             if is_over or not self._listens:
                 return
             self._over.wait(REFUSED_SECONDS if self._refused else EVERY_SECONDS)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         try:
-            self._admin.tell_pipeline(self._name, {**self._around, "queries": self._rows()})
+            self._admin.report_pipeline(self._name, {**self._around, "queries": self._rows()})
         except AdminRefused as error:
             self._listens = error.status not in _NOT_HERE
             if error.status in _MAY_NOT:

@@ -38,7 +38,7 @@ def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[WriteAttempt]
     return [each.part for each in messages if isinstance(each, Written)]
 
 
-def _said(text: str) -> None:
+def _print_on_driver(text: str) -> None:
     """Print to the driver's stderr."""
     sys.stderr.write(f"pulsarbox: {text}\n")
 
@@ -59,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
         if not self._sinking.commit(_parts(messages)):
             options = self._sinking.options
             part = f"part {options.job_part} of " if options.job_part else ""
-            _said(f"{part}job {options.job_id} was already written: nothing is published")
+            _print_on_driver(f"{part}job {options.job_id} was already written: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the staged transactions."""
@@ -116,7 +116,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     sinking.check()
     warning = sinking.loss_warning
     if warning:
-        _said(f"warning: {warning}")
+        _print_on_driver(f"warning: {warning}")
     if is_stream and options.dedup_partitions:
         from pulsarbox.spark.sink.dedup_check import check_partitions_stay
 

@@ -10,19 +10,36 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from pulsarbox.client.admin import Admin, AdminRefused
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.errors import PulsarBoxError
+from pulsarbox.errors import (
+    EpochBehind,
+    InvalidTxnStatus,
+    NamespaceNotFound,
+    PulsarBoxError,
+    RunReplaced,
+    SinkOfAnotherWriter,
+    SinkTakenOver,
+    TransactionNotFound,
+    TransactionsDisabled,
+    TransactionTimeoutTooLong,
+)
 from pulsarbox.spark.connect.connections import WaitNotice
 
 PAUSE_SECONDS: Final = 0.1
 JOB: Final = "job-"
 """Prefix of the sink names of batch writes."""
-_BEHIND: Final = "is behind"
 
 Result = TypeVar("Result")
 
 
 class SinkError(Exception):
-    """Rows cannot be written; the message gives the reason and the remedy."""
+    """Rows cannot be written; the message gives the reason and the remedy.
+
+    ``code`` is that of the error of the box, see ``PulsarBoxError.error_code``; empty for none.
+    """
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class Sink(NamedTuple):
@@ -35,10 +52,10 @@ class Sink(NamedTuple):
     run: str
     """One run of the writer."""
     takes_over: bool = False
-    """True if it may replace another writer, or commit an epoch before the last one."""
+    """Whether it may replace another writer, or commit an epoch before the last one."""
 
     @property
-    def said(self) -> dict[str, Any]:
+    def writer_body(self) -> dict[str, Any]:
         """The writer in a request body."""
         return {"writer": self.writer, "run": self.run} | ({"takeOver": True} if self.takes_over else {})
 
@@ -62,12 +79,14 @@ class SinkEpochs:
 
         ``timeout_ms``: 0 for the maximum of the box. Raises SinkError.
         """
-        body = self._sink.said | {"timeoutMs": timeout_ms}
+        body = self._sink.writer_body | {"timeoutMs": timeout_ms}
         return self._asked(lambda admin: admin.stage_epoch(self._sink.name, epoch, body))
 
     def commit(self, epoch: int, transactions: Sequence[str]) -> bool:
         """Publish an epoch; return false if it was already published. Raises SinkError."""
-        return self._asked(lambda admin: admin.commit_epoch(self._sink.name, epoch, transactions, self._sink.said))
+        return self._asked(
+            lambda admin: admin.commit_epoch(self._sink.name, epoch, transactions, self._sink.writer_body)
+        )
 
     def forget(self) -> None:
         """Delete the sink. Raises SinkError."""
@@ -89,14 +108,14 @@ class SinkEpochs:
                 return question(self._admin)
             except AdminRefused as error:
                 if error.status < 500 or time.monotonic() + PAUSE_SECONDS > deadline:
-                    raise SinkError(self._in_words(error)) from error
+                    raise SinkError(self._in_words(error), error.code) from error
             except (NotConnected, NoAnswer) as error:
                 if time.monotonic() + PAUSE_SECONDS > deadline:
                     text = f"the box has not responded for {self._seconds:g} s: {error}"
                     raise SinkError(
                         f"sink {self._sink.name}: {text}. Is admin.url the URL of its Admin API?"
                     ) from error
-                waiting.tell(error)
+                waiting.report(error)
             except PulsarBoxError as error:
                 raise SinkError(f"sink {self._sink.name}: {error}") from error
             self.close()
@@ -104,13 +123,12 @@ class SinkEpochs:
 
     def _in_words(self, error: AdminRefused) -> str:
         text, name = str(error), self._sink.name
-        local = name.rpartition("/")[2]
-        for sign, advice in _ADVICE:
-            if sign in text and local.startswith(JOB) and sign == _BEHIND:
-                return f"{text}. The parts of a job are written in order: this one and a later one were already written"
-            if sign in text:
-                return f"{text}. {advice.format(sink=local, namespace=name.rpartition('/')[0])}"
-        if error.status in (404, 405) and "amespace" not in text:
+        namespace, _, local = name.rpartition("/")
+        if error.code == EpochBehind.error_code and local.startswith(JOB):
+            return f"{text}. The parts of a job are written in order: this one and a later one were already written"
+        if error.code in _ADVICE:
+            return f"{text}. {_ADVICE[error.code].format(sink=local, namespace=namespace)}"
+        if error.status in (404, 405):
             return (
                 f"delivery=exactly-once requires the epoch commit of a box, which this broker lacks ({error.status}: "
                 f"{text}). With Apache Pulsar, use delivery=at-least-once, or delivery=dedup for topics with "
@@ -119,30 +137,25 @@ class SinkEpochs:
         return f"sink {name}: {text}"
 
 
-_ADVICE: Final = (
-    (
-        _BEHIND,
+_TOO_LATE: Final = (
+    "The epoch took longer than stageTimeout from its first row to the commit: raise it, or make epochs smaller"
+)
+_ADVICE: Final = {
+    EpochBehind.error_code: (
         "The checkpoint is older than what sink {sink} has published. To continue from this checkpoint, and publish "
         "the later rows again, set sinkId to the sink's name and sinkEpoch=reset; to start a new sink, choose another "
-        "sinkId",
+        "sinkId"
     ),
-    (
-        "is another",
+    SinkOfAnotherWriter.error_code: (
         "Is it another query with the same sinkId, or was the checkpoint deleted? Choose another sinkId; or, if this "
-        "query replaces the previous one for good, set sinkEpoch=reset",
+        "query replaces the previous one for good, set sinkEpoch=reset"
     ),
-    ("was taken over by", "Choose another sinkId for this query"),
-    ("has begun since", "Another driver has taken over this query: this one must stop"),
-    (
-        "nothing can be added to it",
-        "The epoch took longer than stageTimeout from its first row to the commit: raise it, or make epochs smaller",
-    ),
-    (
-        "it has ended, or was never begun",
-        "The epoch took longer than stageTimeout from its first row to the commit: raise it, or make epochs smaller",
-    ),
-    ("amespace not found", "Create it: `pulsarbox admin namespaces create {namespace}`"),
-    ("transactionMaxTimeoutSeconds", "Lower stageTimeout, or raise that setting of the box"),
-    ("Transactions are not enabled", "Enable transactionCoordinatorEnabled, or use delivery=at-least-once"),
-)
-"""Remedies by a fragment of the rejection's message."""
+    SinkTakenOver.error_code: "Choose another sinkId for this query",
+    RunReplaced.error_code: "Another driver has taken over this query: this one must stop",
+    InvalidTxnStatus.error_code: _TOO_LATE,
+    TransactionNotFound.error_code: _TOO_LATE,
+    NamespaceNotFound.error_code: "Create it: `pulsarbox admin namespaces create {namespace}`",
+    TransactionTimeoutTooLong.error_code: "Lower stageTimeout, or raise that setting of the box",
+    TransactionsDisabled.error_code: "Enable transactionCoordinatorEnabled, or use delivery=at-least-once",
+}
+"""Remedies by the code of the rejection."""

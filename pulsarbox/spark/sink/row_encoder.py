@@ -64,16 +64,16 @@ class RowShape:
     value_type: str
     """``binary``, ``string``, another Spark type for a single column, ``struct`` for a record."""
     is_typed: bool = False
-    """True if a single column of text or bytes, not named ``value``, is encoded by the topic's schema, if any."""
+    """Whether a single column of text or bytes, not named ``value``, is encoded by the topic's schema, if any."""
 
     @property
     def is_plain(self) -> bool:
-        """True if messages consist of a payload only."""
+        """Whether messages consist of a payload only."""
         return not self.columns and self.is_raw
 
     @property
     def is_raw(self) -> bool:
-        """True if the value is bytes or text, sent unencoded."""
+        """Whether the value is bytes or text, sent unencoded."""
         return self.value_type in TEXT_OR_BYTES and not self.is_typed
 
 

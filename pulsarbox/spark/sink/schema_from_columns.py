@@ -75,7 +75,7 @@ def schema_of(kind: Any, form: str, column: str = "") -> Schema:
     return Schema(name=RECORD, type=made, schema_data=json.dumps(definition_of(kind)).encode())
 
 
-def told_schema(text: str) -> Schema:
+def parse_schema(text: str) -> Schema:
     """Parse a schema in the Admin API's format: ``{"type": "AVRO", "schema": "...", "properties": {}}``.
 
     Raises SinkError.

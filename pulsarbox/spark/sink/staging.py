@@ -17,7 +17,7 @@ from pulsarbox.client.keeping import keep
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.transaction import Transaction
 from pulsarbox.client.transaction_coordinators import Coordinators
-from pulsarbox.errors import ProducerBusy, PulsarBoxError
+from pulsarbox.errors import InvalidTxnStatus, ProducerBusy, PulsarBoxError, TransactionNotFound
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.connect.connections import WaitNotice
 from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, SinkEpochs, SinkError
@@ -36,7 +36,7 @@ class Sender(Protocol):
     """Sender of a task's rows."""
 
     known: bool
-    """True if the epoch was already published: then nothing is sent."""
+    """Whether the epoch was already published: then nothing is sent."""
 
     def put(self, topic: str, messages: Messages) -> None:
         """Send messages to a topic, in order."""
@@ -109,7 +109,7 @@ class Staging:
         self._seconds = seconds
         self._subscription = subscription
         self.known = False
-        """True if the epoch was already published: then nothing is staged."""
+        """Whether the epoch was already published: then nothing is staged."""
         self._connected = connected
         self._begin: Callable[[], str | None] = partial(epochs.begin, epoch, timeout_ms)
         self._epochs = epochs
@@ -204,7 +204,7 @@ class Staging:
                 deadline = deadline or time.monotonic() + self._seconds
                 if not passes(error) or time.monotonic() + PAUSE_SECONDS > deadline:
                     raise SinkError(_in_words(error)) from error
-                waiting.tell(error)
+                waiting.report(error)
             except ValueError as error:
                 raise SinkError(_in_words(error)) from error
             self._leave()
@@ -311,7 +311,7 @@ def _worded() -> Iterator[None]:
 
 def _in_words(error: Exception) -> str:
     text = str(error)
-    if "nothing can be added to it" in text or "it has ended, or was never begun" in text:
+    if isinstance(error, InvalidTxnStatus | TransactionNotFound):
         return (
             f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise stageTimeout, or "
             "check for the other driver"

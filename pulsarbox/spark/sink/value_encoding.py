@@ -17,7 +17,7 @@ from pulsarbox.spark.decode.row_columns import VALUE
 from pulsarbox.spark.sink.epoch_client import SinkError
 from pulsarbox.spark.sink.primitive_encoding import as_avro, as_json, primitive
 from pulsarbox.spark.sink.row_encoder import KEY, RAW, TEXT_OR_BYTES, Encode, Encoding, raw
-from pulsarbox.spark.sink.schema_from_columns import FORMATS, schema_of, told_schema
+from pulsarbox.spark.sink.schema_from_columns import FORMATS, parse_schema, schema_of
 
 if TYPE_CHECKING:
     from pulsarbox.spark.sink.write_job import Sinking
@@ -32,7 +32,7 @@ def encoding_of(client: Client, topic: str, sinking: "Sinking", named: str | Non
     Raises SinkError and the broker's errors.
     """
     if named is not None:
-        schema = told_schema(named)
+        schema = parse_schema(named)
         return _encoding(schema, topic, sinking, _given(client, topic, schema))
     found, wanted = client.latest_schema(topic), sinking.options.value_format
     if found is None:

@@ -62,7 +62,7 @@ class WriteAttempt:
     transactions: tuple[str, ...] = ()
     """Transactions with its staged rows; empty without rows and with other deliveries."""
     known: bool = False
-    """True if the epoch was already published."""
+    """Whether the epoch was already published."""
     rows: int = 0
 
 
@@ -297,7 +297,7 @@ def route_of(options: SparkOptions, reach: Reach, topic: str) -> PartitionRouter
         return PartitionRouter(options.router, given, options.router_hashing, directory)
     from pulsarbox.client.backlogs import PartitionBacklogs
 
-    backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, _say)
+    backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, _print_on_driver)
     return PartitionRouter(options.router, given, options.router_hashing, directory, backlogs)
 
 
@@ -307,7 +307,7 @@ def _admin_in_time(reach: Reach) -> Admin:
     return admin_of(reach, ANSWER_SECONDS)
 
 
-def _say(text: str) -> None:
+def _print_on_driver(text: str) -> None:
     import sys
 
     sys.stderr.write(f"pulsarbox: {text}\n")

@@ -21,7 +21,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.connect.broker_api import Range, Service
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import in_place, reach
-from pulsarbox.spark.decode.record_batches import Tables
+from pulsarbox.spark.decode.record_batches import RecordBatches
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.options import EARLIEST, SparkOptions
 from pulsarbox.spark.source import partition_plan, topic_selection
@@ -45,7 +45,7 @@ def reading(options: SparkOptions, schema: StructType, to: Reach, found: Sequenc
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
     registry.close()
-    tables = Tables(schema, registry, form, options.mode)
+    tables = RecordBatches(schema, registry, form, options.mode)
     tables.check(known)
     return PartReading(tables, in_place(to))
 

@@ -13,7 +13,7 @@ from pulsarbox.client.errors import passes
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import Messages
-from pulsarbox.spark.decode.record_batches import Tables
+from pulsarbox.spark.decode.record_batches import RecordBatches
 from pulsarbox.spark.source.partition_plan import Partition
 from pulsarbox.spark.topic_segments import Reach
 from pulsarbox.spark.worker_gc import settle
@@ -33,7 +33,7 @@ class PartitionPart(InputPartition):
 class PartReading:
     """Pickled description of how to read partitions."""
 
-    def __init__(self, tables: Tables, reach: Reach) -> None:
+    def __init__(self, tables: RecordBatches, reach: Reach) -> None:
         self._tables = tables
         self.reach = reach
 
@@ -59,7 +59,7 @@ def _collecting_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _patiently(segments: Partition, tables: Tables, reach: Reach) -> Iterator[Messages]:
+def _patiently(segments: Partition, tables: RecordBatches, reach: Reach) -> Iterator[Messages]:
     """Yield the messages of some segments, retrying while the broker is unavailable and nothing was yielded."""
     deadline = time.monotonic() + reach.seconds
     while True:

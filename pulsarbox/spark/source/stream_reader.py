@@ -66,7 +66,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._told: set[Mark] = set()
         self._turn = 0
         self._starts = self._options.batch_at_start
-        """True if the next micro-batch is required even without new messages."""
+        """Whether the next micro-batch is required even without new messages."""
         self._moved = time.monotonic()
         """Time of the last progress."""
         self.stop()
@@ -88,7 +88,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except PulsarBoxError as error:
                 if not passes(error) or time.monotonic() > deadline:
                     raise
-                waiting.tell(error)
+                waiting.report(error)
             self.stop()
             time.sleep(_PAUSE_SECONDS)
 

@@ -1,4 +1,4 @@
-"""Pages of what the official client has published: schemas, batches, codecs, partitions; nothing is touched by it."""
+"""Message pages for data from the official client: schemas, batches, codecs, partitions; without side effects."""
 
 import json
 import urllib.parse
@@ -7,6 +7,7 @@ from base64 import b64decode
 from typing import Any
 
 import pulsar
+import pytest
 from pulsar.schema import AvroSchema, Integer, Record, String
 
 from tests.e2e.clients import EARLIEST, take
@@ -14,7 +15,7 @@ from tests.e2e.conftest import Running
 
 
 class Order(Record):  # type: ignore[misc]
-    """What the messages say."""
+    """Schema of the messages."""
 
     number = Integer()
     place = String()
@@ -28,9 +29,8 @@ def page(box: Running, topic: str, **query: Any) -> Any:
         return json.load(answer)
 
 
+@pytest.mark.usefixtures("ours")
 def test_batches_of_avro_are_decoded_found_and_left_alone(box: Running, client: Any, topic: str) -> None:
-    if not box.is_ours:
-        return
     consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared, AvroSchema(Order), initial_position=EARLIEST)
     producer = client.create_producer(
         topic, schema=AvroSchema(Order), compression_type=pulsar.CompressionType.ZSTD,
@@ -52,9 +52,8 @@ def test_batches_of_avro_are_decoded_found_and_left_alone(box: Running, client: 
     consumer.close()
 
 
+@pytest.mark.usefixtures("ours")
 def test_partitions_in_one_page(box: Running, client: Any, topic: str) -> None:
-    if not box.is_ours:
-        return
     box.admin("PUT", f"persistent/{topic.partition('://')[2]}/partitions", "3")
     producer = client.create_producer(topic, message_routing_mode=pulsar.PartitionsRoutingMode.RoundRobinDistribution)
     for number in range(9):

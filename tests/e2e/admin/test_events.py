@@ -1,4 +1,4 @@
-"""Events of a box: told as they happen, kept over a kill, shown and followed by the command."""
+"""Events of a box: reported as they occur, preserved after a kill, shown and followed by the command."""
 
 import itertools
 import json
@@ -11,21 +11,21 @@ from typing import Any
 
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 TOPIC = "persistent://public/default/orders"
 
 
-def shown(box: Box, *words: str) -> list[dict[str, Any]]:
+def shown(box: BoxProcess, *words: str) -> list[dict[str, Any]]:
     done = run("events", "-n", "1000", "-o", "ndjson", *words, "--admin-url", box.web_url)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def on_disk(box: Box) -> str:
+def on_disk(box: BoxProcess) -> str:
     return "".join(path.read_text() for path in sorted((box.data / "events").glob("*.ndjson")))
 
 
-def test_last_nights_events_are_there_after_a_kill(own_box: Box) -> None:
+def test_last_nights_events_are_there_after_a_kill(own_box: BoxProcess) -> None:
     own_box.start()
     client = connect(own_box.url)
     client.create_producer(TOPIC).send(b"m")
@@ -48,7 +48,7 @@ def test_last_nights_events_are_there_after_a_kill(own_box: Box) -> None:
     assert "stopping" in on_disk(own_box)
 
 
-def test_a_follower_goes_on_over_a_restart(own_box: Box) -> None:
+def test_a_follower_goes_on_over_a_restart(own_box: BoxProcess) -> None:
     own_box.start()
     follower = subprocess.Popen(
         command("events", "--follow", "-n", "0", "-o", "ndjson", "--filter", "/topic", "--admin-url", own_box.web_url),
@@ -60,7 +60,7 @@ def test_a_follower_goes_on_over_a_restart(own_box: Box) -> None:
     try:
         numbers = itertools.count()
 
-        def heard() -> bool:  # it is not known from when on it follows
+        def heard() -> bool:  # the time at which the command begins to follow is unknown
             admin(own_box.web_url, "PUT", f"persistent/public/default/first-{next(numbers)}")
             return bool(lines)
 
@@ -81,7 +81,7 @@ def test_a_follower_goes_on_over_a_restart(own_box: Box) -> None:
     assert heard_of == sorted(set(heard_of))
 
 
-def test_a_folder_of_events_in_the_way_keeps_no_box_from_starting(own_box: Box, tmp_path: Path) -> None:
+def test_a_folder_of_events_in_the_way_keeps_no_box_from_starting(own_box: BoxProcess, tmp_path: Path) -> None:
     own_box.data.mkdir()
     (own_box.data / "events").write_bytes(b"\xff not a folder")
     own_box.start()

@@ -1,7 +1,7 @@
-"""The Admin API driven by the Go client's admin package, which nobody here wrote: what its types make of the answers.
+"""The Admin API with the Go client's admin package: its types accept the responses.
 
-Every call that the package has is made in this file or in test_go_admin_policies.py, and what it gives is looked at. A
-box may refuse one with 501 only where its table of endpoints says so.
+This file and test_go_admin_policies.py make every call that the package has, and check its result. A box may reject a
+call with 501 only if its endpoint table says so.
 """
 
 import base64
@@ -23,12 +23,12 @@ from tests.e2e.go_admin import GoAdmin, NotServed, Refused, calls
 EARLIEST = {"ledgerId": -1, "entryId": -1, "partitionIndex": -1}
 LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1}
 NOW_MS = 60_000
-"""How far two clocks may be apart."""
+"""Largest difference between two clocks."""
 
 FILES = ("test_go_admin", "test_go_admin_policies")
-"""Where calls are made."""
+"""Modules that make the calls."""
 
-# What a box never has, whoever calls it: 501 is their answer, and all that is to be seen of them.
+# Endpoints that a box never supports: the response is always 501, and nothing else can be checked.
 NEVER = ("Functions", "FunctionsWorker", "Sources", "Sinks", "Packages", "NsIsolationPolicy", "ResourceQuotas")
 
 
@@ -47,14 +47,14 @@ def namespace(go: GoAdmin, tenant: str) -> str:
 
 @pytest.fixture
 def orders(go: GoAdmin, namespace: str) -> str:
-    """A topic that nobody has used."""
+    """Return an unused topic."""
     name = f"persistent://{namespace}/orders"
     go("Topics.Create", name, 0)
     return name
 
 
 def publish(client: pulsar.Client, topic: str, *payloads: bytes) -> list[pulsar.MessageId]:
-    """The ids of messages, each an entry of its own."""
+    """Publish messages, each as an entry, and return their IDs."""
     producer = client.create_producer(topic, batching_enabled=False)
     ids = [producer.send(payload, properties={"n": str(number)}) for number, payload in enumerate(payloads)]
     producer.close()
@@ -62,7 +62,7 @@ def publish(client: pulsar.Client, topic: str, *payloads: bytes) -> list[pulsar.
 
 
 def publish_batch(client: pulsar.Client, topic: str, *payloads: bytes) -> list[pulsar.MessageId]:
-    """The ids of the messages of one batch."""
+    """Publish one batch, and return the IDs of its messages."""
     producer = client.create_producer(
         topic, batching_enabled=True, batching_max_publish_delay_ms=10_000, batching_max_messages=len(payloads)
     )
@@ -76,7 +76,9 @@ def publish_batch(client: pulsar.Client, topic: str, *payloads: bytes) -> list[p
 
 
 def served(call: Any) -> Any:
-    """What a call gives. The test is expected to fail where the table of endpoints says: a later version."""
+    """Return the result of a call. The test is expected to fail if the endpoint table defers the call to a later
+    version.
+    """
     try:
         return call()
     except NotServed as error:
@@ -111,7 +113,7 @@ def test_clusters(go: GoAdmin, box: Running) -> None:
 
 
 def never(go: GoAdmin, call: str, *args: Any) -> None:
-    """A call is refused for good, as the table of endpoints says."""
+    """Check that a call is rejected permanently, as listed in the endpoint table."""
     with pytest.raises(NotServed) as caught:
         go(call, *args)
     assert caught.value.endpoint.standing.startswith("never:"), (call, caught.value.endpoint)
@@ -146,7 +148,7 @@ def test_namespaces(go: GoAdmin, box: Running, tenant: str) -> None:
     for namespace in (plain, given):
         go("Namespaces.DeleteNamespace", namespace)
     assert go("Namespaces.GetNamespaces", tenant) == []
-    if not box.is_ours:  # the client says that the clusters are null, over which a real Pulsar falls: 500
+    if not box.is_ours:  # the client sends null clusters, for which Pulsar returns 500
         return
     go("Namespaces.CreateNsWithNumBundles", eight, 8)
     go("Namespaces.CreateNsWithBundlesData", half, halves)
@@ -281,7 +283,7 @@ def test_where_a_topic_is(go: GoAdmin, box: Running, orders: str) -> None:
 
 def test_message_ids(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
     publish(client, orders, b"one")
-    time.sleep(0.05)  # so that the second is of another millisecond
+    time.sleep(0.05)  # so that the second has another millisecond
     between = int(time.time() * 1000)
     ids = publish(client, orders, b"two", b"three")
     last = {"ledgerId": ids[1].ledger_id(), "entryId": ids[1].entry_id(), "partitionIndex": -1}
@@ -314,7 +316,7 @@ def test_ended_topics(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
 
 
 def test_subscriptions(go: GoAdmin, orders: str) -> None:
-    odd = "a/b c%d"  # not a plus, which the client leaves as it is, and brokers take for a space
+    odd = "a/b c%d"  # no plus: the client does not escape it, and brokers decode it as a space
     for name, place in (("first", EARLIEST), ("last", LATEST), (odd, EARLIEST)):
         go("Subscriptions.Create", orders, name, place)
     assert sorted(go("Subscriptions.List", orders)) == sorted(["first", "last", odd])
@@ -365,7 +367,7 @@ def test_expiry(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
     go("Subscriptions.ExpireMessages", orders, "billing", 1)
     until(lambda: backlog(go, orders) == 0)
     assert backlog(go, orders, "other") == 5
-    publish(client, orders, b"more")  # else the first has nothing to expire, and that is a refusal
+    publish(client, orders, b"more")  # otherwise the first has nothing to expire, which is rejected
     time.sleep(1.1)
     go("Subscriptions.ExpireAllMessages", orders, 1)
     until(lambda: backlog(go, orders, "other") == backlog(go, orders) == 0)
@@ -389,7 +391,7 @@ def test_messages(go: GoAdmin, client: pulsar.Client, orders: str) -> None:
     ledger = ids[0].ledger_id()
     assert go("Subscriptions.GetMessageByID", orders, ledger, 1)["payload"] == "two"
     assert [each["payload"] for each in go("Subscriptions.GetMessagesByID", orders, ledger, 2)] == ["three", "four"]
-    assert backlog(go, orders) == 3  # entries, as Pulsar counts
+    assert backlog(go, orders) == 3  # entries, as in Pulsar
     assert go.refusal("Subscriptions.PeekMessages", orders, "billing", 5)[0] == 404
 
 
@@ -420,7 +422,7 @@ def test_bundles(go: GoAdmin, box: Running, namespace: str) -> None:
         never(go, "Namespaces.SplitNamespaceBundle", namespace, "0x00000000_0x40000000", True)
     try:
         served(lambda: go("Namespaces.DeleteNamespaceBundle", namespace, "0x00000000_0x40000000"))
-    except Refused as error:  # nobody has used a topic of it
+    except Refused as error:  # no topic of it was used yet
         assert error.code == 412  # noqa: PT017
 
 
@@ -428,7 +430,7 @@ def test_broker_stats(go: GoAdmin, client: pulsar.Client, box: Running, namespac
     client.subscribe(orders, "billing")
     topics = json.loads(go("BrokerStats.GetTopics"))
     bundle = go("Topics.GetBundleRange", orders)
-    if box.is_ours:  # Pulsar tells what was so a minute ago
+    if box.is_ours:  # Pulsar reports the state of a minute ago
         assert "billing" in topics[namespace][bundle]["persistent"][orders]["subscriptions"]
     metrics = go("BrokerStats.GetMetrics")
     assert any("brk_ml_count" in each["metrics"] for each in metrics)
@@ -495,7 +497,7 @@ def test_schemas(go: GoAdmin, orders: str) -> None:
 
 
 def base64_of(schema: dict[str, Any]) -> str:
-    """As JSON has bytes of Go."""
+    """Return the JSON form of Go's bytes."""
     return base64.b64encode(json.dumps(schema).encode()).decode()
 
 
@@ -527,7 +529,7 @@ def test_offload(go: GoAdmin, orders: str) -> None:
     go("Topics.Offload", orders, {"ledgerId": 1, "entryId": 1, "partitionIndex": -1})
 
 
-# What there is
+# Available calls
 
 SAMPLES: dict[str, Any] = {
     "string": "x",
@@ -541,13 +543,12 @@ SAMPLES: dict[str, Any] = {
         for kind in ("Function", "Sink", "Source")
     },
 }
-"""Arguments of calls that are refused whatever they say, by their types; of the others an empty object."""
+"""Arguments, by type, of calls that are rejected regardless of their content; other types get an empty object."""
 PACKAGE = "function://public/default/x@1"
 
 
+@pytest.mark.usefixtures("ours")
 def test_what_is_never_there_is_refused_with_its_reason(go: GoAdmin, box: Running, tmp_path: Path) -> None:
-    if not box.is_ours:
-        pytest.skip("of a box only")
     (go.folder / "x").write_bytes(b"a package")
     made = 0
     for call, takes in calls().items():
@@ -563,7 +564,7 @@ def test_what_is_never_there_is_refused_with_its_reason(go: GoAdmin, box: Runnin
 
 
 def test_every_call_of_the_client_is_made(go: GoAdmin) -> None:
-    """By the tests of this file, by those of policies, or as one of those that are never there."""
+    """Each call is in a test of this file, in a test of policies, or in the list of calls that are never supported."""
     known = set(calls())
     sources = "".join(Path(__file__).with_name(f"{name}.py").read_text("utf-8") for name in FILES)
     made = {name for name in known if f'"{name}"' in sources or name.partition(".")[0] in NEVER}

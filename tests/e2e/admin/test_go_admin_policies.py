@@ -1,7 +1,7 @@
-"""The policies of namespaces and topics through the Go client's admin package: what is set is what comes back.
+"""Policies of namespaces and topics with the Go client's admin package: values are returned as set.
 
-A box that does not have one yet says so with 501, and the test is expected to fail as long as the table of endpoints
-says so too; from the day on which it does not, it has to pass.
+A box answers 501 for a policy that it does not support yet. The test is then expected to fail, as long as the endpoint
+table lists the policy as unsupported.
 """
 
 import uuid
@@ -37,20 +37,20 @@ NOT_LOOKED_AT: Final = object()
 
 @dataclass(frozen=True)
 class Policy:
-    """One policy and its three calls, where the client has all of them."""
+    """One policy and its three calls, as far as the client has them."""
 
     name: str
     value: Any
     unset: Any = NOT_LOOKED_AT
-    """What the client makes of it before it is set, and after it is removed."""
+    """Value that the client returns before the policy is set, and after it is removed."""
     has: tuple[str, ...] = ("Set", "Get", "Remove")
     key: tuple[str, ...] = ()
-    """What is given behind the value, and in removing it."""
+    """Further arguments of Set, after the value, and of Remove."""
     applied: bool = False
-    """Whether Get takes a flag."""
+    """Whether Get has a flag."""
     remove: str = ""
     told: Any = None
-    """What Get gives where that is not the value."""
+    """Result of Get, if it differs from the value."""
 
     def call(self, verb: str) -> str:
         return f"{verb}{self.remove or self.name}" if verb in ("Remove", "Clear", "Delete") else f"{verb}{self.name}"
@@ -112,7 +112,7 @@ OF_TOPICS: Final = (
     Policy("MaxConsumersPerSubscription", 5),
     Policy("MaxMessageSize", 5000),
     Policy("MaxSubscriptionsPerTopic", 5),
-    Policy("SchemaValidationEnforced", True, has=_NO_REMOVE),  # brokers have nothing behind its Remove: see below
+    Policy("SchemaValidationEnforced", True, has=_NO_REMOVE),  # brokers have no endpoint for its Remove: see below
     Policy("DeduplicationSnapshotInterval", 5),
     Policy("ReplicatorDispatchRate", _TOPIC_RATE),
     Policy("OffloadPolicies", OFFLOAD),
@@ -124,7 +124,7 @@ _QUOTAS: Final = ("SetBacklogQuota", "GetBacklogQuotaMap", "RemoveBacklogQuota")
 
 
 def policy_calls() -> set[str]:
-    """All calls that the tests of this file make by the tables."""
+    """Return all calls that the tests of this file make through the tables."""
     made = {f"Namespaces.{policy.call(verb)}" for policy in OF_NAMESPACES for verb in policy.has}
     for resource in ("Topics", "TopicPolicies", "GlobalTopicPolicies"):
         made |= {f"{resource}.{policy.call(verb)}" for policy in OF_TOPICS for verb in policy.has}
@@ -141,7 +141,7 @@ def tenant(go: GoAdmin) -> str:
 
 @pytest.fixture
 def namespace(go: GoAdmin, tenant: str) -> str:
-    """One for each test: a policy of the last one may forbid what the next one wants."""
+    """Return a namespace per test: a policy of one test could forbid operations of the next."""
     name = f"{tenant}/{uuid.uuid4().hex[:8]}"
     go("Namespaces.CreateNamespace", name)
     return name
@@ -155,7 +155,9 @@ def topic(go: GoAdmin, namespace: str) -> str:
 
 
 def refused_for_good(go: GoAdmin, call: str, *args: Any) -> bool:
-    """Make a call, and say whether no box will ever have it. A later one: the test is expected to fail."""
+    """Make a call, and return whether no box will ever support it. A call for a later version marks an expected
+    failure.
+    """
     try:
         go(call, *args)
     except NotServed as error:
@@ -166,7 +168,7 @@ def refused_for_good(go: GoAdmin, call: str, *args: Any) -> bool:
 
 
 def holds(told: Any, wanted: Any) -> bool:
-    """Whether an answer says what is wanted; what Go's types have beyond that is empty."""
+    """Return whether a response contains the expected values; further fields of Go's types must be empty."""
     if isinstance(wanted, dict) and isinstance(told, dict):
         return all(holds(told.get(key), value) for key, value in wanted.items())
     return bool(told == wanted)
@@ -223,7 +225,7 @@ def test_groups_of_namespaces(go: GoAdmin, tenant: str, namespace: str) -> None:
     if refused_for_good(go, "Namespaces.SetNamespaceAntiAffinityGroup", namespace, "g"):
         return
     code, reason = go.refusal("Namespaces.GetAntiAffinityNamespaces", tenant, "standalone", "g")
-    assert (code, reason) == (400, "Tenant should not be null")  # the client names it otherwise than the broker
+    assert (code, reason) == (400, "Tenant should not be null")  # the client's name differs from the broker's
 
 
 @pytest.mark.parametrize("resource", ["Namespaces", "Topics", "TopicPolicies", "GlobalTopicPolicies"])

@@ -1,4 +1,4 @@
-"""Last night: what the live views showed before the box was killed."""
+"""History: live views of the time before the box was killed."""
 
 import json
 import urllib.error
@@ -6,12 +6,12 @@ import urllib.request
 from typing import Any
 
 from tests.e2e.clients import connect, until
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 TOPIC = "persistent://public/default/orders"
 
 
-def told(box: Box, path: str) -> Any:
+def told(box: BoxProcess, path: str) -> Any:
     try:
         with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/{path}", timeout=60) as answer:
             return json.load(answer)
@@ -21,12 +21,12 @@ def told(box: Box, path: str) -> Any:
         raise
 
 
-def backlogs(box: Box, at: int) -> dict[str, int]:
+def backlogs(box: BoxProcess, at: int) -> dict[str, int]:
     found = told(box, f"top/subscriptions?at={at}")
     return {} if found is None else {each["topic"]: each["backlog"] for each in found["rows"]}
 
 
-def test_the_backlog_of_before_the_kill(own_box: Box) -> None:
+def test_the_backlog_of_before_the_kill(own_box: BoxProcess) -> None:
     own_box.data.parent.joinpath("pulsarbox.toml").write_text("[recording]\nhistoryIntervalSeconds = 1\n")
     own_box.start()
     client = connect(own_box.url)

@@ -1,4 +1,4 @@
-"""Live views beside the official client: a backlog with its cause, who is connected, and clients that are let go."""
+"""Live views beside the official client: a backlog with its cause, connected clients, disconnected clients."""
 
 import json
 from typing import Any
@@ -14,21 +14,18 @@ from tests.e2e.conftest import Running
 
 
 def rows(box: Running, view: str, **query: str) -> list[dict[str, Any]]:
-    """Rows of a live view."""
+    """Return the rows of a live view."""
     return list(look(box, view, **query)["rows"])
 
 
 def look(box: Running, view: str, **query: str) -> dict[str, Any]:
-    """What a live view answers."""
+    """Return the response of a live view."""
     with urlopen(f"{box.web_url}/pulsarbox/v1/top/{view}?{urlencode(query)}", timeout=60) as answer:
         found: dict[str, Any] = json.load(answer)
         return found
 
 
-@pytest.fixture(autouse=True)
-def of_a_box(box: Running) -> None:
-    if not box.is_ours:
-        pytest.skip("other brokers have no live views")
+pytestmark = pytest.mark.usefixtures("ours")
 
 
 def test_a_backlog_is_seen_with_its_cause_until_it_is_gone(box: Running, client: pulsar.Client, topic: str) -> None:
@@ -54,7 +51,7 @@ def test_clients_that_are_let_go_come_back_and_nothing_is_lost(box: Running, cli
     producer = client.create_producer(topic)
 
     def there() -> dict[str, str]:
-        """Ids by kind of those who use the topic."""
+        """Return the IDs of the topic's users by kind."""
         listed = run("client", "list", "--admin-url", box.web_url, "-o", "json", "--filter", f'topic == "{topic}"')
         return {row["kind"]: row["id"] for row in json.loads(listed.stdout)}
 
@@ -68,7 +65,7 @@ def test_clients_that_are_let_go_come_back_and_nothing_is_lost(box: Running, cli
         sent.append(b"%d" % len(sent))
         producer.send(sent[-1])
         message = receive(consumer)
-        while message.data() != sent[-1]:  # an acknowledgement of before may have gone with the connection
+        while message.data() != sent[-1]:  # an earlier acknowledgement may have been lost with the connection
             consumer.acknowledge(message)
             message = receive(consumer)
         consumer.acknowledge(message)

@@ -1,8 +1,8 @@
-"""`/metrics` beside the official client: every metric that public Grafana boards ask one broker for is there.
+"""`/metrics` beside the official client has every metric that public Grafana boards request of a broker.
 
 ``tests/data/grafana-boards.tsv`` lists the metrics in the expressions of three public sets of boards
 (streamnative/apache-pulsar-grafana-dashboard at 9a61a26, lhotari/pulsar-grafana-dashboards at 75a9067, and grafana/ of
-apache/pulsar), with the boards that use them. Those not ``filled`` are told of in docs/operations.md, by that word.
+apache/pulsar), with the boards that use them. docs/operations.md documents those that are not ``filled``, by that word.
 """
 
 import os
@@ -16,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.clients import connect, receive, send_all, take, until
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 
 ROOT: Final = Path(__file__).parents[3]
 BOARDS: Final = ROOT / "tests" / "data" / "grafana-boards.tsv"
@@ -24,11 +24,11 @@ OF_THE_BOX: Final = (
     "pulsar_version_info", "pulsar_broker_publish_latency", "process_", "pulsar_lb_", "pulsar_ml_cache_", "jvm_info",
     "pulsar_txn_",
 )  # fmt: skip
-"""What has no label of a topic."""
+"""Metrics without a topic label."""
 
 
 class Asked(NamedTuple):
-    """A metric that a board asks for."""
+    """Metric that a board requests."""
 
     name: str
     standing: str
@@ -40,7 +40,7 @@ def asked() -> list[Asked]:
 
 
 class Told(NamedTuple):
-    """What a box says at one moment."""
+    """Metrics of a box at one moment."""
 
     lines: dict[str, list[tuple[dict[str, str], float]]]
 
@@ -49,7 +49,7 @@ class Told(NamedTuple):
         return value
 
 
-def scrape(box: Box, path: str = "/metrics") -> Told:
+def scrape(box: BoxProcess, path: str = "/metrics") -> Told:
     with urlopen(f"{box.web_url}{path}", timeout=30) as response:
         text = response.read().decode()
     lines: dict[str, list[tuple[dict[str, str], float]]] = {}
@@ -60,8 +60,8 @@ def scrape(box: Box, path: str = "/metrics") -> Told:
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
-    """A box that tells of producers and consumers too."""
+def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoxProcess]:
+    """Start a box that also exposes metrics of producers and consumers."""
     if "E2E_URL" in os.environ:
         pytest.skip("starts a box of its own")
     folder = tmp_path_factory.mktemp("box")
@@ -69,7 +69,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     settings.write_text(
         "[metrics]\nexposeConsumerLevelMetricsInPrometheus = true\nexposeProducerLevelMetricsInPrometheus = true\n"
     )
-    box = Box(folder / "data", (*PULSARBOX, "--config", str(settings)))
+    box = BoxProcess(folder / "data", (*PULSARBOX, "--config", str(settings)))
     box.start()
     try:
         yield box
@@ -79,13 +79,13 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
 
 
 @pytest.fixture(scope="module")
-def client(everything: Box) -> Iterator[Any]:
+def client(everything: BoxProcess) -> Iterator[Any]:
     opened = connect(everything.url)
     yield opened
     opened.close()
 
 
-def test_boards_get_every_metric_that_one_broker_can_fill(everything: Box, client: Any) -> None:
+def test_boards_get_every_metric_that_one_broker_can_fill(everything: BoxProcess, client: Any) -> None:
     topic = "persistent://public/default/of-boards"
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
     producer = client.create_producer(topic)
@@ -107,7 +107,7 @@ def test_boards_get_every_metric_that_one_broker_can_fill(everything: Box, clien
                 assert {labels["subscription"] for labels in of_topic} == {"s"}, name
 
 
-def test_the_figures_are_those_of_the_traffic(everything: Box, client: Any) -> None:
+def test_the_figures_are_those_of_the_traffic(everything: BoxProcess, client: Any) -> None:
     topic = "persistent://public/default/of-traffic"
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
     producer = client.create_producer(topic, producer_name="the-producer")
@@ -137,7 +137,7 @@ def test_what_is_not_filled_is_told_of_in_the_documents() -> None:
     assert {word for word in standings if f"| `{word}` |" not in told} == set()
 
 
-def test_both_paths_and_their_type(everything: Box) -> None:
+def test_both_paths_and_their_type(everything: BoxProcess) -> None:
     for path in ("/metrics", "/metrics/"):
         with urlopen(Request(f"{everything.web_url}{path}", method="HEAD"), timeout=60) as response:
             assert response.status == 200

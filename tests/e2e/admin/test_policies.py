@@ -1,4 +1,4 @@
-"""Policies end to end: set by commands, felt by the official client, kept over a restart."""
+"""Policies end to end: set by commands, effective for the official client, preserved over a restart."""
 
 import json
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from tests.e2e.clients import connect, receive
 from tests.e2e.commands import run as command
 from tests.e2e.conftest import Running
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 NAMESPACE = "public/policies"
@@ -19,7 +19,7 @@ NAMESPACE = "public/policies"
 
 @pytest.fixture(autouse=True)
 def namespace(box: Running) -> Iterator[str]:
-    """A namespace for each test. Which level has set what, only a box tells."""
+    """Create a namespace for each test. Only a box reports which level set a value."""
     if not box.is_ours:
         pytest.skip("only a box tells which level has set a policy")
     box.admin("PUT", f"namespaces/{NAMESPACE}")
@@ -96,7 +96,7 @@ def test_values_of_all_shapes_for_a_namespace(policy: str, value: str, kept: Any
     said(done)
     rows = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert [(row["value"], row["level"]) for row in rows] == [(kept, "namespace")]
-    assert ("nothing follows from" in done.stderr) == (not rows[0]["applied"])
+    assert ("has no effect" in done.stderr) == (not rows[0]["applied"])
     said(run("ns", "policy", NAMESPACE, policy, "--unset"))
     (row,) = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert row["value"] != kept
@@ -115,15 +115,15 @@ def test_a_resource_group(run: Run, box: Running) -> None:
     [
         (["ns", "policy", NAMESPACE, "message-tll", "3"], 2, "did you mean message-ttl"),
         (["ns", "policy", NAMESPACE, "message-ttl", "soon"], 2, "expected a whole number, not 'soon'"),
-        (["ns", "policy", NAMESPACE, "message-ttl", "3", "--unset"], 2, "give no value"),
-        (["ns", "policy", NAMESPACE, "--unset"], 2, "name the policy"),
-        (["ns", "policy", NAMESPACE, "max-message-size", "3"], 2, "is a policy of topics only"),
+        (["ns", "policy", NAMESPACE, "message-ttl", "3", "--unset"], 2, "requires a policy and no value"),
+        (["ns", "policy", NAMESPACE, "--unset"], 2, "requires a policy and no value"),
+        (["ns", "policy", NAMESPACE, "max-message-size", "3"], 2, "applies to topics only"),
         (["ns", "policy", NAMESPACE, "backlog-quota", "3"], 2, "`pulsarbox quota set`"),
         (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "a size looks like"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "a limit is 1 or more"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "expected a size such as"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "expected a limit of 1 or more"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )
@@ -157,7 +157,7 @@ def test_a_dry_run_changes_nothing(run: Run) -> None:
     assert shown(run("ns", "policy", NAMESPACE, "message-ttl", "-o", "json"))["level"] == "broker"
 
 
-# What the official client feels
+# Effects on the official client
 
 
 def test_limits_on_producers_and_consumers(run: Run, client: Any) -> None:
@@ -201,7 +201,7 @@ def test_deduplication_of_one_topic(run: Run, client: Any) -> None:
     assert [receive(consumer).data() for _ in range(2)] == [b"a", b"c"]
 
 
-def test_what_is_set_is_there_after_a_kill(own_box: Box) -> None:
+def test_what_is_set_is_there_after_a_kill(own_box: BoxProcess) -> None:
     own_box.start()
     url = ("--admin-url", own_box.web_url)
     command("topic", "create", "t", *url)
@@ -240,9 +240,9 @@ def test_quotas_are_shown_and_explained(run: Run, client: Any) -> None:
     assert "1 message in 3600 s" in table
     lines = said(run("quota", "explain", topic, "s")).splitlines()
     assert "a backlog of 5 messages" in lines[0]
-    assert "nothing is sent: the dispatch rate is reached" in lines[1]
+    assert "not dispatched: the dispatch rate is reached" in lines[1]
     assert "  namespace  1 message in 3600 s    <- in effect" in lines
-    assert "  topic      1.0 MiB, then producers are refused    <- in effect" in lines
+    assert "  topic      1.0 MiB, then producers are rejected    <- in effect" in lines
     said(run("ns", "policy", NAMESPACE, "subscription-dispatch-rate", "--unset"))
     assert [receive(consumer).data() for _ in range(4)] == [b"1", b"2", b"3", b"4"]
     consumer.close()

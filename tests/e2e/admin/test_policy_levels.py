@@ -1,6 +1,6 @@
-"""Policies at each level that has them (topic, namespace, the broker's own), as the official client feels them.
+"""Policies at each supported level (topic, namespace, broker), as seen by the official client.
 
-What a policy does is one probe; it is set in three ways. The clock is virtual, so that days pass at once.
+One probe checks the effect of a policy, which is set in three ways. The clock is virtual, so days pass at once.
 """
 
 import json
@@ -28,11 +28,11 @@ FIXED: Final[dict[str, Any]] = {
     "maxUnackedMessagesPerSubscription": 13,
     "maxMessageSize": LARGEST,
 }
-"""The broker's own values that cannot be changed while it runs."""
+"""The broker's own values that cannot be changed at runtime."""
 
 
 class Place(NamedTuple):
-    """A topic that nobody has used yet, of a namespace of its own."""
+    """Unused topic in a namespace of its own."""
 
     box: PulsarBox
     client: Any
@@ -52,16 +52,16 @@ class Place(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A policy, what it is set to, and what must follow."""
+    """Policy, its value, and the expected effect."""
 
     name: str
     value: Any
     probe: Callable[[Place], None]
     namespace: str = ""
-    """Its path below the namespace; empty where a namespace has none."""
+    """Path below the namespace; empty if namespaces lack the policy."""
     topic: str = ""
     broker: dict[str, Any] | None = None
-    """Settings that say the same."""
+    """Settings with the same meaning."""
     verb: str = "POST"
 
 
@@ -90,21 +90,21 @@ def subscribe(place: Place, name: str = "s", kind: Any = pulsar.ConsumerType.Exc
 
 @contextmanager
 def hasty(place: Place) -> Iterator[Any]:
-    """A client that soon gives up what it would try again and again."""
+    """Return a client with short timeouts for operations that it retries."""
     client = connect(place.box.service_url, operation_timeout_seconds=1)
     yield client
     client.close()
 
 
 def connections(place: Place) -> int:
-    """So many have been made to the box."""
+    """Return the number of connections made to the box."""
     found = place.admin("GET", "broker-stats/metrics")
     return sum(each["metrics"].get("brk_connection_created_total_count", 0) for each in found)
 
 
 @contextmanager
 def refused(place: Place, payload: bytes, **options: Any) -> Iterator[None]:
-    """A message that is refused: its client comes again with it, on one connection after another."""
+    """Check that a message is rejected: its client resends it over one connection after another."""
     client, results = connect(place.box.service_url), []
     sender = client.create_producer(place.topic, batching_enabled=False)
     before = connections(place)
@@ -116,7 +116,7 @@ def refused(place: Place, payload: bytes, **options: Any) -> Iterator[None]:
     assert results != [pulsar.Result.Ok]
 
 
-# What follows from each policy
+# Effects of each policy
 
 
 def one_producer(place: Place) -> None:
@@ -158,7 +158,7 @@ def one_topic(place: Place) -> None:
 
 
 def held_by_one(count: int) -> Callable[[Place], None]:
-    """A consumer gets so many, and more once half of them are acknowledged."""
+    """A consumer receives the given number of messages, and more once half of them are acknowledged."""
 
     def probe(place: Place) -> None:
         fill(place.client, place.topic, 40)
@@ -173,7 +173,7 @@ def held_by_one(count: int) -> Callable[[Place], None]:
 
 
 def held_by_all(count: int) -> Callable[[Place], None]:
-    """All consumers of a subscription together get so many, but for the last entry each."""
+    """All consumers of a subscription together receive the given number, but for the last entry of each."""
 
     def probe(place: Place) -> None:
         consumers = [subscribe(place, kind=SHARED) for _ in range(4)]
@@ -279,7 +279,7 @@ def only_shared(place: Place) -> None:
 
 
 def no_new_subscriptions(place: Place) -> None:
-    with hasty(place) as client, pytest.raises(pulsar.PulsarException):  # it tries again until it is out of time
+    with hasty(place) as client, pytest.raises(pulsar.PulsarException):  # it retries until its timeout
         client.subscribe(place.topic, "s")
     assert place.stats["subscriptions"] == {}
     place.admin("PUT", f"{place.path}/subscription/s")
@@ -469,7 +469,7 @@ def test_a_policy_holds_at_this_level(row: Row, level: str, place: Place) -> Non
             place.admin("DELETE", f"brokers/configuration/{name}")
 
 
-# Flags that are not a level
+# Flags without levels
 
 
 def test_what_is_published_comes_on_top_of_a_relative_rate(place: Place) -> None:
@@ -526,12 +526,12 @@ def test_clients_are_told_the_largest_message_of_the_box(place: Place) -> None:
     assert len(take(subscribe(place), 1)[0]) == LARGEST - 1000
 
 
-# Encryption, with keys
+# Encryption with keys
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """What the official client reads keys with, and a pair of RSA keys."""
+    """Return the official client's key reader, and a pair of RSA keys."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("keys are made with openssl, which is not installed")
@@ -555,7 +555,7 @@ def test_only_encrypted_messages_are_taken(place: Place, keys: Any, level: str, 
     else:
         place.admin("POST", f"brokers/configuration/{setting}/true")
     try:
-        with hasty(place) as client, pytest.raises(pulsar.PulsarException):  # it tries again until it is out of time
+        with hasty(place) as client, pytest.raises(pulsar.PulsarException):  # it retries until its timeout
             client.create_producer(place.topic)
         secret = producer(place, encryption_key="k", crypto_key_reader=keys, batching_enabled=batched)
         secret.send(b"secret")

@@ -1,4 +1,4 @@
-"""`pulsarbox admin` against a box that runs: what is served works, what is not says so."""
+"""`pulsarbox admin` with a running box: supported commands work, others report that they are unsupported."""
 
 import json
 import re
@@ -23,7 +23,7 @@ def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def admin(run: Callable[..., subprocess.CompletedProcess[str]]) -> Admin:
-    """What a command prints; it must do what it is asked to."""
+    """Return the output of a command, which must succeed."""
 
     def admin(*words: str) -> str:
         done = run(*words)
@@ -118,16 +118,15 @@ def test_brokers_and_clusters(admin: Admin) -> None:
     assert "allowAutoTopicCreation" in admin("brokers", "list-dynamic-config").splitlines()
 
 
+@pytest.mark.usefixtures("ours")
 def test_what_is_not_served_says_so(run: Callable[..., subprocess.CompletedProcess[str]], box: Running) -> None:
-    if not box.is_ours:
-        pytest.skip("of a box only")
     refusal = next(one.refusal for one in endpoints() if one.operation == "getAllBookies")
     done = run("bookies", "list-bookies")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"pulsarbox: {refusal}\n")
 
 
 def test_every_reading_command_reaches_its_endpoint(admin: Admin, box: Running, fresh: Callable[[str], str]) -> None:
-    """No command asks a path that the box does not know: that would be 404 or 405 without a reason of its own."""
+    """No command requests an unknown path: the status would be 404 or 405 without the box's own reason."""
     from click.testing import CliRunner
 
     from pulsarbox.cli.main import main

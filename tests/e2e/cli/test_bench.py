@@ -1,4 +1,4 @@
-"""The benchmark runs from start to end; its figures are not looked at, because a machine has moods."""
+"""The benchmark completes. Its figures are not verified, because they depend on the machine."""
 
 import json
 from pathlib import Path
@@ -15,14 +15,14 @@ from tests.tools.campaigns import short
 from tests.tools.go import GoError
 
 DRIVEN = ["publish-single", "publish-1000-topics", "roundtrip", "catchup-shared", "catchup-key_shared-4"]
-"""Rows of the drivers."""
+"""Rows of the client drivers."""
 RAW = ["many-1", "many-1000", "holes", "join-leave", "scrape", "polled", "compressing-orders"]
 RAW += ["txn-10", "txn-inside", "backup-link"]
-"""Rows that have drivers of their own."""
+"""Rows with separate drivers."""
 
 
 def measured(box: Running, rows: list[str], kind: str, folder: Path, *words: str) -> list[dict[str, Any]]:
-    """What is written of each target."""
+    """Return the recorded figures of each target."""
     from benchmarks.bench import driver
 
     try:
@@ -52,6 +52,7 @@ def test_two_brokers_are_measured_shown_and_written(
     assert "catch-up single, Shared" in shown
 
 
+@pytest.mark.campaign
 def test_rows_with_a_driver_of_their_own_are_measured(box: Running, tmp_path: Path) -> None:
     (target,) = measured(box, RAW, "python", tmp_path)
     assert sorted(target["values"]["many-1000"]) == ["driver_us", "rate", "share"]
@@ -67,7 +68,7 @@ def test_who_is_better_depends_on_the_figure() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 64])
 def test_receipts_are_counted_however_they_arrive(size: int) -> None:
-    # Numbers whose varints look like the first bytes of a receipt, as far as they can.
+    # Numbers whose varints resemble the first bytes of a receipt as closely as possible.
     awkward = [0, 7, 8, 58, 0x387, 0x1D07, 0x1D0388, 2**63 + 0x1D0388]
     each = [ReceiptEncoder(a).encode(b, c, d, d) for a in awkward for b in awkward for c in awkward for d in awkward]
     stream, rest, found = b"".join(each), b"", 0

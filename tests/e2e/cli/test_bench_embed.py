@@ -1,4 +1,4 @@
-"""The benchmark of embedded boxes runs from start to end; its figures are not looked at: a machine has moods."""
+"""The benchmark of embedded boxes completes. Its figures are not verified."""
 
 import json
 from pathlib import Path

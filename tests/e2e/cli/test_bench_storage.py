@@ -1,4 +1,4 @@
-"""The benchmark of the store runs from start to end; its figures are not looked at, because a machine has moods."""
+"""The storage benchmark completes. Its figures are not verified."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The benchmark of rates runs from start to end; how well they are kept is not looked at: a machine has moods."""
+"""The benchmark of rates completes. Its accuracy is not verified, because it depends on the machine."""
 
 import json
 from pathlib import Path

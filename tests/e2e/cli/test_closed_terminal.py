@@ -1,7 +1,7 @@
-"""Commands whose terminal, or the reader of whose output, is gone while SIGHUP is ignored.
+"""Commands whose terminal or output reader is gone while SIGHUP is ignored.
 
-All that show something end by themselves; what serves goes on. No test measures a time: each waits for the end of the
-process, or for it to rest.
+Commands that display data exit; servers continue. No test measures a time: each waits until the process exits or is
+idle.
 """
 
 import os
@@ -21,9 +21,10 @@ from tests.e2e.commands import environment
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import ENVIRONMENT, RawTerminal, pulsarbox
 from tests.tools.box import accepts, free_ports
+from tests.tools.campaigns import short
 
 DEAF = ("sh", "-c", 'trap "" HUP; exec "$@"', "sh")
-"""What ``nohup`` does, without its other redirections."""
+"""The effect of ``nohup``, without its other redirections."""
 FOLLOWING = {
     "tap": (("tap", "{topic}"), "url"),
     "tap-pattern": (("tap", "*"), "url"),
@@ -33,7 +34,7 @@ FOLLOWING = {
     "topics": (("topic", "list", "--watch", "1000"), "admin"),
     "jobs": (("job", "list", "--watch", "1000", "-o", "json"), "admin"),
 }
-"""Commands that go on by themselves, and the address that each takes. None of them has more to print."""
+"""Commands that run until stopped, and the address that each needs. None of them has further output."""
 
 
 def words(name: str, box: Running, topic: str, tmp_path: Path) -> list[str]:
@@ -47,13 +48,13 @@ def words(name: str, box: Running, topic: str, tmp_path: Path) -> list[str]:
 
 
 def runs(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the interpreter has begun, and waits: its main thread sleeps in what it has to wait for."""
+    """Return whether the interpreter has started and its main thread sleeps in its wait."""
     status = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0]
     return status == "S" and rests(process.pid, 0.3)
 
 
 def rests(pid: int, seconds: float = 1.0) -> bool:
-    """Whether no thread of a process has wanted a processor for most of so many seconds."""
+    """Return whether no thread of a process used the CPU for most of the given seconds."""
 
     def wanted() -> dict[str, int]:
         found = {}
@@ -69,7 +70,7 @@ def rests(pid: int, seconds: float = 1.0) -> bool:
 
 @contextmanager
 def on_terminal(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A process in a session of its own that ignores SIGHUP, on a terminal whose other end is given."""
+    """Start a process in its own session, with SIGHUP ignored, on a terminal whose other end is yielded."""
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen(
@@ -84,7 +85,7 @@ def on_terminal(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], i
         process.wait()
 
 
-@pytest.mark.parametrize("name", FOLLOWING)
+@pytest.mark.parametrize("name", short(FOLLOWING, 3))
 def test_a_command_that_follows_ends_with_its_terminal(box: Running, topic: str, name: str, tmp_path: Path) -> None:
     box.admin("PUT", f"persistent/public/default/{topic.rpartition('/')[2]}")
     with on_terminal(pulsarbox(*words(name, box, topic, tmp_path))) as (process, ours):
@@ -93,7 +94,7 @@ def test_a_command_that_follows_ends_with_its_terminal(box: Running, topic: str,
         assert process.wait(PATIENCE_SECONDS) == EXIT_HUNG_UP
 
 
-@pytest.mark.parametrize("name", FOLLOWING)
+@pytest.mark.parametrize("name", short(FOLLOWING, 3))
 def test_a_command_that_follows_ends_with_the_reader_of_its_output(
     box: Running, topic: str, name: str, tmp_path: Path
 ) -> None:
@@ -120,7 +121,7 @@ def test_the_dashboard_ends_with_its_terminal(box: Running, tmp_path: Path) -> N
 
 
 def test_the_dashboard_ends_with_a_terminal_that_is_not_the_one_of_its_session(box: Running, tmp_path: Path) -> None:
-    """As behind ``setsid``: no signal would reach it at all."""
+    """The terminal is not the controlling one, as with ``setsid``: no signal would reach the process."""
     command = ["env", *(f"{name}={value}" for name, value in ENVIRONMENT.items()), f"XDG_CONFIG_HOME={tmp_path}"]
     with on_terminal([*command, *pulsarbox("top", "--admin-url", box.web_url)]) as (process, ours):
         seen = b""
@@ -132,7 +133,7 @@ def test_the_dashboard_ends_with_a_terminal_that_is_not_the_one_of_its_session(b
 
 @pytest.mark.parametrize("closed", ["at once", "later"])
 def test_a_box_goes_on_without_its_terminal(closed: str) -> None:
-    """It logs to the terminal that is gone, serves, is idle where nobody asks, and ends in order."""
+    """The box logs to the closed terminal, serves, is idle without requests, and exits cleanly."""
     port, web_port = free_ports(2)
     words = ("start", "--memory", "--port", str(port), "--web-port", str(web_port), "--log-level", "debug")
     with on_terminal(pulsarbox(*words)) as (process, ours):

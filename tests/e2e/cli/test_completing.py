@@ -1,4 +1,4 @@
-"""What a shell is offered for names: those of the box that the command would talk to, and silence without one."""
+"""Shell completion of names: those of the selected box, or none without a box."""
 
 import socket
 from collections.abc import Callable
@@ -15,7 +15,7 @@ Offered = Callable[[str], list[str]]
 
 
 def offered_for(line: str) -> list[str]:
-    """What is offered for the last word of a command line, which may be empty."""
+    """Return the completions of the last word of a command line, which may be empty."""
     *words, incomplete = line.split(" ")
     found = ShellComplete(main, {}, "pulsarbox", "_PULSARBOX_COMPLETE").get_completions(words, incomplete)
     return [each.value for each in found]
@@ -23,7 +23,7 @@ def offered_for(line: str) -> list[str]:
 
 @pytest.fixture
 def offered(box: Running, monkeypatch: pytest.MonkeyPatch) -> Offered:
-    """The same, of the box of the session, however busy the machine is."""
+    """Return the same for the box of the session, however busy the machine is."""
     monkeypatch.setenv("PULSARBOX_ADMIN_URL", box.web_url)
     monkeypatch.setattr(completions, "ANSWER_SECONDS", 60.0)
     monkeypatch.setattr(completions, "ALL_SECONDS", 60.0)
@@ -32,7 +32,7 @@ def offered(box: Running, monkeypatch: pytest.MonkeyPatch) -> Offered:
 
 @pytest.fixture
 def place(box: Running, topic: str) -> str:
-    """A tenant with a namespace, in which are a topic with a subscription, and one with two partitions."""
+    """Create a tenant and a namespace with a topic that has a subscription, and a topic with two partitions."""
     name = f"completed-{topic.rpartition('/')[2]}"
     box.admin("PUT", f"tenants/{name}", '{"allowedClusters": ["standalone"]}')
     box.admin("PUT", f"namespaces/{name}/shop")
@@ -55,7 +55,7 @@ def test_names_of_the_box_are_offered(offered: Offered, place: str) -> None:
     assert offered(f"admin topics unsubscribe {shop}/orders -s ") == ["billing"]
     assert offered(f"admin topics stats {shop}/ca") == [f"{shop}/cart"]
     assert offered(f"admin namespaces policies {place}") == [shop]
-    assert offered(f"topic create {shop}/") == []  # what is to be made has no name yet
+    assert offered(f"topic create {shop}/") == []  # a new object has no name to complete
 
 
 def test_topics_of_the_usual_namespace_are_offered_by_their_short_names(offered: Offered, box: Running) -> None:
@@ -75,10 +75,10 @@ def test_without_an_answer_there_is_silence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(completions, "ANSWER_SECONDS", 0.01)
-    with socket.create_server(("127.0.0.1", 0)) as mute:  # it takes connections, and says nothing
+    with socket.create_server(("127.0.0.1", 0)) as mute:  # accepts connections and never responds
         monkeypatch.setenv("PULSARBOX_ADMIN_URL", f"http://127.0.0.1:{mute.getsockname()[1]}")
         assert offered_for(line) == []
-    assert offered_for(line) == []  # nobody listens
+    assert offered_for(line) == []  # no listener
     monkeypatch.setenv("PULSARBOX_ADMIN_URL", "no url")
     assert offered_for(line) == []
     (tmp_path / "pulsarbox.toml").write_text("it is broken")

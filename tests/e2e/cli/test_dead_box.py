@@ -1,4 +1,4 @@
-"""Looking into a box that was killed: what its files say is what it said itself."""
+"""Views of a killed box: its files show the same state as the box did."""
 
 import json
 from typing import Any
@@ -9,13 +9,13 @@ from pulsarbox.cli.data.dead_box import answered, dead_exchange
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.inspection.dead_box import dead_box
 from tests.e2e.clients import connect, until
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 ORDERS = "persistent://public/default/orders"
 LETTERS = f"{ORDERS}-s-DLQ"
 
 
-def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: Box) -> None:
+def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: BoxProcess) -> None:
     own_box.start()
     client = connect(own_box.url)
     consumer = client.subscribe(ORDERS, "s")
@@ -28,7 +28,7 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
     taken = [consumer.receive(30_000) for _ in range(20)]
     for at in (0, 1, 4, 9):
         consumer.acknowledge(taken[at])
-    producer.close()  # behind everything that was acknowledged before
+    producer.close()  # after all earlier acknowledgements
     until(lambda: "topic-created" in "".join(path.read_text() for path in (own_box.data / "events").glob("*")))
     with pytest.raises(PersistenceError, match="a box is running on"):
         dead_box(own_box.data)
@@ -44,7 +44,7 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
     rows = {row["subscription"]: row for row in told("top/subscriptions")["rows"]}
     assert rows["behind"]["backlog"] == 20
     assert (rows["behind"]["cause"], rows["behind"]["holes"]) == ("no-consumer", 0)
-    if rows["s"]["backlog"] != 20:  # acknowledgements without a receipt may be cut off by a kill
+    if rows["s"]["backlog"] != 20:  # a kill may lose acknowledgements without a receipt
         assert 16 <= rows["s"]["backlog"] < 20
     found = told("top/topics?sort=topic&order=asc")
     assert [row["topic"] for row in found["rows"]] == [ORDERS, LETTERS]
@@ -68,7 +68,7 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
     client.close()
 
 
-def test_what_is_damaged_ends_the_look_with_words_and_not_the_process(own_box: Box) -> None:
+def test_what_is_damaged_ends_the_look_with_words_and_not_the_process(own_box: BoxProcess) -> None:
     own_box.start()
     own_box.stop()
     assert answered(dead_box(own_box.data), "GET", "/pulsarbox/v1/top/topics").status == 200

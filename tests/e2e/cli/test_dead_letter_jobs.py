@@ -1,5 +1,7 @@
-"""Dead letters put back by a job: those that official clients write and those that the box moves; over a kill; edited,
-dropped, exported, grouped; and stopped where they come straight back."""
+"""Jobs that replay, edit, drop, export and group dead letters of official clients and of the box.
+
+Jobs survive a kill of the box, and stop if replayed messages fail again.
+"""
 
 import contextlib
 import json
@@ -13,22 +15,19 @@ import pytest
 
 from tests.e2e.clients import EARLIEST, connect, left, numbered, receive, take, until
 from tests.e2e.conftest import Running
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 SHARED = pulsar.ConsumerType.Shared
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 class Order(pulsar.schema.Record):  # type: ignore[misc]
-    """A message with a schema."""
+    """Message with a schema."""
 
     number = pulsar.schema.Integer()
 
 
-@pytest.fixture(autouse=True)
-def _ours(box: Running) -> None:
-    if not box.is_ours:
-        pytest.skip("of a box only: Apache Pulsar has none of these commands and endpoints")
+pytestmark = pytest.mark.usefixtures("ours")
 
 
 def short(topic: str) -> str:
@@ -36,7 +35,10 @@ def short(topic: str) -> str:
 
 
 def dead_letters(client: Any, topic: str, bodies: list[bytes], **properties: str) -> str:
-    """A dead letter topic with these, as clients write them, whose subscription is ``kept``; and the topic itself."""
+    """Return a dead letter topic with these messages, as clients write them, and the subscription ``kept``.
+
+    Also create the origin topic.
+    """
     client.subscribe(topic, "s", SHARED, initial_position=EARLIEST).close()
     dlq = f"{topic}-s-DLQ"
     client.subscribe(dlq, "kept", SHARED, initial_position=EARLIEST).close()
@@ -97,9 +99,9 @@ def test_what_the_box_moved_is_put_back(client: Any, topic: str, run: Run, box: 
     consumer.acknowledge(again)
     assert jobs(run, "dlq", "groups", dlq) == [], "what was put back is stored, but no dead letter any more"
     assert [each["count"] for each in jobs(run, "dlq", "groups", dlq, "--stored")] == [1]
-    assert "leave -s out" in run("dlq", "groups", dlq, "--stored", "-s", "dead-letters").stderr
+    assert "--stored and -s cannot be combined" in run("dlq", "groups", dlq, "--stored", "-s", "dead-letters").stderr
     assert run("sub", "create", dlq, "other").returncode == 0
-    assert "name one with -s" in run("dlq", "groups", dlq).stderr
+    assert "select one with -s" in run("dlq", "groups", dlq).stderr
 
 
 def test_of_a_batch_only_what_is_not_put_back_is_shown(client: Any, topic: str, run: Run, box: Running) -> None:
@@ -146,7 +148,7 @@ def test_dropped_exported_and_sent_again(client: Any, topic: str, run: Run, box:
     )  # fmt: skip
     assert sent.returncode == 0, sent.stderr
     assert take(client.subscribe(topic, "s", SHARED), 4) == numbered(4)
-    assert run("dlq", "drop", dlq, "--all").returncode == 2  # nobody there to confirm
+    assert run("dlq", "drop", dlq, "--all").returncode == 2  # no terminal to confirm on
     assert jobs(run, "dlq", "drop", dlq, "--filter", 'payload in ["1", "2"]', "--yes", "--wait")["done"] == 2
     assert left(client, dlq, "kept", 2) == [b"0", b"3"]
 
@@ -169,7 +171,7 @@ def test_a_job_is_listed_paused_resumed_and_cancelled(client: Any, topic: str, r
 
 
 def test_what_comes_straight_back_stops_it(client: Any, topic: str, run: Run) -> None:
-    count = 1000  # at 10 a second: long enough for the slowest of machines
+    count = 1000  # at 10 per second: long enough for the slowest machine
     dlq = dead_letters(client, topic, numbered(count))
     assert run("sub", "dead-letter", topic, "s", "0", "--to", dlq, "--keep-for", "kept").returncode == 0
     consumer = client.subscribe(topic, "s", SHARED, negative_ack_redelivery_delay_ms=10)
@@ -184,7 +186,7 @@ def test_what_comes_straight_back_stops_it(client: Any, topic: str, run: Run) ->
 
 
 def test_what_another_subscription_gives_up_stops_it_too(client: Any, topic: str, run: Run) -> None:
-    """By the official client, which makes the topic for it while the job runs."""
+    """The official client creates the dead letter topic of that subscription while the job runs."""
     count = 1000
     dlq = dead_letters(client, topic, numbered(count))
     policy = pulsar.ConsumerDeadLetterPolicy(max_redeliver_count=1)
@@ -205,8 +207,8 @@ def test_what_another_subscription_gives_up_stops_it_too(client: Any, topic: str
     assert told["done"] < count
 
 
-def test_a_job_over_a_kill(own_box: Box) -> None:
-    """The box is killed in the middle, with nobody watching: all are put back, once, in their order."""
+def test_a_job_over_a_kill(own_box: BoxProcess) -> None:
+    """The box is killed during the job, with no client watching: all are replayed, once, in order."""
     topic, count = "persistent://public/default/killed", 80
     own_box.start()
     client = connect(own_box.url)
@@ -225,7 +227,7 @@ def test_a_job_over_a_kill(own_box: Box) -> None:
     client.close()
 
 
-def _post(box: Box, path: str, body: bytes) -> str:
+def _post(box: BoxProcess, path: str, body: bytes) -> str:
     import urllib.request
 
     headers = {"Content-Type": "application/json"}
@@ -235,7 +237,7 @@ def _post(box: Box, path: str, body: bytes) -> str:
     return text
 
 
-def _job(box: Box, number: int) -> Any:
+def _job(box: BoxProcess, number: int) -> Any:
     import urllib.request
 
     with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/jobs/{number}", timeout=60) as answer:

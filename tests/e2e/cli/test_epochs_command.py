@@ -1,4 +1,4 @@
-"""``pulsarbox epochs`` as a process, against a box whose sinks have committed epochs."""
+"""``pulsarbox epochs`` as a process, with a box whose sinks have committed epochs."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def commit(box: Running, sink: str, epoch: int) -> None:
-    """An epoch without rows."""
+    """Commit an epoch without rows."""
     body = {"transactions": [], "writer": "query", "run": "first"}
     ask(box.web_url, "POST", f"/pulsarbox/v1/epochs/{sink}/{epoch}", body)
 
@@ -31,14 +31,14 @@ def test_sinks_are_listed_shown_and_forgotten(box: Running, space: str, run: Run
     assert f"{space}/sales" in run("epochs", "list", "-o", "name").stdout.splitlines()
     assert "42" in run("epochs", "show", f"{space}/sales").stdout
     refused = run("epochs", "forget", f"{space}/sales")
-    assert (refused.returncode, "--yes is needed" in refused.stderr) == (2, True)
+    assert (refused.returncode, "specify --yes" in refused.stderr) == (2, True)
     done = run("epochs", "forget", f"{space}/sales", f"{space}/never", "--yes")
     assert (done.returncode, done.stdout) == (8, f"forgotten sink {space}/sales\n")
     gone = run("epochs", "show", f"{space}/sales")
-    assert (gone.returncode, "has committed nothing" in gone.stderr) == (3, True)
+    assert (gone.returncode, "has no committed epoch" in gone.stderr) == (3, True)
     commit(box, f"{space}/sales", 0)
     wrong = run("epochs", "show", "public/sales")
-    assert (wrong.returncode, "is no sink" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "invalid sink" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("box")

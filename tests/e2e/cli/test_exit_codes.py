@@ -1,7 +1,6 @@
-"""Exit code 4: whatever exists already, is in use, or is in a state that forbids the request, by every command."""
+"""Exit code 4 of every command: the object exists, is in use, or is in a state that forbids the request."""
 
 import json
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,13 +10,14 @@ import pytest
 
 from pulsarbox import PulsarBox
 from tests.e2e.clients import connect
-from tests.e2e.commands import command, environment
+from tests.e2e.commands import environment
+from tests.tools import forks
 
 SECONDS: Final = 250
 
 
 class Scene(NamedTuple):
-    """A box with what stands in the way, and its names."""
+    """Box with the conflicting objects, and their names."""
 
     box: PulsarBox
     client: Any
@@ -26,11 +26,9 @@ class Scene(NamedTuple):
     topic: str
 
     def exit_code(self, *words: str) -> tuple[int, str]:
-        """How a command of this project ends."""
+        """Return the exit code of a command of this project."""
         urls = {"PULSARBOX_ADMIN_URL": self.box.admin_url, "PULSARBOX_SERVICE_URL": self.box.service_url}
-        done = subprocess.run(
-            command(*words), capture_output=True, text=True, timeout=SECONDS, check=False, env=environment() | urls
-        )
+        done = forks.text(forks.run(*words, seconds=SECONDS, env=environment() | urls))
         return done.returncode, done.stderr
 
 
@@ -79,7 +77,7 @@ def group(scene: Scene) -> None:
 
 
 def nothing(scene: Scene) -> None:
-    """The tenant, the namespace and the topic are enough."""
+    """No setup: the tenant, the namespace and the topic are enough."""
 
 
 CASES: Final[tuple[tuple[Callable[[Scene], None], str], ...]] = (

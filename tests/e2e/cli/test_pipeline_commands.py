@@ -1,4 +1,4 @@
-"""``pulsarbox pipeline`` without Spark: a pipeline to begin with and its test, checking, listing, resetting."""
+"""``pulsarbox pipeline`` without Spark: the template and its test, validate, list, reset."""
 
 import json
 import subprocess
@@ -71,7 +71,7 @@ def test_a_file_is_checked_with_what_the_broker_knows(
     asked = run("pipeline", "validate", str(file), "--topics")
     assert asked.returncode == EXIT_FAILED
     *said, last = asked.stderr.strip().splitlines()
-    assert "2 things are wrong with shop.py" in last
+    assert "2 problems in shop.py" in last
     assert f"one (shop.py:2): persistent://public/default/{missing} does not exist yet: `run` creates it" in said[0]
     assert "has the schema AVRO, which value=json cannot read" in said[1]
     assert "two (shop.py:5): " in said[2]
@@ -86,9 +86,8 @@ def rows(answer: "subprocess.CompletedProcess[str]") -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.usefixtures("ours")
 def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Running, tmp_path: Path) -> None:
-    if not box.is_ours:
-        pytest.skip("pipelines are told to a box")
     name = tmp_path.name
     body = json.dumps({"queries": [QUERY], "pid": 7}).encode()
     url = f"{box.web_url}/pulsarbox/v1/pipelines/{name}"
@@ -104,19 +103,19 @@ def test_what_runs_and_what_has_run_here_are_listed_and_reset(run: Run, box: Run
     assert (clean["query"], clean["state"], clean["inputs"]) == ("clean", "running", ["acme/shop/raw"])
     busy = called("reset", name, "--state", str(tmp_path), "--yes")
     assert busy.returncode == EXIT_CONFLICT
-    assert "runs (process" in busy.stderr
+    assert "is running (process" in busy.stderr
     held.release()
     assert rows(run("pipeline", "list", *mine))[0]["state"] == "failed"
     unreachable = called("list", *mine, "--admin-url", "http://127.0.0.1:1")
     assert [row["query"] for row in rows(unreachable)] == ["clean"]
-    assert "cannot be asked" in unreachable.stderr
+    assert "cannot query" in unreachable.stderr
     assert called("reset", name, "--state", str(tmp_path)).returncode == EXIT_USAGE
     assert called("reset", name, "clear", "--state", str(tmp_path), "--yes").returncode == EXIT_NOT_FOUND
     assert called("reset", "other", "--state", str(tmp_path), "--yes").returncode == EXIT_NOT_FOUND
     assert held.checkpoint.exists()
     done = called("reset", name, "clean", "--state", str(tmp_path), "--yes")
     assert (done.returncode, done.stdout) == (EXIT_OK, f"reset {name}/clean\n")
-    assert "delete s3a://data/x before it runs again" in done.stderr
+    assert "delete s3a://data/x before the next run" in done.stderr
     assert not held.place.exists()
 
 
@@ -126,7 +125,7 @@ def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, f
     box.admin("PUT", f"persistent/public/default/{letters}/subscription/kept")
     for words, code, said in (
         ((letters, "-s", "other"), EXIT_FAILED, "has no subscription other; existing: kept. Create it with"),
-        ((f"{letters}-2",), EXIT_NOT_FOUND, f"there is no topic {letters}-2: `pulsarbox topic list`"),
+        ((f"{letters}-2",), EXIT_NOT_FOUND, f"no topic {letters}-2; `pulsarbox topic list`"),
         (("-n", "public/none"), EXIT_NOT_FOUND, "`pulsarbox dlq list`"),
     ):
         answer = run("pipeline", "dlq-triage", *words, "--url", box.url)
@@ -136,5 +135,5 @@ def test_what_is_not_there_is_said_before_spark_starts(run: Run, box: Running, f
     assert (export.returncode, "starting Spark" in export.stderr) == (EXIT_NOT_FOUND, False), export.stderr
     nobody = called("dlq-triage", "--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:2")
     assert nobody.returncode == EXIT_UNREACHABLE
-    assert "pulsar://127.0.0.1:1 (--url) cannot be reached: " in nobody.stderr
+    assert "cannot connect to pulsar://127.0.0.1:1 (--url): " in nobody.stderr
     assert "(its Admin API: http://127.0.0.1:2); see `pulsarbox status`" in nobody.stderr

@@ -1,4 +1,4 @@
-"""Plugins in a box of its own: looked at once, used, ended where they do not come back, and missed."""
+"""Plugins in a running box: probed once, used, stopped when they hang, and missing."""
 
 import json
 import threading
@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from tests.e2e.clients import EARLIEST, PATIENCE_SECONDS, connect, receive, take
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
-# Each look leaves a line. The key says what is to go wrong.
+# Each probe appends a line. The key selects the failure.
 KEYS = """
 import os, zlib
 from pathlib import Path
@@ -73,8 +73,8 @@ KEY_SHARED = pulsar.ConsumerType.KeyShared
 
 
 @pytest.fixture
-def folder(own_box: Box) -> Path:
-    """Where the box looks for plugins."""
+def folder(own_box: BoxProcess) -> Path:
+    """Return the box's plugin folder."""
     folder = own_box.data.parent / "mine"
     folder.mkdir()
     for name, text in (("keys", KEYS), ("last", LAST), ("slow", SLOW)):
@@ -82,16 +82,16 @@ def folder(own_box: Box) -> Path:
     return folder
 
 
-def configured(box: Box, text: str = "") -> None:
+def configured(box: BoxProcess, text: str = "") -> None:
     (box.data.parent / "pulsarbox.toml").write_text(f'[plugins]\npluginsDirectory = "mine"\n{text}')
 
 
-def used(box: Box) -> dict[str, dict[str, Any]]:
+def used(box: BoxProcess) -> dict[str, dict[str, Any]]:
     with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/plugins") as answer:
         return {each["name"]: each for each in json.load(answer)}
 
 
-def plugins(box: Box, folder: Path, *words: str, code: int = 0) -> Result:
+def plugins(box: BoxProcess, folder: Path, *words: str, code: int = 0) -> Result:
     done = CliRunner().invoke(main, ["plugins", *words, "--admin-url", box.web_url, "--plugins-dir", str(folder)])
     assert done.exit_code == code, done.output
     return done
@@ -103,7 +103,7 @@ def send(client: Any, topic: str, *keys: str) -> None:
         producer.send(key.encode(), partition_key=key)
 
 
-def test_whatever_a_plugin_does_at_run_time_the_box_goes_on(own_box: Box, folder: Path) -> None:
+def test_whatever_a_plugin_does_at_run_time_the_box_goes_on(own_box: BoxProcess, folder: Path) -> None:
     configured(own_box, 'keySharedHashing = "keys"\n[dispatcher]\nsharedConsumerSelection = "last"\n')
     own_box.start()
     client = connect(own_box.url)
@@ -126,7 +126,7 @@ def test_whatever_a_plugin_does_at_run_time_the_box_goes_on(own_box: Box, folder
         assert reason in said
 
 
-def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_box: Box, folder: Path) -> None:
+def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_box: BoxProcess, folder: Path) -> None:
     configured(own_box, 'keySharedHashing = "keys"\n')
     for _ in range(2):
         own_box.start()
@@ -139,7 +139,7 @@ def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_
         assert shown["subscriptions"] == [{"topic": "persistent://public/default/t", "subscription": "s"}]
         assert (folder / "looks").read_text() == "xx"  # in two processes, and not again at the second start
         refused = plugins(own_box, folder, "disable", "keys", code=4)
-        assert "Key_Shared subscriptions go by 'keys': persistent://public/default/t (s)" in refused.stderr
+        assert "Key_Shared subscriptions use 'keys': persistent://public/default/t (s)" in refused.stderr
         plugins(own_box, folder, "disable", "last")
         assert used(own_box)["last"]["state"] == "disabled"
         plugins(own_box, folder, "enable", "last")
@@ -158,7 +158,7 @@ def test_a_hash_that_is_missed_refuses_the_start_by_its_name_and_the_topics(own_
     assert "Key_Shared subscriptions use it: persistent://public/default/t (s)" in said
 
 
-def test_who_needs_a_plugin_waits_for_it_and_nobody_else_does(own_box: Box, folder: Path) -> None:
+def test_who_needs_a_plugin_waits_for_it_and_nobody_else_does(own_box: BoxProcess, folder: Path) -> None:
     configured(own_box)
     own_box.start()
     client = connect(own_box.url)

@@ -1,6 +1,6 @@
-"""A topic goes out with ``consume -o ndjson`` and comes in with ``produce -i ndjson --preserve``, whole and once.
+"""A topic copied with ``consume -o ndjson`` and ``produce -i ndjson --preserve`` is complete, without duplicates.
 
-The official client writes and reads the messages; entries are compared as the box stores them.
+The official client writes and reads the messages; entries are compared as stored by the box.
 """
 
 import json
@@ -15,17 +15,17 @@ from tests.e2e.clients import CODECS, EARLIEST, admin_path, numbered, receive, s
 from tests.e2e.commands import envelopes, run
 from tests.e2e.conftest import Running
 from tests.e2e.messaging.test_passing import keys
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 __all__ = ["keys"]
 
 BIG = b"chunk " * 1_500_000
 OWN = ("topic", "id", "schema_definition", "redelivery")
-"""Fields that say where a message is and how it got here."""
+"""Fields that describe the position of a message and its delivery."""
 
 
 class Point(pulsar.schema.Record):  # type: ignore[misc] # the client has no types
-    """What a topic with a schema holds."""
+    """Schema of a topic."""
 
     x = pulsar.schema.Integer()
     name = pulsar.schema.String()
@@ -48,7 +48,7 @@ def partitioned(box: Running, topic: str, count: int) -> None:
 
 
 def entries(lines: bytes) -> list[list[Any]]:
-    """What each partition holds, in order: of each message its place among the entries, and all its fields."""
+    """Return each partition's content, in order: for each message, its position among the entries, and all fields."""
     found: dict[str, list[Any]] = {}
     places: dict[str, dict[str, int]] = {}
     for each in envelopes(lines):
@@ -66,7 +66,7 @@ def test_a_partitioned_topic_of_several_producers_comes_in_whole(
     copy = f"{topic}-copy"
     for name in (topic, copy):
         partitioned(box, name, 3)
-    for name in ("one", "two"):  # whose sequence ids both begin with 0
+    for name in ("one", "two"):  # whose sequence IDs both begin with 0
         producer = client.create_producer(
             topic,
             producer_name=f"{name}-{topic.rpartition('/')[2]}",
@@ -130,14 +130,14 @@ def test_what_a_client_has_encrypted_can_be_decrypted_behind_an_import(
     lines = exported(box, topic)
     assert all(each["encrypted"] for each in envelopes(lines)) and b"secret" not in lines
     refused = run("produce", copy, "-i", "ndjson", "--url", box.url, stdin=lines, code=1)
-    assert b"only --preserve sends the keys along" in refused.stderr
+    assert b"use --preserve" in refused.stderr
     imported(box, copy, lines)
     consumer = client.subscribe(copy, "s", initial_position=EARLIEST, crypto_key_reader=keys)
     assert take(consumer, len(secrets)) == secrets
 
 
 def test_messages_that_were_delivered_twice_are_stored_once(box: Running, client: Any, topic: str) -> None:
-    """Of a batch a part is acknowledged, the rest is given back; then everything is exported once more."""
+    """Part of a batch is acknowledged, and the rest is redelivered; then everything is exported again."""
     copy = f"{topic}-copy"
     held = client.subscribe(copy, "held")
     consumer = client.subscribe(topic, "s", pulsar.ConsumerType.Shared, batch_index_ack_enabled=True)
@@ -152,7 +152,7 @@ def test_messages_that_were_delivered_twice_are_stored_once(box: Running, client
     parts = [exported(box, topic, *words), exported(box, topic, *words), exported(box, topic)]
     assert [len(each.splitlines()) for each in parts] == [6, 6, 10]
     said = imported(box, copy, b"".join(parts))
-    assert "12 messages had come before in the input, with the same ids, and are left out" in said
+    assert "skipped 12 messages with an ID that the input already contained" in said
     assert sorted(take(held, 10)) == sorted(numbered(10))
     assert [len(each) for each in entries(exported(box, copy))] == [10]
 
@@ -161,7 +161,7 @@ def test_the_deduplication_of_the_target_drops_nothing_of_an_import(box: Running
     copy = f"{topic}-copy"
     held = client.subscribe(copy, "held")
     box.admin("POST", f"{admin_path(copy)}/deduplicationEnabled", "true")
-    for start in (50, 0, 20):  # three producers of one name, the first of which had the highest sequence ids
+    for start in (50, 0, 20):  # three producers of one name, the first with the highest sequence IDs
         producer = client.create_producer(topic, producer_name="again", initial_sequence_id=start)
         send_all(producer, numbered(10, start))
         producer.close()
@@ -173,16 +173,16 @@ def test_the_deduplication_of_the_target_drops_nothing_of_an_import(box: Running
 
 
 @pytest.fixture
-def killed(tmp_path: Path) -> Iterator[Box]:
-    """A box of the test's own, to be killed."""
-    box = Box(tmp_path / "data")
+def killed(tmp_path: Path) -> Iterator[BoxProcess]:
+    """Provide a box of the test's own, to be killed."""
+    box = BoxProcess(tmp_path / "data")
     box.start()
     yield box
     box.kill()
 
 
-def test_an_export_goes_on_over_a_killed_box_and_comes_in_whole(killed: Box) -> None:
-    """What had been written and not acknowledged is in the file twice."""
+def test_an_export_goes_on_over_a_killed_box_and_comes_in_whole(killed: BoxProcess) -> None:
+    """The file contains messages twice that were written but not acknowledged."""
     box = Running(killed.url, killed.web_url)
     run("sub", "create", "orders", "out", "--admin-url", box.web_url)
     run("produce", "orders", "--url", box.url, stdin=b"\n".join(numbered(2_000)))

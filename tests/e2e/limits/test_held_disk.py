@@ -1,4 +1,4 @@
-"""One delayed message, then a lot that is consumed: the disk of what is consumed comes back, and nobody misses it."""
+"""The disk space of consumed messages is reclaimed in spite of one delayed message."""
 
 import subprocess
 import sys
@@ -47,7 +47,7 @@ def backlog(box: PulsarBox, subscription: str = "s") -> int:
 
 
 def checked(data: Path) -> None:
-    """Raises AssertionError where the data directory of a box is not whole."""
+    """Raise AssertionError if the data directory of a box is damaged."""
     command = [sys.executable, "-m", "pulsarbox", "storage", "check", str(data)]
     check = subprocess.run(command, capture_output=True, check=False, text=True)
     assert "no damage" in check.stdout, check.stdout

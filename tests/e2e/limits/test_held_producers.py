@@ -1,4 +1,4 @@
-"""``produce`` on a topic whose backlog has reached its quota."""
+"""``produce`` to a topic whose backlog quota is reached."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ QUOTA = {"limitSize": 2000, "limitTime": -1, "policy": "producer_request_hold"}
 
 
 def limit_backlog(box: Running, space: str, **more: Any) -> str:
-    """A topic with a subscription in a namespace whose backlogs have a quota."""
+    """Create a topic with a subscription, in a namespace with a backlog quota."""
     topic = f"persistent://{space}/limited"
     box.admin("POST", f"namespaces/{space}/backlogQuota", json.dumps(QUOTA | more))
     box.admin("PUT", f"{admin_path(topic)}/subscription/s")

@@ -1,4 +1,4 @@
-"""A client whose machine sleeps: it reads nothing, and the network says nothing of it."""
+"""Client on a suspended machine: it does not read, and the network reports no error."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ MESSAGES, SIZE = 30, 1 << 20
 
 @pytest.fixture
 def impatient() -> Iterator[PulsarBox]:
-    """A box that soon closes the connection of a client that does not answer."""
+    """Start a box with a short timeout for unresponsive clients."""
     with PulsarBox(keepAliveIntervalSeconds=1) as box:
         yield box
 
@@ -35,14 +35,14 @@ def consumers(box: PulsarBox) -> int:
     path = f"{TOPIC.replace('://', '/')}/stats"
     try:
         subscriptions = json.loads(admin(box.admin_url, "GET", path))["subscriptions"]
-    except urllib.error.HTTPError:  # the topic is not there yet
+    except urllib.error.HTTPError:  # the topic does not exist yet
         return -1
     return len(subscriptions["s"]["consumers"]) if "s" in subscriptions else -1
 
 
 @contextlib.contextmanager
 def sleeper(impatient: PulsarBox) -> Iterator[None]:
-    """A connection with a named producer and an exclusive consumer that reads nothing and has much to read."""
+    """Open a connection with a named producer and an exclusive consumer, which never reads its pending data."""
     with socket.socket() as opened:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         host, _, port = impatient.service_url.removeprefix("pulsar://").partition(":")

@@ -1,4 +1,4 @@
-"""Rates, as the official client feels them: counted under a virtual clock whose periods last an hour."""
+"""Rates as seen by the official client, counted with a virtual clock and periods of an hour."""
 
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ TYPES = [
 
 @pytest.fixture(scope="module")
 def hours() -> Iterator[PulsarBox]:
-    """A box whose clock is moved by hand."""
+    """Start a box with a manual clock."""
     with PulsarBox(clock="virtual", activeConsumerFailoverDelayTimeMillis=0) as box:
         yield box
 
@@ -39,7 +39,7 @@ def client(hours: PulsarBox) -> Iterator[Any]:
 
 @pytest.fixture
 def fresh() -> Callable[[str], str]:
-    """Makes names that are used once."""
+    """Return unique names."""
     run, numbers = uuid.uuid4().hex[:8], itertools.count()
     return lambda word: f"{word}-{run}-{next(numbers)}"
 
@@ -65,7 +65,7 @@ def stats(box: PulsarBox, topic: str) -> Any:
 
 
 def fill(client: Any, topic: str, count: int, batch: int = 0) -> None:
-    """Publish messages; in batches of so many where that is not 0."""
+    """Publish messages, in batches of the given size unless it is 0."""
     options = {"batching_enabled": True, "batching_max_messages": batch} if batch else {"batching_enabled": False}
     options |= {"batching_max_publish_delay_ms": 60_000} if batch else {}
     producer = client.create_producer(topic, **options)

@@ -1,7 +1,7 @@
-"""Clients that reach the box by another address than it knows: mapped ports, listeners.
+"""Clients that connect to the box at another address than its own: mapped ports, listeners.
 
-The box listens on 127.0.0.2, its clients come by a forwarder on 127.0.0.1: whoever is sent to the box's own port there
-finds nobody, as with `docker run -p 16650:6650`.
+The box listens on 127.0.0.2, and its clients connect through a forwarder on 127.0.0.1. The box's own port is
+unreachable at that address, as with `docker run -p 16650:6650`.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ from pulsarbox.protocol.commands import encode_frame, parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 from tests.e2e.clients import EARLIEST, connect, take
-from tests.tools.box import PULSARBOX, READY_SECONDS, Box, reserved_port
+from tests.tools.box import PULSARBOX, READY_SECONDS, BoxProcess, reserved_port
 from tests.tools.forwarder import Forwarder
 from tests.tools.go import GoError, build
 
@@ -40,10 +40,10 @@ def accepts(port: int) -> bool:
 
 
 class Mapped:
-    """A box on 127.0.0.2, and a forwarder to each of its ports."""
+    """Box on 127.0.0.2, and a forwarder to each of its ports."""
 
     def __init__(self, folder: Path) -> None:
-        self.box = Box(
+        self.box = BoxProcess(
             folder / "data", (*PULSARBOX, "--host", INSIDE, "--config", str(folder / "box.conf")), host=INSIDE
         )
         self.extra_port = reserved_port(self, INSIDE)
@@ -87,7 +87,7 @@ def mapped(tmp_path: Path) -> Iterator[Mapped]:
 
 
 def converse(url: str, **options: Any) -> None:
-    """Publish to a topic and consume from it, through partitions too."""
+    """Publish to a topic and consume from it, also through partitions."""
     client = connect(url, **options)
     with contextlib.closing(client):
         consumer = client.subscribe(TOPIC, "s", initial_position=EARLIEST)
@@ -130,7 +130,7 @@ def test_an_advertised_address_that_is_loopback_does_not_send_clients_away(mappe
 
 
 def test_over_http_the_listeners_give_the_mapped_port(mapped: Mapped) -> None:
-    # The C++ client does not send its listener's name over HTTP, so the mapped port is that of those who name none.
+    # The C++ client sends no listener name over HTTP, so the mapped port belongs to the default listener.
     mapped.start(advertisedListeners=mapped.listeners(), internalListenerName="out")
     outside, inside = f"pulsar://127.0.0.1:{mapped.pulsar.port}", f"pulsar://{INSIDE}:{mapped.box.port}"
     assert [ask(mapped.web_url, name)["brokerUrl"] for name in ("", "out", "in")] == [outside, outside, inside]
@@ -157,7 +157,7 @@ def test_a_listener_may_have_a_port_of_its_own(mapped: Mapped) -> None:
 
 
 def looked_up(port: int) -> str:
-    """What a lookup on a port answers to who names no listener."""
+    """Return the response to a lookup on a port without a listener name."""
     connect_command = BaseCommand(
         type=BaseCommand.CONNECT, connect=api.CommandConnect(client_version="test", protocol_version=21)
     )

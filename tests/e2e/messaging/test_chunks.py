@@ -1,4 +1,4 @@
-"""Messages in chunks: mixed, cut off, sent again; read by the official client, by ours and by the commands."""
+"""Chunked messages: interleaved, interrupted, resent; read by both clients and the commands."""
 
 import json
 import urllib.request
@@ -23,7 +23,7 @@ SECONDS = 20.0
 
 @pytest.fixture
 def ours(box: Running) -> Iterator[Client]:
-    """Our own client."""
+    """Return our own client."""
     host, _, port = box.url.removeprefix("pulsar://").partition(":")
     client = Client([(host, int(port))])
     yield client
@@ -43,7 +43,7 @@ def reading(client: Client, topic: str) -> MultiTopicConsumer:
 
 
 def got(consumer: MultiTopicConsumer, count: int) -> list[Any]:
-    """The next messages; fails where they do not come."""
+    """Return the next messages; fail on timeout."""
     found: list[Any] = []
     while len(found) < count:
         messages = consumer.take(100, SECONDS)
@@ -62,7 +62,7 @@ def backlog(box: Running, topic: str) -> int:
 
 
 def mix(box: Running, topic: str) -> None:
-    """Two messages of two producers, mixed, and a third one that is not complete."""
+    """Publish interleaved chunks of two producers' messages, and a third, incomplete message."""
     with RawProducer(box.url, topic, "a") as a, RawProducer(box.url, topic, "b") as b:
         a.chunk(0, 0, 3, b"a0")
         b.chunk(0, 0, 2, b"b0")
@@ -100,20 +100,20 @@ def test_chunks_that_are_left_out_are_named(box: Running, topic: str) -> None:
     last = run("peek", topic, "-o", "lines", "--from", f"{ledger}:4", "--url", box.url)
     assert last.stdout == b""
     assert named(last.stderr) == [
-        "chunk 2 of 2 of a message, whose first chunk is before what is read: left out",
-        "chunk 3 of 3 of a message, whose first chunk is before what is read: left out",
+        "chunk 2 of 2 of a message: its first chunk is before the start",
+        "chunk 3 of 3 of a message: its first chunk is before the start",
     ]
     whole = run("peek", topic, "-o", "lines", "--url", box.url)
     assert whole.stdout == b"b0b1\na0a1a2\n"
-    assert named(whole.stderr) == ["chunk 1 of 2 of a message, whose next chunk is behind what is read: left out"]
+    assert named(whole.stderr) == ["chunk 1 of 2 of a message: its next chunk is after the end"]
 
 
 def named(stderr: bytes) -> list[str]:
-    return [line.partition(" is ")[2] for line in stderr.decode().splitlines()]
+    return [line.partition(", ")[2] for line in stderr.decode().splitlines()]
 
 
 def test_over_http_each_chunk_is_shown_by_itself(box: Running, topic: str) -> None:
-    """As Pulsar does it, with which it is and how many there are in the headers."""
+    """Chunks are separate messages, as in Pulsar; headers contain the index and the number of chunks."""
     mix(box, topic)
     shown = []
     for number in range(1, 4):
@@ -173,7 +173,7 @@ def test_what_was_begun_anew_and_what_never_ends_leaves_the_backlog(box: Running
 
 
 def test_beyond_the_limit_the_oldest_is_given_up(box: Running, topic: str) -> None:
-    """Acknowledged only if that is wanted."""
+    """The consumer acknowledges the discarded message only if configured to."""
     mix(box, topic)
     words = ("consume", topic, "-s", "s", "--pending-chunks", "1", "-n", "1", "--url", box.url)
     with RawProducer(box.url, topic, "e") as e:
@@ -186,7 +186,7 @@ def test_beyond_the_limit_the_oldest_is_given_up(box: Running, topic: str) -> No
 
 
 def test_with_deduplication_a_message_that_was_cut_off_is_stored_once() -> None:
-    """Chunks that were stored twice would cost the official client the message."""
+    """With duplicate chunks in the log, the official client would lose the message."""
     topic = "persistent://public/default/cut-off"
     with PulsarBox(brokerDeduplicationEnabled=True) as box:
         client = connect(box.service_url)

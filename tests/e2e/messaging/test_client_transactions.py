@@ -1,4 +1,4 @@
-"""Transactions of our own client against a box, with the official client as the other side."""
+"""Transactions of pulsarbox.client with a box, and the official client on the other side."""
 
 import uuid
 from collections.abc import Iterator
@@ -62,7 +62,9 @@ def backlog(admin: Admin, topic: str) -> int:
 
 
 def test_all_of_it_or_nothing_over_several_topics(box: Running, ours: Client, client: Any, topic: str) -> None:
-    """Partitioned or not, batched, compressed or single: there with the commit, never after an abort."""
+    """Messages to topics with and without partitions, batched, compressed or single: visible with the commit, never
+    after an abort.
+    """
     parted = f"{topic}-parted"
     box.admin("PUT", f"{admin_path(parted)}/partitions", "3")
     sent = [b"%d" % number for number in range(2500)]
@@ -111,7 +113,7 @@ def test_acknowledgements_are_kept_with_the_commit_and_given_back_by_an_abort(
     txn = ours.transaction(600)
     consumer.acknowledge(first[:4], txn)
     txn.abort()
-    assert backlog(admin, topic) == (1 if batching else 6)  # entries, as Pulsar counts
+    assert backlog(admin, topic) == (1 if batching else 6)  # entries, as in Pulsar
     again = {each.payload: each for each in taken(consumer, 4)}
     with ours.transaction(600) as txn:
         consumer.acknowledge([again[b"0"], again[b"2"]], txn)

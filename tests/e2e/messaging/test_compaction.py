@@ -1,4 +1,4 @@
-"""Compaction with the official Python client: what its readers, consumers and table views see of a compacted topic."""
+"""Compaction with the official Python client: readers, consumers and table views of a compacted topic."""
 
 import json
 import time
@@ -12,7 +12,7 @@ import pytest
 from pulsarbox.storage.inspection.check import check
 from tests.e2e.clients import CODECS, EARLIEST, PATIENCE_MS, admin_path, connect, until
 from tests.e2e.conftest import Running
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 Known = list[tuple[str, bytes]]
 
@@ -23,14 +23,14 @@ def status_of(box: Any, topic: str) -> dict[str, Any]:
 
 
 def compact(box: Any, topic: str) -> None:
-    """Compact, and wait until that has ended well."""
+    """Compact a topic, and wait until compaction succeeds."""
     box.admin("PUT", f"{admin_path(topic)}/compaction")
     until(lambda: status_of(box, topic)["status"] != "RUNNING")
     assert status_of(box, topic) == {"status": "SUCCESS", "lastError": ""}
 
 
 def read_all(client: Any, topic: str, start: Any = pulsar.MessageId.earliest, *, compacted: bool = True) -> list[Any]:
-    """The messages that a reader gets, to the end."""
+    """Return all messages of a reader."""
     reader = client.create_reader(topic, start, is_read_compacted=compacted)
     found = []
     while reader.has_message_available():
@@ -44,7 +44,7 @@ def shown(messages: list[Any]) -> Known:
 
 
 def publish(producer: Any, pairs: Known) -> None:
-    """All at once, so that a producer which batches does."""
+    """Publish all messages at once, so that a batching producer sends a batch."""
     for key, value in pairs:
         producer.send_async(value, None, partition_key=key)
     producer.flush()
@@ -62,12 +62,12 @@ def test_readers_and_consumers_of_the_compacted_view(box: Running, client: Any, 
     found = read_all(client, topic)
     assert shown(found) == [*expected, ("k2", b"behind"), ("k9", b"new")]
     assert len(read_all(client, topic, compacted=False)) == 45
-    # A reader begins behind the message that it names.
+    # A reader begins after its start message.
     assert shown(read_all(client, topic, found[1].message_id())) == shown(found[2:])
     consumer = client.subscribe(topic, "compacted", is_read_compacted=True, initial_position=EARLIEST)
     for message in found:
         came = None
-        while came is None or not came.data():  # of a batch this client hands out what is compacted out, empty
+        while came is None or not came.data():  # this client returns removed messages of a batch as empty ones
             came = consumer.receive(timeout_millis=PATIENCE_MS)
             consumer.acknowledge(came)
         assert came.message_id() == message.message_id()
@@ -134,11 +134,11 @@ def test_what_stands_in_statistics_and_metrics(box: Running, client: Any, topic:
     assert values["pulsar_compaction_compacted_entries_count"] == str(ledger["entries"])
 
 
-def _running(own_box: Box) -> Running:
+def _running(own_box: BoxProcess) -> Running:
     return Running(own_box.url, own_box.web_url)
 
 
-def test_the_view_survives_kill_9_and_the_log_that_it_was_made_of(own_box: Box) -> None:
+def test_the_view_survives_kill_9_and_the_log_that_it_was_made_of(own_box: BoxProcess) -> None:
     own_box.start()
     topic = "persistent://public/default/kept"
     client = connect(own_box.url)

@@ -1,4 +1,4 @@
-"""Dead letters: those that official clients write themselves, and those that the box moves for them."""
+"""Dead letters written by official clients, and those moved by the box."""
 
 import json
 import subprocess
@@ -11,22 +11,19 @@ import pytest
 
 from tests.e2e.clients import EARLIEST, admin_path, connect, is_quiet, numbered, receive, send_all, take, until
 from tests.e2e.conftest import Running
-from tests.tools.box import Box, admin
+from tests.tools.box import BoxProcess, admin
 
 SHARED, KEY_SHARED = pulsar.ConsumerType.Shared, pulsar.ConsumerType.KeyShared
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 class Order(pulsar.schema.Record):  # type: ignore[misc]
-    """A message with a schema."""
+    """Message with a schema."""
 
     number = pulsar.schema.Integer()
 
 
-@pytest.fixture(autouse=True)
-def _ours(box: Running) -> None:
-    if not box.is_ours:
-        pytest.skip("of a box only: Apache Pulsar has none of these commands and endpoints")
+pytestmark = pytest.mark.usefixtures("ours")
 
 
 def subscribe(client: Any, topic: str, name: str = "s", kind: Any = SHARED, **options: Any) -> Any:
@@ -34,7 +31,7 @@ def subscribe(client: Any, topic: str, name: str = "s", kind: Any = SHARED, **op
 
 
 def fail(consumer: Any, times: int) -> bytes:
-    """Give the next message back so many times."""
+    """Negatively acknowledge the next message the given number of times."""
     data = b""
     for _ in range(times):
         message = receive(consumer)
@@ -47,7 +44,7 @@ def fail(consumer: Any, times: int) -> bytes:
 
 
 def test_a_client_that_names_nothing_but_a_count(client: Any, topic: str, run: Run) -> None:
-    """The names are those of the client; with an initial subscription nothing is lost before somebody looks."""
+    """Names are the client's defaults; an initial subscription retains dead letters before the first consumer."""
     policy = pulsar.ConsumerDeadLetterPolicy(1, initial_subscription_name="kept")
     consumer = subscribe(client, topic, negative_ack_redelivery_delay_ms=20, dead_letter_policy=policy)
     producer = client.create_producer(topic, schema=pulsar.schema.StringSchema())
@@ -61,7 +58,7 @@ def test_a_client_that_names_nothing_but_a_count(client: Any, topic: str, run: R
         rows = json.loads(run("dlq", "list", "-o", "json", "--filter", of_this).stdout)
         return [(row["topic"], row["lost"], row["subscriptions"]) for row in rows]
 
-    until(lambda: listed() == [(f"{short(topic)}-s-DLQ", False, ["kept"])])  # the client makes it when it likes
+    until(lambda: listed() == [(f"{short(topic)}-s-DLQ", False, ["kept"])])  # created asynchronously
     letter = receive(subscribe(client, f"{topic}-s-DLQ", "kept"))
     assert (letter.data(), letter.partition_key()) == (b"poison", "k")
     told = letter.properties()
@@ -128,10 +125,10 @@ def test_of_a_batch_what_was_not_acknowledged(client: Any, topic: str, run: Run,
 
 @pytest.mark.parametrize("by_index", [True, False])
 def test_one_rejected_message_of_a_batch(client: Any, topic: str, run: Run, by_index: bool) -> None:
-    """Of 20 one is rejected again and again, and the others are acknowledged: the client decides what the box knows."""
+    """One of 20 messages is rejected repeatedly, the others are acknowledged: the client determines the box's view."""
     consumer = subscribe(client, topic, negative_ack_redelivery_delay_ms=20, batch_index_ack_enabled=by_index)
     done = run("sub", "dead-letter", topic, "s", "1")
-    assert "one rejected message of a batch moves all of the batch" in done.stderr
+    assert "one rejected message moves its whole batch" in done.stderr
     producer = client.create_producer(topic, batching_enabled=True, batching_max_publish_delay_ms=5_000)
     for payload in numbered(20):
         producer.send_async(payload, None)
@@ -167,10 +164,10 @@ def test_a_message_with_a_schema(client: Any, topic: str, run: Run) -> None:
 
 def test_a_policy_is_shown_and_taken_away(client: Any, topic: str, run: Run) -> None:
     subscribe(client, topic)
-    assert run("sub", "dead-letter", topic, "s").stdout == "none: clients see to their dead letters themselves\n"
+    assert run("sub", "dead-letter", topic, "s").stdout == "none: clients handle their dead letters\n"
     set_policy(run, topic, 3)
     shown = run("sub", "dead-letter", topic, "s").stdout.splitlines()
-    assert shown[:2] == ["sent again   3 times", f"then to      {short(topic)}-s-DLQ"]
+    assert shown[:2] == ["redelivered  3 times", f"moved to     {short(topic)}-s-DLQ"]
     assert f"0 moved to {short(topic)}-s-DLQ, after 3 redeliveries each" in run("sub", "stats", topic, "s").stdout
     assert run("sub", "dead-letter", topic, "s", "--unset").returncode == 0
     row = json.loads(run("sub", "dead-letter", topic, "s", "-o", "json").stdout)
@@ -182,8 +179,8 @@ def test_a_policy_is_shown_and_taken_away(client: Any, topic: str, run: Run) -> 
     [
         (("z", "3"), 3, "no subscription 'z' on"),
         (("s", "3", "--to", "non-persistent://public/default/x"), 2, "stores no messages"),
-        (("s", "3", "--unset"), 2, "give it alone"),
-        (("s", "--to", "x"), 2, "say how often"),
+        (("s", "3", "--unset"), 2, "cannot be combined with other arguments"),
+        (("s", "--to", "x"), 2, "specify the maximum redeliveries"),
     ],
 )
 def test_what_cannot_be_set(client: Any, topic: str, run: Run, words: tuple[str, ...], code: int, says: str) -> None:
@@ -220,7 +217,7 @@ os._exit(1)
 """
 
 
-def test_what_crashes_its_consumer_is_a_dead_letter_once_over_three_restarts(own_box: Box) -> None:
+def test_what_crashes_its_consumer_is_a_dead_letter_once_over_three_restarts(own_box: BoxProcess) -> None:
     topic = "persistent://public/default/crashing"
     own_box.start()
     client = connect(own_box.url)
@@ -249,8 +246,8 @@ def test_what_crashes_its_consumer_is_a_dead_letter_once_over_three_restarts(own
     client.close()
 
 
-def settle(box: Box, topic: str) -> None:
-    """The box knows that the consumer is gone, and what it counts of that is on the disk."""
+def settle(box: BoxProcess, topic: str) -> None:
+    """Wait until the box has registered the disconnect and has stored the redelivery counts."""
     path = admin_path(topic) + "/stats"
     until(lambda: not json.loads(admin(box.web_url, "GET", path))["subscriptions"]["s"]["consumers"])
     client = connect(box.url)

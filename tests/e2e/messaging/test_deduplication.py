@@ -1,4 +1,4 @@
-"""Deduplication with the official client: a producer that sends again what it has sent, over restarts of the box."""
+"""Deduplication with the official client: a producer that resends, across restarts of the box."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -15,7 +15,7 @@ TOPIC = "persistent://public/default/once"
 
 @pytest.fixture
 def deduplicating(pulsarbox_make: Callable[..., PulsarBox]) -> PulsarBox:
-    """A box with deduplication, started: a process that can be killed."""
+    """Start a box with deduplication, as a process that can be killed."""
     return pulsarbox_make(process=True, disk=True, brokerDeduplicationEnabled=True).start()
 
 
@@ -42,7 +42,7 @@ def test_what_is_sent_again_after_a_restart_is_stored_once(deduplicating: Pulsar
         box.kill()
     else:
         box.stop()
-    with suppress(pulsar.PulsarException):  # it may have noticed already
+    with suppress(pulsar.PulsarException):  # it may have noticed the kill already
         client.close()
     box.start()
     client = connect(box.service_url)
@@ -68,7 +68,7 @@ def test_a_client_that_stays_goes_on_where_it_was(deduplicating: PulsarBox) -> N
     got = [receive(consumer).data()]
     while got[-1] != b"59":
         got.append(receive(consumer).data())
-    # The consumer acknowledged nothing: it may be shown again what it had, but the log has each message once.
+    # Without acknowledgements, the consumer may receive messages again, but the log has each message once.
     assert everything(client) == [b"%d" % number for number in range(60)]
     client.close()
 

@@ -21,7 +21,7 @@ from tests.e2e.process.test_process import Place
 SHARED = pulsar.ConsumerType.Shared
 HOLDING_BACK = pytest.mark.parametrize("kind", [SHARED, pulsar.ConsumerType.KeyShared], ids=["shared", "key-shared"])
 TICK = 1.0
-"""Seconds that a message may come early, as a box is set by default."""
+"""Seconds that a message may be early by default."""
 
 
 @HOLDING_BACK
@@ -60,7 +60,7 @@ def test_statistics_and_metrics_tell_what_is_not_due(box: Running, client: Any, 
     def stats() -> Any:
         return json.loads(box.admin("GET", f"{admin_path(topic)}/stats"))
 
-    until(lambda: bool(stats()["subscriptions"]["s"]["msgBacklog"] == 3))  # clients acknowledge in groups
+    until(lambda: bool(stats()["subscriptions"]["s"]["msgBacklog"] == 3))  # clients group acknowledgements
     found = stats()
     sub = found["subscriptions"]["s"]
     assert (sub["msgDelayed"], sub["msgBacklogNoDelayed"]) == (3, 0)

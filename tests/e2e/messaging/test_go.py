@@ -1,4 +1,4 @@
-"""The official Go client, for what the Python client does not show: ack receipts, retry letters and the like."""
+"""The official Go client, for features that the Python client lacks: ack receipts, retry letters and others."""
 
 import subprocess
 from pathlib import Path
@@ -35,7 +35,7 @@ def program() -> Path:
         raise
 
 
-@pytest.mark.timeout(700)  # the first test builds
+@pytest.mark.timeout(700)  # the first test builds the program
 @pytest.mark.parametrize("scenario", scenarios())
 def test_the_go_client(program: Path, box: Running, scenario: str) -> None:
     command = [str(program), "-url", box.url, "-web-url", box.web_url, scenario]

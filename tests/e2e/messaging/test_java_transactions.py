@@ -1,11 +1,11 @@
-"""The official Java client's transactions against a box of its own, which is killed in the middle."""
+"""Transactions of the official Java client with a box that is killed meanwhile."""
 
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 from tests.tools.java import JavaError, command
 
 SOURCE = Path(__file__).parents[1] / "java" / "Transactions.java"
@@ -13,7 +13,7 @@ SCENARIOS = 7
 
 
 @pytest.mark.timeout(300)
-def test_the_java_client(own_box: Box) -> None:
+def test_the_java_client(own_box: BoxProcess) -> None:
     try:
         words = command(SOURCE)
     except JavaError as error:

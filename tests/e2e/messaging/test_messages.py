@@ -1,4 +1,4 @@
-"""What is published arrives as it was: payloads, metadata, batches, compression, sizes."""
+"""Messages arrive unchanged: payloads, metadata, batches, compression, sizes."""
 
 from typing import Any
 

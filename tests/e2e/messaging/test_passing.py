@@ -1,4 +1,4 @@
-"""What passes through the box untouched: all that metadata may say, what it cannot know yet, and encrypted messages."""
+"""Messages pass through the box unchanged: all metadata, unknown fields, and encrypted messages."""
 
 import json
 import shutil
@@ -35,7 +35,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "replication": {"replicated_from": "elsewhere", "replicate_to": ["a", "b"]},
 }
 UNKNOWN = b"\xfa\x7f\x03new"
-"""A field of a later version of the protocol."""
+"""Field of a later protocol version."""
 
 
 @pytest.mark.parametrize("name", FIELDS)
@@ -58,12 +58,12 @@ def test_a_null_value_is_told_apart_from_an_empty_one(box: Running, topic: str) 
     assert [(each["key"], each.get("payload")) for each in found] == [("gone", None), ("empty", "")]
 
 
-# Encrypted ------------------------------------------------------------------------------------------------------------
+# Encryption -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A reader of a pair of RSA keys, made for this module."""
+    """Return a reader of a pair of RSA keys, generated for this module."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed, which makes the keys")
     folder = tmp_path_factory.mktemp("keys")
@@ -102,7 +102,7 @@ def test_encrypted_messages_are_read_with_the_key_alone(
 
 @pytest.fixture
 def namespace(box: Running, topic: str) -> str:
-    """A namespace of its own for a test."""
+    """Return a separate namespace for a test."""
     name = f"public/{topic.rpartition('/')[2]}"
     box.admin("PUT", f"namespaces/{name}")
     return name

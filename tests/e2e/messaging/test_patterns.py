@@ -1,4 +1,4 @@
-"""Pattern subscriptions with the official client, and the watch of lists of topics as Java's client uses it."""
+"""Pattern subscriptions with the official client, and topic list watchers as used by the Java client."""
 
 import re
 from typing import Any
@@ -17,7 +17,7 @@ REGEX = pulsar.RegexSubscriptionMode
 
 
 def matching(client: Any, space: str, mode: Any = REGEX.PersistentOnly, pattern: str = "w-.*") -> Any:
-    """A subscription to all that matches. Python's client looks for more every minute, whatever it is told."""
+    """Subscribe to all matching topics. The Python client discovers topics once a minute, whatever its settings."""
     return client.subscribe(
         re.compile(f"persistent://{space}/{pattern}"),
         "s",

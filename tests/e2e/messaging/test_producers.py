@@ -1,4 +1,4 @@
-"""Producers that want a topic for themselves, and topics that grow while they are used."""
+"""Exclusive producers, and topics that grow while in use."""
 
 import threading
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from tests.e2e.clients import (
     until,
 )
 from tests.e2e.conftest import Running
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 SHARED = pulsar.ProducerAccessMode.Shared
 EXCLUSIVE = pulsar.ProducerAccessMode.Exclusive
@@ -28,7 +28,7 @@ FENCING = pulsar.ProducerAccessMode.ExclusiveWithFencing
 
 
 class Opening:
-    """A producer that another thread opens, because the client waits for it."""
+    """Producer opened by another thread, because the client blocks."""
 
     def __init__(self, client: Any, topic: str, mode: Any) -> None:
         self.producer: Any = None
@@ -45,13 +45,15 @@ class Opening:
             self.error = error
 
     def waits(self) -> bool:
-        """It is not open after a while. Whatever its client asks for next comes behind it, but not what others do."""
+        """Check that the producer is not open after a while. Later requests of its client wait as well; other clients
+        do not.
+        """
         self._begins.wait()
         self._thread.join(QUIET_MS / 1000)
         return self._thread.is_alive()
 
     def opened(self) -> Any:
-        """The producer, as soon as it is open."""
+        """Return the producer once it is open."""
         self._thread.join(PATIENCE_SECONDS)
         assert not self._thread.is_alive(), "waits although the topic is free"
         if self.error is not None:
@@ -61,7 +63,7 @@ class Opening:
 
 @pytest.fixture
 def other(box: Running) -> Iterator[Any]:
-    """A second client, with a connection of its own."""
+    """Return a second client, with its own connection."""
     opened = connect(box.url)
     yield opened
     opened.close()
@@ -69,7 +71,7 @@ def other(box: Running) -> Iterator[Any]:
 
 @pytest.fixture(params=["persistent", "non-persistent"])
 def either(request: pytest.FixtureRequest, topic: str) -> str:
-    """A topic of each kind."""
+    """Return a topic of each kind."""
     return topic.replace("persistent", str(request.param))
 
 
@@ -153,8 +155,8 @@ def test_nothing_of_a_fenced_producer_comes_behind_its_successor(client: Any, ot
     assert len(receipted) <= len(old)
 
 
-@pytest.mark.parametrize("end", [Box.stop, Box.kill])
-def test_who_had_a_topic_before_a_restart_has_it_after_it(own_box: Box, end: Any) -> None:
+@pytest.mark.parametrize("end", [BoxProcess.stop, BoxProcess.kill])
+def test_who_had_a_topic_before_a_restart_has_it_after_it(own_box: BoxProcess, end: Any) -> None:
     topic = "persistent://public/default/mine"
     own_box.start()
     client, other = connect(own_box.url), connect(own_box.url)
@@ -165,7 +167,7 @@ def test_who_had_a_topic_before_a_restart_has_it_after_it(own_box: Box, end: Any
     end(own_box)
     own_box.process = None
     own_box.start()
-    # Both come back with the epoch they had, in whichever order.
+    # Both reconnect with their previous epoch, in either order.
     second.send(b"second again")
     with pytest.raises(pulsar.ProducerFenced):
         first.send(b"late")
@@ -199,6 +201,6 @@ def test_a_topic_grows_under_those_that_use_it(box: Running, client: Any, other:
     assert places == {0, 1, 2, 3}
     send_all(old, numbered(10, start=40))
     before.close()
-    # The subscription was there from the start of the new partitions, though nobody had subscribed to it on them.
+    # The subscription exists from the start of the new partitions, although no consumer subscribed to it there.
     after = other.subscribe(topic, "s")
     assert sorted(take(after, 50), key=int) == numbered(50)

@@ -1,4 +1,4 @@
-"""Readers, seeks and the last message."""
+"""Readers, seeks and the last message ID."""
 
 import time
 from typing import Any
@@ -11,7 +11,7 @@ from tests.e2e.clients import EARLIEST, is_quiet, numbered, read, read_to_end, r
 
 @pytest.fixture(params=[False, True], ids=["single", "batched"])
 def ids(request: pytest.FixtureRequest, client: Any, topic: str) -> Any:
-    """The ids of ten messages in ``topic``."""
+    """Publish ten messages to ``topic`` and return their IDs."""
     producer = client.create_producer(
         topic, batching_enabled=request.param, batching_max_messages=4, batching_max_publish_delay_ms=50
     )

@@ -1,4 +1,4 @@
-"""Where messages go: `produce` and the official client with our routers, beside the official client by itself."""
+"""Partition routing: `produce` and the official client with pulsarbox routers, compared with the official client."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ def parted(box: Running, topic: str) -> str:
 
 
 def sent(client: Any, topic: str, keys: Sequence[str], **options: Any) -> list[int]:
-    """The partitions to which the official client sends messages with these keys."""
+    """Return the partitions to which the official client sends messages with these keys."""
     producer = client.create_producer(
         topic, batching_enabled=True, block_if_queue_full=True, max_pending_messages=20_000, **options
     )
@@ -38,7 +38,7 @@ def sent(client: Any, topic: str, keys: Sequence[str], **options: Any) -> list[i
 
 
 def produced(box: Running, topic: str, keys: Sequence[str], *options: str) -> list[int]:
-    """The partitions to which `produce` sends them."""
+    """Return the partitions to which `produce` sends them."""
     lines = "".join(f"{key}\t\n" for key in keys).encode()
     ids = run("produce", topic, "-f", "%k\\t%v", "--ids", "--url", box.url, *options, stdin=lines).stdout.splitlines()
     return [int(each.split(b":")[2]) for each in ids]
@@ -74,7 +74,7 @@ def test_ten_thousand_keys_of_key_shared_go_where_java_hashes_them_and_in_order(
         expected[owner[hashed % 65535 + 1]].append(key)
     for name, consumer in consumers.items():
         found = [receive(consumer) for _ in range(rounds * len(expected[name]))]
-        for number in range(rounds):  # of each key the first, then the second: all in the order in which they were sent
+        for number in range(rounds):  # for each key the first, then the second: all in publish order
             assert [each.partition_key() for each in found if each.data() == b"%d" % number] == expected[name]
         first_of = {each.partition_key(): each.data() for each in reversed(found)}
         assert set(first_of.values()) <= {b"0"}

@@ -1,4 +1,4 @@
-"""Subscriptions: their types, what is acknowledged and what comes again."""
+"""Subscriptions: types, acknowledgement and redelivery."""
 
 import contextlib
 import json
@@ -164,7 +164,7 @@ def test_keys_keep_their_consumer(client: Any, topic: str) -> None:
 
 def test_failover_hands_over_to_the_next(box: Running, client: Any, topic: str) -> None:
     box.admin("PUT", f"{admin_path(topic)}/partitions", "1")
-    partition = f"{topic}-partition-0"  # there the first by name is active
+    partition = f"{topic}-partition-0"  # the consumer with the first name is active there
     first = client.subscribe(partition, "s", FAILOVER, consumer_name="a")
     second = client.subscribe(partition, "s", FAILOVER, consumer_name="b")
     producer = client.create_producer(partition)
@@ -178,7 +178,7 @@ def test_failover_hands_over_to_the_next(box: Running, client: Any, topic: str) 
 
 
 def test_a_pattern_takes_the_topics_that_match(client: Any, fresh: Callable[[str], str]) -> None:
-    # The Python client looks for topics that come later once a minute, whatever it is told: see the Go client's test.
+    # The Python client discovers new topics once a minute, regardless of its settings: see the Go client's test.
     stem = fresh("pattern")
     producers = [client.create_producer(f"{stem}-{word}") for word in ("one", "two")]
     other = client.create_producer(fresh("other"))
@@ -207,7 +207,7 @@ def test_a_message_that_fails_too_often_becomes_a_dead_letter(client: Any, topic
         assert message.data() == b"poison"
         consumer.negative_acknowledge(message)
     graveyard = client.subscribe(f"{topic}-dead", "kept", SHARED, initial_position=EARLIEST)
-    # The client makes the dead letter out of the next delivery, and only when the application asks for messages.
+    # The client produces the dead letter at the next delivery, and only when the application receives messages.
     producer.send(b"good")
     got: list[bytes] = []
     buried: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Topics that take no more messages, as the official Python client sees it. The Go client: ``terminated`` in go/."""
+"""Terminated topics with the official Python client. The Go client: ``terminated`` in go/."""
 
 import json
 from typing import Any
@@ -32,7 +32,7 @@ def test_a_consumer_keeps_its_connection_and_gets_the_rest(box: Running, client:
     terminate(box, topic)
     consumer.acknowledge(first)
     assert take(consumer, 4) == numbered(4, 1)
-    assert is_quiet(consumer)  # all is acknowledged: this client drops the connection where it is told so
+    assert is_quiet(consumer)  # a notification after the last acknowledgement would make this client disconnect
     stats = json.loads(box.admin("GET", f"{admin_path(topic)}/stats"))
     [told] = stats["subscriptions"]["s"]["consumers"]
     assert told["msgOutCounter"] == 5, "it was never away"

@@ -1,4 +1,4 @@
-"""Topics: partitioned, made on demand, of missing tenants, not kept; lookup over HTTP; schemas."""
+"""Topics: partitioned, auto-created, in missing tenants, non-persistent; lookup over HTTP; schemas."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from tests.e2e.conftest import Running
 
 
 class Reading(Record):  # type: ignore[misc]  # the client has no types
-    """What a device measured."""
+    """Reading of a device."""
 
     device = String()
     value = String()
@@ -78,7 +78,7 @@ def test_a_missing_tenant_or_namespace_is_said_at_once(client: Any, missing: str
         client.create_producer(missing)
     with pytest.raises(pulsar.TopicNotFound):
         client.subscribe(missing, "s")
-    assert time.monotonic() - begin < PATIENCE_SECONDS / 2  # not the client's time-out, which is that long
+    assert time.monotonic() - begin < PATIENCE_SECONDS / 2  # not the client's timeout, which is that long
 
 
 def test_a_topic_that_is_not_kept(client: Any, topic: str) -> None:
@@ -119,7 +119,7 @@ def test_a_schema_that_does_not_fit_is_refused(client: Any, topic: str) -> None:
 def test_keys_of_a_non_persistent_topic_keep_their_consumer(client: Any, topic: str) -> None:
     fleeting = topic.replace("persistent", "non-persistent")
     kind = pulsar.ConsumerType.KeyShared
-    # With these names the ring gives key2, key5 and key7 to alpha, as a Pulsar of version 4.2.4 does.
+    # With these names, the ring assigns key2, key5 and key7 to alpha, as in Pulsar 4.2.4.
     alpha, beta = (client.subscribe(fleeting, "s", kind, consumer_name=name) for name in ("alpha", "beta"))
     producer = client.create_producer(fleeting)
     for number in range(8):

@@ -1,4 +1,4 @@
-"""Transactions in a real process: money goes from one account to another, and the box is killed meanwhile."""
+"""Transactions with a box in a real process: transfers between accounts while the box is killed."""
 
 import json
 import os
@@ -12,15 +12,15 @@ import pytest
 from tests.e2e.clients import connect, read_to_end
 from tests.e2e.commands import run
 from tests.e2e.transacting import Transacting
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 ACCOUNTS = ["persistent://public/default/giver", "persistent://public/default/taker"]
 KILLS = int(os.environ.get("TRANSFER_KILLS", "1"))
-"""How often the box is killed; 25 take a minute."""
+"""Number of kills of the box; 25 take a minute."""
 
 
 class Transfers(threading.Thread):
-    """Moves money until the box goes: of each transfer, whether it was committed, if that was answered."""
+    """Transfers of money until the box is killed, and whether each was committed, if a response arrived."""
 
     def __init__(self, url: str, seed: int) -> None:
         super().__init__()
@@ -31,7 +31,7 @@ class Transfers(threading.Thread):
         self.begun: set[str] = set()
 
     def run(self) -> None:
-        """Until the box goes."""
+        """Transfer money until the box is killed."""
         try:
             with Transacting(self._url, ACCOUNTS) as client:
                 for number in range(100_000):
@@ -50,7 +50,7 @@ class Transfers(threading.Thread):
 
 
 def booked(url: str, topic: str) -> dict[str, int]:
-    """What a reader finds in an account: amounts by transfer."""
+    """Return the amounts of an account by transfer, as a reader receives them."""
     client = connect(url)
     try:
         reader = client.create_reader(topic, pulsar.MessageId.earliest)
@@ -63,7 +63,7 @@ def booked(url: str, topic: str) -> dict[str, int]:
 
 
 @pytest.mark.timeout(60 + 20 * KILLS)
-def test_the_sum_never_changes(own_box: Box) -> None:
+def test_the_sum_never_changes(own_box: BoxProcess) -> None:
     own_box.start()
     known: dict[str, bool] = {}
     begun: set[str] = set()

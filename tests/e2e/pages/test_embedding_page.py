@@ -1,4 +1,4 @@
-"""docs/embedding.md: every program in it runs, and so does the test that it shows."""
+"""docs/embedding.md: every program and test on the page runs."""
 
 import re
 import subprocess

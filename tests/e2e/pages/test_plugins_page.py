@@ -1,4 +1,4 @@
-"""docs/plugins.md, its first three plugins: every step in an empty directory, as a newcomer takes it."""
+"""docs/plugins.md, the first three plugins: every step in an empty directory."""
 
 import json
 import os
@@ -22,11 +22,11 @@ STEPS = {each.title: each.steps for each in sections((ROOT / "docs" / "plugins.m
 KINDS = {"hash-tag": "Keys that belong together", "weighted": "Work by weight", "xz": "Small on the disk"}
 
 IN_PROCESSES = ("start", "produce", "consume")
-"""Commands that need a process of their own; the others can do without, which is quicker."""
+"""Commands that need a process of their own; the others run faster without one."""
 
 
 class Newcomer:
-    """An empty directory, and what was typed there."""
+    """Empty directory, and the commands entered there."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -34,9 +34,9 @@ class Newcomer:
         self._environment = {**os.environ, "PATH": f"{python}:{os.environ['PATH']}"}
 
     def type(self, line: str) -> str:
-        """Type a line; what it wrote to stdout."""
+        """Run a command line, and return its stdout."""
         if line == "pulsarbox start --detach":
-            line += " --port 0 --web-port 0"  # others may have a box on this machine
+            line += " --port 0 --web-port 0"  # other users may run a box on this machine
         if line.startswith("pulsarbox plugins bench"):
             line += " --seconds 0.02"
         program, command, *words = shlex.split(line)
@@ -56,7 +56,7 @@ class Newcomer:
         return done.stdout
 
     def save(self, file: File) -> None:
-        """Save a block of the page under the name before it."""
+        """Save a block of the page under the preceding file name."""
         assert file.name
         text = file.text
         if "pulsar://localhost:6650" in text:
@@ -67,7 +67,7 @@ class Newcomer:
         path.write_text(text, "utf-8")
 
     def follow(self, steps: Sequence[Command | File]) -> dict[str, str]:
-        """Take the steps of a section; by command what it wrote last."""
+        """Run the steps of a section; return the last output by command."""
         wrote: dict[str, str] = {}
         for step in steps:
             if isinstance(step, Command):
@@ -77,7 +77,7 @@ class Newcomer:
         return wrote
 
     def used(self, name: str) -> dict[str, Any]:
-        """What the box tells of a plugin."""
+        """Return the box's statistics of a plugin."""
         found: dict[str, Any]
         (found,) = json.loads(self.type(f"pulsarbox plugins info {name} -o json"))
         return found
@@ -97,7 +97,7 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcom
 
 
 def printed(wrote: str, word: str) -> list[str]:
-    """Lines that begin with a word, without those that the client's library writes."""
+    """Return the lines with a prefix, without output of the client library."""
     return [line for line in wrote.splitlines() if line.startswith(f"{word} ")]
 
 
@@ -117,7 +117,7 @@ def test_who_does_every_step_has_each_plugin_at_work(newcomer: Newcomer) -> None
     assert used["calls"] >= 40
 
     steps = STEPS[KINDS["xz"]]
-    end = steps.index(Command("pulsarbox plugins info xz")) + 1  # what comes then is without the box
+    end = steps.index(Command("pulsarbox plugins info xz")) + 1  # the steps after this one do not need the box
     wrote |= newcomer.follow(steps[:end])
     until(lambda: re.search(r"archive .* by xz, \d+\.\d\d times smaller", newcomer.type("pulsarbox storage stat data")))
     used = newcomer.used("xz")

@@ -1,4 +1,4 @@
-"""Every command of Pulsar's page about message retention and expiry, as it is printed there, in its order."""
+"""Every command of Pulsar's page about message retention and expiry, unmodified and in order."""
 
 import json
 import os
@@ -18,7 +18,7 @@ QUOTA: Final = {"limit": 2147483648, "limitSize": 2147483648, "limitTime": -1, "
 
 @pytest.fixture(scope="module", autouse=True)
 def namespace(box: Running) -> Iterator[None]:
-    """The namespace of the page, with a topic of the name that it has there."""
+    """Return the namespace of the page, with the topic that the page names."""
     info = json.dumps({"adminRoles": [], "allowedClusters": ["standalone"]})
     box.admin("PUT", "tenants/my-tenant", info)
     box.admin("PUT", "namespaces/my-tenant/my-ns")
@@ -31,7 +31,7 @@ def namespace(box: Running) -> Iterator[None]:
 
 @pytest.fixture
 def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a line of the page, with `pulsarbox admin` for `pulsar-admin`."""
+    """Run a line of the page, with `pulsarbox admin` for `pulsar-admin`."""
 
     def run(line: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
         words = shlex.split(line.replace("\\\n", ""), comments=True)
@@ -121,7 +121,7 @@ def test_clear_backlog_asks_and_force_does_not(
     client.subscribe(topic, "s").close()
     producer = client.create_producer(topic)
     for typed, force, left, code in (
-        (None, "", 1, 2),  # nobody is here to be asked
+        (None, "", 1, 2),  # stdin is no terminal for a prompt
         ("N\n", "", 2, 0),
         ("Y\n", "", 0, 0),
         (None, " --force", 0, 0),

@@ -1,4 +1,4 @@
-"""``pulsarbox backup`` and ``pulsarbox restore`` as processes, with boxes that run, are stopped and are killed."""
+"""``pulsarbox backup`` and ``pulsarbox restore`` as processes, with running, stopped and killed boxes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from pulsarbox import PulsarBox
 from tests.e2e.clients import connect, left, until
 from tests.tools import forks
-from tests.tools.box import Box
+from tests.tools.box import BoxProcess
 
 ORDERS = "persistent://public/default/orders"
 
@@ -22,14 +22,14 @@ def run(*words: str) -> "subprocess.CompletedProcess[str]":
     return forks.text(forks.run(*words))
 
 
-def backup(box: Box, target: Path, *options: str) -> dict[str, Any]:
+def backup(box: BoxProcess, target: Path, *options: str) -> dict[str, Any]:
     done = run("backup", str(target), "--data-dir", str(box.data), "-o", "json", *options)
     assert done.returncode == 0, done.stderr
     made: dict[str, Any] = json.loads(done.stdout)
     return made
 
 
-def publish(box: Box, numbers: range, size: int = 10) -> None:
+def publish(box: BoxProcess, numbers: range, size: int = 10) -> None:
     client = connect(box.url)
     client.subscribe(ORDERS, "s").close()
     producer = client.create_producer(ORDERS, block_if_queue_full=True)
@@ -40,7 +40,7 @@ def publish(box: Box, numbers: range, size: int = 10) -> None:
 
 
 def stored(data: Path, count: int) -> list[int]:
-    """What a restored box sends to the subscription."""
+    """Return the messages that a restored box dispatches to the subscription."""
     with PulsarBox(data_dir=data, process=True) as restored:
         client = connect(restored.service_url)
         found = [int(body) for body in left(client, ORDERS, "s", count)]
@@ -48,7 +48,7 @@ def stored(data: Path, count: int) -> list[int]:
     return found
 
 
-def test_a_box_that_runs_is_stopped_and_is_killed(own_box: Box, tmp_path: Path) -> None:
+def test_a_box_that_runs_is_stopped_and_is_killed(own_box: BoxProcess, tmp_path: Path) -> None:
     target, names = tmp_path / "backups", []
     own_box.start()
     publish(own_box, range(5))
@@ -74,7 +74,7 @@ def test_a_box_that_runs_is_stopped_and_is_killed(own_box: Box, tmp_path: Path) 
     assert (last["name"], last["position"]) == (names[-1], listed[-1]["position"])
 
 
-def test_damage_is_found_and_named(own_box: Box, tmp_path: Path) -> None:
+def test_damage_is_found_and_named(own_box: BoxProcess, tmp_path: Path) -> None:
     own_box.start()
     publish(own_box, range(5))
     target = tmp_path / "backups"
@@ -95,7 +95,7 @@ def test_damage_is_found_and_named(own_box: Box, tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_a_box_is_never_replaced_while_it_runs(own_box: Box, tmp_path: Path) -> None:
+def test_a_box_is_never_replaced_while_it_runs(own_box: BoxProcess, tmp_path: Path) -> None:
     own_box.start()
     publish(own_box, range(5))
     target = tmp_path / "backups"
@@ -112,7 +112,7 @@ def test_a_box_is_never_replaced_while_it_runs(own_box: Box, tmp_path: Path) -> 
     assert stored(own_box.data, 5) == list(range(5))
 
 
-def test_directories_that_cannot_be_used_end_with_their_codes(own_box: Box, tmp_path: Path) -> None:
+def test_directories_that_cannot_be_used_end_with_their_codes(own_box: BoxProcess, tmp_path: Path) -> None:
     own_box.start()
     for words, code, told in (
         (("backup", str(own_box.data / "b"), "--data-dir", str(own_box.data)), 4, "contain one another"),
@@ -137,25 +137,25 @@ def test_a_box_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         try:
             until(lambda: any(tmp_path.rglob("RUNNING")))
             done = run("backup", str(tmp_path / "b"), "--data-dir", str(tmp_path / "data"))
-            assert done.returncode == 2
+            assert done.returncode == 3
             assert "--memory: it keeps nothing on disk, so it cannot be backed up" in done.stderr
         finally:
             process.terminate()
     assert not (tmp_path / "b").exists()
 
 
-def started(target: Path, box: Box) -> "subprocess.Popen[bytes]":
-    """A backup that takes a while."""
+def started(target: Path, box: BoxProcess) -> "subprocess.Popen[bytes]":
+    """Start a backup that runs for a while."""
     words = ["backup", str(target), "--data-dir", str(box.data), "--rate", "2M", "--copy"]
     return subprocess.Popen([sys.executable, "-m", "pulsarbox", *words], stderr=subprocess.PIPE)
 
 
 def test_a_backup_that_is_killed_is_resumed(tmp_path: Path) -> None:
-    """At three points: while it waits for nothing, with some files stored, with more of them."""
+    """Killed at three points: before the first file, with some files stored, and with more of them."""
     data, target = tmp_path / "data", tmp_path / "backups"
     small: dict[str, Any] = {"journalVolumeSizeMbytes": 2, "journalMaxBatchMbytes": 1, "journalReserveMbytes": 0}
     with PulsarBox(data_dir=data, process=True, maxMessageSize=1_000_000, **small) as running:
-        box = Box(data)
+        box = BoxProcess(data)
         client = connect(running.service_url)
         client.subscribe(ORDERS, "s").close()
         producer = client.create_producer(ORDERS, block_if_queue_full=True)
@@ -171,7 +171,7 @@ def test_a_backup_that_is_killed_is_resumed(tmp_path: Path) -> None:
             assert {row["state"] for row in rows} == {"incomplete"}
             done = run("restore", str(target), str(tmp_path / "new"))
             assert (done.returncode, "has no complete backup" in done.stderr) == (3, True)
-            producer.send(b"6000")  # a killed backup holds nothing up
+            producer.send(b"6000")  # a killed backup blocks nothing
         made = backup(box, target, "--copy")
         assert made["reusedBytes"] > 0
         client.close()
@@ -185,7 +185,7 @@ def test_a_backup_that_is_killed_is_resumed(tmp_path: Path) -> None:
 
 
 def journal(target: Path) -> list[Path]:
-    """The journals of backups that are not complete, the newest last: its name need not sort so."""
+    """Return the journals of incomplete backups, the newest last: their names need not sort in that order."""
     return sorted((target / "backups").glob("*.partial"), key=lambda path: path.stat().st_mtime_ns)
 
 
@@ -194,11 +194,11 @@ def lines(path: Path) -> int:
 
 
 def _wait_for(target: Path, files: int) -> None:
-    """Return once the newest backup has stored so many files."""
+    """Wait until the newest backup has stored this many files."""
     until(lambda: len(journal(target)) > 0 and lines(journal(target)[-1]) >= files)
 
 
-def test_progress_goes_to_stderr_and_ctrl_c_leaves_what_was_stored(own_box: Box, tmp_path: Path) -> None:
+def test_progress_goes_to_stderr_and_ctrl_c_leaves_what_was_stored(own_box: BoxProcess, tmp_path: Path) -> None:
     own_box.start()
     publish(own_box, range(6_000), 1_000)
     target = tmp_path / "backups"
@@ -219,7 +219,7 @@ def test_progress_goes_to_stderr_and_ctrl_c_leaves_what_was_stored(own_box: Box,
             try:
                 while part := terminal.read(1 << 16):
                     drawn += part
-            except OSError:  # the terminal's other side is closed
+            except OSError:  # the other side of the terminal is closed
                 pass
         assert process.returncode == 0
     assert b"backing up: " in drawn

@@ -1,4 +1,4 @@
-"""The virtual clock of a box: what its data keeps, what a restart refuses, what clients notice of it."""
+"""The virtual clock of a box: stored state, rejected restarts, effects on clients."""
 
 import json
 import time
@@ -42,7 +42,7 @@ def test_commands_move_it_and_the_data_keeps_it(place: Place) -> None:
     held = clock(place)
     assert held["offset"] == held["now"] - held["real"] == 10 * DAY
     assert place.call("clock", "set", "2200-01-01T00:00:00Z").returncode == 0
-    assert 0 <= clock(place)["now"] - 7_258_118_400_000 < 600_000  # it runs on
+    assert 0 <= clock(place)["now"] - 7_258_118_400_000 < 600_000  # it continues to advance
 
 
 def test_a_real_clock_is_shown_and_stays(place: Place) -> None:
@@ -53,14 +53,14 @@ def test_a_real_clock_is_shown_and_stays(place: Place) -> None:
     assert "\nclock" not in place.call("status").stdout
     place.call("stop")
     nobody = place.call("clock", "show", "--data-dir", "data")
-    assert (nobody.returncode, "no box runs on data" in nobody.stderr) == (6, True)
+    assert (nobody.returncode, "no box is running on data" in nobody.stderr) == (6, True)
 
 
 def test_clients_live_through_ten_days_and_seek_by_their_own_time(place: Place) -> None:
     rows = place.start("--clock", "virtual")
     client = connect(rows["pulsar"])
     consumer = client.subscribe("t", "s", initial_position=EARLIEST)
-    client.subscribe("t", "holds", initial_position=EARLIEST)  # what all have acknowledged is old enough to go
+    client.subscribe("t", "holds", initial_position=EARLIEST)  # acknowledged entries are old enough to trim
     producer = client.create_producer("t")
     producer.send(b"old")
     place.call("clock", "advance", "10d")

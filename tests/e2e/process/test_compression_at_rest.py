@@ -1,4 +1,4 @@
-"""Compression at rest with the official client: each level, on the disk, over a restart, and without its codec."""
+"""Compression at rest with the official client: each level, on disk, over a restart, and without its codec."""
 
 import json
 import random
@@ -52,7 +52,7 @@ SMALL: dict[str, Any] = {
 
 
 def view(box: PulsarBox) -> dict[str, Any]:
-    """The rows of the box's own view, by the topics' last names."""
+    """Return the rows of the box's own view, by the last part of the topic names."""
     return {row["topic"].rpartition("/")[2]: row for row in box.admin("GET", "/pulsarbox/v1/compression")}
 
 
@@ -128,7 +128,7 @@ def test_what_is_sealed_is_compressed_and_read_as_it_came(tmp_path: Path) -> Non
         assert unpacked > 1000
         assert take(again, len(bodies)) == bodies
         totals = box.admin("GET", "/pulsarbox/v1/top/storage")["totals"]
-        assert totals["unpackedMisses"] == unpacked  # for all of it there is room
+        assert totals["unpackedMisses"] == unpacked  # the cache has room for everything
         assert totals["unpackedHits"] > 1000
         with urllib.request.urlopen(f"{box.admin_url}/metrics") as answer:
             assert f'pulsarbox_unpacked_misses_total{{cluster="standalone"}} {unpacked}' in answer.read().decode()

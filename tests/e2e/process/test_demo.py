@@ -1,4 +1,4 @@
-"""The demonstration, short: all its sides agree; and its books notice where they do not."""
+"""The demo, shortened: all sides agree, and its books detect disagreement."""
 
 import re
 import signal
@@ -21,7 +21,7 @@ from tests.e2e.clients import connect
 
 ROOT = Path(__file__).parents[3]
 PAGES = 170
-"""More than a volume of the demonstration holds."""
+"""More than a volume of the demo holds."""
 
 
 @pytest.mark.timeout(600)
@@ -53,6 +53,7 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
         assert re.search(rf"^{name} +[\d,]*[1-9][\d,]* calls since the restart.*, 0 errors$", done.stdout, re.M)
 
 
+@pytest.mark.campaign
 def test_full_volumes_of_the_archive_are_packed_with_xz_and_read_again(tmp_path: Path) -> None:
     box = Box(tmp_path / "data")
     box.start()
@@ -68,7 +69,7 @@ def test_full_volumes_of_the_archive_are_packed_with_xz_and_read_again(tmp_path:
         found = wait_until_packed(box, demo.ARCHIVE)
         assert found is not None
         assert (found["codec"], found["wanted"]) == ("xz", "xz")
-        # How many fit into a volume depends on the sizes of batches. Nothing is left in those that are full.
+        # The capacity of a volume depends on the sizes of batches. Full volumes are packed completely.
         volumes = box.ask("GET", "/pulsarbox/v1/top/storage")["rows"]
         assert {each["state"] for each in volumes} == {"packed", "current"}
         assert found["entries"] == sum(each["liveEntries"] for each in volumes if each["state"] == "packed")
@@ -76,7 +77,7 @@ def test_full_volumes_of_the_archive_are_packed_with_xz_and_read_again(tmp_path:
         assert found["ratio"] > 3
         (xz,) = [each for each in box.ask("GET", "/pulsarbox/v1/plugins") if each["name"] == "xz"]
         assert (xz["kind"], xz["errors"]) == ("compression", 0)
-        assert xz["calls"] >= 2 * found["entries"]  # each was unpacked once, to compare
+        assert xz["calls"] >= 2 * found["entries"]  # each was decompressed once, for comparison
         box.end(signal.SIGKILL)
         box.start()
         assert archive.read() == set(range(PAGES * PAGE + 1))
@@ -162,7 +163,7 @@ def test_what_the_pipeline_made_is_compared_message_by_message() -> None:
     readings = [made(number, device, "percent", 0.1 * number) for number, device in enumerate(("cpu0", "cpu1", "cpu0"))]
     for each in readings:
         published.add(each)
-    # The second one was sent again, as its receipt was lost; the third one was a dead letter, and put back.
+    # The second message was resent because its receipt was lost; the third was a dead letter, and was replayed.
     found.came.update((0, 1, 1, 2, 2))
     found.unchecked.update((2,))
     for each in (readings[1], *readings):
@@ -173,7 +174,7 @@ def test_what_the_pipeline_made_is_compared_message_by_message() -> None:
         assert not found.adds_up() and not found.is_exact()
         found.add_checked(each)
     assert found.is_whole(published)
-    found.add_checked(readings[0])  # what came once is there twice
+    found.add_checked(readings[0])  # a message received once is stored twice
     assert not found.is_exact() and found.checked.numbers == published.numbers
 
 

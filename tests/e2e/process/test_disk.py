@@ -1,4 +1,4 @@
-"""What the box does with the disk: it gives it back, lives through a full one, and never serves what is damaged."""
+"""Disk use of a box: reclaiming space, a full disk, and damage that is never served."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ import pytest
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from tests.e2e.clients import EARLIEST, connect, receive, send_all, take, until
 from tests.e2e.raw import RawProducer
-from tests.tools.box import PULSARBOX, Box, admin
+from tests.tools.box import PULSARBOX, BoxProcess, admin
 
 SMALL: Final = """
 maxMessageSize = 1048576
@@ -31,15 +31,15 @@ PATIENCE: Final = 60.0
 BODY: Final = b"x" * 2000
 
 
-def small_box(folder: Path, data: Path, reserve: int = 0) -> Box:
-    """A box whose volumes, ledgers and checkpoints are small."""
+def small_box(folder: Path, data: Path, reserve: int = 0) -> BoxProcess:
+    """Start a box with small volumes, ledgers and checkpoints."""
     config = folder / "small.conf"
     config.write_text(SMALL.format(reserve=reserve).replace(" = ", "="))
-    return Box(data, (*PULSARBOX, "--config", str(config)), log=folder / "box.log")
+    return BoxProcess(data, (*PULSARBOX, "--config", str(config)), log=folder / "box.log")
 
 
 def disk_used(folder: Path) -> int:
-    """Bytes that the files of a folder take on the disk."""
+    """Return the disk space of a folder's files in bytes."""
     total = 0
     for path in folder.rglob("*"):
         with contextlib.suppress(FileNotFoundError):
@@ -48,7 +48,7 @@ def disk_used(folder: Path) -> int:
 
 
 def eventually(holds: Callable[[], bool]) -> bool:
-    """Whether it comes to hold before the patience ends."""
+    """Return whether the condition holds before the timeout."""
     deadline = time.monotonic() + PATIENCE
     while not holds():
         if time.monotonic() > deadline:
@@ -58,26 +58,26 @@ def eventually(holds: Callable[[], bool]) -> bool:
 
 
 def drain(consumer: pulsar.Consumer, count: int) -> None:
-    """Receive and acknowledge so many messages."""
+    """Receive and acknowledge the given number of messages."""
     for _ in range(count):
         consumer.acknowledge(receive(consumer))
 
 
 def fill(producer: pulsar.Producer, is_full: Callable[[], bool]) -> int:
-    """Send until it is refused for longer than the producer waits; how many were taken."""
+    """Publish until messages are rejected for longer than the producer's timeout; return the number accepted."""
     sent = 0
     for _ in range(40_000):
         try:
             producer.send(BODY)
             sent += 1
-        except pulsar.Timeout:  # a busy machine may take as long
+        except pulsar.Timeout:  # a busy machine may cause the same delay
             if is_full():
                 return sent
     raise AssertionError("the disk does not get full")
 
 
 @pytest.fixture
-def box(tmp_path: Path) -> Iterator[Box]:
+def box(tmp_path: Path) -> Iterator[BoxProcess]:
     if "E2E_URL" in os.environ:
         pytest.skip("starts boxes of its own")
     own = small_box(tmp_path, tmp_path / "data")
@@ -87,7 +87,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
         own.kill()
 
 
-def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: Box) -> None:
+def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: BoxProcess) -> None:
     box.start()
     client = connect(box.url)
     slow = client.subscribe("slow", "s", initial_position=EARLIEST)
@@ -114,7 +114,7 @@ def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: Box) -> Non
     assert check.returncode == 0, check.stdout.decode()
 
 
-def test_deleting_a_topic_gives_its_disk_back(box: Box) -> None:
+def test_deleting_a_topic_gives_its_disk_back(box: BoxProcess) -> None:
     box.start()
     client = connect(box.url)
     client.subscribe("gone", "s", initial_position=EARLIEST).close()
@@ -130,7 +130,7 @@ def test_deleting_a_topic_gives_its_disk_back(box: Box) -> None:
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, of 40 MiB."""
+    """Mount a separate file system of 40 MiB."""
     mounted = tmp_path / "mounted"
     mounted.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=40m", "none", str(mounted)]
@@ -164,7 +164,7 @@ def test_a_full_disk_refuses_messages_takes_acknowledgements_and_heals(tmp_path:
         box.start()
         client = connect(box.url)
         again = client.subscribe("t", "s")
-        while receive(again).data() != b"again":  # what had timed out for the client may have been stored
+        while receive(again).data() != b"again":  # messages that timed out in the client may have been stored
             pass
         client.close()
     finally:
@@ -172,8 +172,8 @@ def test_a_full_disk_refuses_messages_takes_acknowledgements_and_heals(tmp_path:
 
 
 @contextlib.contextmanager
-def failing_disk(box: Box) -> Iterator[None]:
-    """The files of a box that runs do not take anything any more."""
+def failing_disk(box: BoxProcess) -> Iterator[None]:
+    """Make writes to the files of a running box fail."""
     before = resource.prlimit(box.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(box.pid, resource.RLIMIT_FSIZE, (1, before[1]))
     try:
@@ -182,7 +182,7 @@ def failing_disk(box: Box) -> Iterator[None]:
         resource.prlimit(box.pid, resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_fails_stores_nothing_loses_nothing_and_heals(own_box: Box) -> None:
+def test_a_disk_that_fails_stores_nothing_loses_nothing_and_heals(own_box: BoxProcess) -> None:
     own_box.start()
     client = connect(own_box.url)
     consumer = client.subscribe("t", "s", initial_position=EARLIEST)
@@ -198,7 +198,7 @@ def test_a_disk_that_fails_stores_nothing_loses_nothing_and_heals(own_box: Box) 
         assert refused.error == ServerError.PersistenceError
         assert refused.message.startswith("The message could not be stored: ")
         raw.take("close_producer")
-        with pytest.raises(pulsar.Timeout):  # the official client tries again as long as it may
+        with pytest.raises(pulsar.Timeout):  # the official client retries until its timeout
             producer.send(b"timed out")
     client.create_producer("t").send(b"again")
     client.create_producer("other").send(b"x")
@@ -211,7 +211,7 @@ def test_a_disk_that_fails_stores_nothing_loses_nothing_and_heals(own_box: Box) 
     client.close()
 
 
-def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:
+def test_a_flipped_bit_is_reported_and_never_served(box: BoxProcess) -> None:
     box.start()
     client = connect(box.url)
     client.subscribe("t", "s", initial_position=EARLIEST).close()
@@ -223,7 +223,7 @@ def test_a_flipped_bit_is_reported_and_never_served(box: Box) -> None:
     volume = box.data / "volumes" / "00000001" / "data.mdb"
     data = bytearray(volume.read_bytes())
     at = -1
-    while (at := data.find(bodies[7], at + 1)) >= 0:  # small values stand in pages that LMDB copies: in several places
+    while (at := data.find(bodies[7], at + 1)) >= 0:  # LMDB copies pages: several places
         data[at + 3] ^= 1
     volume.write_bytes(bytes(data))
     command = [sys.executable, "-m", "pulsarbox", "storage", "check", str(box.data)]

@@ -1,4 +1,4 @@
-"""A box in this program: in a thread and in a process, in memory and on disk, beside others, over its whole life."""
+"""Embedded box over its lifecycle: in a thread and in a process, in memory and on disk, several at once."""
 
 import asyncio
 import gc
@@ -21,7 +21,7 @@ import pytest
 
 from pulsarbox import BoxError, ConfigError, PulsarBox
 from pulsarbox.embed.hosted import HostedBox
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
 from tests.e2e.raw import Raw
 
@@ -31,7 +31,7 @@ Maker = Callable[..., PulsarBox]
 
 @pytest.fixture(params=KINDS)
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
-    """Makes boxes of one kind, not started."""
+    """Create boxes of one kind, not started."""
     process, disk = request.param.startswith("process"), request.param.endswith("disk")
 
     def made(**settings: Any) -> PulsarBox:
@@ -43,7 +43,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Maker:
 
 @pytest.fixture(scope="module", autouse=True)
 def warm() -> None:
-    """What libuv and the client open once a process, and keep, is open before anything is counted."""
+    """Open the descriptors that libuv and the client open once per process, before any are counted."""
     with PulsarBox() as box:
         publish(box, "t", [b"x"])
 
@@ -53,7 +53,7 @@ def descriptors() -> int:
 
 
 def until_closed(files: int) -> None:
-    """No more descriptors are open than that: threads of the official client close theirs a moment later."""
+    """Wait until no more than this number of descriptors is open: threads of the official client close theirs later."""
     gc.collect()
     until(lambda: descriptors() <= files)
 
@@ -65,7 +65,7 @@ def publish(box: PulsarBox, topic: str, payloads: list[bytes]) -> None:
 
 
 def held(box: PulsarBox, topic: str) -> list[bytes]:
-    """The payloads of a topic, through a reader."""
+    """Return the payloads of a topic, through a reader."""
     client = connect(box.service_url)
     reader = client.create_reader(topic, pulsar.MessageId.earliest)
     payloads = read_to_end(reader)
@@ -199,7 +199,7 @@ def test_a_start_that_takes_too_long_is_given_up_and_leaves_nothing(
 ) -> None:
     opened, wait = HostedBox.open, threading.Event()
 
-    async def slow(box: HostedBox) -> Running:
+    async def slow(box: HostedBox) -> RuntimeFile:
         await asyncio.to_thread(wait.wait)
         return await opened(box)
 
@@ -306,7 +306,7 @@ def test_settings_take_effect(make: Maker) -> None:
 
 
 def test_nothing_that_is_the_programs_own_is_touched(tmp_path: Path) -> None:
-    """In a fresh interpreter: this one has been through much."""
+    """In a new interpreter, because earlier tests have changed the state of this one."""
     code = """
 import gc, json, logging, resource, signal, sys, threading, warnings
 def switches():
@@ -341,7 +341,7 @@ print(box.pid, box._scratch or "-")
     assert done.stderr == ""
     assert not Path(f"/proc/{pid}").exists()
     assert not Path(scratch).exists()
-    assert not (data / "RUNNING").exists()  # it has ended in order
+    assert not (data / "RUNNING").exists()  # it exited cleanly
 
 
 def test_a_process_ends_with_the_program_that_is_killed(tmp_path: Path) -> None:
@@ -384,7 +384,7 @@ def in_a_fork(box: PulsarBox, told: Any) -> None:
     with PulsarBox() as own:
         own.admin("GET", "/admin/v2/clusters")
         told.put("own")
-    told.get(timeout=60)  # stay while the parent ends its box
+    told.get(timeout=60)  # remain while the parent stops its box
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
@@ -397,16 +397,16 @@ def test_a_fork_does_not_hold_what_is_the_parents(make: Maker) -> None:
 
     box = make().start()
     publish(box, "t", [b"before"])
-    connected = Raw(box.service_url)  # with an answer: one that the box has not seen yet would stay with the fork
-    gc.collect()  # closed official clients that are collected in a fork wait there for threads that it does not have
+    connected = Raw(box.service_url)  # wait for the response: the fork would keep a connection not yet accepted
+    gc.collect()  # collecting closed official clients in a fork would wait for threads that the fork lacks
     child = context.Process(target=in_a_fork, args=(box, Told))
     child.start()
     assert "was started in process" in there.get(timeout=60)
     assert there.get(timeout=60) == "own"
     assert held(box, "t") == [b"before"]
     box.stop()
-    connected.until_closed()  # the fork does not keep the connection
-    with box:  # ports and data directory are free, though the fork lives
+    connected.until_closed()  # the fork does not hold the connection
+    with box:  # ports and data directory are free while the fork runs
         assert held(box, "t") == ([b"before"] if box.data_dir else [])
     back.put("go")
     child.join(60)
@@ -415,16 +415,13 @@ def test_a_fork_does_not_hold_what_is_the_parents(make: Maker) -> None:
     back.close()
 
 
-def test_it_is_used_from_asyncio(make: Maker) -> None:
-    async def scenario() -> None:
-        async with make() as box:
-            reader, writer = await asyncio.open_connection("127.0.0.1", box.web_port)
-            writer.write(b"GET /admin/v2/brokers/health HTTP/1.0\r\n\r\n")
-            assert (await reader.read()).endswith(b"ok")
-            writer.close()
-        assert not box.is_running
-
-    asyncio.run(scenario())
+async def test_it_is_used_from_asyncio(make: Maker) -> None:
+    async with make() as box:
+        reader, writer = await asyncio.open_connection("127.0.0.1", box.web_port)
+        writer.write(b"GET /admin/v2/brokers/health HTTP/1.0\r\n\r\n")
+        assert (await reader.read()).endswith(b"ok")
+        writer.close()
+    assert not box.is_running
 
 
 def test_what_it_logs_goes_through_the_programs_logging(caplog: pytest.LogCaptureFixture) -> None:
@@ -442,6 +439,7 @@ def test_a_process_logs_for_itself() -> None:
     assert "204" in box.log()
 
 
+@pytest.mark.campaign
 def test_a_hundred_stand_side_by_side_and_know_nothing_of_each_other() -> None:
     threads, files = threading.active_count(), descriptors()
     boxes = [PulsarBox().start() for _ in range(100)]

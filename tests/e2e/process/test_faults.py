@@ -1,4 +1,4 @@
-"""Faults as official clients meet them, set in Python and on the command line."""
+"""Faults as seen by official clients, set in Python and on the command line."""
 
 import json
 import subprocess
@@ -38,7 +38,7 @@ def test_one_message_that_is_refused_is_sent_again(faulty: PulsarBox, client: An
     producer = client.create_producer("orders")
     with faulty.faults.rule("error", command="send", topic="orders", nth=3, error="PersistenceError") as rule:
         for number in range(4):
-            producer.send(b"%d" % number)  # the client comes back and tries again
+            producer.send(b"%d" % number)  # the client reconnects and resends
         assert rule.fired == 1
     assert faulty.faults.rules() == []
     consumer = client.subscribe("orders", "s", initial_position=EARLIEST)

@@ -1,4 +1,4 @@
-"""Retention, expiry and quotas as the official client meets them, under the virtual clock."""
+"""Retention, expiry and quotas as seen by the official client, with the virtual clock."""
 
 import threading
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def exists(box: PulsarBox, topic: str) -> bool:
 
 
 def unloaded(box: PulsarBox, topic: str) -> None:
-    """Let the topic out of memory. Whoever asks for its statistics brings it back."""
+    """Unload the topic. A request for its statistics loads it again."""
     box.admin("PUT", f"/admin/v2/persistent/public/default/{topic}/unload")
 
 
@@ -142,7 +142,7 @@ def test_a_size_limit_keeps_the_newest_and_readers_hold_nothing(kept: PulsarBox,
 
 
 def filled(box: PulsarBox, client: Any) -> Any:
-    """A producer and a backlog that has reached its quota; the producer's client does not know it yet."""
+    """Return a producer and a topic whose backlog has reached its quota; the producer's client has no notice yet."""
     client.subscribe("t", "s", initial_position=EARLIEST).close()
     producer = client.create_producer("t", batching_enabled=False, send_timeout_millis=60_000)
     send_all(producer, [b"x" * 10_000] * 11)

@@ -1,4 +1,4 @@
-"""The process commands with real processes: start in the background, status, stop, and what stands in the way."""
+"""The process commands with real processes: background start, status, stop, and conflicts."""
 
 import contextlib
 import itertools
@@ -19,20 +19,20 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import PATIENCE_SECONDS, connect, numbered, read_to_end, receive, until
-from tests.tools.box import Box, accepts, admin
+from tests.tools.box import BoxProcess, accepts, admin
 
 Done = subprocess.CompletedProcess[str]
 ANY_PORTS = ("--port", "0", "--web-port", "0")
 
 
 class Place:
-    """A folder in which pulsarbox is called, with the data directory ``data``."""
+    """Working directory of pulsarbox, with the data directory ``data``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.started: list[int] = []
         self.runtime = path.with_name(f"{path.name}-runtime")
-        """Where boxes in memory are looked for: here there are none of tests that run meanwhile."""
+        """Runtime directory of in-memory boxes: excludes those of concurrent tests."""
         self.runtime.mkdir(exist_ok=True)
         others = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
         self.environ = {**others, "XDG_RUNTIME_DIR": str(self.runtime), "TMPDIR": str(self.runtime)}
@@ -49,7 +49,7 @@ class Place:
         return done
 
     def start(self, *words: str) -> dict[str, str]:
-        """Start in the background; what it prints, by the names."""
+        """Start in the background; return the printed values by name."""
         done = self.call("start", "--detach", *ANY_PORTS, *words)
         assert done.returncode == 0, done.stderr
         rows = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
@@ -89,7 +89,7 @@ def test_a_life_in_the_background(place: Place) -> None:
     done = place.call("stop")
     assert (done.returncode, done.stderr) == (0, "pulsarbox: not running: no process holds data\n")
     done = place.call("storage", "check", "data")
-    assert "no damage, 0 warnings" in done.stdout  # what these commands leave there is part of the format
+    assert "no damage, 0 warnings" in done.stdout  # files of these commands are part of the format
 
 
 def test_status_for_the_eye(place: Place) -> None:
@@ -113,7 +113,7 @@ def test_status_is_watched_until_ctrl_c(place: Place) -> None:
             _, said = watching.communicate(timeout=60)
         finally:
             watching.kill()
-    assert (states, watching.returncode, said) == (["not running"] * 3, 3, "pulsarbox: no longer watched\n")
+    assert (states, watching.returncode, said) == (["not running"] * 3, 3, "pulsarbox: stopped watching\n")
 
 
 def test_a_killed_box_is_not_running_whatever_it_left(place: Place) -> None:
@@ -146,7 +146,7 @@ def test_a_port_that_is_taken(place: Place, option: str, how: tuple[str, ...]) -
     assert f"cannot listen on port {port} of 127.0.0.1" in done.stderr
     assert f"by process {os.getpid()} (" in done.stderr and option in done.stderr
     assert place.status()[1]["state"] == "not running"
-    assert list(place.path.iterdir()) == []  # nothing is left of the data directory that it would have had
+    assert list(place.path.iterdir()) == []  # no trace of a data directory remains
 
 
 def test_a_start_that_fails_removes_nothing_but_what_it_made(place: Place) -> None:
@@ -157,7 +157,7 @@ def test_a_start_that_fails_removes_nothing_but_what_it_made(place: Place) -> No
         done = place.call("start", "--detach", *port, "--data-dir", "mine/new/data")
         assert (done.returncode, list(mine.iterdir())) == (4, [])
         assert place.call("start", "--detach", *port, "--data-dir", "mine").returncode == 4
-    assert [each.name for each in mine.iterdir()] == ["pulsarbox.log"]  # the directory was there before
+    assert [each.name for each in mine.iterdir()] == ["pulsarbox.log"]  # the directory existed before
 
 
 def test_a_file_limit_that_is_too_low(place: Place) -> None:
@@ -197,7 +197,7 @@ def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
     assert place.call("produce", "t", "x").returncode == 0
     assert place.call("topic", "list", "-o", "name").stdout == "persistent://public/default/t\n"
     other = place.start("--memory")
-    assert rows["http"] in place.call("clock", "show").stderr  # which of them is meant is not guessed
+    assert rows["http"] in place.call("clock", "show").stderr  # an ambiguous box is an error
     done = place.call("stop", "--memory")
     assert done.returncode == 2
     assert rows["process"] in done.stderr and other["process"] in done.stderr and "--pid" in done.stderr
@@ -211,12 +211,12 @@ def test_boxes_in_memory_are_found_and_stopped(place: Place) -> None:
         pass
     done = place.call("stop", "--memory")
     assert (done.returncode, "no box of this user runs in memory" in done.stderr) == (0, True)
-    assert list((place.runtime / "pulsarbox").iterdir()) == []  # what the killed one left is removed as well
+    assert list((place.runtime / "pulsarbox").iterdir()) == []  # files of the killed box are removed as well
     assert list(place.path.iterdir()) == []
 
 
 def log_descriptors(pid: str) -> dict[str, str]:
-    """The descriptors of a process that are a log file, and which one."""
+    """Return the descriptors of a process that are open on a log file, with that file."""
     links = {}
     for each in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -255,13 +255,13 @@ def test_the_log_of_a_box_in_the_background_is_followed_cut_and_tells_what_was_d
     assert "127.0.0.1: PUT /admin/v2/tenants/logged: refused with 409: " in first
     assert f"starting pulsarbox {version('pulsarbox')}: process {rows['process']}" in first
     middle = log.with_name("pulsarbox.log.1").read_text().replace("filler\n", "")
-    assert 1 <= middle.count("refusing the connection of") < 5  # one line for all of a moment
+    assert 1 <= middle.count("refusing the connection of") < 5  # one line for all at one moment
     assert len(middle.splitlines()) < 20  # for two hundred messages
     assert "stopping (SIGTERM)" in log.read_text() and "stopped (SIGTERM)" in log.read_text()
     assert "no damage, 0 warnings" in place.call("storage", "check", "data").stdout
 
 
-def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box: Box) -> None:
+def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box: BoxProcess) -> None:
     own_box.start()
     topic = "persistent://public/default/t"
     client = connect(own_box.url)
@@ -291,7 +291,7 @@ def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box:
     assert (done.returncode, own_box.process and own_box.process.wait(PATIENCE_SECONDS)) == (0, 0), done.stderr
     stopping.set()
     publishing.join()
-    client.shutdown()  # what is under way fails
+    client.shutdown()  # requests in progress fail
     own_box.process = None
     own_box.start()
     client = connect(own_box.url)
@@ -300,7 +300,7 @@ def test_stopped_while_messages_are_published_nothing_receipted_is_lost(own_box:
     assert kept[: len(receipted)] == receipted
 
 
-def test_shut_down_by_a_request_it_ends_in_order(own_box: Box) -> None:
+def test_shut_down_by_a_request_it_ends_in_order(own_box: BoxProcess) -> None:
     own_box.start()
     topic = "persistent://public/default/t"
     client = connect(own_box.url)

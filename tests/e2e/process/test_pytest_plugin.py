@@ -1,4 +1,4 @@
-"""The pytest plugin as its users have it: runs of pytest in a folder of their own."""
+"""The pytest plugin in separate pytest runs, as a user runs it."""
 
 import json
 import subprocess
@@ -12,17 +12,20 @@ import pytest
 from pulsarbox import BoxError, PulsarBox, having
 from pulsarbox.embed.namespace import Namespace
 from tests.e2e.clients import QUIET_MS, connect, send_all
+from tests.tools.campaigns import short
 
 
 class Runs:
-    """A folder with tests, and pytest in it."""
+    """Folder with tests, and pytest runs in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def run(self, tests: str, *words: str, ini: str = "", outcome: str = "", code: int = 0) -> str:
-        """Run the tests; what pytest says. The summary must hold ``outcome``."""
-        (self.path / "pytest.ini").write_text(f"[pytest]\naddopts = -p no:cacheprovider\n{ini}\n")
+        """Run the tests, and return pytest's output. The summary must contain ``outcome``."""
+        (self.path / "pytest.ini").write_text(
+            f"[pytest]\naddopts = -p no:cacheprovider -p no:hypothesispytest -p no:timeout\n{ini}\n"
+        )
         (self.path / "test_it.py").write_text(tests)
         command = [sys.executable, "-W", "error::ResourceWarning", "-m", "pytest", "-q", "-rs", *words]
         done = subprocess.run(
@@ -61,17 +64,21 @@ def test_storage(pulsarbox, pytestconfig):
 
 @pytest.mark.parametrize(
     "ini",
-    [
-        "",
-        "pulsarbox_storage = disk\npulsarbox_run = process",
-        "pulsarbox_settings =\n    maxMessageSize = 4096\n    logLevel = warning",
-    ],
+    short(
+        [
+            "",
+            "pulsarbox_storage = disk\npulsarbox_run = process",
+            "pulsarbox_settings =\n    maxMessageSize = 4096\n    logLevel = warning",
+        ],
+        2,
+    ),
     ids=["default", "disk-process", "settings"],
 )
 def test_a_message_through_the_fixtures(runs: Runs, ini: str) -> None:
     runs.run(HELLO, ini=ini, outcome="2 passed")
 
 
+@pytest.mark.campaign
 def test_workers_of_xdist_have_a_box_each(runs: Runs) -> None:
     tests = """
 import pathlib, pytest
@@ -114,14 +121,15 @@ def test_a_namespace_goes_under_those_who_come_back_at_once(
 
         def slowly(self: Namespace, path: str) -> None:
             delete(self, path)
-            time.sleep(QUIET_MS / 1000)  # the client is back, if it is let in
+            time.sleep(QUIET_MS / 1000)  # the client would have reconnected by now
 
         monkeypatch.setattr(Namespace, "_delete", slowly)
         namespace.remove()
     assert namespace.name not in pulsarbox.admin("GET", "/admin/v2/namespaces/public")
-    namespace.remove()  # nothing is left to do
+    namespace.remove()  # nothing remains to remove
 
 
+@pytest.mark.campaign
 def test_a_test_can_leave_the_box_as_it_was(runs: Runs) -> None:
     tests = """
 import pytest
@@ -139,6 +147,7 @@ def test_two(pulsarbox):
         runs.run(tests, ini=ini, outcome="2 passed")
 
 
+@pytest.mark.campaign
 def test_boxes_of_a_tests_own(runs: Runs) -> None:
     tests = """
 boxes = []
@@ -158,12 +167,15 @@ def test_two():
 
 @pytest.mark.parametrize(
     ("ini", "why"),
-    [
-        ("pulsarbox_storage = tape", "pulsarbox_storage must be memory or disk, not 'tape'"),
-        ("pulsarbox_settings = maxMesageSize = 5", "did you mean maxMessageSize?"),
-        ("pulsarbox_settings = maxMessageSize", "expected name = value"),
-        ("pulsarbox_settings = maxMessageSize = big", "expected a whole number"),
-    ],
+    short(
+        [
+            ("pulsarbox_storage = tape", "pulsarbox_storage must be memory or disk, not 'tape'"),
+            ("pulsarbox_settings = maxMesageSize = 5", "did you mean maxMessageSize?"),
+            ("pulsarbox_settings = maxMessageSize", "expected name = value"),
+            ("pulsarbox_settings = maxMessageSize = big", "expected a whole number"),
+        ],
+        1,
+    ),
 )
 def test_ini_options_that_make_no_sense_are_told(runs: Runs, ini: str, why: str) -> None:
     assert why in runs.run("def test_it(pulsarbox): pass", ini=ini, code=1)

@@ -1,4 +1,4 @@
-"""What a box keeps when it is stopped or killed, and what it refuses to start on."""
+"""State after a stop or kill of a box, and data directories with which a start is rejected."""
 
 import socket
 import subprocess
@@ -15,14 +15,14 @@ from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.recovery import Store
 from tests.e2e.clients import EARLIEST, PATIENCE_MS, connect, numbered, read_to_end, receive, send_all, take
 from tests.e2e.conftest import START_CMD
-from tests.tools.box import Box, accepts, admin
+from tests.tools.box import BoxProcess, accepts, admin
 
-WAYS = {"SIGTERM": Box.stop, "SIGKILL": Box.kill}
+WAYS = {"SIGTERM": BoxProcess.stop, "SIGKILL": BoxProcess.kill}
 
 
 @pytest.fixture(params=list(WAYS))
-def restarted(request: pytest.FixtureRequest, own_box: Box) -> Callable[[], None]:
-    """Ends the box, by SIGTERM or SIGKILL, and starts it in place."""
+def restarted(request: pytest.FixtureRequest, own_box: BoxProcess) -> Callable[[], None]:
+    """Stop the box, by SIGTERM or SIGKILL, and start it in place."""
 
     def again() -> None:
         if WAYS[request.param](own_box) is not None:
@@ -32,7 +32,7 @@ def restarted(request: pytest.FixtureRequest, own_box: Box) -> Callable[[], None
     return again
 
 
-def test_everything_receipted_is_there_in_order(own_box: Box, restarted: Callable[[], None]) -> None:
+def test_everything_receipted_is_there_in_order(own_box: BoxProcess, restarted: Callable[[], None]) -> None:
     topic = "persistent://public/default/kept"
     own_box.start()
     for life in range(3):
@@ -46,7 +46,7 @@ def test_everything_receipted_is_there_in_order(own_box: Box, restarted: Callabl
     client.close()
 
 
-def test_positions_and_single_acknowledgements_are_kept(own_box: Box, restarted: Callable[[], None]) -> None:
+def test_positions_and_single_acknowledgements_are_kept(own_box: BoxProcess, restarted: Callable[[], None]) -> None:
     topic, shared = "persistent://public/default/kept", pulsar.ConsumerType.Shared
     own_box.start()
     client = connect(own_box.url)
@@ -58,8 +58,8 @@ def test_positions_and_single_acknowledgements_are_kept(own_box: Box, restarted:
     for message in [receive(single) for _ in range(20)][::2]:
         single.acknowledge(message)
     cumulative.close()
-    single.close()  # sends what the client still held back of its acknowledgements
-    producer.send(b"20")  # the journal has one order: with this receipt, what came before it is on disk too
+    single.close()  # flushes the acknowledgements that the client has buffered
+    producer.send(b"20")  # the journal is ordered: with this receipt, earlier records are on disk too
     client.close()
     restarted()
     client = connect(own_box.url)
@@ -68,7 +68,7 @@ def test_positions_and_single_acknowledgements_are_kept(own_box: Box, restarted:
     client.close()
 
 
-def test_clients_carry_on_by_themselves(own_box: Box, restarted: Callable[[], None]) -> None:
+def test_clients_carry_on_by_themselves(own_box: BoxProcess, restarted: Callable[[], None]) -> None:
     topic = "persistent://public/default/carry-on"
     own_box.start()
     client = connect(own_box.url)
@@ -81,12 +81,12 @@ def test_clients_carry_on_by_themselves(own_box: Box, restarted: Callable[[], No
     got: list[bytes] = []
     while not got or got[-1] != b"19":
         got += take(consumer, 1)
-    # What the consumer acknowledged last may have been with the client still: it may come again, but in order.
+    # The last acknowledgements may still be in the client: their messages may be redelivered, but in order.
     assert got[-10:] == numbered(10, start=10)
     client.close()
 
 
-def test_what_the_admin_api_made_is_kept(own_box: Box, restarted: Callable[[], None]) -> None:
+def test_what_the_admin_api_made_is_kept(own_box: BoxProcess, restarted: Callable[[], None]) -> None:
     own_box.start()
     admin(own_box.web_url, "PUT", "tenants/acme", '{"allowedClusters": ["standalone"], "adminRoles": []}')
     admin(own_box.web_url, "PUT", "namespaces/acme/shop")
@@ -98,7 +98,7 @@ def test_what_the_admin_api_made_is_kept(own_box: Box, restarted: Callable[[], N
 
 
 @pytest.mark.parametrize("stops", [True, False], ids=["stopped", "killed"])
-def test_a_start_after_a_stop_has_nothing_to_read(own_box: Box, stops: bool) -> None:
+def test_a_start_after_a_stop_has_nothing_to_read(own_box: BoxProcess, stops: bool) -> None:
     own_box.start()
     client = connect(own_box.url)
     consumer = client.subscribe("persistent://public/default/later", "s", consumer_type=pulsar.ConsumerType.Shared)
@@ -109,7 +109,7 @@ def test_a_start_after_a_stop_has_nothing_to_read(own_box: Box, stops: bool) -> 
     producer.send(b"now")
     consumer.acknowledge(consumer.receive(timeout_millis=PATIENCE_MS))
     own_box.stop() if stops else own_box.kill()
-    with suppress(pulsar.PulsarException):  # it may have noticed already
+    with suppress(pulsar.PulsarException):  # it may have noticed the kill already
         client.close()
     engine = LmdbEngine(own_box.data)
     try:
@@ -122,7 +122,7 @@ def test_a_start_after_a_stop_has_nothing_to_read(own_box: Box, stops: bool) -> 
         engine.close()
 
 
-def test_new_message_ids_are_greater_after_a_restart(own_box: Box, restarted: Callable[[], None]) -> None:
+def test_new_message_ids_are_greater_after_a_restart(own_box: BoxProcess, restarted: Callable[[], None]) -> None:
     topic = "persistent://public/default/growing"
     own_box.start()
     ids = []
@@ -137,21 +137,21 @@ def test_new_message_ids_are_greater_after_a_restart(own_box: Box, restarted: Ca
 
 
 def refused(command: list[str]) -> str:
-    """What a start that must fail says."""
+    """Return the error output of a start that must fail."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode not in (0, -9), done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr
 
 
-def test_a_data_directory_that_is_held_is_refused_and_the_holder_named(own_box: Box) -> None:
+def test_a_data_directory_that_is_held_is_refused_and_the_holder_named(own_box: BoxProcess) -> None:
     own_box.start()
-    other = Box(own_box.data, START_CMD)
+    other = BoxProcess(own_box.data, START_CMD)
     assert str(own_box.pid) in refused(other.command())
     assert accepts(own_box.port)
 
 
-def test_a_port_that_is_taken_is_refused_and_named(own_box: Box, tmp_path: Path) -> None:
+def test_a_port_that_is_taken_is_refused_and_named(own_box: BoxProcess, tmp_path: Path) -> None:
     free = own_box.port
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -159,10 +159,10 @@ def test_a_port_that_is_taken_is_refused_and_named(own_box: Box, tmp_path: Path)
         own_box.port = taken.getsockname()[1]
         assert str(own_box.port) in refused(own_box.command())
     own_box.port = free
-    own_box.start()  # the failed start left nothing behind that is in the way
+    own_box.start()  # files of the failed start do not block the next
 
 
-def test_a_stopped_box_leaves_with_zero_while_clients_are_connected(own_box: Box) -> None:
+def test_a_stopped_box_leaves_with_zero_while_clients_are_connected(own_box: BoxProcess) -> None:
     own_box.start()
     client: Any = connect(own_box.url)
     client.subscribe("persistent://public/default/t", "s", initial_position=EARLIEST)

@@ -1,4 +1,4 @@
-"""Who comes: the official client with tokens and passwords, tokens that expire, our own commands, what a log tells."""
+"""Authentication: the official client with tokens and passwords, expiring tokens, the commands, and the log."""
 
 import base64
 import itertools
@@ -26,7 +26,7 @@ from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer, Subscribin
 from pulsarbox.embed.errors import BoxError
 from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, numbered, receive, send_all, take, until
-from tests.tools.box import PULSARBOX, Box
+from tests.tools.box import PULSARBOX, BoxProcess
 from tests.unit.broker.security.signing import GUARDED, SECRET, named, token
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
@@ -41,20 +41,20 @@ def valid(**claims: Any) -> str:
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[PulsarBox]:
-    """A box that asks who comes, with a clock that can be moved; nobody needs a permission."""
+    """Start a box with authentication but without authorization, and with a manual clock."""
     with PulsarBox(GUARDED, clock="virtual", anonymousUserRole="nobody") as box:
         yield box
 
 
 @pytest.fixture(scope="module")
 def strict() -> Iterator[PulsarBox]:
-    """A box that takes nobody who proves nothing."""
+    """Start a box that rejects anonymous clients."""
     with PulsarBox(GUARDED) as box:
         yield box
 
 
 def exchange(client: Any) -> None:
-    """Send and get some messages."""
+    """Publish and receive some messages."""
     topic = f"{TOPIC}-{next(_names)}"
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     send_all(client.create_producer(topic), numbered(3))
@@ -73,7 +73,7 @@ def exchange(client: Any) -> None:
 )
 @pytest.mark.parametrize("binary", [True, False], ids=["pulsar", "http"])
 def test_the_official_client_is_let_in(guarded: PulsarBox, shown: Any, binary: bool) -> None:
-    url = guarded.service_url if binary else guarded.admin_url  # over HTTP it looks topics up
+    url = guarded.service_url if binary else guarded.admin_url  # its lookup uses HTTP
     client = connect(url, authentication=shown)
     exchange(client)
     client.close()
@@ -91,20 +91,20 @@ def test_the_official_client_is_let_in(guarded: PulsarBox, shown: Any, binary: b
     ids=["no token", "expired", "another key", "another password", "another user"],
 )
 def test_the_official_client_is_told_that_it_proves_nothing(strict: PulsarBox, shown: Any) -> None:
-    """Over HTTP. On the binary port it takes no answer but CONNECTED, and tries again until its own time is up."""
+    """Over HTTP. On the binary port the client accepts only CONNECTED, and retries until its own timeout."""
     client = connect(strict.admin_url, authentication=shown)
-    with pytest.raises(pulsar.ConnectError):  # its word for 401
+    with pytest.raises(pulsar.ConnectError):  # the client's error for 401
         client.create_producer(TOPIC)
     client.close()
 
 
 def in_an_hour(box: PulsarBox) -> str:
-    """A token that is good for an hour by the clock of the box."""
+    """Return a token that expires in an hour by the clock of the box."""
     return valid(exp=int(box.clock.now().timestamp()) + 3600)
 
 
 def test_a_token_is_renewed_before_its_end_costs_anything(guarded: PulsarBox) -> None:
-    """The supplier is asked for a fresh one; the connection, its producer and its consumer stay."""
+    """The client requests a new token from its supplier; connection, producer and consumer remain."""
     asked: list[str] = []
 
     def supply() -> str:
@@ -152,13 +152,13 @@ def test_the_program_that_has_the_box_needs_no_token(guarded: PulsarBox) -> None
 
 
 def test_a_program_is_told_what_cannot_work() -> None:
-    with pytest.raises(BoxError, match="the provider token has no key"):
+    with pytest.raises(BoxError, match="the token provider has no key"):
         PulsarBox(authenticationEnabled=True, authenticationProviders="token").start()
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[Box]:
-    """A box in a process, whose users are in files."""
+def own(tmp_path: Path) -> Iterator[BoxProcess]:
+    """Start a box in a process, with users in files."""
     (tmp_path / "secret.key").write_bytes(SECRET)
     (tmp_path / "htpasswd").write_text("admin:$apr1$FG4AO6aX$KGYPuMoLUou3i6vUkPUUf.\n")
     (tmp_path / "box.toml").write_text(
@@ -168,7 +168,7 @@ def own(tmp_path: Path) -> Iterator[Box]:
         '[logging]\nlogLevel = "debug"\n'
     )
     words = [word for word in PULSARBOX if word not in ("--log-level", "warning")]
-    box = Box(tmp_path / "data", [*words, "--config", str(tmp_path / "box.toml")])
+    box = BoxProcess(tmp_path / "data", [*words, "--config", str(tmp_path / "box.toml")])
     try:
         yield box
     finally:
@@ -176,24 +176,24 @@ def own(tmp_path: Path) -> Iterator[Box]:
 
 
 def run(*words: str, code: int = 0, variables: dict[str, str] | None = None) -> str:
-    """What a command says, on both of its outputs."""
+    """Return the stdout and stderr of a command."""
     unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PULSARBOX_")}
     done = CliRunner().invoke(main, words, env={**unset, **(variables or {})})
     assert done.exit_code == code, done.output
     return done.output
 
 
-def test_commands_prove_who_asks_and_nobody_reads_how(own: Box, tmp_path: Path) -> None:
+def test_commands_prove_who_asks_and_nobody_reads_how(own: BoxProcess, tmp_path: Path) -> None:
     own.start()
-    until((own.data / "RUNNING").exists)  # commands on the data directory look there
+    until((own.data / "RUNNING").exists)  # commands on the data directory read this file
     ann = tmp_path / "ann.token"
     run("token", "create", "ann", "--key", str(tmp_path / "secret.key"), "--to", str(ann))
     here, service, web = ["--data-dir", str(own.data)], ["--url", own.url], ["--admin-url", own.web_url]
-    # On its data directory, without anything.
+    # On its data directory, without credentials.
     run("produce", "t", "one", *here)
     assert "one" in run("peek", "t", *here) and "t" in run("topic", "list", *here)
     assert "ok" in run("status", *here)
-    # From elsewhere.
+    # Remote.
     assert "--token-file" in run("produce", "t", "x", *service, code=5)
     assert "--token-file" in run("topic", "list", *web, code=5)
     run("produce", "t", "two", *service, "--token-file", str(ann))
@@ -215,7 +215,7 @@ def test_commands_prove_who_asks_and_nobody_reads_how(own: Box, tmp_path: Path) 
         assert hidden not in said
 
 
-def test_a_configuration_that_cannot_work_does_not_start(own: Box, tmp_path: Path) -> None:
+def test_a_configuration_that_cannot_work_does_not_start(own: BoxProcess, tmp_path: Path) -> None:
     (tmp_path / "htpasswd").write_text("admin:123456\n")
     config = ["--config", str(tmp_path / "box.toml")]
     started = commands.run("start", *config, "--data-dir", str(own.data), code=2).stderr.decode()
@@ -237,7 +237,7 @@ def test_settings_are_shown_without_secrets(tmp_path: Path) -> None:
 
 
 def test_a_token_of_a_file_is_read_again(guarded: PulsarBox, tmp_path: Path) -> None:
-    """Whoever renews the file does not have to tell the client; ours as well as the official one."""
+    """A changed token file needs no signal to the client, ours or the official one."""
     file = tmp_path / "token"
     file.write_text(in_an_hour(guarded))
     client = connect(guarded.service_url, authentication=pulsar.Authentication("token", f"file://{file}"))
@@ -281,11 +281,11 @@ def test_passwords_are_hashed_in_threads_of_their_own_and_once(monkeypatch: pyte
         monkeypatch.setattr(bcrypt, "hashpw", recorded)
         exchange(connect(box.service_url, authentication=pulsar.AuthenticationBasic("admin", "123456")))
         assert (status_of(box, "admin"), status_of(box, "another")) == (200, 401)
-    assert threads == ["password"] * 2  # admin's at CONNECT, then another's over HTTP
+    assert threads == ["password"] * 2  # admin's at CONNECT, then the other user's over HTTP
 
 
 def status_of(box: PulsarBox, user: str) -> int:
-    """The status of a request with the user's password."""
+    """Return the status of a request with the user's password."""
     credentials = base64.b64encode(f"{user}:123456".encode()).decode()
     request = urllib.request.Request(f"{box.admin_url}/admin/v2/tenants")
     request.add_header("Authorization", f"Basic {credentials}")

@@ -1,4 +1,4 @@
-"""Roles with the official client: what it may, what it is refused with, and what a command changes while it runs."""
+"""Authorization with the official client: permissions, errors, and changes at runtime."""
 
 import json
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NAMESPACE = "public/default"
 
 @pytest.fixture(scope="module")
 def guarded() -> Iterator[PulsarBox]:
-    """A box that asks who comes, and what they may."""
+    """Start a box with authentication and authorization."""
     with PulsarBox(GUARDED, authorizationEnabled=True, superUserRoles="root") as box:
         yield box
 
@@ -29,7 +29,7 @@ def client_of(box: PulsarBox, role: str) -> Any:
 
 
 def admin(box: PulsarBox, role: str, *words: str, code: int = 0) -> str:
-    """A command of `pulsarbox admin`; what it has said."""
+    """Run a command of `pulsarbox admin`; return its output."""
     proof = f"token:{token(sub=role).decode()}"
     done = CliRunner().invoke(main, ["admin", "--admin-url", box.admin_url, "--auth-params", proof, *words])
     assert done.exit_code == code, done.output
@@ -110,13 +110,13 @@ def test_subscriptions_whose_names_have_to_begin_with_the_role(guarded: PulsarBo
 
 def test_a_command_that_may_not_says_who_can_help(guarded: PulsarBox) -> None:
     said = admin(guarded, "nobody", "namespaces", "permissions", NAMESPACE, code=EXIT_DENIED)
-    assert "'nobody' is none of the admin roles of public" in said
+    assert "'nobody' is not an admin role of public" in said
     said = admin(guarded, "nobody", "topics", "stats", f"persistent://{NAMESPACE}/t", code=EXIT_DENIED)
     assert "grant-permission" in said
 
 
 def asked(box: PulsarBox, role: str, *words: str) -> Any:
-    """A command that talks to a box; how it has ended."""
+    """Run a command that connects to a box; return its result."""
     proof = f"token:{token(sub=role).decode()}"
     return CliRunner().invoke(main, [*words, "--admin-url", box.admin_url, "--auth-params", proof])
 
@@ -146,11 +146,11 @@ def test_the_admin_of_a_tenant_sees_what_happens_there(guarded: PulsarBox) -> No
 def test_dead_letters_and_plugins_say_who_may(guarded: PulsarBox) -> None:
     refused = asked(guarded, "nobody", "dlq", "list")
     assert refused.exit_code == EXIT_DENIED
-    assert "name one of your namespaces" in refused.stderr
+    assert "specify one of your namespaces" in refused.stderr
     shown = asked(guarded, "nobody", "dlq", "show", "orders-DLQ", "--url", guarded.service_url)
     assert shown.exit_code == EXIT_DENIED
     assert asked(guarded, "nobody", "plugins", "enable", "any").exit_code == EXIT_DENIED
     assert asked(guarded, "root", "plugins", "enable", "any").exit_code == 3
     listed = asked(guarded, "nobody", "plugins", "list")
     assert listed.exit_code == 0
-    assert "what the box says of them is left out" in listed.stderr
+    assert "plugin states of the box are not shown" in listed.stderr

@@ -1,4 +1,4 @@
-"""What a web page can make a browser send to a box with the default settings: refused on every port that it serves."""
+"""Requests of web pages through a browser are rejected on every port of a box with default settings."""
 
 import contextlib
 import os
@@ -35,13 +35,13 @@ FOREIGN = {
 
 
 class Ports(NamedTuple):
-    """A box, and how its TLS ports are trusted."""
+    """Box, and the trusted certificates of its TLS ports."""
 
     box: PulsarBox
     authority: Authority
 
     def ask(self, url: str, method: str, path: str, headers: dict[str, str], pair: Pair | None = None) -> bytes:
-        """Send a request to the port of a URL, whatever that speaks; all that comes back."""
+        """Send a request to the port of a URL, whatever its protocol; return the whole response."""
         place = urlsplit(url)
         body = b"" if method == "GET" else b'{"payload":"x"}'
         head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -64,7 +64,7 @@ class Ports(NamedTuple):
 
 @contextlib.contextmanager
 def box_with_tls(folder: Path, **settings: Any) -> Iterator[Ports]:
-    """A box with all four ports."""
+    """Start a box with all four ports."""
     authority = Authority(folder)
     own = authority.signs("localhost")
     files = {"tlsCertificateFilePath": str(own.certificate), "tlsKeyFilePath": str(own.key)}
@@ -86,7 +86,7 @@ def ports(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ports]:
 @pytest.mark.parametrize("port", ["admin_url", "admin_url_tls", "service_url", "service_url_tls"])
 def test_a_page_neither_changes_nor_reads_anything(ports: Ports, port: str, page: str) -> None:
     url = getattr(ports.box, port)
-    status = b"HTTP/1.1 403 " if port.startswith("admin") else b"HTTP/1.1 400 "  # no other port answers HTTP
+    status = b"HTTP/1.1 403 " if port.startswith("admin") else b"HTTP/1.1 400 "  # other ports do not answer HTTP
     for method, path in (
         ("POST", f"/topics/{TOPIC}"),
         ("POST", f"/admin/v2/{TOPIC}/terminate"),

@@ -1,4 +1,4 @@
-"""What a box writes while it works can be read by its own user only, and by everything that user runs."""
+"""Files of a running box are readable only by its own user."""
 
 import json
 import os
@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from pulsarbox import PulsarBox
-from pulsarbox.server.process.runtime_file import Running, read
+from pulsarbox.server.process.runtime_file import RuntimeFile, read
 from tests.e2e.clients import connect, until
+from tests.tools.campaigns import short
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
 
@@ -28,7 +29,7 @@ SETTINGS = {
 
 
 def run(*words: str, umask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A command of ours under a umask."""
+    """Run one of our commands under a umask."""
     command = shlex.join([sys.executable, "-m", "pulsarbox", *words])
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
     environ |= {f"PULSARBOX_{name}": value for name, value in variables.items()}
@@ -39,20 +40,20 @@ def run(*words: str, umask: int = 0o022, **variables: str) -> subprocess.Complet
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """What others than the owner have any right to, with its mode."""
+    """Return the paths with permissions for group or others, with their modes."""
     paths = (folder, *folder.rglob("*"))
     return [f"{path} {stat.S_IMODE(path.stat().st_mode):04o}" for path in paths if path.stat().st_mode & 0o077]
 
 
-def running(data: Path) -> Running:
+def running(data: Path) -> RuntimeFile:
     found = read(data, int((data / "LOCK").read_text()))
     assert found is not None
     return found
 
 
-@pytest.fixture(params=[0o000, 0o022], ids=oct)
+@pytest.fixture(params=short([0o000, 0o022], 1), ids=oct)
 def data(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """The directory of a box in the background that has done what boxes do."""
+    """Return the directory of a box in the background after typical operations."""
     folder = tmp_path / "data"
     started = run(
         "start",
@@ -76,8 +77,8 @@ def data(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         run("stop", "--data-dir", str(folder))
 
 
-def work(box: Running) -> None:
-    """Topics, acknowledgements, a checkpoint, a rolled volume."""
+def work(box: RuntimeFile) -> None:
+    """Exercise topics, acknowledgements, a checkpoint, and a volume roll."""
     client = connect(box.broker_url)
     consumer = client.subscribe("t", "s")
     producer = client.create_producer("t")
@@ -142,7 +143,7 @@ def test_embedded_boxes_and_their_snapshots(tmp_path: Path, process: bool) -> No
 
 
 def bound() -> list[str]:
-    """How a command is run that may not pass over permissions, as root may."""
+    """Return a command prefix that drops root's right to bypass permissions."""
     if os.geteuid() != 0:
         pytest.skip("only root can give a directory to another user")
     setpriv = shutil.which("setpriv")

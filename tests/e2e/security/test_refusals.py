@@ -1,6 +1,6 @@
-"""What a box refuses for good the official client reports at once, each with its own exception.
+"""The official client reports permanent errors of a box at once, each with its own exception.
 
-A client that tried again would report Timeout, half a minute later; so the exception shows that it did not.
+A retry would end in Timeout after half a minute, so the exception proves that the client did not retry.
 """
 
 import json
@@ -18,7 +18,7 @@ SHARED = pulsar.ConsumerType.Shared
 
 
 class Reading(Record):  # type: ignore[misc]  # the client has no types
-    """What a device measured."""
+    """Reading of a device."""
 
     device = String()
 
@@ -138,7 +138,7 @@ def test_one_partition_too_many(box: Running, client: Any, topic: str) -> None:
 
 
 def test_a_listener_that_the_box_does_not_have(box: Running, topic: str) -> None:
-    client = connect(box.url, listener_name="test")  # the one name at which C++ clients do not try again
+    client = connect(box.url, listener_name="test")  # the only name for which C++ clients do not retry
     with pytest.raises(pulsar.ConnectError):
         client.create_producer(topic)
     client.close()

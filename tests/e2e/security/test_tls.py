@@ -1,4 +1,4 @@
-"""TLS and mutual TLS on both ports: the official client, our own commands, certificates that change while it runs."""
+"""TLS and mutual TLS on both ports: the official client, the commands, and certificates replaced at runtime."""
 
 import contextlib
 import json
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of
 
 
 class Secure(NamedTuple):
-    """A box with TLS, and who signs for it."""
+    """Box with TLS, and its certificate authority."""
 
     box: PulsarBox
     authority: Authority
@@ -40,11 +40,11 @@ class Secure(NamedTuple):
 
     @property
     def trust(self) -> dict[str, Any]:
-        """What the official client needs to trust it."""
+        """Return the official client's trust settings."""
         return {"tls_trust_certs_file_path": str(self.authority.file), "tls_validate_hostname": True}
 
     def web(self, path: str, client: Pair | None = None) -> bytes:
-        """What it answers over HTTPS."""
+        """Return the response over HTTPS."""
         context = ssl.create_default_context(cafile=str(self.authority.file))
         if client is not None:
             context.load_cert_chain(client.certificate, client.key)
@@ -53,7 +53,7 @@ class Secure(NamedTuple):
             return body
 
     def shown(self) -> str:
-        """The common name of the certificate that a new connection is shown."""
+        """Return the common name of the server certificate on a new connection."""
         url = urlsplit(self.box.service_url_tls)
         context = ssl.create_default_context(cafile=str(self.authority.file))
         with (
@@ -82,7 +82,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
 
 
 def converse(client: Any, topic: str, size: int = 10) -> None:
-    """Produce and consume, with a message of several records among them."""
+    """Produce and consume, including a message of several records."""
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     producer = client.create_producer(topic)
     for payload in (b"first", b"x" * size):
@@ -116,7 +116,7 @@ def test_a_certificate_is_who_one_is(tmp_path: Path) -> None:
         assert found.web("/admin/v2/tenants", admin) == b'["public","pulsar"]'
         for url, more in ((found.box.service_url_tls, found.trust), (found.box.service_url, {})):
             client = connect(url, operation_timeout_seconds=1, **more)
-            with pytest.raises(pulsar.PulsarException):  # C++ tries again until its time is up
+            with pytest.raises(pulsar.PulsarException):  # the C++ client retries until its timeout
                 client.create_producer("t")
             client.close()
         with pytest.raises(urllib.error.HTTPError, match="401"):
@@ -170,7 +170,7 @@ def test_a_listener_has_a_port_with_tls_of_its_own(tmp_path: Path, request: pyte
 def test_a_listener_for_each_port_and_certificates_of_both_sides(
     tmp_path: Path, request: pytest.FixtureRequest, scheme: str
 ) -> None:
-    """The settings of the Node client's own tests. Over HTTP, clients of the C++ family send no listener name."""
+    """Settings of the Node client's own tests. Over HTTP, clients of the C++ family send no listener name."""
     plain, tls, web_tls = (reserved_port(request.node, "127.0.0.1") for _ in range(3))
     listeners = (
         f"plain:pulsar://localhost:{plain},tls:pulsar+ssl://localhost:{tls},web:pulsar+ssl://localhost:{web_tls}"
@@ -194,7 +194,7 @@ def test_a_listener_for_each_port_and_certificates_of_both_sides(
 
 
 def told(*words: str, code: int = 0, stdin: bytes = b"") -> Result:
-    """A command that has ended with that exit code, without a process of its own."""
+    """Run a command in this process, and check its exit code."""
     done = CliRunner().invoke(main, words, input=stdin)
     assert done.exit_code == code, f"{words}: {done.exit_code}\n{done.stderr}"
     return done
@@ -202,7 +202,7 @@ def told(*words: str, code: int = 0, stdin: bytes = b"") -> Result:
 
 @pytest.fixture(scope="module")
 def tls_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secure]:
-    """A box that has no port without TLS."""
+    """Start a box with TLS ports only."""
     folder = tmp_path_factory.mktemp("only")
     off: dict[str, Any] = {"brokerServicePort": OFF, "webServicePort": OFF, "tlsTrustCertsFilePath": ""}
     with secure_box(folder, dataDirectory=str(folder / "data"), **off) as found:

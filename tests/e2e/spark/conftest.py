@@ -1,6 +1,6 @@
-"""One Spark for all tests of this folder: local, with tasks that are tried again, on a JVM that starts fast.
+"""Shared local Spark session with task retries, on a JVM with fast startup.
 
-tests/conftest.py has them run one after the other in one process, so there is one JVM.
+tests/conftest.py runs these tests one after another in one process, so one JVM serves all of them.
 """
 
 import warnings
@@ -31,7 +31,7 @@ CONF = {
     "spark.driver.memory": "1g",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.daemon.module": "pulsarbox.spark.worker_forking",
-    # The default one runs shell commands for every file.
+    # The default implementation runs shell commands for every file.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -40,11 +40,11 @@ CONF = {
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session whose tasks run two at a time, and three times before they fail."""
+    """Return a session that runs two tasks at a time, with three attempts each."""
     need_java()
     folder = tmp_path_factory.mktemp("spark")
     with pytest.MonkeyPatch.context() as environ:
-        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # the second one for formats that Spark finds itself
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # the second is for formats that Spark discovers
             environ.setenv(name, interpreter(folder))
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
@@ -57,7 +57,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 
 def _session(folder: Path) -> "SparkSession":
     with warnings.catch_warnings():
-        # py4j: sockets that it leaves to the collector.
+        # py4j leaves sockets to the garbage collector.
         warnings.simplefilter("ignore", ResourceWarning)
         from pyspark.sql import SparkSession
 
@@ -71,7 +71,7 @@ def _session(folder: Path) -> "SparkSession":
 
 
 def _end_the_jvm() -> None:
-    """It would stay as long as this process, which has other tests to run."""
+    """Stop the JVM, which would otherwise run as long as this process with its other tests."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway
@@ -84,7 +84,7 @@ def _end_the_jvm() -> None:
 
 @pytest.fixture
 def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Runs a command of the group in this process, with the session that all tests share."""
+    """Run a command of the group in this process, with the session shared by all tests."""
     monkeypatch.setattr(one_off_session, "session", lambda *_args, **_more: spark)
     monkeypatch.setattr(one_off_session, "stop", lambda _spark: None)
 
@@ -98,7 +98,7 @@ def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def take(box: Running) -> Iterator[Take]:
-    """Everything that a topic holds for consumers."""
+    """Return all messages that a topic retains for consumers."""
     client = connect(box.url)
 
     def take(topic: str) -> list[pulsar.Message]:

@@ -1,6 +1,7 @@
-"""What ``spark.read`` reads of a box."""
+"""``spark.read`` with a box."""
 
 import json
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ class Order(Record):  # type: ignore[misc]
 
 @pytest.fixture
 def reader(spark: "SparkSession", box: Running) -> "Callable[..., DataFrameReader]":
-    """A reader of the format with options, a dot in a name written as an underscore."""
+    """Return a reader of the format with options; an underscore in a name replaces a dot."""
 
     def made(**options: str) -> "DataFrameReader":
         found = spark.read.format("pulsarbox").option("service.url", box.url).option("admin.url", box.web_url)
@@ -54,6 +55,7 @@ def test_all_columns_of_a_topic_are_read(reader: Reader, client: Any, topic: str
     assert [row["__sequenceId"] for row in rows] == list(range(20))
 
 
+@pytest.mark.campaign
 def test_batches_are_unpacked_and_compressed_ones_too(reader: Reader, client: Any, topic: str) -> None:
     producer = client.create_producer(
         topic, batching_enabled=True, batching_max_messages=7, compression_type=pulsar.CompressionType.ZSTD
@@ -66,6 +68,7 @@ def test_batches_are_unpacked_and_compressed_ones_too(reader: Reader, client: An
     assert frame.where("__batchIndex > 0").count() > 0
 
 
+@pytest.mark.campaign
 def test_partitions_lists_and_patterns_are_read(
     reader: Reader, client: Any, box: Running, fresh: Callable[[str], str]
 ) -> None:
@@ -111,6 +114,7 @@ def test_ranges_go_by_time(reader: Reader, client: Any, topic: str) -> None:
     producer = client.create_producer(topic)
     for number in range(6):
         producer.send(b"%d" % number)
+        time.sleep(0.002)  # publish times have a resolution of one millisecond
     rows = reader(topic=topic, columns="value,__publishTime").load().orderBy("__publishTime").collect()
     middle = round(rows[3]["__publishTime"].timestamp() * 1000)
     later = reader(topic=topic, startingTime=str(middle)).load()
@@ -146,6 +150,7 @@ def test_user_columns_choose_what_is_read(reader: Reader, client: Any, topic: st
     assert row.asDict() == {"a": 5, "b": [1.5], "__key": "k"}
 
 
+@pytest.mark.campaign
 def test_small_parts_read_every_message_once(reader: Reader, client: Any, topic: str) -> None:
     producer = client.create_producer(topic, batching_enabled=True, batching_max_messages=5)
     for number in range(200):
@@ -166,6 +171,7 @@ def test_a_topic_that_is_not_there_is_told(reader: Reader, topic: str) -> None:
         reader(topic=topic, waitForTopic="true", pollTimeoutMs="300").load()
 
 
+@pytest.mark.campaign
 def test_filters_leave_out_what_they_exclude(
     spark: "SparkSession", reader: Reader, client: Any, box: Running, fresh: Any
 ) -> None:

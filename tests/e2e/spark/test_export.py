@@ -1,4 +1,4 @@
-"""Exports over a real box and a real Spark: each kind of file gives every value back, or the export is refused."""
+"""Exports with a real box and Spark: each file format preserves every value, or the export is rejected."""
 
 import base64
 import csv
@@ -35,14 +35,14 @@ BYTES: Final = (b"\xff", b"\x00", b"\xc3", b"\xed\xa0\x80", b"\x08\x10\x18\x20",
 
 
 def nasty(count: int) -> list[str]:
-    """Texts of pieces that parsers of CSV trip over: all pairs, and longer ones by a seed."""
+    """Return texts built from pieces that confuse CSV parsers: all pairs, and longer texts from a seed."""
     dice = random.Random(26)
     pairs = ["".join(each) for each in itertools.product(PIECES, repeat=2)]
     return [*pairs, *("".join(dice.choices(PIECES, k=dice.randint(3, 9))) for _ in range(count - len(pairs)))]
 
 
 def subscribed(box: Running, topic: str) -> None:
-    """A topic that keeps what it is sent."""
+    """Create a topic that retains its messages."""
     name = topic.replace("://", "/")
     box.admin("PUT", name)
     box.admin("PUT", f"{name}/subscription/s")
@@ -77,12 +77,12 @@ def outgoing(texts: list[str]) -> Iterator[Outgoing]:
 
 
 def stored(box: Running, topic: str) -> list[tuple[Any, ...]]:
-    """What has to come back of each message, in order. The publish time is that of the second producer."""
+    """Return the expected values of each message, in order. The publish time is that of the second producer."""
     return [_told(json.loads(line)) for line in consumed(box, topic)]
 
 
 def consumed(box: Running, topic: str) -> list[bytes]:
-    """Envelopes of all messages that a topic holds."""
+    """Return the envelopes of all messages in a topic."""
     words = ["consume", topic, "--until", "end", "-o", "ndjson", "--no-progress", "--url", box.url]
     return CliRunner().invoke(main, words).stdout_bytes.splitlines()
 
@@ -104,7 +104,7 @@ def _bytes(envelope: dict[str, Any], name: str) -> bytes | None:
     return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
-@pytest.mark.parametrize(("form", "encoding"), short([("csv", "base64"), ("parquet", ""), ("json", "hex")], 2))
+@pytest.mark.parametrize(("form", "encoding"), short([("parquet", ""), ("csv", "base64"), ("json", "hex")], 1))
 def test_every_message_comes_back_from_every_kind_of_file(
     command: "Command", box: Running, topic: str, tmp_path: Path, form: str, encoding: str
 ) -> None:
@@ -168,11 +168,14 @@ def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
 
 @pytest.mark.parametrize(
     ("message", "words", "why"),
-    [
-        (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} contains a NUL character"),
-        (Outgoing(b"\xff"), ("--bytes", "text"), "column value of message {id} is not UTF-8: use base64 or hex"),
-        (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single"),
-    ],
+    short(
+        [
+            (Outgoing(b"a\0b"), ("--bytes", "text"), "column value of message {id} contains a NUL character"),
+            (Outgoing(b"\xff"), ("--bytes", "text"), "column value of message {id} is not UTF-8: use base64 or hex"),
+            (Outgoing(None), ("--columns", "value"), "column value of message {id} is null, which CSV with a single"),
+        ],
+        1,
+    ),
 )
 def test_a_value_that_a_file_cannot_hold_ends_the_export_before_files_are_written(
     command: "Command", box: Running, topic: str, tmp_path: Path, message: Outgoing, words: tuple[str, ...], why: str

@@ -1,4 +1,4 @@
-"""docs/spark.md, and the examples that users of the existing Pulsar connector start from: they run as they stand."""
+"""docs/spark.md, and the examples of the existing Pulsar connector, run unmodified."""
 
 import re
 import runpy
@@ -22,6 +22,7 @@ def orders(client: Any) -> None:
     client.create_producer("orders").send(b"an order", partition_key="k")
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("orders")
 def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, client: Any, tmp_path: Path) -> None:
     assert len(PROGRAMS) == 7
@@ -41,12 +42,12 @@ def test_the_programs_of_the_page_run(spark: "SparkSession", box: Running, clien
 
 
 def serialised(found: pulsar.MessageId) -> str:
-    """As the existing connector writes an id: bytes with a sign."""
+    """Return an ID as the existing connector serializes it: signed bytes."""
     return str([byte - 256 if byte > 127 else byte for byte in found.serialize()])
 
 
 def moved(box: Running, which: str, name: str) -> dict[str, str]:
-    """Options as they are given to the existing connector, for one topic, two, or a pattern."""
+    """Return the existing connector's options for one topic, two topics, or a pattern."""
     of = {"topic": name, "topics": f"{name},{name}-2", "topicsPattern": f"{name}.*"}[which]
     given = {"service.url": box.url, "admin.url": box.web_url, which: of, "failOnDataLoss": "true"}
     return given | {"pollTimeoutMs": "60000", "pulsar.reader.receiverQueueSize": "10", "maxBytesPerTrigger": "1000000"}
@@ -60,7 +61,9 @@ def keyed(frame: "DataFrame") -> "DataFrame":
 def test_jobs_of_the_existing_connector_run_with_another_format(
     spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:
-    """Key and value as text, from one topic, several and a pattern; batches from offsets that it has written."""
+    """Keys and values as text, from one topic, several and a pattern; batches from offsets that the connector has
+    written.
+    """
     name = topic.rpartition("/")[2]
     ids = {}
     for each in (name, f"{name}-2"):

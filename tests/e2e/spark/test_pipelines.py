@@ -1,6 +1,6 @@
-"""``pulsarbox pipeline run`` with real Spark, each in a process of its own: restart, dead letters, state, failures.
+"""``pulsarbox pipeline run`` with real Spark in separate processes: restart, dead letters, state, failures.
 
-They are few, and look at much at once: a JVM takes long to start.
+Each test checks many properties, because a JVM starts slowly.
 """
 
 import collections
@@ -55,7 +55,7 @@ def broken(value, ctx):
 
 
 class Runner:
-    """``pulsarbox pipeline run`` in a group of its own."""
+    """``pulsarbox pipeline run`` in a process group of its own."""
 
     def __init__(self, box: Running, file: Path, *more: str) -> None:
         self.log = file.with_suffix(f".{time.monotonic_ns()}.log")
@@ -92,23 +92,23 @@ class Runner:
         return self.process.wait(SECONDS)
 
     def kill(self) -> None:
-        """With all that it has started: the group is its own."""
+        """Kill the runner and all its child processes, which share its process group."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
 
 class Topics:
-    """Names of one test, and what is in them."""
+    """Topic names of one test, and the topics' contents."""
 
     def __init__(self, client: pulsar.Client, fresh: Callable[[str], str]) -> None:
         self.client = client
         self.names = {word: fresh(word) for word in ("raw", "clean", "dlq", "sums", "counts")}
-        for word in ("sums", "counts"):  # without a subscription what is written goes, and after a while the topic
+        for word in ("sums", "counts"):  # without a subscription, messages and later the topic are deleted
             client.subscribe(self.names[word], "kept").close()
 
     def read(self, word: str) -> list[pulsar.Message]:
-        """All that is there; nothing where the topic is not."""
+        """Return all messages; none if the topic does not exist."""
         found: list[pulsar.Message] = []
         try:
             reader = self.client.create_reader(self.names[word], pulsar.MessageId.earliest)
@@ -129,7 +129,7 @@ def topics(client: pulsar.Client, fresh: Callable[[str], str]) -> Topics:
 
 
 def told(box: Running, name: str) -> dict[str, dict[str, Any]]:
-    """What the box knows of a pipeline, by query."""
+    """Return the box's status of a pipeline, by query."""
     with urllib.request.urlopen(f"{box.web_url}/pulsarbox/v1/top/pipelines", timeout=60) as answer:
         return {row["query"]: row for row in json.load(answer)["rows"] if row["pipeline"] == name}
 
@@ -149,7 +149,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
 
     send(range(120))
     with Runner(box, file, "--restarts", "2") as first:
-        # Some micro-batches of 40 are through, and none of the queries is at its end.
+        # Some micro-batches of 40 messages are complete, and no query has finished.
         first.until(lambda: bool(topics.values("clean")))
         second = subprocess.run(first.process.args, capture_output=True, check=False, text=True, timeout=250)
         assert second.returncode == EXIT_CONFLICT
@@ -177,7 +177,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
     assert len(topics.read("dlq")) == len(letters) == 21
     assert letters["nonsense"]["FAILURE_REASON"].startswith(f"{name}.py:")
     assert letters['{"n": 17}']["FAILURE_REASON"] == f"{name}.py:9: ValueError: seven: 17"
-    # Each sum was written once, from the state that was kept over the kill.
+    # Each sum was written once, from the state that survived the kill.
     steps: dict[str, list[int]] = collections.defaultdict(list)
     for each in topics.read("sums"):
         steps[each.partition_key()].append(int(each.data()))
@@ -187,6 +187,7 @@ def test_a_pipeline_goes_on_where_it_was_killed(box: Running, topics: Topics, tm
     }
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(600)
 def test_what_is_scaffolded_runs(
     box: Running, client: pulsar.Client, fresh: Callable[[str], str], tmp_path: Path
@@ -232,7 +233,7 @@ def lines(df):
 
 
 def lines_in(folder: Path) -> "collections.Counter[int]":
-    """What the files have that Spark counts: others were left by who was killed."""
+    """Return the lines of the files that Spark counts: a killed runner leaves others."""
     names = {
         json.loads(line)["path"]
         for log in folder.glob("_spark_metadata/*")
@@ -263,8 +264,8 @@ def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
     send(range(30))
     with Runner(box, file) as first:
         first.until(lambda: summed() >= sum(range(30)) and len(lines_in(lines)) == 30)
-        send(range(30, 40))  # some of it is under way then
-        os.killpg(first.process.pid, signal.SIGINT)  # as a terminal does: to all that runs there
+        send(range(30, 40))  # some are in progress at that time
+        os.killpg(first.process.pid, signal.SIGINT)  # to the whole process group, as a terminal does
         assert first.end() == EXIT_OK, first.said()
     assert "stopping 2 queries" in first.said()
     assert "Traceback" not in first.said()
@@ -292,6 +293,6 @@ def test_a_pipeline_goes_on_behind_ctrl_c_and_behind_the_death_of_its_jvm(
 
 
 def jvms_of(runner: int) -> list[int]:
-    """The processes of Java that a runner has started."""
+    """Return the Java processes that a runner has started."""
     children = Path(f"/proc/{runner}/task/{runner}/children").read_text().split()
     return [int(each) for each in children if Path(f"/proc/{each}/comm").read_text().strip() == "java"]

@@ -1,4 +1,4 @@
-"""That Spark knows the format, by itself and by hand."""
+"""Registration of the format with Spark, automatic and manual."""
 
 from typing import TYPE_CHECKING
 

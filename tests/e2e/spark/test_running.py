@@ -1,4 +1,4 @@
-"""A runner over real Spark and a real box, in the session that all tests share: files over a restart, timers."""
+"""Runner with real Spark and a real box in the shared session: files across a restart, timers."""
 
 import base64
 import collections
@@ -34,7 +34,7 @@ SECONDS = 120.0
 
 @pytest.fixture
 def command(spark: "SparkSession", box: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Command":
-    """Runs a command of the group in this process, with that session, over a state directory of the test's own."""
+    """Run a command of the group in this process, with that session, on a state directory of the test's own."""
     monkeypatch.setattr(runner, "session", lambda *_args, **_more: spark)
     monkeypatch.setattr(runner, "stop_spark", lambda _spark: None)
 
@@ -74,8 +74,9 @@ def csv(df):
 def test_files_have_every_row_once_over_a_restart(
     command: "Command", spark: "SparkSession", client: Any, topic: str, tmp_path: Path
 ) -> None:
-    """Between the runs it is as if each query had been killed in its last micro-batch: one before its files counted,
-    the others when they did, before Spark noted it."""
+    """Between the runs, each query is in the state of a kill in its last micro-batch. One was killed before its files
+    counted, the others after, before Spark committed the micro-batch.
+    """
     name = topic.rpartition("/")[2].replace("-", "_")
     file, kinds = tmp_path / f"{name}.py", ("parquet", "json", "csv")
     file.write_text(FILES.format(topic=topic, folder=tmp_path))
@@ -98,9 +99,9 @@ def test_files_have_every_row_once_over_a_restart(
         rows = spark.read.format(kind).schema("value string").load(str(tmp_path / kind)).collect()
         assert collections.Counter(int(row.value) for row in rows) == wanted, kind
 
-    # A checkpoint that begins anew does not go on in the files of another one, wherever these are.
+    # A new checkpoint does not continue in the files of another one, wherever these are.
     told = command("reset", name, "parquet", "--yes")
-    assert f"delete file://{tmp_path}/parquet before it runs again" in told.stderr
+    assert f"delete file://{tmp_path}/parquet before the next run" in told.stderr
     told = command("run", str(file), "--once", ends_with=8)
     assert f"parquet has failed: parquet ({name}.py:7): file://{tmp_path}/parquet has output of a" in told.stderr
     command("reset", name, "json", "--yes")
@@ -151,7 +152,7 @@ def sums(value, ctx):
 
 @pytest.fixture
 def with_state(spark: "SparkSession") -> Iterator[None]:
-    """State that a function can have needs another store than Spark's usual one."""
+    """Functions with state need another state store than Spark's default."""
     name = "spark.sql.streaming.stateStore.providerClass"
     spark.conf.set(name, settings("local[2]", 2)[name])
     yield
@@ -160,14 +161,14 @@ def with_state(spark: "SparkSession") -> Iterator[None]:
 
 @pytest.fixture
 def sigterm() -> Iterator[None]:
-    """One that comes when no runner listens, or not yet, does nothing."""
+    """Ignore SIGTERM while no runner handles the signal."""
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)
     yield
     signal.signal(signal.SIGTERM, before)
 
 
 def end_between_batches(checkpoint: Path) -> None:
-    """Leave it as it is where a query ends while no micro-batch is under way."""
+    """Restore the state of a query that ends with no micro-batch in progress."""
     assert any(checkpoint.glob("commits/*"))
     for each in checkpoint.glob("offsets/*"):
         if not (checkpoint / "commits" / each.name).exists():
@@ -198,7 +199,7 @@ def test_timers_that_were_set_before_a_restart_come_due_though_nothing_comes(
             except pulsar.Timeout:
                 continue
         while not over.wait(0.5):
-            os.kill(os.getpid(), signal.SIGTERM)  # as whoever stops a runner does
+            os.kill(os.getpid(), signal.SIGTERM)  # like an operator who stops a runner
 
     taking = threading.Thread(target=take)
     taking.start()

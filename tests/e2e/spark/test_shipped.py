@@ -1,4 +1,4 @@
-"""The pipelines that come along, over a real box, each with a restart in its middle; commands in the shared session."""
+"""Ready-made pipelines with a real box, each restarted meanwhile; commands in the shared session."""
 
 import contextlib
 import csv
@@ -28,7 +28,7 @@ NOW = 1_700_000_000_000
 
 
 def kept(box: Running, topic: str, subscription: str) -> None:
-    """A topic with a subscription, so that it holds what comes."""
+    """Create a topic with a subscription, which retains later messages."""
     client = connect(box.url)
     client.subscribe(topic, subscription, pulsar.ConsumerType.Shared).close()
     client.close()
@@ -40,11 +40,11 @@ def backlog(box: Running, topic: str, subscription: str) -> int:
 
 
 class Killed(Exception):
-    """In place of a kill -9."""
+    """Replacement for kill -9."""
 
 
 def killing_at(part: int) -> Callable[[Any, int], dict[str, str]]:
-    """What names parts, until one is asked for."""
+    """Return the naming function for parts, which raises Killed at the given part."""
     named = publish_job.PublishJob.part
 
     def name(job: publish_job.PublishJob, number: int) -> dict[str, str]:
@@ -80,14 +80,14 @@ def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
         patched.setattr(publish_job.PublishJob, "part", killing_at(1))
         assert isinstance(command(*asked, ends_with=1).exception, Killed)
     assert len(take(topic)) == 4
-    path.unlink()  # what was put aside is enough
+    path.unlink()  # the staged data is sufficient
     result = command(*asked)
     assert "10 messages published" in result.stderr
     found = take(topic)
     assert [json.loads(each.data()) for each in found] == [{"at": NOW + n, "n": n} for n in range(10)]
     assert [(each.partition_key(), each.event_timestamp()) for each in found] == [(r["id"], r["at"]) for r in rows]
     assert [each.properties() for each in found[:2]] == [{}, {"colour": "red"}]
-    assert "was done before" in command(*asked).stderr
+    assert "has already completed" in command(*asked).stderr
     assert "was started with --format 'csv'" in command(*asked[:3], "json", *asked[4:], ends_with=4).stderr
     anew = [*asked[:-1], str(tmp_path / "other")]
     rows_again = tmp_path / "orders.csv"
@@ -96,6 +96,7 @@ def test_rows_of_csv_are_published_once_with_their_times_and_keys_and_exported(
     _export_it(command, topic, tmp_path)
 
 
+@pytest.mark.campaign
 def test_what_no_message_can_be_is_said_before_any_is_published(
     command: "Command", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -131,7 +132,7 @@ def _export_it(command: "Command", topic: str, folder: Path) -> None:
 
 
 def place_of(message: pulsar.Message) -> str:
-    """The id of a message as our commands write it."""
+    """Return the ID of a message in the format of our commands."""
     told = message.message_id()
     return f"{told.ledger_id()}:{told.entry_id()}:-1:{told.batch_index()}"
 
@@ -184,7 +185,7 @@ def test_topics_that_keep_nothing_are_named_before_the_first_row_and_a_subscript
 
 
 def letters(client: Any, home: str, dlq: str, count: int) -> None:
-    """Dead letters of two kinds."""
+    """Publish dead letters of two kinds."""
     producer = client.create_producer(dlq)
     for number in range(count):
         told = {"REAL_TOPIC": home, "REAL_SUBSCRIPTION": "s", "exception": f"no {number}" if number % 3 else "boom"}
@@ -194,6 +195,7 @@ def letters(client: Any, home: str, dlq: str, count: int) -> None:
     producer.close()
 
 
+@pytest.mark.campaign
 def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
     command: "Command",
     box: Running,
@@ -222,11 +224,11 @@ def test_dead_letters_are_grouped_as_by_the_box_and_put_back_once(
         patched.setattr(publish_job.PublishJob, "part", killing_at(2))
         assert isinstance(command(*asked, "--job", job, "--rate", "2", ends_with=1).exception, Killed)
     assert len(take(topic)) == 4
-    letters(client, topic, dlq, 1)  # what comes now is not meant
+    letters(client, topic, dlq, 1)  # later letters are not included
     result = command(*asked, "--job", job, "--rate", "2", ends_with=8)
-    assert "6 messages put back; 6 of them acknowledged on triage" in result.stderr
+    assert "6 messages replayed; 6 of them acknowledged on triage" in result.stderr
     again = command(*asked, "--job", job, "--rate", "2", ends_with=8)
-    assert ("was done before" in again.stderr, again.stdout) == (True, result.stdout)
+    assert ("has already completed" in again.stderr, again.stdout) == (True, result.stdout)
     found = take(topic)
     assert Counter(each.data() for each in found) == Counter(b'{"n": %d}' % n for n in range(9) if n % 3)
     properties = {"exception": "no 1", "n": "1", "REPLAY_JOB": job, "REPLAY_COUNT": "1"}
@@ -265,7 +267,7 @@ def test_single_messages_of_a_batch_that_were_acknowledged_are_not_meant(
     asked += ["--replay", "--state", str(tmp_path)]
     (way,) = json.loads(command(*asked, "--filter", 'payload == "0"', "--dry-run").stdout)
     assert (way["messages"], way["refused"][:38]) == (1, "only some messages of its batch were s")
-    assert "4 messages put back; 4 of them acknowledged on triage" in command(*asked, "--job", job).stderr
+    assert "4 messages replayed; 4 of them acknowledged on triage" in command(*asked, "--job", job).stderr
     assert sorted(each.data() for each in take(topic)) == [b"0", b"2", b"3", b"5"]
     assert backlog(box, dlq, "triage") == 1
 
@@ -290,18 +292,21 @@ def test_what_was_put_back_and_failed_again_is_counted(command: "Command", clien
 
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
-    """The runner uses the session that all tests share."""
+    """Make the runner use the session shared by all tests."""
     from pulsarbox.spark.pipelines import runner
 
     monkeypatch.setattr(runner, "session", lambda *_args, **_more: spark)
     monkeypatch.setattr(runner, "stop_spark", lambda _spark: None)
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("shared")
 def test_a_rollup_counts_every_message_once_over_a_restart(
     command: "Command", spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:
-    """Between its two runs it is as if it had been killed after a commit to the topic, before Spark noted it."""
+    """Between its two runs, the rollup is in the state of a kill after a commit to the topic, before Spark's own
+    commit.
+    """
     kept(box, topic, "s")
     asked = ["rollup", topic, "--to", f"{topic}-rolled", "--parquet", str(tmp_path / "parquet"), "--once"]
     asked += ["--window", "1s", "--delay", "500ms", "--max-entries", "50", "--state", str(tmp_path / "state")]
@@ -324,13 +329,14 @@ def test_a_rollup_counts_every_message_once_over_a_restart(
     )
 
 
-# The page
+# Documentation page
 
 PAGE = Path(__file__).parents[3] / "docs" / "spark.md"
 SECTION = PAGE.read_text("utf-8").partition("## Included pipelines\n")[2].partition("\n## ")[0]
 SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("shared")
 def test_the_commands_of_the_page_run(
     command: "Command", box: Running, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -338,7 +344,7 @@ def test_the_commands_of_the_page_run(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name, subscription in (("orders", "s"), ("orders-again", "s"), ("orders-billing-DLQ", "triage")):
-        with contextlib.suppress(HTTPError):  # other pages have orders, too
+        with contextlib.suppress(HTTPError):  # other pages also have an orders topic
             box.admin("DELETE", f"persistent/public/default/{name}?force=true")
         kept(box, f"persistent://public/default/{name}", subscription)
     producer = client.create_producer("orders")

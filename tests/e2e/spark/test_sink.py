@@ -1,4 +1,4 @@
-"""Rows written by Spark to a real box, read by the official client."""
+"""Rows that Spark writes to a real box, and the official client reads."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def take(box: Running) -> "Iterator[Take]":
-    """Everything that a topic holds for consumers."""
+    """Return all messages that a topic retains for consumers."""
     client = connect(box.url)
 
     def take(topic: str) -> "Taken":
@@ -37,7 +37,7 @@ def take(box: Running) -> "Iterator[Take]":
 
 
 def written(frame: "DataFrame", box: Running, **options: Any) -> None:
-    """The frame, written as a batch."""
+    """Write the frame as a batch."""
     writer = frame.write.format("pulsarbox").mode("append")
     for name, value in {"service.url": box.url, "admin.url": box.web_url, **options}.items():
         writer = writer.option(name, str(value))
@@ -45,7 +45,7 @@ def written(frame: "DataFrame", box: Running, **options: Any) -> None:
 
 
 def streamed(spark: "SparkSession", folder: Path, box: Running, **options: Any) -> str:
-    """Run a stream over the files of ``folder/in`` until they are written; its id."""
+    """Run a stream over the files of ``folder/in`` until they are written; return its ID."""
     query = spark.readStream.schema("value string").option("maxFilesPerTrigger", 1).text(str(folder / "in"))
     writer = query.writeStream.format("pulsarbox").trigger(availableNow=True)
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
@@ -60,14 +60,14 @@ def streamed(spark: "SparkSession", folder: Path, box: Running, **options: Any) 
 
 
 def files(folder: Path, count: int, first: int = 0) -> None:
-    """Files with a row each for a stream."""
+    """Create files of one row each for a stream."""
     (folder / "in").mkdir(exist_ok=True)
     for number in range(first, first + count):
         (folder / "in" / f"{number:03}.txt").write_text(f"row {number}\n")
 
 
 def epoch(box: Running, sink: str) -> dict[str, Any]:
-    """What the box says of a sink."""
+    """Return the box's state of a sink."""
     found: dict[str, Any] = ask(box.web_url, "GET", f"/pulsarbox/v1/epochs/public/default/{sink}")
     return found
 
@@ -127,7 +127,7 @@ def test_a_stream_is_published_epoch_by_epoch_and_goes_on(
     query = streamed(spark, tmp_path, box, topic=topic)
     assert values(take(topic)) == [f"row {number}" for number in range(3)]
     told = epoch(box, query)
-    # A canary: the sink goes by properties of tasks that Spark does not document for data sources.
+    # A canary: the sink relies on task properties that Spark does not document for data sources.
     assert (told["epoch"], told["writer"]) == (2, query)
     files(tmp_path, 2, first=3)
     assert streamed(spark, tmp_path, box, topic=topic) == query
@@ -142,11 +142,12 @@ def test_an_epoch_that_is_run_again_is_skipped(
     files(tmp_path, 2)
     streamed(spark, tmp_path, box, topic=topic)
     for each in (tmp_path / "checkpoint" / "commits").glob("*1*"):
-        each.unlink()  # as if the driver was killed before Spark noted it
+        each.unlink()  # the state of a driver that was killed before Spark's commit
     streamed(spark, tmp_path, box, topic=topic)
     assert values(take(topic)) == ["row 0", "row 1"]
 
 
+@pytest.mark.campaign
 def test_a_sink_id_that_another_query_has_is_refused(
     spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -230,6 +231,7 @@ def test_rows_that_wait_are_seen_when_they_are_due(
     assert time.time() * 1000 - before < 600_000
 
 
+@pytest.mark.campaign
 def test_what_a_stream_sends_again_is_dropped_by_deduplication(
     spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -268,13 +270,13 @@ def test_columns_are_written_by_the_schema_they_give_their_topic_and_read_back(
     written(frame, box, topic=topic, valueFormat=form)
     again = spark.read.format("pulsarbox").option("service.url", box.url).option("admin.url", box.web_url)
     read = again.option("topic", topic).load()
-    if form == "json":  # which has numbers for times
+    if form == "json":  # which stores times as numbers
         read = read.withColumn("at", timestamp_micros("at"))
     assert read.selectExpr(*frame.columns).orderBy("id").collect() == frame.orderBy("id").collect()
 
 
 def connect_once(box: Running, topic: str) -> None:
-    """Have the topic made."""
+    """Connect once, to create the topic."""
     client = connect(box.url)
     client.create_producer(topic).close()
     client.close()

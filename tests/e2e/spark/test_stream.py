@@ -1,4 +1,4 @@
-"""What ``spark.readStream`` reads of a box: every message once, in steps, across restarts, and what comes later."""
+"""``spark.readStream`` with a box: every message once, in micro-batches, across restarts, with later messages."""
 
 import json
 from collections.abc import Callable
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class Stream:
-    """A query that keeps what it reads: each run goes on from the same checkpoint."""
+    """Query that stores the rows it reads: each run resumes from the same checkpoint."""
 
     def __init__(self, spark: "SparkSession", box: Running, folder: Path) -> None:
         self._spark = spark
         self._box = box
         self._folder = folder
         self.batches: list[list[str]] = []
-        """The values of each micro-batch, sorted."""
+        """Values of each micro-batch, sorted."""
 
     def start(self, options: dict[str, str], once: bool = True) -> "StreamingQuery":
-        """Starts it, to read what there is or to go on and on."""
+        """Start the query, to read the available messages or to run continuously."""
         reader = self._spark.readStream.format("pulsarbox")
         given = {"service.url": self._box.url, "admin.url": self._box.web_url, "startingOffsets": "earliest", **options}
         frame = reader.options(**given).schema("value binary").load()
@@ -34,7 +34,7 @@ class Stream:
         return (writer.trigger(availableNow=True) if once else writer.trigger(processingTime="0 seconds")).start()
 
     def run(self, **options: str) -> list[str]:
-        """All that one run reads."""
+        """Return all values of one run."""
         before = len(self.batches)
         query = self.start(options)
         assert query.awaitTermination(120)
@@ -45,7 +45,7 @@ class Stream:
         self.batches.append(sorted(bytes(row["value"]).decode() for row in frame.collect()))
 
     def offsets(self) -> list[dict[str, Any]]:
-        """Of each micro-batch, as they stand in the checkpoint."""
+        """Return the offsets of each micro-batch, as stored in the checkpoint."""
         files = sorted(self._folder.glob("offsets/[0-9]*"), key=lambda path: int(path.name))
         return [json.loads(path.read_text().splitlines()[2]) for path in files]
 
@@ -77,6 +77,7 @@ def test_every_message_is_read_once_in_limited_steps_and_over_a_restart(
     assert [list(offset) for offset in stream.offsets()] == [["n", "p", "v"]] * len(stream.offsets())
 
 
+@pytest.mark.campaign
 def test_new_partitions_and_topics_are_read_from_their_beginning(
     stream: Stream, client: Any, box: Running, fresh: Callable[[str], str]
 ) -> None:
@@ -101,7 +102,7 @@ def test_new_partitions_and_topics_are_read_from_their_beginning(
 
 
 def _wait(query: "StreamingQuery", stream: Stream, wanted: list[str]) -> None:
-    """Until all of it was read; a query that ended says why."""
+    """Wait until all messages are read; a failed query raises its error."""
     for _ in range(60):
         if sorted(value for batch in stream.batches for value in batch) == wanted:
             return
@@ -109,6 +110,7 @@ def _wait(query: "StreamingQuery", stream: Stream, wanted: list[str]) -> None:
     assert sorted(value for batch in stream.batches for value in batch) == wanted
 
 
+@pytest.mark.campaign
 def test_a_subscription_is_acknowledged_with_what_comes_next(
     stream: Stream, client: Any, box: Running, topic: str
 ) -> None:
@@ -122,6 +124,7 @@ def test_a_subscription_is_acknowledged_with_what_comes_next(
     assert stats["subscriptions"]["s"]["msgBacklog"] <= 2
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("by", ["truncate", ""], ids=["trimmed", "made-anew"])
 def test_lost_messages_end_a_query_with_their_range(
     stream: Stream, client: Any, box: Running, topic: str, by: str

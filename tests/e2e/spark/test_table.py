@@ -1,4 +1,4 @@
-"""A topic as one table: history in Parquet, and what the box has behind it."""
+"""A topic as one table: history in Parquet, and later messages in the box."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def publish(box: PulsarBox, topic: str, *values: Any, schema: Any = None, **opti
 
 
 def need(box: PulsarBox, *topics: str) -> None:
-    """Have a subscription need all that comes: there is no retention."""
+    """Create a subscription that retains all messages: the topic has no retention."""
     client = connect(box.service_url)
     for topic in topics:
         client.subscribe(topic, "s").close()
@@ -67,7 +67,7 @@ def plan(frame: "DataFrame") -> str:
 
 
 def rows_read(executed: Any) -> int:
-    """By Spark's own count, of the files."""
+    """Return Spark's own count of rows read from the files."""
     left, found = [executed.executedPlan()], 0
     while left:
         node = left.pop()
@@ -116,6 +116,7 @@ def test_history_and_tail_while_it_is_offloaded_and_trimmed(
         table(spark, "other", directory, tail=False)
 
 
+@pytest.mark.campaign
 def test_columns_that_came_later_are_null_before(spark: "SparkSession", box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
     need(box, "t")
@@ -142,6 +143,7 @@ def test_columns_that_came_later_are_null_before(spark: "SparkSession", box: Pul
     assert alone.columns == frame.columns and alone.count() == 20
 
 
+@pytest.mark.campaign
 def test_partitions_and_patterns(spark: "SparkSession", box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
     box.admin("PUT", "/admin/v2/persistent/public/default/p/partitions", 2)

@@ -1,6 +1,6 @@
-"""An operator's journeys in a real terminal (tmux), against real boxes with real clients.
+"""User journeys in a real terminal (tmux), with real boxes and clients.
 
-Those of the growing backlog, the quota and the dead letter are in ``test_top``.
+``test_top`` has the journeys of the growing backlog, the quota and the dead letter.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.e2e.admin.test_history import backlogs, told
 from tests.e2e.clients import QUIET_MS, connect, left, numbered, receive, until
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import Tmux, pulsarbox, tmux
-from tests.tools.box import PULSARBOX, Box, admin
+from tests.tools.box import PULSARBOX, BoxProcess, admin
 
 KEY_SHARED = pulsar.ConsumerType.KeyShared
 ORDERS = "persistent://public/default/orders"
@@ -28,15 +28,15 @@ def short(topic: str) -> str:
 
 
 def filter_for(terminal: Tmux, text: str, *seen: str) -> None:
-    """Only rows with that."""
+    """Filter the rows by this text."""
     terminal.keys("/")
     terminal.type(text)
     terminal.keys("Enter")
-    terminal.until("esc: without it", *seen)
+    terminal.until("esc: clear the filter", *seen)
 
 
 def key_of(hung: Any, works: Any, producer: Any) -> str:
-    """A key of the one that hangs, which has one message of it now; the other has none of any."""
+    """Return a key of the hung consumer, which now has one message of the key; the other consumer has none."""
     for number in range(100):
         producer.send(b"0", partition_key=f"customer-{number}")
         try:
@@ -49,7 +49,7 @@ def key_of(hung: Any, works: Any, producer: Any) -> str:
 
 
 def test_a_key_that_stands_still_is_set_going_again(box: Running, client: Any, topic: str) -> None:
-    """One worker hangs with a message; it is found, and sent away; another one goes on, in order."""
+    """One worker hangs on a message. The user locates and disconnects the worker; another one continues, in order."""
     hangs = connect(box.url)
     hung = hangs.subscribe(topic, "workers", KEY_SHARED, consumer_name="hung", receiver_queue_size=1)
     works = client.subscribe(topic, "workers", KEY_SHARED, consumer_name="works")
@@ -65,7 +65,7 @@ def test_a_key_that_stands_still_is_set_going_again(box: Running, client: Any, t
         terminal.keys("x")
         terminal.until("Disconnect the client", "pulsarbox client kick")
         terminal.keys("Enter")
-        terminal.until("consumer hung (", "Do it")
+        terminal.until("consumer hung (", "Confirm")
         terminal.keys("Enter")
         terminal.until("healthy clients reconnect: done")
         taken = []
@@ -121,7 +121,7 @@ def left_in(box: Running, topic: str) -> dict[str, int]:
     return {name: each["msgBacklog"] for name, each in stats["subscriptions"].items()}
 
 
-def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box) -> None:
+def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: BoxProcess) -> None:
     own_box.start()
     client = connect(own_box.url)
     client.subscribe(ORDERS, "billing").close()
@@ -135,7 +135,7 @@ def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box
     own_box.kill()
     before = sorted((str(path), path.stat().st_mtime_ns) for path in own_box.data.rglob("*") if path.is_file())
     with tmux(pulsarbox("top", "--data-dir", str(own_box.data)), 120, 36) as terminal:
-        terminal.until("no box runs", "read-only", "Backlogs", "orders", "billing", "orders-billing-DLQ")
+        terminal.until("no box is running", "read-only", "Backlogs", "orders", "billing", "orders-billing-DLQ")
         terminal.keys("3")
         terminal.until("CAUSE", "billing", "20", "no consumer", gone="Backlogs")
         terminal.keys(":")
@@ -149,9 +149,9 @@ def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box
         terminal.keys("7")
         terminal.until("volumes/", "current")
         terminal.keys("6")
-        terminal.until("of a box that does not run there is no view 'clients'", "nothing to show")
+        terminal.until("view 'clients' requires a running box", "no data yet")
         terminal.keys("t")
-        terminal.until("There is no history")
+        terminal.until("History is unavailable")
         terminal.keys("q")
         terminal.until("ended")
     after = sorted((str(path), path.stat().st_mtime_ns) for path in own_box.data.rglob("*") if path.is_file())
@@ -162,17 +162,17 @@ def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box
     client.close()
 
 
-def waiting(box: Box, count: int) -> int:
-    """Until that backlog is recorded: when it was."""
+def waiting(box: BoxProcess, count: int) -> int:
+    """Wait until this backlog is recorded, and return the time."""
     until(lambda: backlogs(box, 1 << 60).get(ORDERS) == count)
     when: int = told(box, "history")["to"]
     return when
 
 
 def test_back_to_last_night_step_by_step_and_on_to_now(tmp_path: Path) -> None:
-    """A box with a clock that is moved: two messages wait, half a minute later seven, five hours later none."""
+    """On a box with a manual clock, two messages wait; half a minute later seven; five hours later none."""
     tmp_path.joinpath("pulsarbox.toml").write_text("[recording]\nhistoryIntervalSeconds = 1\n")
-    box = Box(tmp_path / "data", (*PULSARBOX, "--clock", "virtual"))
+    box = BoxProcess(tmp_path / "data", (*PULSARBOX, "--clock", "virtual"))
     box.start()
     try:
         client = connect(box.url)
@@ -199,8 +199,8 @@ def test_back_to_last_night_step_by_step_and_on_to_now(tmp_path: Path) -> None:
         box.kill()
 
 
-def walked(box: Box, evening: str) -> None:
-    """There, on, back, and to now; then begun there."""
+def walked(box: BoxProcess, evening: str) -> None:
+    """Open a past time, step forward and back, return to the present, then start at a past time."""
     here = ("--admin-url", box.web_url)
     with tmux(pulsarbox("top", "subscriptions", *here), 120, 30) as terminal:
         terminal.until("billing", "clock +5h")
@@ -229,7 +229,7 @@ def walked(box: Box, evening: str) -> None:
 
 
 def stepped(terminal: Tmux, key: str, backlog: str) -> None:
-    """Step by step until that is seen: how long a step of the test takes is not known."""
+    """Step until the backlog has this value: the number of steps depends on the test's duration."""
     for _ in range(30):
         before = moment_seen(terminal.screen())
         terminal.keys(key)
@@ -253,7 +253,7 @@ def shows(terminal: Tmux, backlog: str) -> None:
 
 
 def backlog_seen(screen: str) -> str:
-    """What stands under BACKLOG, of the only subscription."""
+    """Return the value under BACKLOG of the only subscription."""
     lines = screen.split("\n")
     head = next((line for line in lines if "BACKLOG" in line), "")
     row = next((line for line in lines if "billing" in line and "orders" in line), "")

@@ -1,4 +1,4 @@
-"""The dashboard in a browser: the page and its websocket, spoken as a browser does, and who is not let in."""
+"""The dashboard in a browser: the page and its websocket, with a browser's protocol, and rejected requests."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ pytest.importorskip("textual_serve")
 
 @pytest.fixture
 def served(box: Running, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The process, and the address that it has printed."""
+    """Start the process and return it with its printed address."""
     port = free_ports(1)[0]
     process = subprocess.Popen(
         pulsarbox("top", "subscriptions", "--serve", f"--serve-port={port}", "--admin-url", box.web_url),
@@ -48,8 +48,8 @@ def served(box: Running, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str]
 
 @asynccontextmanager
 async def opened(address: str) -> AsyncIterator[tuple[Any, Any, str]]:
-    """A browser with the page: the session, its websocket, and the page's text."""
-    jar = aiohttp.CookieJar(unsafe=True)  # that takes cookies of an address without a name, as browsers do
+    """Open the page as a browser does: return the session, its websocket, and the page's text."""
+    jar = aiohttp.CookieJar(unsafe=True)  # accepts cookies from an IP address, as browsers do
     async with aiohttp.ClientSession(cookie_jar=jar) as session:
         async with session.get(address) as answer:
             assert answer.status == 200
@@ -62,7 +62,7 @@ async def opened(address: str) -> AsyncIterator[tuple[Any, Any, str]]:
 
 
 async def painted(socket: Any, *words: bytes) -> None:
-    """Until all of it has come."""
+    """Wait until all texts have been received."""
     seen = b""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not all(word in seen for word in words):
@@ -112,7 +112,7 @@ def test_who_quits_in_the_page_or_closes_it_leaves_no_process(served: tuple[subp
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while (await socket.receive()).type == aiohttp.WSMsgType.BINARY:
                     pass
-        # the other one was closed as a browser closes it
+        # The other one was closed as a browser does.
 
     asyncio.run(browse())
     assert psutil.wait_procs(psutil.Process(process.pid).children(recursive=True), PATIENCE_SECONDS)[1] == []
@@ -142,13 +142,13 @@ def test_only_who_has_the_address_is_let_in(served: tuple[subprocess.Popen[str],
             assert answer.status == 403 and text in await answer.text()
 
     async def tried() -> None:
-        await refused("/", "it has a key")
-        await refused("/?key=guessed", "it has a key")
-        await refused("/ws", "it has a key")
-        await refused("/static/", "it has a key")
-        await refused(f"/?{key}", "this machine alone", Host="rebound.example")
+        await refused("/", "it contains a key")
+        await refused("/?key=guessed", "it contains a key")
+        await refused("/ws", "it contains a key")
+        await refused("/static/", "it contains a key")
+        await refused(f"/?{key}", "only to this machine", Host="rebound.example")
         for other in ("http://evil.example", "http://127.0.0.1:1", "null"):
-            await refused(f"/ws?{key}", "no business here", Origin=other)
+            await refused(f"/ws?{key}", "are rejected", Origin=other)
 
     asyncio.run(tried())
 

@@ -1,4 +1,4 @@
-"""The dashboard against a box: one look, the raw bytes of a terminal, and a person's journeys in a real one."""
+"""The dashboard with a box: snapshots, raw terminal bytes, and user journeys in a real terminal."""
 
 import json
 import re
@@ -28,10 +28,10 @@ def test_one_look_as_text_as_json_and_as_a_picture(client: Any, topic: str, run:
     for _ in range(3):
         producer.send(b"x")
     of_mine = ("subscriptions", "--once", "--filter", f"/{short(topic)}$")
-    until(lambda: "3" in run("top", *of_mine).stdout.split())  # the box looks at its topics once a second
+    until(lambda: "3" in run("top", *of_mine).stdout.split())  # the box samples its topics once a second
     shown = run("top", *of_mine)
     assert shown.returncode == 0, shown.stderr
-    assert "passes the filter." in run("top", "subscriptions", "--once", "--filter", "backlog < 0").stdout
+    assert "match the filter." in run("top", "subscriptions", "--once", "--filter", "backlog < 0").stdout
     assert "CAUSE" in shown.stdout and "no consumer" in shown.stdout and short(topic) in shown.stdout
     told = json.loads(run("top", *of_mine, "-o", "json").stdout)
     assert [(row["backlog"], row["cause"]) for row in told["rows"]] == [(3, "no-consumer")]
@@ -54,7 +54,7 @@ def test_one_look_at_the_overview_shows_backlogs_quotas_and_dead_letters(
     told: dict[str, Any] = {}
 
     def sampled() -> bool:
-        """The box looks at its topics once a second."""
+        """Wait for a sample: the box samples its topics once a second."""
         told.update(json.loads(run("top", "--once", "--filter", f"/{short(topic)}$", "-o", "json").stdout))
         rows = [*told["rows"], *told["deadletters"]["rows"]]
         if not any(row["topic"] == topic for row in told["quotas"]["rows"]):
@@ -93,7 +93,7 @@ def test_one_look_at_the_overview_in_an_order_and_as_long_as_asked_for(client: A
         shown = json.loads(run("top", "--once", "-o", "json", "--filter", mine, *words).stdout)
         return [row["backlog"] for row in shown["rows"]]
 
-    until(lambda: found() == [3, 2])  # the box looks at its topics once a second
+    until(lambda: found() == [3, 2])  # the box samples its topics once a second
     assert (found("--sort", "-backlog"), found("--limit", "1")) == ([2, 3], [3])
     every = json.loads(run("top", "--once", "-o", "json", "--limit", "1000").stdout)
     assert min(row["backlog"] for row in every["rows"]) > 0, "without a filter those that have a backlog"
@@ -110,7 +110,7 @@ def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
     gone = subprocess.run(
         pulsarbox("top", "--once", "--admin-url", "http://127.0.0.1:1"), capture_output=True, text=True, check=False
     )
-    assert gone.returncode == 6 and "cannot be reached" in gone.stderr
+    assert gone.returncode == 6 and "cannot connect to" in gone.stderr
 
 
 BROKEN = """if True:
@@ -127,7 +127,7 @@ BROKEN = """if True:
 
 @pytest.mark.parametrize("where", ["Overview, 'show'", "linux_driver.XTermParser, 'feed'"])
 def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where: str, tmp_path: Path) -> None:
-    """In what draws, and in the thread that reads keys."""
+    """Errors in drawing, and in the thread that reads keys."""
     command = [sys.executable, "-c", BROKEN.format(where=where), "top", "--admin-url", box.web_url]
     terminal = RawTerminal(command, tmp_path)
     try:
@@ -176,7 +176,7 @@ def test_no_escape_of_a_client_reaches_the_terminal(box: Running, client: Any, t
 
 
 def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Running, client: Any, topic: str) -> None:
-    """In 80 columns: seen, understood, changed."""
+    """In 80 columns: the user notices the backlog, sees its cause, and raises the quota."""
     client.subscribe(topic, "billing").close()
     producer = client.create_producer(topic)
     producer.send(b"x")
@@ -191,7 +191,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.keys("/")
         terminal.type(short(topic))
         terminal.keys("Enter")
-        terminal.until("billing", "no consumer", "no consumer is connected", "esc: without it")
+        terminal.until("billing", "no consumer", "no consumer is connected", "esc: clear the filter")
         for _ in range(5):
             producer.send(b"x")
         terminal.keys("r")
@@ -201,7 +201,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.keys("/")
         terminal.type(f"/{short(topic)}")
         terminal.keys("Enter")
-        terminal.until("max-producers", "esc: without it")
+        terminal.until("max-producers", "esc: clear the filter")
         terminal.keys("Enter")
         terminal.until("Change the limit", "max-producers")
         terminal.keys("BSpace")
@@ -228,16 +228,16 @@ def test_a_dead_letter_is_found_edited_and_put_back(box: Running, client: Any, t
         terminal.keys("/")
         terminal.type(short(topic))
         terminal.keys("Enter")
-        terminal.until(f"{short(topic)}-billing-DLQ", "esc: without it")
+        terminal.until(f"{short(topic)}-billing-DLQ", "esc: clear the filter")
         terminal.keys("Enter")
         terminal.until("timeout after # s", "LOOKS LIKE")
         terminal.keys("Enter")
         terminal.until("CONTENT", '"amount": -1', "properties")
         terminal.keys("E")
-        terminal.until("before it is put back")
+        terminal.until("before replay")
         for key in ("End", "BSpace", "BSpace", "BSpace"):
             terminal.keys(key)
-        terminal.until("before it is put back", gone="-1}")
+        terminal.until("before replay", gone="-1}")
         terminal.type("5}")
         terminal.keys("C-s")
         terminal.until("Replay dead letters", "--payload")

@@ -1,4 +1,4 @@
-"""What the dashboard does and what its command line does: the same, for every deed, on two things that are alike."""
+"""Every dashboard operation has the same effect as its command line, on two equal objects."""
 
 import json
 import shlex
@@ -11,19 +11,20 @@ import pytest
 from click.testing import CliRunner
 
 from pulsarbox.cli.main import main
-from pulsarbox.client.web import Web
-from pulsarbox.tui.actions.operation import Deed, default_of
+from pulsarbox.client.transport.web import Web
+from pulsarbox.tui.actions.operation import OperationSpec, default_of
 from pulsarbox.tui.actions.operations import BY_NAME
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.widgets import command_lines
 from tests.e2e.clients import EARLIEST, until
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 SHARED = pulsar.ConsumerType.Shared
 
 
 class Place(NamedTuple):
-    """Where a deed is done."""
+    """Objects of an operation."""
 
     box: Running
     client: Any
@@ -90,7 +91,7 @@ def a_limit(at: Place) -> ShownRow:
 
 
 def a_job(state: str) -> Callable[[Place], ShownRow]:
-    """A job that has not much to do a second, so it stays what it is."""
+    """Start a job with a low rate limit, so its state does not change during the test."""
 
     def made(at: Place) -> ShownRow:
         row = letters(at)
@@ -114,16 +115,16 @@ def a_consumer(at: Place) -> ShownRow:
 
 
 KEPT: list[Any] = []
-"""Consumers that are to stay."""
+"""Consumers that must stay open."""
 
 
 def connected(at: Place) -> object:
-    """The consumer, and since when: one that was let go comes back."""
+    """Return the connection times of the consumers: a disconnected consumer reconnects."""
     return [row["since"] for row in at.rows("clients", f'topic == {json.dumps(at.topic)} and kind == "consumer"')]
 
 
 def dead(at: Place) -> object:
-    """What is left of the dead letters, and what waits in the topic."""
+    """Return the backlogs of the dead letter topic and of the topic."""
     return backlog(at._replace(topic=f"{at.topic}-s-DLQ")), backlog(at)
 
 
@@ -148,7 +149,7 @@ def topics(at: Place) -> object:
 
 
 class Case(NamedTuple):
-    """A deed: what it is done to, what is typed in, what is looked at then, and what that is to be (None: nothing)."""
+    """Operation: its object, an observation, the value of that afterwards (None: any change), and the typed input."""
 
     of: Callable[[Place], ShownRow]
     seen: Callable[[Place], object]
@@ -181,21 +182,21 @@ def test_every_deed_is_compared() -> None:
     assert set(CASES) == set(BY_NAME)
 
 
-def by_requests(deed: Deed, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
-    """As the dialog does it."""
+def by_requests(deed: OperationSpec, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
+    """Send the requests of the dialog."""
     for request in deed.requests(row, values):
         feed.ask(*request)
 
 
-def by_command(deed: Deed, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
-    """As whoever pastes what was copied."""
+def by_command(deed: OperationSpec, row: ShownRow, values: Mapping[str, str], feed: Feed, target: list[str]) -> None:
+    """Run the command line that the dialog copies to the clipboard."""
     words = shlex.split(command_lines.with_target(deed.words(row, values), target))
     assert words.pop(0) == "pulsarbox"
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, (words, done.output, done.exception)
 
 
-Way = Callable[[Deed, ShownRow, Mapping[str, str], Feed, list[str]], None]
+Way = Callable[[OperationSpec, ShownRow, Mapping[str, str], Feed, list[str]], None]
 
 
 @pytest.fixture
@@ -206,18 +207,17 @@ def feed(box: Running, topic: str) -> Iterator[Feed]:
     yield feed
     for job in feed.ask("GET", "/pulsarbox/v1/jobs"):
         if str(job["topic"]).startswith(topic) and job["state"] in ("running", "paused"):
-            with suppress(FeedError):  # it has ended meanwhile
+            with suppress(FeedError):  # it has finished in the meantime
                 feed.ask("POST", f"/pulsarbox/v1/jobs/{job['id']}/cancel")
     web.close()
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", short(CASES, 8))
 @pytest.mark.parametrize("way", [by_requests, by_command], ids=["dialog", "command"])
+@pytest.mark.usefixtures("ours")
 def test_a_deed_does_the_same_by_its_command(
     box: Running, client: Any, topic: str, feed: Feed, name: str, way: Way
 ) -> None:
-    if not box.is_ours:
-        pytest.skip("of a box only: Apache Pulsar has none of these commands and endpoints")
     case, deed = CASES[name], BY_NAME[name]
     at = Place(box, client, feed, topic)
     row = case.of(at)

@@ -1,5 +1,4 @@
-"""The dashboard where things are not as they should be: a terminal that does not read, a link that stands still, and
-messages and names of any size."""
+"""Dashboard under adverse conditions: an unread terminal, a stalled connection, and messages and names of any size."""
 
 import fcntl
 import json
@@ -26,7 +25,7 @@ from tests.tools.forwarder import Forwarder
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 MIB = 1 << 20
 MEMORY_MAX = 200 * MIB
-"""Of the process; without strain it takes some 50 MiB."""
+"""Memory limit of the process, which uses some 50 MiB under normal conditions."""
 
 
 def short(topic: str) -> str:
@@ -38,7 +37,7 @@ def memory(pid: int) -> int:
 
 
 def stands_still(pid: int) -> bool:
-    """Whether its main thread, which asks ten times a second, has not had a processor for two seconds."""
+    """Return whether the main thread, which polls ten times a second, has used no CPU for two seconds."""
     taken = Path(f"/proc/{pid}/schedstat")
     before = taken.read_text().split()[0]
     time.sleep(2.0)
@@ -48,7 +47,7 @@ def stands_still(pid: int) -> bool:
 def test_a_terminal_that_stops_reading_holds_up_nobody_and_goes_on(
     box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:
-    """Nothing piles up for it, and when it reads again it sees how things are then."""
+    """No output accumulates for the terminal. Once the terminal reads again, the dashboard shows the current state."""
     client.subscribe(topic, "billing").close()
     producer = client.create_producer(topic)
     command = pulsarbox("top", "subscriptions", "--filter", f"/{short(topic)}$", "--admin-url", box.web_url)
@@ -57,7 +56,7 @@ def test_a_terminal_that_stops_reading_holds_up_nobody_and_goes_on(
         terminal.until(lambda seen: b"billing" in seen)
         end = time.monotonic() + 60
         width = 200
-        while True:  # each new size has all of it drawn: more than the terminal takes
+        while True:  # each resize redraws the screen: more output than the terminal accepts
             for _ in range(20):
                 width = 401 - width
                 fcntl.ioctl(terminal._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 60, width, 0, 0))
@@ -99,11 +98,11 @@ def test_over_a_link_that_stands_still_it_says_how_old_all_is_and_keys_work(
         link.flows.clear()
         command = pulsarbox("top", "subscriptions", "--admin-url", f"http://127.0.0.1:{link.port}")
         with tmux([*command, "--filter", f"/{short(topic)}$"], 100, 30) as terminal:
-            terminal.until("asking the box", " asking ")
+            terminal.until("loading ...", " asking ")
             terminal.keys("?")
             terminal.until("╭─ Help")
             terminal.keys("Escape")
-            terminal.until("asking the box", gone="╭─ Help")
+            terminal.until("loading ...", gone="╭─ Help")
             link.flows.set()
             terminal.until("billing", gone="asking")
             link.flows.clear()
@@ -119,7 +118,7 @@ def test_over_a_link_that_stands_still_it_says_how_old_all_is_and_keys_work(
 
 
 def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: Any, topic: str, tmp_path: Path) -> None:
-    """Tens of megabytes once they are unpacked, lines of a million characters, bytes, huge keys and names."""
+    """Tens of megabytes after decompression, lines of a million characters, binary data, long keys and names."""
     dead = f"{topic}-{'n' * 150}-DLQ"
     client.subscribe(dead, "keep", initial_position=EARLIEST).close()
     large = client.create_producer(dead, compression_type=pulsar.CompressionType.ZLib, batching_enabled=False)
@@ -139,7 +138,7 @@ def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: A
         terminal.until("Go to")
         terminal.type("earliest")
         terminal.keys("Enter")
-        terminal.until("EXCEPTION = first", "a message body of 31457280 bytes exceeds", "(not opened)")
+        terminal.until("EXCEPTION = first", "a message body of 31457280 bytes exceeds", "(not decoded)")
         terminal.keys("j")
         terminal.until(' {"line": "xxx', "EXCEPTION = eee")
         terminal.keys("Enter")

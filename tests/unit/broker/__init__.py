@@ -1,1 +1,1 @@
-"""Tests of the pure core, command by command."""
+"""Tests of the broker core, command by command."""

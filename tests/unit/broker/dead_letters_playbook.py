@@ -1,4 +1,4 @@
-"""What tests of dead letters share: a policy, consumers that fail, and the letters that come of it."""
+"""Shared helpers for dead letter tests: a policy, failing consumers, and the resulting dead letters."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def subscription_of(box: Box) -> Subscription:
 
 def set_policy(box: Box, count: int = 1, **value: Any) -> None:
     policy = DeadLetterPolicy.read({"maxRedeliverCount": count} | value, parse_topic(TOPIC), "s")
-    box.broker.core.office.prepare(policy, box.now)
+    box.broker.dead_letters.prepare(policy, box.now)
     subscription_of(box).dead_letters.set_policy(policy, box.now)
     box.turn()
 
@@ -54,16 +54,16 @@ def give_back(client: Client, *ats: At) -> None:
 
 
 def die_of(box: Box, *ats: At, times: int, sub_type: int = SHARED) -> None:
-    """So many consumers get the messages, and are lost with them."""
+    """Deliver the messages to ``times`` consumers, each of which disconnects without acknowledging."""
     for _ in range(times):
         client = join(box, sub_type)
         assert set(ats) <= set(client.received())
         client.cnx.closed(box.now)
-        box.advance(0.1)  # a count is written lazily
+        box.advance(0.1)  # redelivery counts are written lazily
 
 
 def letters(box: Box, topic: str = DLQ) -> list[tuple[MessageMetadata, bytes]]:
-    """What a dead letter topic has, read by a consumer of its own."""
+    """Return the contents of a dead letter topic, read by a separate consumer."""
     client = box.client()
     client.subscribe(f"reader-{len(box.broker.cnxs)}", topic=topic, subType=EXCLUSIVE)
     client.flow(1000)

@@ -1,4 +1,4 @@
-"""A box that deduplicates, its producers, and what they are told."""
+"""Fixtures for deduplication: a deduplicating box, its producers, and their responses."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ def dedup_box(disk: MemoryDisk | None = None, **settings: Any) -> Box:
 
 
 def opened(box: Box, name: str = "p") -> tuple[Client, int]:
-    """A client with a producer of this name, and the last sequence id it was told."""
+    """Return a client with a producer of this name, and the last sequence ID in its PRODUCER_SUCCESS."""
     client = box.client()
     reply = client.producer(1, producer_name=name, user_provided_producer_name=True)
     return client, reply.last_sequence_id
 
 
 def outcomes(client: Client) -> list[tuple[int, str]]:
-    """Take all frames, which must be receipts: sequence id, and what was said."""
+    """Consume all received frames, which must be receipts. Return their sequence IDs and results."""
     found = []
     while client.inbox:
         receipt = client.take("send_receipt")
@@ -33,7 +33,7 @@ def outcomes(client: Client) -> list[tuple[int, str]]:
 
 
 def stored(box: Box) -> list[bytes]:
-    """The last byte of each entry of the topic, as a reader gets them."""
+    """Return the last byte of each entry of the topic, as received by a reader."""
     client = box.client()
     client.subscribe("reader", durable=False)
     client.flow(1000)
@@ -51,10 +51,10 @@ def sequences_in(batch: Batch) -> list[SequenceId]:
 
 
 def said(client: Client) -> list[str]:
-    """Take all frames, which must be receipts: what was said."""
+    """Consume all received frames, which must be receipts. Return their results."""
     return [what for _, what in outcomes(client)]
 
 
 def switch(box: Box, on: bool | None) -> None:
-    """Set the policy of the namespace; None: none."""
+    """Set the deduplication policy of the namespace, or remove it with None."""
     set_policy(box, deduplicationEnabled=on)

@@ -1,4 +1,4 @@
-"""What the tests of delayed delivery share: a box, a producer of numbered messages, consumers that say which came."""
+"""Shared helpers for delayed delivery: a box, a producer of numbered messages, and recording consumers."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ SHARED, KEY_SHARED = CommandSubscribe.Shared, CommandSubscribe.Key_Shared
 
 
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several chunks, and several turns of a walk, where the tests have twenty entries."""
+    """Reduce chunk and step sizes so that twenty entries span several chunks and several turns."""
     for module in (of_storage, of_dispatch, oldest_undelayed, evict_undelayed):
         monkeypatch.setattr(module, "DELAY_CHUNK", 8)
     for module in (of_dispatch, oldest_undelayed, evict_undelayed):
@@ -26,12 +26,12 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def box_of(**settings: Any) -> Box:
-    """A box whose clients need not say that they are there."""
+    """Build a box without keep-alive checks."""
     return Box(keepAliveIntervalSeconds=1_000_000, **settings)
 
 
 def killed(box: Box) -> Box:
-    """The box after a restart, at the same time."""
+    """Restart the box at the same time."""
     again = box.restart()
     again.time, again.wall = box.time, box.wall
     return again
@@ -48,7 +48,7 @@ def sub_of(box: Box, name: str = "s") -> Subscription:
 
 
 class Sender:
-    """A producer whose messages have a number as their body."""
+    """A producer whose message bodies are consecutive numbers."""
 
     def __init__(self, box: Box, sent: int = 0) -> None:
         self.box = box
@@ -57,7 +57,7 @@ class Sender:
         self.sent = sent
 
     def send(self, after: int | None = None, **metadata: Any) -> int:
-        """A message delayed by so many milliseconds, or not at all; its number."""
+        """Publish a message, optionally delayed in milliseconds, and return its number."""
         if after is not None:
             metadata["deliver_at_time"] = self.box.wall + after
         self.client.send(self.sent, b"%d" % self.sent, **metadata)
@@ -74,17 +74,17 @@ def consumer(box: Box, kind: int = SHARED, name: str = "s", permits: int = 1000,
 
 
 def numbers(client: Client) -> list[int]:
-    """Take all frames, which must be messages; their numbers."""
+    """Consume all received frames, which must be messages, and return their numbers."""
     frames = list(client.inbox)
     assert set(client.names()) <= {"message"}
     return numbers_of(frames)
 
 
 def numbers_of(frames: list[tuple[bytes, bytes]]) -> list[int]:
-    """Of messages as they came."""
+    """Return the positions of the received messages."""
     return [int(payload[parse_entry(payload).body_offset :]) for _, payload in frames]
 
 
 def crowded_out(box: Box) -> None:
-    """Nothing of the topic is in memory: what is sent has to be read."""
+    """Evict the topic from the tail cache: dispatch must read from storage."""
     topic_of(box).ledger.tail.clear()

@@ -1,8 +1,8 @@
-"""A box with authorization on, and two tenants whose topics some roles may do something with."""
+"""A box with authorization, and two tenants whose topics grant permissions to several roles."""
 
 from typing import Any
 
-from pulsarbox.broker.cnx import ConnectionState
+from pulsarbox.broker.connection.cnx import ConnectionState
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import Box, Client
@@ -15,12 +15,16 @@ GRANTED = {
     "functions": ["functions"],
     "packages": ["packages"],
 }
-"""In the namespace shop/eu."""
+"""Topic in namespace shop/eu."""
 ON_TOPIC = {"topic-producer": ["produce"], "topic-consumer": ["consume"]}
 
 
 def guarded_box(**settings: Any) -> Box:
-    """Tenant ``shop`` of ``admin``, tenant ``other`` of ``other-admin``; ``root`` a superuser, ``viewer`` looks on."""
+    """Build a box with two tenants.
+
+    Tenant ``shop`` has the admin ``admin``, and ``other`` has ``other-admin``. ``root`` is a superuser, and ``viewer``
+    may only read.
+    """
     box = Box(**GUARDED | {"authorizationEnabled": True, "superUserRoles": "root", "viewerRoles": "viewer"} | settings)
     broker = box.broker
     for tenant, admin in (("shop", "admin"), ("other", "other-admin")):
@@ -35,7 +39,7 @@ def guarded_box(**settings: Any) -> Box:
 
 
 def client_of(box: Box, role: str | None, *, original: str = "") -> Client:
-    """A client that has proved to be this role; None: that has proved nothing, and is here all the same."""
+    """Connect a client authenticated as this role; with None, the client is connected without authentication."""
     client = box.client(connect=False)
     client.cnx.state = ConnectionState.CONNECTED
     client.cnx.protocol_version = 21

@@ -1,11 +1,11 @@
-"""What is to be compressed on the disk: which level says it, and when it is asked for."""
+"""Compression at rest: the policy level that applies, and when changes take effect."""
 
 from typing import Any
 
 import pytest
 
-from pulsarbox.broker.compression_policy import AtRest
-from pulsarbox.broker.housekeeping import Reclaim
+from pulsarbox.broker.compression_policy import CompressionPolicy
+from pulsarbox.broker.persistence.housekeeping import Reclaim
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.compression.topic_usage import CompressedTopic
@@ -23,17 +23,17 @@ def published(box: Box, topic: str = TOPIC, count: int = 5) -> None:
 
 
 def checkpoint(box: Box) -> None:
-    box.broker.core.commits.ask_checkpoint()
+    box.broker.commits.ask_checkpoint()
     box.turn()
 
 
 def found(box: Box) -> dict[str, str]:
-    """The codec of each topic of which something was packed for it."""
-    return {each.topic: each.codec for each in box.broker.core.compressed()}
+    """Return the codec of each topic with compressed data."""
+    return {each.topic: each.codec for each in box.broker.store.compressed()}
 
 
 def set_topic(box: Box, codec: str | None, topic: str = TOPIC, **more: Any) -> None:
-    box.broker.core.policies.set_topic(parse_topic(topic), "compressionAtRest", codec, box.now, **more)
+    box.broker.policies.set_topic(parse_topic(topic), "compressionAtRest", codec, box.now, **more)
     box.turn()
 
 
@@ -80,7 +80,7 @@ def test_a_change_asks_for_a_checkpoint_by_itself() -> None:
     box.broker.configuration.update("compressionAtRest", "zlib", box.now)
     box.turn()
     assert found(box) == {TOPIC: "zlib"}
-    (row,) = box.broker.core.compressed()
+    (row,) = box.broker.store.compressed()
     assert isinstance(row, CompressedTopic)
     assert row.entries == 5
     assert row.ratio > 2
@@ -89,19 +89,25 @@ def test_a_change_asks_for_a_checkpoint_by_itself() -> None:
 
 def test_what_is_not_in_the_rows_of_a_checkpoint_yet_does_not_count() -> None:
     asked: list[int] = []
-    at_rest = AtRest(Settings(compressionAtRest="none"), frozenset)
-    at_rest.changed = lambda: asked.append(1)
-    before = at_rest.compressing().generation
+    at_rest = CompressionPolicy(Settings(compressionAtRest="none"), frozenset)
+    at_rest.changed.add(lambda: asked.append(1))
+
+    def generation() -> int:
+        compressing = at_rest.compressing(bool)
+        assert compressing is not None
+        return compressing.generation
+
+    before = generation()
     at_rest.policies_changed({}, {"compression_at_rest": "zstd"})
     assert asked == [1]
     at_rest.policies_changed({"retention_policies": {}}, {})
     at_rest.policies_changed({"compressionAtRest": "zstd"}, {"compressionAtRest": "zstd"})
     assert asked == [1]
-    assert at_rest.compressing().generation == before
+    assert generation() == before
     at_rest.made()
     at_rest.policies_changed({}, {"globalPolicies": {"compressionAtRest": "zstd"}})
     at_rest.stored()
-    assert at_rest.compressing().generation == before + 1
+    assert generation() == before + 1
 
 
 def test_a_plugin_that_is_disabled_compresses_nothing() -> None:
@@ -122,11 +128,14 @@ def test_a_codec_that_is_not_there_is_refused(name: str) -> None:
 
 def test_a_box_that_stops_begins_no_step_and_ends_the_one_under_way() -> None:
     box = Box(auto=False, compressionAtRest="zlib")
-    at_rest = box.broker.core.at_rest
-    assert not at_rest.compressing().hurried()
+    at_rest = box.broker.at_rest
+    under_way = at_rest.compressing(bool)
+    assert under_way is not None
+    assert not under_way.hurried()
     box.broker.drain(box.now)
-    assert at_rest.compressing().hurried()
-    housekeeping = box.broker.core.commits.housekeeping
+    assert under_way.hurried()
+    assert at_rest.compressing(bool) is None
+    housekeeping = box.broker.commits.housekeeping
     housekeeping.ask_reclaim()
     while (chore := box.broker.take_chore(box.now)) is None:
         assert box.commit()
@@ -137,13 +146,17 @@ def test_a_checkpoint_that_could_be_written_hurries_the_step() -> None:
     box = Box(auto=False)
     while box.commit() or box.chore():
         pass
-    housekeeping = box.broker.core.commits.housekeeping
-    assert not box.broker.core.at_rest.compressing().hurried()
+    housekeeping = box.broker.commits.housekeeping
+    housekeeping.ask_reclaim()
+    chore = box.broker.take_chore(box.now)
+    assert isinstance(chore, Reclaim)
+    assert chore.compressing is not None
+    assert not chore.compressing.hurried()
     housekeeping.ask_checkpoint()
     while box.commit():
         pass
     assert housekeeping.is_ready
-    assert box.broker.core.at_rest.compressing().hurried()
+    assert chore.compressing.hurried()
 
 
 def test_a_reclaim_without_choices_is_one_of_nothing() -> None:

@@ -1,7 +1,6 @@
-"""Settings that are changed while the box runs."""
+"""Settings changed at runtime."""
 
 import ast
-import asyncio
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ PACKAGE = Path(pulsarbox.__file__).parent
 
 
 def creates(box: Box) -> bool:
-    return box.broker.core.settings.allowAutoTopicCreation
+    return box.broker.settings.allowAutoTopicCreation
 
 
 def test_a_change_holds_at_once_and_over_a_restart() -> None:
@@ -41,16 +40,16 @@ def test_a_change_holds_at_once_and_over_a_restart() -> None:
 
 def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
     box = Box()
-    core = box.broker.core
     for name, value in (
         ("dispatcherMaxReadBatchSize", 7),
         ("dispatcherMaxReadSizeBytes", 70_000),
         ("dispatcherMaxRoundRobinBatchSize", 3),
     ):
         box.broker.configuration.update(name, str(value), box.now)
-    assert (core.bounds.read_entries, core.bounds.read_bytes, core.bounds.turn_entries) == (7, 70_000, 3)
+    bounds = box.broker.bounds
+    assert (bounds.read_entries, bounds.read_bytes, bounds.turn_entries) == (7, 70_000, 3)
     box.broker.configuration.update("managedLedgerCacheSizeMB", "5", box.now)
-    assert core.commits.tail_cache.limit == 5 << 20
+    assert box.broker.commits.tail_cache.limit == 5 << 20
 
 
 @pytest.mark.parametrize(
@@ -64,11 +63,11 @@ def test_subscriptions_that_are_there_go_by_the_new_bounds() -> None:
 )
 def test_what_cannot_be_changed(name: str, text: str, reason: str) -> None:
     box = Box()
-    before = box.broker.core.settings
+    before = box.broker.settings
     with pytest.raises(PreconditionFailed, match=reason):
         box.broker.configuration.update(name, text, box.now)
     assert box.broker.configuration.values() == {}
-    assert box.broker.core.settings == before
+    assert box.broker.settings == before
 
 
 @pytest.mark.parametrize(
@@ -84,7 +83,7 @@ def test_a_setting_of_pulsar_is_stored_and_shown_though_it_has_no_effect(
     name: str, text: str, warning: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     box = Box()
-    before = box.broker.core.settings
+    before = box.broker.settings
     with caplog.at_level(logging.WARNING):
         box.broker.configuration.update(name, text, box.now)
     assert warning in caplog.text and name in caplog.text
@@ -92,48 +91,51 @@ def test_a_setting_of_pulsar_is_stored_and_shown_though_it_has_no_effect(
     box.turn()
     box = box.restart()
     assert box.broker.configuration.values() == {name: text}
-    assert box.broker.core.settings == before
+    assert box.broker.settings == before
     box.broker.configuration.delete(name, box.now)
     assert box.broker.configuration.values() == {}
-    assert box.broker.core.settings == before
+    assert box.broker.settings == before
 
 
 def test_a_stored_value_that_does_not_do_any_more_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     box = Box()
     box.broker.configuration.update("dispatcherMaxReadBatchSize", "7", box.now)
-    box.broker.core.commits.put_row("dynamic", box.broker.configuration.values() | {"gone": "1", "maxMessageSize": "x"})
+    box.broker.commits.put_row("dynamic", box.broker.configuration.values() | {"gone": "1", "maxMessageSize": "x"})
     box.turn()
     with caplog.at_level(logging.WARNING):
         box = box.restart()
-    assert box.broker.core.settings.dispatcherMaxReadBatchSize == 7
+    assert box.broker.settings.dispatcherMaxReadBatchSize == 7
     assert [record.getMessage().split()[3] for record in caplog.records] == ["gone", "maxMessageSize"]
 
 
-# Where the code may read a dynamic setting from something that is not ``core.settings`` itself: each is handed the
-# settings as they are at that moment, or told of each change.
+# Places that read a dynamic setting from an object other than ``CurrentSettings``. Each receives the
+# current settings as an argument, or is notified of each change.
 TOLD = {
-    ("broker/compression_policy.py", "__init__"),  # and ``take`` behind it
+    ("broker/compression_policy.py", "__init__"),  # followed by ``apply_settings``
     ("broker/compression_policy.py", "_chooser"),
     ("broker/compression_policy.py", "_of"),
     ("broker/compression_policy.py", "compressing"),
-    ("broker/compression_policy.py", "take"),
-    ("broker/core.py", "apply"),
-    ("broker/dispatch/read_limits.py", "take"),
-    ("broker/topic/ledger_lifecycle.py", "retention_of"),
-    ("broker/limits/box_limits.py", "__init__"),  # and ``take`` behind it
-    ("broker/limits/box_limits.py", "take"),
-    ("broker/limits/dispatch_throttle.py", "take"),
-    ("broker/plugins.py", "take"),
+    ("broker/compression_policy.py", "apply_settings"),
+    ("broker/composition.py", "_connect_settings"),
+    ("broker/composition.py", "apply"),
+    ("broker/dispatch/read_limits.py", "apply_settings"),
+    ("broker/topic/maintenance/ledger_lifecycle.py", "retention_of"),
+    ("broker/persistence/group_commit.py", "__init__"),  # followed by ``resize`` of the tail cache
+    ("broker/limits/box_limits.py", "__init__"),  # followed by ``apply_settings``
+    ("broker/limits/box_limits.py", "apply_settings"),
+    ("broker/limits/dispatch_throttle.py", "apply_settings"),
+    ("broker/plugins.py", "apply_settings"),
     ("broker/policies/unloaded_topics.py", "settings_changed"),
     ("server/http/framework/cross_site.py", "of"),
     ("server/http/framework/live_stream.py", "refusal"),
 }
+CURRENT = ("settings.current", "broker.settings", "core.settings", "services.settings", "call.settings")
+"""Settings in effect: ``CurrentSettings``, and the properties that return them."""
 HANDED = "broker/policies/"
-"""Policies are asked for the broker's own value with the settings of that moment."""
+"""Policies receive the current settings with each query for the broker's own value."""
 BEFORE_THE_FIRST = {
-    ("broker/group_commit.py", "__init__"),  # Core.apply follows before anything else
-    ("embed/hosted.py", "shutdown_seconds"),  # of a box that does not serve
-    ("embed/process_runner.py", "_patience"),  # of a child that does not answer
+    ("embed/hosted.py", "shutdown_seconds"),  # for a box that is not serving
+    ("embed/process_runner.py", "_patience"),  # for a child process that does not respond
 }
 
 
@@ -141,7 +143,7 @@ FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
-    """Every place that reads a dynamic setting: file, function, what it is read from, the setting."""
+    """Yield each place that reads a dynamic setting: file, function, source object, setting."""
     names = {row.name for row in settings_table() if row.dynamic}
     for path in sorted(path for path in PACKAGE.rglob("*.py") if "config" not in path.parts):
         tree = ast.parse(path.read_text())
@@ -165,7 +167,7 @@ def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
 
 
 def test_a_dynamic_setting_is_read_when_it_is_used() -> None:
-    """A copy that was made at the start would not know of a change."""
+    """A copy from startup would miss later changes."""
     reads = list(dynamic_reads())
     table = (PACKAGE / "protocol" / "policies" / "table.py").read_text()
     named = {row.name for row in settings_table() if row.dynamic and f'"{row.name}"' in table}
@@ -175,23 +177,20 @@ def test_a_dynamic_setting_is_read_when_it_is_used() -> None:
         for file, function, source, name in reads
         if (file, function) not in TOLD | BEFORE_THE_FIRST
         and not file.startswith(HANDED)
-        and (function == "__init__" or not source.endswith("core.settings"))
+        and (function == "__init__" or not source.endswith(CURRENT))
     ]
     assert stale == []
 
 
-def test_how_long_a_shutdown_may_take_is_what_was_said_last() -> None:
-    async def scenario() -> None:
-        box = HostedBox(Settings(brokerServicePort=0, webServicePort=0), memory=True, embedded=True)
-        await box.open()
-        assert box._serving is not None
-        configuration = box._serving.broker.configuration
-        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
-        configuration.update("brokerShutdownTimeoutMs", "1234", box._serving.shell.now())
-        assert box.shutdown_seconds == box._serving.shutdown_seconds == 1.234
-        configuration.delete("brokerShutdownTimeoutMs", box._serving.shell.now())
-        box._serving.shell.kick()
-        assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
-        await box.close()
-
-    asyncio.run(scenario())
+async def test_how_long_a_shutdown_may_take_is_what_was_said_last() -> None:
+    box = HostedBox(Settings(brokerServicePort=0, webServicePort=0), memory=True, embedded=True)
+    await box.open()
+    assert box._serving is not None
+    configuration = box._serving.broker.configuration
+    assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+    configuration.update("brokerShutdownTimeoutMs", "1234", box._serving.shell.now())
+    assert box.shutdown_seconds == box._serving.shutdown_seconds == 1.234
+    configuration.delete("brokerShutdownTimeoutMs", box._serving.shell.now())
+    box._serving.shell.kick()
+    assert box.shutdown_seconds == Settings().brokerShutdownTimeoutMs / 1000
+    await box.close()

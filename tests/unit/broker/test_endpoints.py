@@ -1,4 +1,4 @@
-"""Where clients are told that the box is: ``broker.endpoints``, ``handlers.lookup``."""
+"""Addresses returned to clients: ``broker.endpoints``, ``broker.handlers.lookup``."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ LISTENERS = (
 
 
 class Settled(Box):
-    """A box whose endpoints are those of its settings."""
+    """A box with the endpoints of its settings."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -90,7 +90,7 @@ def test_an_unknown_listener_is_refused_in_pulsars_words(settings: dict[str, str
     name = "x" if settings else "test"
     got = look_up(Settled(**settings).client(), name)
     assert got.response == CommandLookupTopicResponse.Failed
-    assert got.error == ServerError.ServiceNotReady  # with this text C++ clients report ConnectError
+    assert got.error == ServerError.ServiceNotReady  # C++ clients map this text to ConnectError
     assert got.message == f"the broker do not have {name} listener"
 
 

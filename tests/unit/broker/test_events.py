@@ -1,4 +1,4 @@
-"""The events of a box: numbered, kept, and a storm of them told as a number."""
+"""Events of a box: numbered, stored, and merged when frequent."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def all_of(events: Events) -> list[Event]:
 
 def test_an_event_has_a_number_a_time_a_severity_and_words() -> None:
     events = Events(3)
-    events.tell("quota-hit", "t", "full", at(5), limit=7)
+    events.report("quota-hit", "t", "full", at(5), limit=7)
     (event,) = all_of(events)
     assert event.as_json() == {
         "sequence": 3 * BOOT_STEP + 1,
@@ -32,7 +32,7 @@ def test_an_event_has_a_number_a_time_a_severity_and_words() -> None:
 
 def test_a_kind_that_nobody_knows_cannot_be_told() -> None:
     with pytest.raises(KeyError):
-        Events().tell("nonsense", "", "", at(0))
+        Events().report("nonsense", "", "", at(0))
 
 
 def test_each_kind_has_a_severity_and_a_meaning() -> None:
@@ -41,14 +41,14 @@ def test_each_kind_has_a_severity_and_a_meaning() -> None:
 
 def test_a_teller_may_know_better_how_severe_it_is() -> None:
     events = Events()
-    events.tell("job-paused", "j", "failed", at(0), severity="error", id=4)
+    events.report("job-paused", "j", "failed", at(0), severity="error", id=4)
     assert (all_of(events)[0].severity, dict(all_of(events)[0].fields)) == ("error", {"id": 4})
 
 
 def test_what_happens_again_is_told_as_a_number_when_the_period_is_over() -> None:
     events = Events()
     for _ in range(1001):
-        events.tell("dead-letters", "t", "one moved", at(1))
+        events.report("dead-letters", "t", "one moved", at(1))
     assert [each.text for each in all_of(events)] == ["one moved"]
     events.settle(at(PERIOD_SECONDS))
     assert len(all_of(events)) == 1
@@ -62,7 +62,7 @@ def test_what_happens_again_is_told_as_a_number_when_the_period_is_over() -> Non
 def test_counts_add_up_whatever_is_told_of_them() -> None:
     events = Events()
     for number in range(5000):
-        events.tell("client-connected", f"c{number % 700}", "here", at(number / 100), count=1 + number % 3)
+        events.report("client-connected", f"c{number % 700}", "here", at(number / 100), count=1 + number % 3)
     events.settle(at(1000))
     assert sum(each.count for each in all_of(events)) == sum(1 + number % 3 for number in range(5000))
     assert len(all_of(events)) <= 6 * (2 * SUBJECTS_MAX + 1)
@@ -71,8 +71,8 @@ def test_counts_add_up_whatever_is_told_of_them() -> None:
 def test_a_storm_of_one_kind_does_not_hide_another() -> None:
     events = Events()
     for number in range(SUBJECTS_MAX + 500):
-        events.tell("client-connected", f"c{number}", "here", at(0))
-    events.tell("quarantined", "t", "damaged", at(0))
+        events.report("client-connected", f"c{number}", "here", at(0))
+    events.report("quarantined", "t", "damaged", at(0))
     kinds = [each.kind for each in all_of(events)]
     assert (kinds.count("client-connected"), kinds[-1]) == (SUBJECTS_MAX, "quarantined")
     events.settle(at(60))
@@ -81,16 +81,16 @@ def test_a_storm_of_one_kind_does_not_hide_another() -> None:
 
 def test_the_next_of_a_kind_ends_a_period_that_is_over() -> None:
     events = Events()
-    events.tell("evicted", "t", "first", at(0))
-    events.tell("evicted", "t", "second", at(1))
-    events.tell("evicted", "t", "third", at(PERIOD_SECONDS + 1))
+    events.report("evicted", "t", "first", at(0))
+    events.report("evicted", "t", "second", at(1))
+    events.report("evicted", "t", "third", at(PERIOD_SECONDS + 1))
     assert [(each.text, each.count) for each in all_of(events)] == [("first", 1), ("1 more in 10 s", 1), ("third", 1)]
 
 
 def test_the_ring_is_bounded_and_is_read_from_any_number() -> None:
     events = Events()
     for number in range(RING + 10):
-        events.tell("changed", f"{number}", "", at(number * PERIOD_SECONDS))
+        events.report("changed", f"{number}", "", at(number * PERIOD_SECONDS))
     assert (events.first, events.last) == (11, RING + 10)
     assert [each.sequence for each in events.after(0, 3)] == [11, 12, 13]
     assert [each.sequence for each in events.after(15, 2)] == [16, 17]
@@ -101,7 +101,7 @@ def test_the_ring_is_bounded_and_is_read_from_any_number() -> None:
 
 def test_what_has_no_time_gets_it_when_it_is_settled() -> None:
     events = Events()
-    events.tell_undated("plugin-failed", "hashing x", "broken", kind_of="hashing")
+    events.report_undated("plugin-failed", "hashing x", "broken", kind_of="hashing")
     assert all_of(events) == []
     events.settle(at(9))
     assert (all_of(events)[0].time, all_of(events)[0].subject) == (at(9).wall, "hashing x")
@@ -116,13 +116,13 @@ def test_listeners_hear_of_each_event_in_order_and_may_leave() -> None:
 
     events.listeners[once] = None
     events.listeners[lambda event: heard.append(("all", event.sequence))] = None
-    events.tell("started", "", "a", at(0))
-    events.tell("stopping", "", "b", at(0))
+    events.report("started", "", "a", at(0))
+    events.report("stopping", "", "b", at(0))
     assert heard == [("once", 1), ("all", 1), ("all", 2)]
 
 
 def test_long_words_are_cut() -> None:
     events = Events()
-    events.tell("changed", "s" * 10_000, "t" * 10_000, at(0))
+    events.report("changed", "s" * 10_000, "t" * 10_000, at(0))
     (event,) = all_of(events)
     assert len(event.subject) == len(event.text) == 500

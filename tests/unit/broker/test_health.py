@@ -1,4 +1,4 @@
-"""The health check publishes and reads: ``broker.health``. And what topics are the box's own."""
+"""The health check publishes and reads (``broker.health``), and topics that are internal."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ Told = list[Exception | None]
 
 
 def ask(box: Box) -> Told:
-    """Ask for a check; how it went stands in the list once it is known."""
+    """Start a check; its result is appended to the list on completion."""
     told: Told = []
     box.broker.health.run(lambda error, now: told.append(error), box.now)
     box.turn()
@@ -24,7 +24,7 @@ def ask(box: Box) -> Told:
 
 
 def stored(box: Box) -> int:
-    """Messages of health checks in the log."""
+    """Return the health check messages in the log."""
     topic = box.broker.topics.find(parse_topic(HEALTH_TOPIC), box.now)
     assert isinstance(topic, PersistentTopic)
     return topic.ledger.confirmed_entries
@@ -101,7 +101,7 @@ def test_a_check_has_an_end() -> None:
 def test_a_full_disk_is_said() -> None:
     box = Box()
     ask(box)
-    box.broker.core.commits.housekeeping.store_is_full("no room on the disk", box.now)
+    box.broker.commits.housekeeping.store_is_full("no room on the disk", box.now)
     (error,) = ask(box)
     assert "Messages cannot be published: " in str(error)
 

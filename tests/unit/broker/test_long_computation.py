@@ -1,4 +1,4 @@
-"""Long computations: slices, turns, and what is held meanwhile."""
+"""Long computations: slices, turns, and requests queued meanwhile."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from pulsarbox.protocol.schema.steps import Steps
 
 
 class Desk:
-    """Computations, a clock, and what came of each."""
+    """Computations, a clock, and the result of each computation."""
 
     def __init__(self) -> None:
         self.timers = Timers()
@@ -22,7 +22,7 @@ class Desk:
         self.computations = Computations(self.timers)
         self.done: list[tuple[str, Any]] = []
         self.steps: list[tuple[float, str]] = []
-        """Who took a step, and when."""
+        """Requester and time of each step."""
 
     @property
     def now(self) -> Now:
@@ -93,7 +93,7 @@ def test_askers_take_turns() -> None:
 
 
 def test_one_is_under_way_at_a_time() -> None:
-    """So the memory of one comparison is all that comparisons take."""
+    """The memory of all comparisons is thus bounded by the memory of one."""
     desk = Desk()
     for i in range(5):
         desk.run(f"c{i}", 2 * SLICE_STEPS, asker=i)

@@ -1,4 +1,4 @@
-"""Plugins in the broker: hashes that subscriptions go by, choices among consumers, and what is missing."""
+"""Plugins in the broker: hash functions of subscriptions, consumer selection, and missing plugins."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,7 +26,7 @@ class Hashed:
 
 
 class Chosen:
-    """A routing plugin of the second form."""
+    """A routing plugin of the second API version."""
 
     def __init__(self, choose: Callable[[Sequence[Any]], Any]) -> None:
         self.choose = choose
@@ -42,7 +42,7 @@ def plugins(**there: Any) -> Plugins:
 
 
 def by_number(key: bytes) -> int:
-    """Of keys that are numbers: half of them in the lower half of the slots."""
+    """Hash numeric keys to their number: half of them fall into the lower half of the slots."""
     return int(key)
 
 
@@ -70,7 +70,7 @@ def entries_of(client: Client) -> list[int]:
 
 
 RANGES: dict[str, Any] = {"subscriptionKeySharedUseConsistentHashing": False}
-"""Who comes second has the lower half of the slots."""
+"""The second consumer owns the lower half of the slots."""
 
 
 @pytest.mark.parametrize("by_property", [True, False])
@@ -81,7 +81,7 @@ def test_keys_go_by_the_hash_of_a_plugin(by_property: bool) -> None:
     high, low = (join(box, name, KEY_SHARED, **fields) for name in ("high", "low"))
     publish(box, "1", "40000", "2", "40001", "65537")
     assert (entries_of(high), entries_of(low)) == ([1, 3], [0, 2, 4])
-    cost = box.broker.core.plugins.guards["hashing", "number"].cost()
+    cost = box.broker.plugins.guards["hashing", "number"].cost()
     assert (cost.calls >= 5, cost.errors) == (True, 0)
 
 
@@ -93,7 +93,7 @@ def test_what_is_given_back_goes_by_it_too() -> None:
     join(box, "low", KEY_SHARED)
     third = join(box, "third", KEY_SHARED)
     first.request("close_consumer", consumer_id=1)
-    assert len(entries_of(third)) == 1  # the range above or below: one of them is a neighbour's
+    assert len(entries_of(third)) == 1  # Splits the range above or below, thus one neighbor's.
 
 
 def test_a_key_whose_hash_fails_goes_by_murmur3() -> None:
@@ -102,18 +102,18 @@ def test_a_key_whose_hash_fails_goes_by_murmur3() -> None:
     publish(box, "no number")
     expected = [low, high][key_hash(b"no number") % 65536 > 32768]
     assert entries_of(expected) == [0]
-    assert "invalid literal" in box.broker.core.plugins.guards["hashing", "number"].last
+    assert "invalid literal" in box.broker.plugins.guards["hashing", "number"].last
 
 
 def test_a_hash_that_nobody_has_refuses_the_consumer_and_says_so() -> None:
     box = Box()
     reply = box.client().subscribe("s", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
     assert "The hashing plugin 'x' cannot be used: there is no plugin 'x'" in reply.message
-    join(box, "other", SHARED)  # other types do not ask for it
+    join(box, "other", SHARED)  # other subscription types ignore the property
 
 
 def hashed_box(**settings: Any) -> Box:
-    """A box with a subscription that goes by the hash ``number``."""
+    """Build a box with a subscription that uses the hash function ``number``."""
     own = settings.pop("own", False)
     named: dict[str, Any] = {} if own else {"keySharedHashing": "number"}
     box = Box(plugins=plugins(number=Hashed(by_number)), **settings, **named)
@@ -148,16 +148,17 @@ def test_the_operator_may_go_on_without_it() -> None:
 def test_another_hash_in_the_settings_is_the_operators_choice() -> None:
     box = hashed_box()
     other = Box(box.disk)
-    assert rows(other.broker.core.catalog) == []
+    assert rows(other.broker.catalog) == []
     join(other, "one", KEY_SHARED)
 
 
 def test_a_subscription_that_is_gone_needs_no_hash() -> None:
     box = hashed_box(own=True)
-    assert len(rows(box.broker.core.catalog)) == 1
+    assert len(rows(box.broker.catalog)) == 1
     (subscribed,) = box.outboxes.values()
+    assert isinstance(subscribed, Client)
     assert hasattr(subscribed.request("unsubscribe", consumer_id=1), "request_id")
-    assert rows(box.broker.core.catalog) == []
+    assert rows(box.broker.catalog) == []
     Box(box.disk)
 
 
@@ -170,7 +171,7 @@ def test_a_choice_of_a_plugin_and_what_it_costs() -> None:
     one, two = join(box, "one", SHARED, permits=1), join(box, "two", SHARED, permits=10)
     publish(box, *"abc")
     assert len(entries_of(one)) + len(entries_of(two)) == 3
-    cost = box.broker.core.plugins.guards["routing", "last"].cost()
+    cost = box.broker.plugins.guards["routing", "last"].cost()
     assert (cost.calls >= 3, cost.errors) == (True, 0)
 
 
@@ -183,7 +184,7 @@ def test_a_choice_that_fails_is_not_asked_any_more() -> None:
     one, two = join(box, "one", SHARED), join(box, "two", SHARED)
     publish(box, *"abcdefghijklmnop")
     assert (len(entries_of(one)), len(entries_of(two))) == (8, 8)
-    guard = box.broker.core.plugins.guards["routing", "bad"]
+    guard = box.broker.plugins.guards["routing", "bad"]
     assert (guard.tripped, guard.calls) == (True, ERRORS_MAX)
 
 
@@ -204,7 +205,7 @@ def test_what_is_disabled_is_not_asked_until_it_is_enabled() -> None:
     join(box, "one", SHARED)
 
     def guard_calls() -> int:
-        return box.broker.core.plugins.guards["routing", "last"].calls
+        return box.broker.plugins.guards["routing", "last"].calls
 
     box.broker.configuration.update("pluginsDisabled", "routing:last, hashing:x", box.now)
     before = guard_calls()
@@ -225,7 +226,7 @@ def test_a_hash_that_is_disabled_stays_with_who_goes_by_it_and_is_nobody_elses()
     for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
         reply = box.client().subscribe("new", subType=KEY_SHARED, topic=topic)
         assert "pulsarbox plugins enable number" in reply.message
-    assert [row["subscription"] for _, row in rows(box.broker.core.catalog)] == ["s"]
+    assert [row["subscription"] for _, row in rows(box.broker.catalog)] == ["s"]
 
 
 def test_the_hash_of_topics_that_are_not_persistent() -> None:
@@ -242,23 +243,23 @@ def test_the_hash_of_topics_that_are_not_persistent() -> None:
     producer.send(0, partition_key="1")
     producer.send(1, partition_key="40000")
     assert [len(client.received()) for client in clients] == [1, 1]
-    assert box.broker.core.plugins.guards["hashing", "number"].calls == 2
+    assert box.broker.plugins.guards["hashing", "number"].calls == 2
 
 
-# Beside the loop
+# Outside the event loop
 
 
 class Beside:
-    """A box whose plugins are loaded by somebody else, when the test says so."""
+    """A box whose plugins are loaded only when the test calls ``bring``."""
 
     def __init__(self, **settings: Any) -> None:
         self.box = Box(plugins=Plugins(beside=True), **settings, **RANGES)
 
     def bring(self, found: Any) -> list[tuple[str, str]]:
-        """Bring all that is wanted; what that was."""
+        """Load all requested plugins and return their keys."""
         wanted = self.box.broker.take_plugins()
         for key in wanted:
-            self.box.broker.plugin_brought(key, found, self.box.now)
+            self.box.broker.plugin_loaded(key, found, self.box.now)
         self.box.turn()
         return wanted
 
@@ -276,7 +277,7 @@ def test_a_consumer_waits_for_its_plugin_and_nobody_else_does() -> None:
     beside.ask(second, 2, **HASHED)
     assert first.inbox == second.inbox == []
     assert hasattr(other.subscribe("other", subType=SHARED), "request_id")
-    assert beside.bring(Hashed(by_number)) == [("hashing", "number")]  # once for both
+    assert beside.bring(Hashed(by_number)) == [("hashing", "number")]  # one load for both requests
     assert (first.names(), second.names()) == (["success"], ["success"])
     assert beside.bring(None) == []
 
@@ -285,12 +286,12 @@ def test_a_plugin_that_cannot_be_had_refuses_its_consumer_and_is_looked_for_agai
     beside = Beside()
     client = beside.box.client()
     ticks = iter([0] * 100)
-    beside.box.broker.core.plugins._clock = lambda: next(ticks, 20_000_000_000)
+    beside.box.broker.plugins._clock = lambda: next(ticks, 20_000_000_000)
     beside.ask(client, 1, **HASHED)
     beside.bring(PluginError("it is broken"))
     assert "it is broken" in client.take("error").message
     beside.ask(client, 2, **HASHED)
-    assert "it is broken" in client.take("error").message  # it is known, nobody looks
+    assert "it is broken" in client.take("error").message  # the failure is cached, and no load is requested
     assert beside.bring(None) == []
     assert list(ticks)
     beside.ask(client, 3, **HASHED)
@@ -306,7 +307,7 @@ def test_a_consumer_that_goes_while_it_waits() -> None:
     closes.ask("close_consumer", consumer_id=1, request_id=9)
     breaks.cnx.closed(beside.box.now)
     beside.bring(Hashed(by_number))
-    assert closes.names() == ["error", "success"]  # of SUBSCRIBE and of CLOSE_CONSUMER
+    assert closes.names() == ["error", "success"]  # for SUBSCRIBE and for CLOSE_CONSUMER
     topic = next(iter(beside.box.broker.topics))
     assert not any(each.consumers for each in topic.all_subscriptions())
 
@@ -332,7 +333,7 @@ def test_keys_go_where_a_selector_says(by_property: bool) -> None:
     even, odd = (join(box, name, KEY_SHARED, **own) for name in ("even", "odd"))
     publish(box, "1", "2", "3", "65537", "40000")
     assert (entries_of(odd), entries_of(even)) == ([0, 2, 3], [1, 4])
-    assert box.broker.core.plugins.guards["routing", "turns"].cost().errors == 0
+    assert box.broker.plugins.guards["routing", "turns"].cost().errors == 0
 
 
 def test_a_built_in_selector_by_its_name_and_one_that_is_none() -> None:
@@ -350,8 +351,8 @@ def test_each_trouble_is_told_at_one_place() -> None:
     join(box, "one", SHARED)
     publish(box, "a")
     box.client().subscribe("k", subType=KEY_SHARED, subscription_properties=properties(keySharedHashing="x"))
-    box.broker.core.events.settle(box.now)
-    told = [each.text for each in box.broker.core.events.after(-1, 100) if each.kind == "plugin-failed"]
+    box.broker.events.settle(box.now)
+    told = [each.text for each in box.broker.events.after(-1, 100) if each.kind == "plugin-failed"]
     assert ["bad" in told[0], "'x' cannot be used" in told[1], len(told)] == [True, True, 2]
 
 
@@ -365,7 +366,7 @@ def test_another_property_holds_once_nobody_is_there() -> None:
     even, odd = join(box, "even", KEY_SHARED), join(box, "odd", KEY_SHARED)
     publish(box, "1", "2", "3")
     assert (entries_of(odd), entries_of(even)) == ([0, 2], [1])
-    assert [row["hashing"] for _, row in rows(box.broker.core.catalog)] == ["number"]
+    assert [row["hashing"] for _, row in rows(box.broker.catalog)] == ["number"]
 
 
 def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:

@@ -1,4 +1,4 @@
-"""The virtual clock: what is due at an advance, what times of clients become, what a restart keeps."""
+"""The virtual clock: deadlines due at an advance, conversion of client times, and restarts."""
 
 import copy
 from typing import Any
@@ -25,7 +25,7 @@ def move(box: Box, by: int) -> None:
 
 
 def entry_of(box: Box, position: tuple[int, int]) -> Entry:
-    """As a reader will have it."""
+    """Convert to the time that a reader receives."""
     topic = box.broker.topics.find(parse_topic(TOPIC), box.now)
     assert isinstance(topic, PersistentTopic)
     found: list[Entry] = []
@@ -33,7 +33,7 @@ def entry_of(box: Box, position: tuple[int, int]) -> Entry:
     def failed(error: Exception, when: Now) -> None:
         raise error
 
-    topic.read_entry(Position(*position), lambda entry, _: found.append(entry), failed, box.now)
+    topic.reader.read_entry(Position(*position), lambda entry, _: found.append(entry), failed, box.now)
     box.turn()
     return found[0]
 
@@ -65,7 +65,7 @@ def test_what_falls_due_is_done_before_the_advance_is_over() -> None:
     box = virtual(managedLedgerMaxEntriesPerLedger=5, defaultRetentionTimeInMinutes=60, defaultRetentionSizeInMB=-1)
     client = box.client()
     client.publish(12)
-    keys = box.broker.core.catalog.keys
+    keys = box.broker.catalog.keys
     assert len(list(keys("ledger/"))) == 3
     box.broker.advance_clock(DAY // 12, box.now)
     assert len(list(keys("ledger/"))) == 1
@@ -77,7 +77,7 @@ def test_ten_days_do_not_age_what_is_published_afterwards() -> None:
     client = box.client()
     client.producer()
     move(box, 10 * DAY)
-    client.send(0, publish_time=box.wall, deliver_at_time=box.wall + DAY)  # by the client's own clock
+    client.send(0, publish_time=box.wall, deliver_at_time=box.wall + DAY)  # relative to the client's own clock
     client.send(1, publish_time=box.wall)
     receipts = [client.take("send_receipt").message_id for _ in range(2)]
     first, second = (entry_of(box, (each.ledgerId, each.entryId)) for each in receipts)
@@ -105,7 +105,7 @@ def test_a_seek_by_time_counts_back_from_now() -> None:
     after = client.publish(1)
     for back, expected in ((11 * DAY, before + after), (DAY, after)):
         assert client.request("seek", consumer_id=1, message_publish_time=box.wall - back) is not None
-        client.inbox.clear()  # the consumer is closed
+        client.inbox.clear()  # the seek closes the consumer
         client.subscribe()
         client.flow(10)
         assert client.received() == expected
@@ -117,7 +117,7 @@ def test_the_offset_is_kept_with_the_data() -> None:
     move(box, 1)
     again = box.restart()
     assert again.now.offset == 3 * DAY + 1
-    assert again.broker.core.started == box.wall + 3 * DAY + 1
+    assert again.broker.started == box.wall + 3 * DAY + 1
     move(again, DAY)
     assert again.restart().now.offset == 4 * DAY + 1
 

@@ -1,4 +1,4 @@
-"""What tests of transactions say again and again."""
+"""Shared helpers for transaction tests."""
 
 from typing import Any
 
@@ -37,13 +37,13 @@ class Txn:
         }
 
     def of(self, client: Client) -> "Txn":
-        """The same, of another client."""
+        """Return the same transaction, used by another client."""
         other = Txn.__new__(Txn)
         other.client, other.bits = client, self.bits
         return other
 
     def post(self, sequence_id: int, producer_id: int = 1, batch: int = 0, **metadata: Any) -> None:
-        """Publish an entry; its receipt comes when it does."""
+        """Publish an entry without waiting for the receipt."""
         if batch:
             metadata["num_messages_in_batch"] = batch
         fields: dict[str, Any] = {
@@ -57,56 +57,56 @@ class Txn:
         self.client.raw(encode_payload_frame(BaseCommand(type=BaseCommand.SEND, send=send), payload))
 
     def send(self, sequence_id: int, producer_id: int = 1, **more: Any) -> At:
-        """The same; where it stands."""
+        """Publish an entry and return its position."""
         self.post(sequence_id, producer_id, **more)
         receipt = self.client.take("send_receipt").message_id
         return receipt.ledgerId, receipt.entryId
 
     def ack(self, *ids: Any, consumer_id: int = 1, **fields: Any) -> Any:
-        """Acknowledge; the answer."""
+        """Acknowledge individually and return the response."""
         return self.client.ack(*ids, consumer_id=consumer_id, **self.bits, **fields)
 
     def ack_through(self, at: Any) -> Any:
-        """Acknowledge all up to there; the answer."""
+        """Acknowledge cumulatively and return the response."""
         return self.ack(at, ack_type=CommandAck.Cumulative)
 
     def end(self, action: int) -> Any:
-        """Commit or abort; the answer."""
+        """Commit or abort, and return the response."""
         return self.client.request("endTxn", txn_action=action, **self.bits)
 
     def commit(self) -> None:
-        """Commit: it is."""
+        """Commit and check for success."""
         done = self.end(TxnAction.COMMIT)
         assert done is not None and not done.HasField("error"), done
 
     def abort(self) -> None:
-        """Abort: it is."""
+        """Abort and check for success."""
         done = self.end(TxnAction.ABORT)
         assert done is not None and not done.HasField("error"), done
 
 
 def some_of(at: At, batch: int, *acked: int) -> MessageIdData:
-    """These messages of a batch."""
+    """Return the IDs of these messages of a batch."""
     left = ((1 << batch) - 1) & ~sum(1 << each for each in acked)
     return MessageIdData(ledgerId=at[0], entryId=at[1], ack_set=[left])
 
 
 def topic_of(box: Box, name: str = TOPIC) -> PersistentTopic:
-    """The topic."""
+    """Return the topic."""
     topic = box.broker.topics.find(parse_topic(name), box.now)
     assert isinstance(topic, PersistentTopic)
     return topic
 
 
 def backlog(box: Box, name: str = TOPIC, subscription: str = "s") -> tuple[int, int]:
-    """Messages and entries that a subscription has not acknowledged."""
+    """Return the unacknowledged messages and entries of a subscription."""
     cursor = topic_of(box, name).subscriptions[subscription].cursor
     return cursor.backlog_messages, cursor.backlog_entries
 
 
 def reader(box: Box, name: str = "s", consumer_id: int = 1, permits: int = 1000, **fields: Any) -> Client:
-    """A client with a consumer."""
-    client = box.client(version=11)  # that knows no notices of Failover
+    """Return a client with a consumer."""
+    client = box.client(version=11)  # a protocol version without Failover notifications
     answer = client.subscribe(name, consumer_id, **fields)
     assert answer is not None and not hasattr(answer, "error"), answer
     client.flow(permits, consumer_id)

@@ -1,4 +1,4 @@
-"""Messages as a consumer has them, made from messages as a producer sends them."""
+"""Received messages, built from the messages that a producer sends."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,7 +12,7 @@ PUBLISHED = 1_700_000_000_000
 
 
 def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, partition: int = -1) -> ReceivedMessage:
-    """The message as it comes: entry 12:7, alone, or the second of a batch of two."""
+    """A message as received: entry 12:7, as a single message or as the second of a batch of two."""
     when = message.publish_time or PUBLISHED
     consumer = cast(Any, SimpleNamespace(topic=topic, partition=partition))
     if not batched:

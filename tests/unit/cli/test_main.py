@@ -1,4 +1,4 @@
-"""What holds for every command: help with an example, suggestions, completion, and imports that keep it quick."""
+"""Properties of every command: help with an example, suggestions, completion, and few imports."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def pulsarbox(*arguments: str) -> Result:
 
 
 def commands(group: click.Group = main, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every command, as the words that call it."""
+    """Every command, as its words on the command line."""
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -58,7 +58,7 @@ def test_force_has_its_short_spelling_everywhere() -> None:
     spelled = {
         words: {each for option in command_of(words).params for each in option.opts}
         for words in ALL
-        if words[0] != "admin"  # which has the words of pulsar-admin, each as it has them
+        if words[0] != "admin"  # has the exact vocabulary of pulsar-admin
     }
     forced = [words for words, options in spelled.items() if "--force" in options]
     assert ("topic", "delete") in forced and len(forced) >= 7

@@ -1,4 +1,4 @@
-"""A peer that says what a test has written down: for what a box never does, such as pointing to another broker."""
+"""A peer with scripted responses, for behaviour that a box never shows, such as redirects to another broker."""
 
 import contextlib
 import socket
@@ -10,7 +10,7 @@ from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandConnected
 
 Answer = Callable[[BaseCommand, bytes], list[bytes] | None]
-"""From a command and what follows it to the frames that answer it; None ends the connection."""
+"""Maps a command and the bytes after it to the response frames; None closes the connection."""
 
 
 def connected(max_message_size: int = 5 << 20) -> bytes:
@@ -19,7 +19,7 @@ def connected(max_message_size: int = 5 << 20) -> bytes:
 
 
 class Peer:
-    """Listens on a free port; each connection is served by a thread until it ends."""
+    """Listener on a free port with one thread per connection."""
 
     def __init__(self, answer: Answer) -> None:
         self.seen: list[BaseCommand] = []

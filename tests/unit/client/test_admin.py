@@ -1,4 +1,4 @@
-"""The client of the Admin API, against a server that answers what it is told to."""
+"""The Admin API client, against a server with scripted responses."""
 
 import json
 import socket
@@ -15,7 +15,7 @@ from pulsarbox.names import parse_topic
 
 
 class Asked(NamedTuple):
-    """A request as it came."""
+    """A received request."""
 
     method: str
     path: str
@@ -24,13 +24,13 @@ class Asked(NamedTuple):
 
 
 class Server:
-    """Answers each request with the next of ``answers``: status and body."""
+    """Server that answers each request with the next of ``answers``: status, body, and error code."""
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self.answers: list[tuple[int, str]] = []
+        self.answers: list[tuple[int, str] | tuple[int, str, str]] = []
         self.closes = False
-        """The connection ends after each answer, and nobody is told."""
+        """Close the connection after each response, without notice."""
         self.hold = threading.Event()
         self.hold.set()
         outer = self
@@ -42,8 +42,10 @@ class Server:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
                 outer.asked.append(Asked(self.command, self.path, body, self.headers.get("Content-Type")))
                 outer.hold.wait(60)
-                status, text = outer.answers.pop(0) if outer.answers else (200, "[]")
+                status, text, *code = outer.answers.pop(0) if outer.answers else (200, "[]")
                 self.send_response(status)
+                if code:
+                    self.send_header("X-Pulsarbox-Error", code[0])
                 self.send_header("Content-Length", str(len(text.encode())))
                 self.end_headers()
                 self.wfile.write(text.encode())
@@ -95,7 +97,7 @@ def test_requests_are_what_the_api_wants(server: Server, admin: Admin) -> None:
 
 def test_epochs_of_a_sink(server: Server, admin: Admin) -> None:
     server.answers = [
-        (404, '{"reason":"Sink public/default/a b has committed nothing"}'),
+        (404, '{"reason":"no epoch of this sink"}', "SinkUnused"),
         (200, '{"sink":"public/default/a b","epoch":7,"committed":false}'),
         (200, '{"sink":"public/default/a b","epoch":7,"committedAt":5}'),
         (204, ""),
@@ -161,7 +163,7 @@ def test_what_may_have_been_done_is_not_asked_again(server: Server, admin: Admin
 
 @pytest.fixture
 def nobody() -> Iterator[int]:
-    """A port that nobody listens on, as long as it is asked for."""
+    """A port without a listener, reserved for the duration of the test."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]

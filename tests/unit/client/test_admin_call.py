@@ -1,4 +1,4 @@
-"""One request over HTTP: answers as values, refusals with their reasons, everything else an OSError."""
+"""Single HTTP requests: responses as values, refusals with reasons, anything else an OSError."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ from pulsarbox.client.admin_call import WebRefused, ask
 
 @contextmanager
 def answering(answer: bytes) -> Iterator[tuple[str, list[bytes]]]:
-    """A server that gives one connection one answer; its URL, and what it was sent."""
+    """Server that returns one response on one connection; yields its URL and the received bytes."""
     got: list[bytes] = []
 
     def serve() -> None:
@@ -65,7 +65,7 @@ def test_a_refusal_says_why(answer: bytes, status: int, reason: str) -> None:
 
 @pytest.mark.parametrize("answer", [b"", b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort"])
 def test_what_is_no_http_is_an_os_error(answer: bytes) -> None:
-    with answering(answer) as (url, _), pytest.raises(OSError):  # noqa: PT011  # its text is the system's, or ours
+    with answering(answer) as (url, _), pytest.raises(OSError):  # noqa: PT011  # system text, or ours
         ask(url, "GET", "/")
 
 

@@ -1,4 +1,4 @@
-"""Chunks as a consumer gets them: mixed, again, twice, never to be complete."""
+"""Chunks received interleaved, repeated, duplicated, or incomplete."""
 
 import time
 from typing import Any
@@ -8,7 +8,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 
 class Reception:
-    """Chunks that come to a consumer at entries 0, 1, 2, ... of ledger 1; the clock stands still."""
+    """Chunks received by a consumer at entries 0, 1, 2, ... of ledger 1, with a stopped clock."""
 
     def __init__(self, **options: Any) -> None:
         self.chunks = Chunks(Chunking(**options))
@@ -16,7 +16,7 @@ class Reception:
         self._entry = 0
 
     def comes(self, uuid: str, index: int, count: int = 2, *, at: int | None = None, age: float = 0.0) -> Any:
-        """A chunk at the next entry, or one that was there before; its message was published ``age`` s ago."""
+        """Receive a chunk at the next entry or at an earlier one; its message was published ``age`` s ago."""
         if at is None:
             at, self._entry = self._entry, self._entry + 1
         metadata = MessageMetadata(
@@ -25,7 +25,7 @@ class Reception:
         return self.chunks.add(1, at, metadata, f"{uuid}{index}".encode(), self.now)
 
     def useless(self) -> list[int]:
-        """The entries that are to be acknowledged."""
+        """The entries to acknowledge."""
         return [entry for _, entry in self.chunks.take_useless()]
 
 

@@ -1,14 +1,14 @@
-"""Finding brokers, and what becomes of a connection: against a peer that says what is written down for it."""
+"""Broker lookup and connection lifecycle, against a scripted peer."""
 
 import time
 
 import pytest
 
-from pulsarbox.client import connection as connections
 from pulsarbox.client import producer as module
 from pulsarbox.client.client import Client
-from pulsarbox.client.errors import NoAnswer, NotConnected, passes, told
+from pulsarbox.client.errors import NoAnswer, NotConnected, error_for, passes
 from pulsarbox.client.producer import Options, Producer
+from pulsarbox.client.transport import connection as connections
 from pulsarbox.errors import (
     AuthenticationError,
     ConsumerBusy,
@@ -45,12 +45,12 @@ def lookup(request_id: int, url: str, *, redirect: bool = False, proxy: bool = F
 
 
 def plain(command: BaseCommand, rest: bytes) -> list[bytes] | None:
-    """A peer that shakes hands, and nothing else."""
+    """A peer that completes the handshake and ignores everything else."""
     return [connected()] if command.type == BaseCommand.CONNECT else []
 
 
 def serving(url: list[str], **how: bool) -> Answer:
-    """A peer that answers a lookup with the first of some URLs; they are filled in once they are known."""
+    """A peer that answers a lookup with the first item of ``url``, which the test fills in later."""
 
     def answer(command: BaseCommand, rest: bytes) -> list[bytes] | None:
         if command.type == BaseCommand.LOOKUP:
@@ -91,7 +91,7 @@ def test_a_broker_behind_a_proxy_is_reached_through_it() -> None:
 
 
 def test_schemas_of_many_topics_each_of_who_serves_it() -> None:
-    """Some are served by whom one asks, some elsewhere; one has none, and of one it cannot be told."""
+    """Some topics are served by the queried broker, some by another. One has no schema, and one lookup fails."""
     urls: list[str] = [""]
 
     def schemas(found: Answer) -> Answer:
@@ -192,7 +192,7 @@ def test_what_is_no_pulsar_protocol(answer: bytes, words: str) -> None:
 
 
 def test_keep_alive_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their PING has its PONG; a peer that has said nothing for long is asked, and then given up."""
+    """A PING is answered with a PONG. A silent peer is sent a PING, and is disconnected if it does not answer."""
     ping = encode_frame(BaseCommand(type=BaseCommand.PING, ping=CommandPing()))
     with peer(lambda command, rest: [connected(), ping] if command.type == BaseCommand.CONNECT else []) as one:
         client = Client([one.address])
@@ -207,11 +207,11 @@ def test_keep_alive_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
         client.close()
 
 
-# A producer and what it is told --------------------------------------------------------------------------------------
+# Producers and receipts -----------------------------------------------------------------------------------------------
 
 
 class Broker:
-    """Takes SENDs and answers them as the test says."""
+    """Broker that answers each SEND as scripted."""
 
     def __init__(self, on_send: list[str]) -> None:
         self.on_send = on_send
@@ -249,7 +249,7 @@ class Broker:
 
 
 def produced(on_send: list[str], timeout: float = 60.0) -> tuple[list[int], list[tuple[int, ...]]]:
-    """The sequence ids that the broker saw, and what was told of receipts, of three single messages."""
+    """The sequence IDs received by the broker and the receipts reported for three single messages."""
     stored: list[tuple[int, ...]] = []
     broker = Broker(on_send)
     with peer(broker.answer) as one:
@@ -290,7 +290,7 @@ def test_receipts_are_read_while_there_is_always_more_to_send(monkeypatch: pytes
         deadline = time.monotonic() + 60
         for number in range(20):
             producer.send_plain([b"x"])
-            while len(broker.sent) <= number:  # so that the one before has been answered
+            while len(broker.sent) <= number:  # until the previous message is answered
                 assert time.monotonic() < deadline
                 time.sleep(0.001)
         assert stored[:10] == list(range(10))
@@ -320,9 +320,9 @@ def test_a_receipt_that_is_left_out_ends_the_connection_and_nothing_is_lost() ->
 
 
 def test_errors_by_their_codes() -> None:
-    assert type(told(5, "x")) is ConsumerBusy
-    assert type(told(11, "x")) is TopicNotFound
-    assert type(told(999, "x")) is PulsarBoxError
+    assert type(error_for(5, "x")) is ConsumerBusy
+    assert type(error_for(11, "x")) is TopicNotFound
+    assert type(error_for(999, "x")) is PulsarBoxError
     assert passes(ServiceNotReady("x")) and passes(NotConnected("x")) and not passes(TopicNotFound("x"))
 
 
@@ -332,7 +332,7 @@ def test_ids_that_are_no_position() -> None:
 
 
 def test_a_schema_is_asked_for_without_a_version_where_the_latest_is_meant() -> None:
-    """Apache Pulsar refuses an empty version: IncompatibleSchema, "Empty schema version"."""
+    """Apache Pulsar rejects an empty version with IncompatibleSchema, "Empty schema version"."""
     urls, asked = [""], []
 
     def answer(command: BaseCommand, rest: bytes) -> list[bytes] | None:

@@ -1,4 +1,4 @@
-"""How producers choose partitions: built-in routes, those of files, and what becomes of bad ones."""
+"""Partition routing of producers: built-in routes, plugin files, and invalid ones."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -50,7 +50,7 @@ def test_a_router_of_a_file(tmp_path: Path) -> None:
 
 def test_a_router_that_fails_goes_the_built_in_way(tmp_path: Path) -> None:
     told: list[Trouble] = []
-    route = PartitionRouter("mine", directory=written(tmp_path, "partitions"), hashing="murmur3", tell=told.append)
+    route = PartitionRouter("mine", directory=written(tmp_path, "partitions"), hashing="murmur3", warn=told.append)
     choose = route.open(TOPIC)
     found = [choose(message(None, number), 3) for number in range(ERRORS_MAX + 2)]
     assert found == [number % 3 for number in range(ERRORS_MAX + 2)]
@@ -63,7 +63,7 @@ def test_a_hash_of_a_file_that_fails_for_some_keys(tmp_path: Path) -> None:
         "class Plugin:\n    kind = 'hashing'\n    name = 'it'\n    api = 1\n"
         "    def hash32(self, key):\n        return {b'a': 5}[key]\n"
     )
-    choose = PartitionRouter(hashing="it", directory=tmp_path, tell=lambda trouble: None).open(TOPIC)
+    choose = PartitionRouter(hashing="it", directory=tmp_path, warn=lambda trouble: None).open(TOPIC)
     assert [choose(message(key), 1 << 31) for key in (b"a", b"key1")] == [5, 462881061]
 
 
@@ -87,11 +87,11 @@ def test_a_router_that_cannot_be_opened(tmp_path: Path) -> None:
         PartitionRouter("mine", directory=tmp_path).open(TOPIC)
 
 
-# As a producer asks ---------------------------------------------------------------------------------------------------
+# Calls from a producer ------------------------------------------------------------------------------------------------
 
 
 class Sink:
-    """In place of the producer of a partition: batches of two."""
+    """Substitute for the producer of a partition, with batches of two."""
 
     full = False
 
@@ -162,7 +162,7 @@ def test_what_a_router_is_told_of_a_message(monkeypatch: pytest.MonkeyPatch, tmp
 
 
 class Asked:
-    """An Admin API whose answer is set by hand."""
+    """Admin API with a response set by the test."""
 
     def __init__(self, *answers: dict[str, Any] | NotConnected) -> None:
         self.answers = list(answers)
@@ -207,11 +207,11 @@ def test_where_backlogs_are_not_to_be_had_the_last_ones_stand() -> None:
     assert told == ["cannot read the backlogs, using the partitions in turn: gone"]
 
 
-# In the official client -----------------------------------------------------------------------------------------------
+# Official client ------------------------------------------------------------------------------------------------------
 
 
 class Message:
-    """As much of a message of the official client as a router asks for."""
+    """Message of the official client, reduced to the methods that routers call."""
 
     def __init__(self, key: str = "", **properties: str) -> None:
         self.key, self.of_it = key, properties

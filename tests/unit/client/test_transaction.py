@@ -1,4 +1,4 @@
-"""Transactions of the client, against a peer that says what is written down for it."""
+"""Transactions of the client, against a scripted peer."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,11 +11,17 @@ from pulsarbox.client.errors import NotConnected
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.errors import InvalidTxnStatus, NotAllowed, TransactionCoordinatorNotFound, TransactionNotFound
 from pulsarbox.protocol import replies
-from pulsarbox.protocol import transaction_replies as txn_replies
 from pulsarbox.protocol.commands import encode_frame
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.protocol.metadata import parse_entry
-from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSendError, TxnAction
+from pulsarbox.protocol.PulsarApi_pb2 import (
+    BaseCommand,
+    CommandAddPartitionToTxnResponse,
+    CommandEndTxnResponse,
+    CommandNewTxnResponse,
+    CommandSendError,
+    TxnAction,
+)
 from pulsarbox.protocol.send_receipt import ReceiptEncoder
 from tests.unit.client.scripted import connected, peer
 from tests.unit.client.test_client import lookup
@@ -28,7 +34,7 @@ COORDINATOR_NOT_FOUND, NOT_FOUND, NOT_ALLOWED = (
 
 
 class Broker:
-    """Has two coordinators; what it does with the next connects, sends and ends, the test says."""
+    """Broker with two coordinators and scripted responses to connects, sends and transaction ends."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -37,7 +43,7 @@ class Broker:
         self.on_send: list[str] = []
         self.on_end: list[str] = []
         self.entries: list[tuple[str, int | None, int]] = []
-        """Of each SEND: its producer's topic, the second half of its transaction's id, messages."""
+        """For each SEND: topic of the producer, low half of the transaction ID, number of messages."""
         self.asked: list[str] = []
         self._topics: dict[int, str] = {}
         self._begun = 16
@@ -80,16 +86,20 @@ class Broker:
             connect = command.tcClientConnectRequest
             self.asked.append(f"connect {connect.tc_id}")
             refused = COORDINATOR_NOT_FOUND if self.on_connect and self.on_connect.pop(0) == "gone" else None
-            return [txn_replies.tc_client_connect_response(connect.request_id, refused)]
+            return [replies.tc_client_connect_response(connect.request_id, refused)]
         if kind == BaseCommand.NEW_TXN:
             self._begun += 1
             self.asked.append(f"new {command.newTxn.tc_id} {command.newTxn.txn_ttl_seconds}")
-            return [txn_replies.new_txn_response(command.newTxn.request_id, self._begun, command.newTxn.tc_id)]
+            return [
+                replies.transaction_response(
+                    CommandNewTxnResponse, command.newTxn.request_id, self._begun, command.newTxn.tc_id
+                )
+            ]
         if kind == BaseCommand.ADD_PARTITION_TO_TXN:
             add = command.addPartitionToTxn
             self.asked.append(f"add {' '.join(each.rsplit('/')[-1] for each in add.partitions)}")
             least, most = add.txnid_least_bits, add.txnid_most_bits
-            return [txn_replies.add_partition_to_txn_response(add.request_id, least, most)]
+            return [replies.transaction_response(CommandAddPartitionToTxnResponse, add.request_id, least, most)]
         if kind == BaseCommand.END_TXN:
             return self._end(command)
         return []
@@ -102,7 +112,7 @@ class Broker:
             return None
         refused = NOT_FOUND if what == "not found" else None
         least, most = end.txnid_least_bits, end.txnid_most_bits
-        return [txn_replies.end_txn_response(end.request_id, least, most, refused, what)]
+        return [replies.transaction_response(CommandEndTxnResponse, end.request_id, least, most, refused, what)]
 
 
 @pytest.fixture
@@ -199,7 +209,8 @@ def test_what_is_refused_fails_it_and_not_the_producer(broker: Broker) -> None:
 
 
 def test_what_was_on_its_way_is_not_sent_again(broker: Broker) -> None:
-    """It could be there twice: a message outside is sent again, one inside fails its transaction."""
+    """Resending could store a duplicate. Outside a transaction the message is sent again; inside, the transaction
+    fails."""
     broker.on_send = ["ok", "end"]
     with client_of(broker) as client:
         one = producer(client, batching=False)

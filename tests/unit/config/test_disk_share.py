@@ -1,4 +1,4 @@
-"""Sizes that may be a share of a disk."""
+"""Sizes given as a share of a disk."""
 
 import pytest
 

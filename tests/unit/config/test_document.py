@@ -1,4 +1,4 @@
-"""The documents made from the settings table are the ones in the repository, and they say what the table says."""
+"""Files generated from the settings table are current and complete."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The texts of advertisedListeners and bindAddresses."""
+"""Parsing of advertisedListeners and bindAddresses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where values come from, which place wins, and what a mistake is told."""
+"""Sources of values, their precedence, and error messages."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def toml(tmp_path: Path) -> Path:
 
 
 def refusal(path: Path | None, **environ: str) -> str:
-    """What ``load`` says, without the folder of the file."""
+    """Return the error message of ``load``, without the folder of the file."""
     with pytest.raises(ConfigError) as caught:
         load(path, {}, environ)
     return str(caught.value).replace(f"{path.parent}/", "") if path else str(caught.value)
@@ -117,7 +117,7 @@ def test_a_wrong_override_is_refused(name: str, value: int) -> None:
 
 
 class TestPropertiesFile:
-    """A Pulsar broker.conf."""
+    """Loading of a Pulsar broker.conf."""
 
     @pytest.fixture(params=["broker.conf", "broker.properties"])
     def conf(self, tmp_path: Path, request: pytest.FixtureRequest) -> Path:

@@ -1,4 +1,4 @@
-"""The settings table: its rows, their limits, and the promise that every Settings is valid."""
+"""The settings table: rows, limits, and that every Settings object is valid."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Expected messages: what matches, and what a failure says."""
+"""Expected messages: matching, and the text of failures."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_it_is_waited_for() -> None:
         wait_until_as_expected(lambda: ([], " (gone)"), [b"a"], what="t", within=0, any_order=False)
 
 
-class Timeout(Exception):  # by its name, as the official client's
+class Timeout(Exception):  # matched by name, like that of the official client
     pass
 
 
@@ -90,7 +90,7 @@ class Message:
 
 
 class Consumer:
-    """As far as ``expect`` knows one."""
+    """Consumer with the methods used by ``expect``."""
 
     def __init__(self, *payloads: bytes, failure: Exception | None = None) -> None:
         self.left = [Message(payload) for payload in payloads]

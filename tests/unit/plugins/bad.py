@@ -1,4 +1,4 @@
-"""Plugins as one should not write them, each a file with a class ``Plugin``."""
+"""Faulty plugins, each in a file with a class ``Plugin``."""
 
 from typing import Final
 

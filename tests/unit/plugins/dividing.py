@@ -1,10 +1,10 @@
-"""A selector plugin as one should write it."""
+"""A correct selector plugin."""
 
 from typing import Any
 
 
 class ByTurns:
-    """Slots by turns to those that are here."""
+    """Selector that assigns slots to the connected consumers in turn."""
 
     name, api = "by-turns", 1
 

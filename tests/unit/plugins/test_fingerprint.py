@@ -1,4 +1,4 @@
-"""What a plugin is made of: the same as long as it is the same."""
+"""The fingerprint of a plugin changes if and only if its content does."""
 
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_of_a_package_without_importing_it(tmp_path: Path, monkeypatch: pytest.M
     (package / "inner.py").write_text("a = 2")
     after = fingerprint(found)
     assert after != before
-    (tmp_path / "other-2.0.dist-info").mkdir()  # what it stands on may be another version
+    (tmp_path / "other-2.0.dist-info").mkdir()  # a dependency may have another version
     assert fingerprint(found) not in (before, after)
 
 

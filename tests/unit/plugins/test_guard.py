@@ -1,4 +1,4 @@
-"""What stands around a plugin: it contains, counts, measures, and goes the built-in way."""
+"""The guard around a plugin: containment, counts, timing, and fallback to the built-in implementation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ SECOND = 1_000_000_000
 
 
 class Told:
-    """A guard with a clock that is set by hand, and what it tells."""
+    """A guard with a manual clock, and its reports."""
 
     def __init__(self, kind: str = "hashing") -> None:
         self.now = 0
@@ -92,7 +92,7 @@ def test_a_router_that_fails_too_often_is_not_asked_any_more() -> None:
     for _ in range(ERRORS_MAX + 5):
         guarded(MESSAGE, 2)
     assert len(asked) == ERRORS_MAX
-    assert [each.tripped for each in told.troubles] == [False, True]  # the first error, and the end
+    assert [each.tripped for each in told.troubles] == [False, True]  # the first error, and the fallback
     assert "disabled until the next start" in str(told.troubles[1])
     assert told.guard.cost().tripped
 
@@ -104,7 +104,7 @@ def test_a_router_that_fails_now_and_then_goes_on() -> None:
         told.now += (PERIOD_SECONDS // (ERRORS_MAX - 1) + 1) * SECOND
         guarded(MESSAGE, 2)
     assert not told.guard.tripped
-    assert 2 <= len(told.troubles) < told.guard.errors  # once a minute
+    assert 2 <= len(told.troubles) < told.guard.errors  # at most one report a minute
 
 
 def test_a_hash_never_trips_so_that_keys_stay_where_they_are() -> None:

@@ -1,4 +1,4 @@
-"""The built-in hashes against those of real clients."""
+"""The built-in hashes, compared with those of real clients."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def hashing(name: str) -> Hashing:
 @pytest.mark.parametrize(
     ("name", "key", "expected"),
     [
-        # Of pulsar-client-cpp, tests/HashTest.cc: "same as Java client".
+        # Source: pulsar-client-cpp, tests/HashTest.cc: "same as Java client".
         ("java", "keykeykeykeykey1", 434058482),
         ("java", "keykeykey2", 42978643),
         ("java-cpp", "keykeykeykeykey1", 434058482),
@@ -27,14 +27,14 @@ def hashing(name: str) -> Hashing:
         ("murmur3", "key2", 1936800180),
         ("murmur3", "key01", 39696932),
         ("murmur3", "key02", 751761803),
-        # Of the Java client 4.2.4.
+        # Source: Java client 4.2.4.
         ("java", "Y.Z6🚀/ñ", 549684246),
         ("murmur3", "Y.Z6🚀/ñ", 2012032645),
         ("java", "_한 td9qZe\u2028éct:28d:m", 400421759),
-        # Of a program with the client's own C++ lines.
+        # Source: a program with the C++ code of the client.
         ("java-cpp", "é", 2147481670),
         ("java", "é", 233),
-        # Check values of the algorithms' definitions.
+        # Check values from the definitions of the algorithms.
         ("crc32c", "123456789", 0xE3069283 & 0x7FFFFFFF),
         ("xxhash", "", 0x02CC5D05),
         ("xxhash", "abc", 0x32D153FF),
@@ -54,6 +54,6 @@ def test_ten_thousand_keys_as_the_java_client_hashes_them_and_chooses_their_part
 
 
 def test_bytes_that_are_no_text() -> None:
-    """Java reads them as U+FFFD before it hashes."""
+    """Java decodes invalid bytes as U+FFFD before hashing."""
     assert hashing("java").hash32(b"\xff") == hashing("java").hash32("\ufffd".encode())
     assert hashing("java-cpp").hash32(b"\xff") == 0x7FFFFFFF

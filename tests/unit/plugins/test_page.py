@@ -1,4 +1,4 @@
-"""docs/plugins.md as it stands, and the plugins of examples/plugins."""
+"""The code in docs/plugins.md, and the plugins in examples/plugins."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ EXAMPLES = {each.name: each for each in find(ROOT / "examples" / "plugins") if e
 
 @pytest.fixture(scope="module")
 def of_the_page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The plugins of the page, by name, as they are found in its directory."""
+    """The plugins from the page, by name, as loaded from its directory."""
     folder = tmp_path_factory.mktemp("page")
     for name, text in NAMED.items():
         (folder / name).parent.mkdir(exist_ok=True)

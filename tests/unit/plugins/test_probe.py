@@ -1,4 +1,4 @@
-"""Ten bad plugins, and what becomes of each."""
+"""Ten faulty plugins, and the result of probing each."""
 
 from pathlib import Path
 

@@ -10,7 +10,7 @@ from pulsarbox.plugins.routing.consistent import jump
 
 
 def length(key: bytes) -> int:
-    """A hash that can be followed by eye."""
+    """A hash with predictable values."""
     return len(key)
 
 
@@ -42,7 +42,7 @@ def test_without_a_key_a_batch_at_a_time_in_turn(name: str) -> None:
 def test_one_partition_for_all_that_has_no_key() -> None:
     chosen, by_topic = opened("single", partition="2"), opened("single")
     assert {chosen(message(batch=batch), 4) for batch in range(9)} == {2}
-    assert {by_topic(message(batch=batch), 4) for batch in range(9)} == {1}  # the length of its topic's name
+    assert {by_topic(message(batch=batch), 4) for batch in range(9)} == {1}  # the length of the topic name
     with pytest.raises(ValueError, match="invalid option partition=x"):
         opened("single", partition="x")
 
@@ -56,7 +56,7 @@ def test_few_keys_move_when_partitions_are_added() -> None:
     keys = range(0, 2_000_000_000, 1_000_003)
     for before in (1, 2, 7, 16):
         moved = [key for key in keys if jump(key, before) != jump(key, before + 1)]
-        assert all(jump(key, before + 1) == before for key in moved)  # none among the old ones
+        assert all(jump(key, before + 1) == before for key in moved)  # keys never move between the existing partitions
         assert len(moved) / len(keys) == pytest.approx(1 / (before + 1), rel=0.25)
 
 
@@ -68,7 +68,7 @@ def test_the_choice_of_the_published_algorithm() -> None:
 def test_where_the_fewest_wait() -> None:
     told = [5, 0, 2]
     choose = opened("least-backlog", lambda: told)
-    assert [choose(message(batch=batch), 3) for batch in range(5)] == [1, 1, 2, 1, 2]  # 5 3 4: what it sent waits too
+    assert [choose(message(batch=batch), 3) for batch in range(5)] == [1, 1, 2, 1, 2]  # 5 3 4: plus its own sends
     told = [0, 9, 9]
     assert [choose(message(batch=batch), 3) for batch in (5, 5, 6)] == [0, 0, 0]
 

@@ -1,4 +1,4 @@
-"""Random values of the protocol for hypothesis, made from the descriptors, and the captured frames."""
+"""Hypothesis strategies for protocol values, derived from the descriptors, and captured frames."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _made: dict[tuple[str, int], st.SearchStrategy[Any]] = {}
 
 
 def messages(cls: type[Message], depth: int = 0) -> st.SearchStrategy[Any]:
-    """Messages of a class: required fields set, the others at random."""
+    """Messages of a class, with required fields set and random optional fields."""
     key = (cls.DESCRIPTOR.full_name, depth)
     if key not in _made:
         _made[key] = _messages(cls, depth)
@@ -80,7 +80,7 @@ frames = st.builds(_frame, commands, st.binary(max_size=40))
 
 
 class Captured(NamedTuple):
-    """One frame of the capture."""
+    """One captured frame."""
 
     connection: int
     sender: str
@@ -89,7 +89,7 @@ class Captured(NamedTuple):
 
 
 def captured() -> list[Captured]:
-    """The frames of a real client and a real broker, in the order seen."""
+    """Return the frames between a real client and a real broker, in capture order."""
     lines = [line for line in CAPTURED.read_text("utf-8").splitlines() if not line.startswith("#")]
     rows = [line.split("\t") for line in lines[1:]]
     return [Captured(int(row[0]), row[1], row[2], bytes.fromhex(row[3])) for row in rows]

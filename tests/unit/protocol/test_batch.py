@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pulsarbox.protocol.batch import encode_batch, iterate_batch
+from pulsarbox.protocol.batch import encode_batch, iterate_batch, read_batch
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
@@ -52,16 +54,45 @@ def test_a_real_batch() -> None:
     ],
 )
 def test_what_is_wrong_is_said(body: bytes, says: str) -> None:
-    with pytest.raises(MalformedMetadata) as caught:
-        list(iterate_batch(body, 2))
-    assert says in str(caught.value)
+    for read in (read_batch, lambda body, count: list(iterate_batch(body, count))):
+        with pytest.raises(MalformedMetadata) as caught:
+            read(body, 2)
+        assert says in str(caught.value)
+
+
+def read_alike(body: bytes, count: int) -> None:
+    """Check that both readers return the same messages, or reject the batch for the same reason."""
+    said = refusal(read_batch, body, count)
+    assert said == refusal(lambda *batch: list(iterate_batch(*batch)), body, count)
+    if not said:
+        found = list(iterate_batch(body, count))
+        assert read_batch(body, count) == (
+            [single for single, _ in found],
+            [None if single.null_value else payload for single, payload in found],
+        )
+        assert len(found) == max(0, count)
+
+
+def refusal(read: Callable[[bytes, int], object], body: bytes, count: int) -> str:
+    """Return the reason for which a reader rejects a batch, or an empty string."""
+    try:
+        read(body, count)
+    except MalformedMetadata as error:
+        return str(error)
+    return ""
 
 
 @given(st.binary(max_size=40), st.integers(-1, 4))
 @settings(max_examples=200)
 def test_any_bytes_are_read_or_refused(body: bytes, count: int) -> None:
-    try:
-        messages = list(iterate_batch(body, count))
-    except MalformedMetadata:
-        return
-    assert len(messages) == max(0, count)
+    read_alike(body, count)
+
+
+@given(batches, st.data())
+def test_a_damaged_batch_is_refused_alike(
+    batch: list[tuple[SingleMessageMetadata, bytes]], data: st.DataObject
+) -> None:
+    body = bytearray(encode_batch(batch))
+    if body:
+        body[data.draw(st.integers(0, len(body) - 1))] = data.draw(st.integers(0, 255))
+    read_alike(bytes(body[: data.draw(st.integers(0, len(body)))]), len(batch))

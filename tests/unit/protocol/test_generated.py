@@ -1,4 +1,4 @@
-"""The committed protobuf code against the tables it comes from."""
+"""The committed protobuf code matches its source tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a producer writes by hand is, byte for byte, what protobuf writes."""
+"""The hand-written message encoder is byte-identical to protobuf."""
 
 from hypothesis import given
 from hypothesis import strategies as st

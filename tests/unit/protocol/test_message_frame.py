@@ -41,7 +41,7 @@ def test_the_bytes_are_those_of_protobuf(consumer_id: int, partition: int, deliv
 
 
 def test_headers_of_real_deliveries_say_the_same() -> None:
-    """The Java broker also writes the default partition -1, which is the same message and 11 bytes more."""
+    """The Java broker also encodes the default partition -1: the same message with 11 more bytes."""
     rows = [row for row in captured() if row.type == "MESSAGE"]
     assert rows
     for row in rows:

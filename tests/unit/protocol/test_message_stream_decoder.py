@@ -1,4 +1,4 @@
-"""Entries taken many at a time are what cutting and parsing each frame gives, and what is unusual is left."""
+"""Bulk decoding of entries equals splitting and parsing each frame; unusual frames are left to the frame parser."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -22,7 +22,7 @@ PONG = encode_frame(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))
 
 
 class Expecting:
-    """A reader that notes what it is told."""
+    """A reader that records its input."""
 
     def __init__(self, ledger: int, first: int, last: int) -> None:
         self.number, self.ledger, self.next, self.last = 100 + ledger, ledger, first, last
@@ -81,7 +81,7 @@ def test_what_comes_in_any_pieces_is_taken_and_the_rest_goes_the_usual_way() -> 
 
         def taker(data: bytes) -> int:
             at = 0
-            while (end := deliveries.take(data, at)) > at or data[at : at + len(PONG)] == PONG:
+            while (end := deliveries.decode(data, at)) > at or data[at : at + len(PONG)] == PONG:
                 if end == at:
                     end += len(PONG)
                     seen.append(PONG)
@@ -112,18 +112,18 @@ def test_readers_take_turns() -> None:
         frame(entry(b"a"), 0), frame(entry(b"b"), 5, consumer=2, ledger=8), frame(entry(b"c"), 1),
         frame(entry(b"d"), 6, consumer=2, ledger=8), frame(entry(b"e"), 7, consumer=2, ledger=8),
     ])  # fmt: skip
-    stopped = deliveries.take(data, 0)
+    stopped = deliveries.decode(data, 0)
     assert data[stopped:] == frame(entry(b"e"), 7, consumer=2, ledger=8), "it is behind the last one"
     assert [(ledger, at, body) for ledger, at, _, body in rows_of(deliveries)] == [
         (9, 0, b"a"), (8, 5, b"b"), (9, 1, b"c"), (8, 6, b"d")
     ]  # fmt: skip
     assert (one.next, other.next) == (2, 7)
     assert deliveries.size == 0
-    assert deliveries.take(data, stopped) == stopped
+    assert deliveries.decode(data, stopped) == stopped
 
 
 def _other(**fields: Any) -> bytes:
-    """A frame of the first entry by protobuf, with something that others may add."""
+    """A frame of the first entry, encoded by protobuf, with optional fields that other brokers may set."""
     message = CommandMessage(consumer_id=1, message_id=MessageIdData(ledgerId=9, entryId=0), **fields)
     command = BaseCommand(type=BaseCommand.MESSAGE, message=message).SerializeToString()
     rest = command + entry()
@@ -160,17 +160,17 @@ def test_what_is_unusual_stays_where_it_is(made: Callable[[], bytes]) -> None:
     deliveries = Deliveries()
     deliveries.readers[1] = Expecting(9, 0, 99)
     data = made()
-    assert deliveries.take(data, 0) == 0
-    assert deliveries.take(data + frame(entry(), 0), len(data)) == len(data) + len(frame(entry(), 0))
+    assert deliveries.decode(data, 0) == 0
+    assert deliveries.decode(data + frame(entry(), 0), len(data)) == len(data) + len(frame(entry(), 0))
     assert [row[1] for row in rows_of(deliveries)] == [0]
 
 
 def test_what_protobuf_has_written_is_taken_too() -> None:
     deliveries = Deliveries()
     deliveries.readers[1] = Expecting(9, 0, 99)
-    assert deliveries.take(_other(), 0) == len(_other())
+    assert deliveries.decode(_other(), 0) == len(_other())
     deliveries.readers[1] = Expecting(9, 0, 99)
-    assert deliveries.take(_other(redelivery_count=2), 0) == 0
+    assert deliveries.decode(_other(redelivery_count=2), 0) == 0
 
 
 @given(st.data())
@@ -182,7 +182,7 @@ def test_mutated_frames_are_left_or_what_protobuf_makes_of_them(data: st.DataObj
         stream[data.draw(st.integers(0, len(stream) - 1))] = data.draw(st.integers(0, 255))
     deliveries = Deliveries()
     deliveries.readers[1] = Expecting(9, 0, 99)
-    end = deliveries.take(bytes(stream), 0)
+    end = deliveries.decode(bytes(stream), 0)
     rows = rows_of(deliveries)
     expected = []
     for command, rest in FrameDecoder(1 << 20).feed(bytes(stream[:end])):

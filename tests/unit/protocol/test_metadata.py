@@ -143,7 +143,7 @@ def test_sticky_key_that_is_not_utf8() -> None:
     ],
 )
 def test_every_entry_has_a_dispatch_key(fields: dict[str, str | bytes | bool], key: bytes) -> None:
-    """As seen at Pulsar 4.2.4: an empty partition key is a key."""
+    """As observed with Pulsar 4.2.4: an empty partition key counts as a key."""
     metadata = MessageMetadata(producer_name="p\u00fc", sequence_id=8, **fields)  # type: ignore[arg-type]
     assert dispatch_key(metadata) == key
 

@@ -25,5 +25,5 @@ def test_no_topics() -> None:
 
 def test_order_does_not_matter_and_is_javas() -> None:
     assert topics_hash(["b", "a"]) == topics_hash(iter(["a", "b"]))
-    # U+1F600 is the surrogates D83D DE00 in Java, which sort before U+FF61.
+    # U+1F600 is the surrogate pair D83D DE00 in Java, which sorts before U+FF61.
     assert topics_hash(["｡", "\U0001f600"]) == topics_hash(["\U0001f600", "｡"])

@@ -13,9 +13,9 @@ NAME = "persistent://public/default/orders"
         (".*", True),
         ("public/default/.*", True),
         ("persistent://public/default/.*", True),
-        ("non-persistent://public/default/.*", True),  # the mode says which domain, not the pattern
+        ("non-persistent://public/default/.*", True),  # the mode selects the domain, not the pattern
         ("^persistent://public/default/ord.*$", True),
-        ("public/default/ord", False),  # all of the name, not its beginning
+        ("public/default/ord", False),  # matches the full name, not a prefix
         ("orders", False),
         ("public/default/[a-z]{6}", True),
         ("public/default/(a|o).*", True),

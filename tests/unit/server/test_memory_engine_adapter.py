@@ -1,4 +1,4 @@
-"""The memory engine of the daemon: the suite of all engines, and many steps that are told as one."""
+"""The daemon's memory engine: the engine conformance suite, and multi-step jobs with one result."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.unit.storage.engine_conformance import EngineConformance, Store
 
 
 class SharedStore(Store):
-    """A store in memory."""
+    """An in-memory store."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -24,7 +24,7 @@ class SharedStore(Store):
 
 
 class TestSharedMemoryEngine(EngineConformance):
-    """The suite."""
+    """The conformance suite."""
 
     @pytest.fixture
     def store(self) -> Store:

@@ -1,4 +1,4 @@
-"""Plugins for a box: looked at once, loaded beside the loop, and who does not come back."""
+"""Plugins of a box: probed once, loaded outside the event loop, and plugins that hang."""
 
 import json
 import signal
@@ -13,14 +13,14 @@ from pulsarbox.config import Settings
 from pulsarbox.plugins.probe import ProbeReport
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.server import plugins
-from pulsarbox.server.plugins import AT_ONCE, Bringing, plugins_of
+from pulsarbox.server.plugins import AT_ONCE, PluginLoading, plugins_of
 from pulsarbox.storage.format import KNOWN_PLUGINS
 from tests.unit.plugins import bad
 
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of those that were looked at; all is well with them, unless they are called otherwise."""
+    """The names of the probed plugins. The probe passes unless the name says otherwise."""
     found: list[str] = []
 
     def probe(of: Any, seconds: float) -> ProbeReport:
@@ -50,7 +50,7 @@ def test_a_plugin_is_looked_at_once_for_as_long_as_it_is_the_same(tmp_path: Path
     written(tmp_path, "it", "2")
     assert load(tmp_path, "hashing", "it", tmp_path).hash32(b"") == 2
     assert looks == ["it", "it"]
-    load(tmp_path, "hashing", "it", None)  # a box in memory has nowhere to keep it
+    load(tmp_path, "hashing", "it", None)  # an in-memory box cannot store the result
     assert looks == ["it"] * 3
 
 
@@ -80,7 +80,7 @@ def test_a_bad_hash_is_not_used_and_looked_at_each_time_and_an_odd_router_is_war
 
 
 class Brought:
-    """What was brought."""
+    """The loaded plugins."""
 
     def __init__(self) -> None:
         self.there = threading.Semaphore(0)
@@ -104,7 +104,7 @@ def test_it_is_brought_by_a_thread_of_its_own(error: BaseException | None) -> No
         return threading.current_thread().name
 
     brought = Brought()
-    Bringing(loads, brought).bring(("hashing", "it"))
+    PluginLoading(loads, brought).load(("hashing", "it"))
     brought.wait()
     found = brought.found["it"]
     assert isinstance(found, PluginError) if error else found == "plugin it"
@@ -117,7 +117,7 @@ def test_one_that_is_not_loaded_in_time(monkeypatch: pytest.MonkeyPatch) -> None
     def loads(kind: str, name: str) -> Any:
         assert goes_on.wait(60)
 
-    Bringing(loads, brought).bring(("hashing", "it"))
+    PluginLoading(loads, brought).load(("hashing", "it"))
     brought.wait()
     goes_on.set()
     assert "did not load within" in str(brought.found["it"])
@@ -132,9 +132,9 @@ def test_a_few_at_a_time() -> None:
         assert goes_on.wait(60)
         return name
 
-    bringing = Bringing(loads, brought)
+    bringing = PluginLoading(loads, brought)
     names = [f"p{number}" for number in range(2 * AT_ONCE + 1)]
-    bringing.bring(*(("hashing", name) for name in names))
+    bringing.load(*(("hashing", name) for name in names))
     for _ in range(AT_ONCE):
         assert begun.acquire(timeout=60)
     assert not begun.acquire(blocking=False)
@@ -153,7 +153,7 @@ def test_a_codec_that_comes_into_use_in_a_thread_starts_no_watch(monkeypatch: py
     )
     monkeypatch.setattr(plugins, "signal", stand_in)
     there = plugins_of(Settings(), None)
-    watch = plugins.Watch(there)
+    watch = plugins.PluginWatcher(there)
     watch.begin()
     thread = threading.Thread(target=there.guarded)
     thread.start()

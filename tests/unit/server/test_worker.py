@@ -1,4 +1,4 @@
-"""A worker: in order, errors told, nothing that was submitted is lost."""
+"""Workers process in order, report errors, and lose no submitted work."""
 
 from collections.abc import Callable
 from threading import current_thread

@@ -1,4 +1,4 @@
-"""What is on the disk before anything relies on it: power cuts do not ask."""
+"""Files are durable before anything depends on them, as after a power cut."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from pulsarbox.spark import durable_files
 
 @pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """What was put on the disk, in order, by the name that it had then."""
+    """The synced files, in order, by their names at that time."""
     found: list[Path] = []
     fsync = os.fsync
 

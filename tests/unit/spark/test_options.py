@@ -1,4 +1,4 @@
-"""The table of options: what they are read as, and which are refused, with what to do instead."""
+"""The option table: parsing, and rejected values with advice."""
 
 import pickle
 from typing import Any

@@ -1,4 +1,4 @@
-"""docs/spark.md says what the tables of the code say."""
+"""Consistency of docs/spark.md with the tables in the code."""
 
 import pytest
 

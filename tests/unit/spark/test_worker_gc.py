@@ -1,4 +1,4 @@
-"""What a process of Spark's has loaded is not looked at again for cycles; other processes are let be."""
+"""Loaded modules of Spark processes are excluded from garbage collection; other processes are unaffected."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Batches for the storage tests: entries whose bytes can be told from their ledger and id."""
+"""Batches for storage tests: the bytes of an entry are derived from its ledger and ID."""
 
 from collections.abc import Callable, Iterable
 
@@ -11,13 +11,13 @@ MAGIC = b"\x0e\x01"
 
 
 def body_of(ledger_id: int, entry_id: int, size: int = 40) -> bytes:
-    """What the client of these tests sends: magic, checksum, and text of about ``size`` bytes."""
+    """The payload from the client of these tests: magic, checksum, and text of about ``size`` bytes."""
     text = (b"%d:%d " % (ledger_id, entry_id)).ljust(size, b".")
     return MAGIC + crc32c(text).to_bytes(4, "big") + text
 
 
 def frame_of(ledger_id: int, entry_id: int, size: int = 40) -> bytes:
-    """The same with metadata, which are empty."""
+    """The payload of ``body_of`` with empty metadata."""
     covered = bytes(4) + body_of(ledger_id, entry_id, size)[6:]
     return MAGIC + crc32c(covered).to_bytes(4, "big") + covered
 
@@ -26,7 +26,7 @@ Body = Callable[[int, int, int], bytes]
 
 
 def entry_of(ledger_id: int, entry_id: int, size: int = 40, body_of: Body = body_of) -> Entry:
-    """The entry as it should be read back."""
+    """The entry as expected from a read."""
     body = body_of(ledger_id, entry_id, size)
     checksum = int.from_bytes(body[2:6], "big")
     flags: int = EntryFlag.CHECKSUM
@@ -34,7 +34,8 @@ def entry_of(ledger_id: int, entry_id: int, size: int = 40, body_of: Body = body
 
 
 def batch_of(position: int, runs: Iterable[tuple[int, int, int]], size: int = 40, body_of: Body = body_of) -> Batch:
-    """A batch with ``count`` entries from ``first`` on for each (ledger, first, count), ledger by ledger in turn."""
+    """A batch with ``count`` entries from ``first`` for each (ledger, first, count), alternating between the
+    ledgers."""
     batch = Batch(position)
     batch.wall = position
     ahead = [[ledger_id, first, first + count] for ledger_id, first, count in runs]

@@ -1,4 +1,4 @@
-"""What tests of the store on a disk share."""
+"""Shared fixtures for tests of the disk store."""
 
 from collections.abc import Iterator
 from pathlib import Path

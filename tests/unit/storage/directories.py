@@ -1,4 +1,4 @@
-"""Data directories of format 2 made by hand, straight from the table of the format; a process that keeps one live."""
+"""Data directories built from the format table, and a process that writes to one."""
 
 import fcntl
 import json
@@ -10,8 +10,9 @@ from pathlib import Path
 
 import lmdb
 
+from pulsarbox.storage.catalog import acks_chunk_key
 from pulsarbox.storage.entry_index import UnindexedRuns
-from pulsarbox.storage.format import CONTENT, INDEX_KEY, LOG_KEY, PACKED, STRETCH
+from pulsarbox.storage.format import CONTENT, FORMAT, INDEX_KEY, LOG_KEY, PACKED, STRETCH
 from pulsarbox.storage.inspection.box import name_of
 from pulsarbox.storage.inspection.scan import StoredEntries, entry_ids, records
 from pulsarbox.storage.journal import Batch
@@ -35,7 +36,7 @@ Rows = Iterable[tuple[bytes, bytes]]
 
 
 def write(path: Path, tables: dict[bytes, Rows]) -> None:
-    """Write tables of an environment, which is made where there is none."""
+    """Write tables of an environment, which is created if missing."""
     path.mkdir(parents=True, exist_ok=True)
     with lmdb.open(str(path), map_size=64 << 20, max_dbs=16) as env:
         for name, rows in tables.items():
@@ -46,7 +47,7 @@ def write(path: Path, tables: dict[bytes, Rows]) -> None:
 
 
 def write_volume(path: Path, batches: list[Batch], *, indexed: int) -> StoredEntries:
-    """Write a volume whose index covers its log up to a position; what it holds."""
+    """Write a volume whose index covers its log up to a position; return its entries."""
     runs, held = UnindexedRuns(), StoredEntries()
     log = [(LOG_KEY.pack(batch.position), batch.value()) for batch in batches]
     for batch, (_, value) in zip(batches, log, strict=True):
@@ -60,12 +61,12 @@ def write_volume(path: Path, batches: list[Batch], *, indexed: int) -> StoredEnt
 
 
 class Maker:
-    """Makes a data directory, environment by environment."""
+    """Builder of a data directory, environment by environment."""
 
-    def __init__(self, path: Path, version: int = 2) -> None:
+    def __init__(self, path: Path) -> None:
         self.path = path
         path.mkdir()
-        instance = {"format": version, "instance": INSTANCE, "created": 1_700_000_000_000}
+        instance = {"format": FORMAT, "instance": INSTANCE, "created": 1_700_000_000_000}
         (path / "INSTANCE").write_text(json.dumps(instance))
         (path / "LOCK").write_text("1")
         (path / "volumes").mkdir()
@@ -73,7 +74,7 @@ class Maker:
         self.contents: list[tuple[bytes, bytes]] = []
 
     def volume(self, number: int, batches: list[Batch], *, sealed: bool, indexed: int = -1) -> None:
-        """One volume; a sealed or packed one is noted for ``meta``."""
+        """Write one volume; a sealed or packed one is recorded for ``meta``."""
         last = batches[-1].position
         folder = self.path / name_of(number)
         held = write_volume(folder, batches, indexed=last if sealed or indexed < 0 else indexed)
@@ -91,18 +92,19 @@ class Maker:
         self.contents.append((LOG_KEY.pack(number), content))
 
     def meta(self, rows: Mapping[str, object], mark: int, sealed: int) -> None:
-        """The checkpoint and the tables of volumes."""
+        """Write the checkpoint and the volume tables."""
         packed = [
             (key.encode(), value if isinstance(value, bytes) else json.dumps(value).encode())
             for key, value in rows.items()
         ]
         marks = [(b"position", LOG_KEY.pack(mark)), (b"sealed", LOG_KEY.pack(sealed))]
         tables: dict[bytes, Rows] = {b"rows": packed, b"mark": marks, b"volumes": self.stretches}
-        write(self.path / "meta", {**tables, b"contents": self.contents, b"dropped": []})
+        tables |= {b"contents": self.contents, b"dropped": []}
+        write(self.path / "meta", {**tables, b"compressed": [], b"needs": [], b"dictionaries": []})
 
 
 def ledger_row(entries: int, closed: int) -> dict[str, int]:
-    """A ledger's row."""
+    """The row of a ledger."""
     size = 46 * entries
     return {
         "created": 1, "closed": closed, "messages_before": 0, "bytes_before": 0, "entries": entries, "size": size
@@ -110,9 +112,7 @@ def ledger_row(entries: int, closed: int) -> dict[str, int]:
 
 
 def rows_of_the_sample() -> dict[str, object]:
-    """The checkpoint of the sample, which covers batch 5."""
-    acks = pack_mark_delete(MarkDelete(4, Position(2, 3), 4, 184, reset=False))
-    acks += pack_acked(Acked(4, (AckedRange(2, 5, 6, 5, 7, 230, 322),)))
+    """The checkpoint rows of the sample, up to batch 5."""
     return {
         "ids": {"next": 9, "boot": 1},
         f"topic/{TOPIC}": {"id": 1, "created": 1, "properties": {}},
@@ -120,15 +120,17 @@ def rows_of_the_sample() -> dict[str, object]:
         "ledger/0000000000000001/0000000000000002": ledger_row(10, 5),
         "ledger/0000000000000001/0000000000000003": ledger_row(3, 0),
         "cursor/0000000000000001/0000000000000004": {"name": "sub", "properties": {}, "created": 1},
-        "acks/0000000000000004": acks,
+        "acks/0000000000000004": pack_mark_delete(MarkDelete(4, Position(2, 3), 4, 184, reset=True)),
+        acks_chunk_key(4, 2, 0): pack_acked(Acked(4, (AckedRange(2, 5, 6, 5, 7, 230, 322),))),
         "x" * 10: {"long": False},
     }
 
 
 def make_sample(path: Path) -> Path:
-    """A packed volume (batch 1), a sealed one (2 to 4), the current one (5 to 8); the checkpoint covers batch 5.
+    """Create a packed volume (batch 1), a sealed one (2 to 4) and the current one (5 to 8); the checkpoint covers batch
+    5.
 
-    Ledger 2 of ``orders`` has entries 0 to 9 and is closed, ledger 3 goes on with each batch from 4 on; ledger 7 of
+    Ledger 2 of ``orders`` has entries 0 to 9 and is closed; ledger 3 grows with each batch from batch 4. Ledger 7 of
     ``newer`` begins in batch 6. Ledger 99 is dead.
     """
     maker = Maker(path)
@@ -147,7 +149,7 @@ def make_sample(path: Path) -> Path:
 
 
 def keep_live(path: Path) -> None:
-    """Hold the sample as a daemon does, and go on writing until killed."""
+    """Hold the sample open as a daemon does, and write to it until killed."""
     lock = os.open(path / "LOCK", os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.pwrite(lock, str(os.getpid()).encode(), 0)

@@ -1,4 +1,4 @@
-"""A data directory of the tests: what was done to it, and what should be in it."""
+"""A data directory for tests, with the history of changes and its expected content."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ VOLUME_SIZE = 150_000
 
 
 class DiskStore(Store):
-    """A data directory, what was done to it, and what should be in it."""
+    """A data directory, its history of operations, and its expected content."""
 
     def __init__(self, path: Path, volume_size: int = VOLUME_SIZE) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class DiskStore(Store):
         return self.engine
 
     def commit(self, rounds: int, ledgers: tuple[int, ...] = LEDGERS, size: int = SIZE) -> None:
-        """Two entries in each ledger a round."""
+        """Commit two entries to each ledger per round."""
         for _ in range(rounds):
             runs = [(ledger_id, self.ends.get(ledger_id, 0), 2) for ledger_id in ledgers]
             self.now.commit(batch_of(self.next_position, runs, size))
@@ -50,27 +50,27 @@ class DiskStore(Store):
                 self.ends[ledger_id] = first + 2
 
     def drop(self, *ledgers: int) -> None:
-        """They are no more, and a checkpoint says so."""
+        """Delete ledgers and write a checkpoint without them."""
         self.dropped.update(ledgers)
         checkpoint_at(self.now, self.next_position - 1, {b"a": b"%d" % self.next_position}, ledgers)
 
     def check(self, size: int = SIZE) -> None:
-        """All that is alive can be read."""
+        """Check that all live entries are readable."""
         for ledger_id, end in self.ends.items():
             if ledger_id not in self.dropped:
                 read_all(self.now, ledger_id, 0, end, size)
 
     def disk(self) -> int:
-        """The bytes that the data directory takes."""
+        """Return the size of the data directory on disk, in bytes."""
         return sum(path.stat().st_blocks * 512 for path in self.path.rglob("*"))
 
     def live(self, size: int = SIZE) -> int:
-        """The bytes of the records that are alive."""
+        """Return the size of the live records, in bytes."""
         entries = sum(end for ledger_id, end in self.ends.items() if ledger_id not in self.dropped)
         return entries * (ENTRY_HEADER.size + len(body_of(0, 0, size)))
 
     def names(self) -> list[str]:
-        """The volumes there are."""
+        """Return the names of the existing volumes."""
         paths = [*(self.path / "volumes").iterdir(), *(self.path / "packed").iterdir()]
         return sorted(f"{path.parent.name}/{path.name}" for path in paths)
 
@@ -80,7 +80,7 @@ class DiskStore(Store):
 
 
 def assert_nothing_is_left_over(store: DiskStore) -> None:
-    """Every directory is one that the tables speak of, or takes batches; nothing dead is in the tables."""
+    """Check that each directory is listed in the tables or open for writes, and that the tables list no dead data."""
     volumes = store.now._volumes
     with volumes.metas.using(0) as meta:
         contents = meta.contents()
@@ -96,7 +96,8 @@ def assert_nothing_is_left_over(store: DiskStore) -> None:
 
 
 def sealed_store(store: DiskStore) -> tuple[int, Path]:
-    """A few sealed volumes, closed; how many entries of ledger 1 are in the first, and its file."""
+    """Create sealed volumes and close the store; return the number of entries of ledger 1 in the first volume, and its
+    file."""
     store.commit(60)
     checkpoint_at(store.now, store.next_position - 1)
     reclaim_all(store.now)

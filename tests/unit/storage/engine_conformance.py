@@ -1,4 +1,4 @@
-"""What every engine has to do. A test file subclasses ``EngineConformance`` and says how to open one."""
+"""Conformance suite of engines. A test file subclasses ``EngineConformance`` and supplies a fixture that opens one."""
 
 from collections.abc import Iterator, Mapping
 
@@ -14,21 +14,21 @@ from tests.unit.storage.batches import batch_of, entry_of
 
 ALL = 1 << 30
 OF_A_SUITE = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow]
-"""A suite is run by several classes, with a store from a fixture each."""
+"""Several classes run the suite, each with its own store fixture."""
 
 
 class Store:
-    """A store that can be opened again and again, with one engine at a time."""
+    """A store that can be reopened repeatedly, with one engine at a time."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
 
     def make(self) -> Engine:
-        """A new engine on the same data."""
+        """Create a new engine on the same data."""
         raise NotImplementedError
 
     def reopen(self) -> Engine:
-        """Close the engine there is, and recover with another."""
+        """Close the current engine, and recover with a new one."""
         self.close()
         self.engine = self.make()
         recovery = self.engine.recover()
@@ -38,14 +38,14 @@ class Store:
         return self.engine
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the engine."""
         if self.engine is not None:
             self.engine.close()
             self.engine = None
 
 
 def ids(engine: Engine, ledger_id: int, first: int, last: int, max_bytes: int = ALL) -> list[int]:
-    """Read, check the bytes, and give the ids."""
+    """Read entries, verify their bytes, and return their IDs."""
     entries = engine.read(ReadRequest(1, ledger_id, first, last, max_bytes))
     for entry in entries:
         assert entry == entry_of(ledger_id, entry.entry_id)
@@ -62,12 +62,12 @@ def meta_batch(position: int) -> Batch:
 def checkpoint_at(
     engine: Engine, position: int, rows: Mapping[bytes, bytes | None] | None = None, dropped: tuple[int, ...] = ()
 ) -> None:
-    """Take over a checkpoint."""
+    """Commit a checkpoint."""
     engine.checkpoint(Checkpoint(position, rows or {}, dropped))
 
 
 def reclaim_all(engine: Engine, compressing: Compressing | None = None) -> list[str]:
-    """Give back what can be given back; what was done."""
+    """Reclaim space until nothing is left to reclaim; return the completed steps."""
     done: list[str] = []
     while (reclaimed := engine.reclaim(compressing)) is not None:
         assert reclaimed.volumes
@@ -77,7 +77,7 @@ def reclaim_all(engine: Engine, compressing: Compressing | None = None) -> list[
 
 
 def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int = 100) -> Compressing:
-    """Compress these ledgers, all where none is named; each ten of them are a topic."""
+    """A request to compress the given ledgers, or all by default; ten consecutive ledgers form a topic."""
 
     def choose(ledger_id: int) -> CompressionChoice | None:
         return CompressionChoice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
@@ -86,7 +86,7 @@ def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int =
 
 
 def read_all(engine: Engine, ledger_id: int, first: int, end: int, size: int = 40) -> None:
-    """Read entry by entry's worth and check the bytes of each."""
+    """Read all entries in requests of 50,000 bytes, and verify their bytes."""
     while first < end:
         entries = engine.read(ReadRequest(1, ledger_id, first, end - 1, 50_000))
         assert entries == [entry_of(ledger_id, first + at, size) for at in range(len(entries))]
@@ -94,7 +94,7 @@ def read_all(engine: Engine, ledger_id: int, first: int, end: int, size: int = 4
 
 
 class EngineConformance:
-    """The suite; ``store`` is the fixture that a subclass gives."""
+    """The suite; a subclass supplies the fixture ``store``."""
 
     @pytest.fixture
     def store(self) -> Iterator[Store] | Store:
@@ -152,7 +152,7 @@ class EngineConformance:
 
     @pytest.fixture
     def left_out_store(self, store: Store) -> Store:
-        """Forty entries of a ledger in batches of one to four, with another ledger between them."""
+        """Forty entries of a ledger in batches of one to four, interleaved with another ledger."""
         engine = store.reopen()
         position, first = 1, 0
         while first < 40:
@@ -340,7 +340,7 @@ class EngineConformance:
         engine = store.reopen()
         ends: dict[int, int] = {}
         rows = dict(store.meta)
-        next_ledger = 100 * store.next_position  # ledgers of this example alone: the store is that of the ones before
+        next_ledger = 100 * store.next_position  # ledgers unique to this example: the examples share one store
         alive = [next_ledger + number for number in range(4)]
         next_ledger += 4
         dropped: list[int] = []

@@ -1,4 +1,4 @@
-"""Writes a data directory with the engine: ledgers begin, are closed and deleted, volumes are packed."""
+"""A process that writes a data directory: ledgers are created, closed and deleted, volumes are packed."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ _CHECKPOINT_EVERY = 7
 
 
 class Writer:
-    """One ledger after another, each in four batches; three of four ledgers are deleted soon."""
+    """Writer of one ledger after another, in four batches each; three of four ledgers are deleted soon."""
 
     def __init__(self, path: Path, size: int = 400) -> None:
         self.engine = LmdbEngine(path, volume_size=200_000, index_flush_entries=50)
@@ -32,7 +32,7 @@ class Writer:
         self.steps: list[str] = []
 
     def round(self) -> None:
-        """Write a ledger and delete an old one; now and then a checkpoint, and everything that is to be reclaimed."""
+        """Write a ledger and delete an old one; at intervals write a checkpoint and reclaim all space."""
         self.ledger += 1
         if self.ledger == 11:
             self._commit([], {topic_key(TOPIC): {"id": TOPIC_ID, "created": 1}})
@@ -74,7 +74,7 @@ def main(path: Path) -> None:
         if writer.ledger == 60:
             sys.stdout.write("ready\n")
             sys.stdout.flush()
-        # Slowly enough that what is looked at does not grow with the time that looking takes.
+        # Slow enough that the data to check does not grow with the duration of the check.
         time.sleep(0.02 if writer.ledger < 60 else 0.1)
 
 

@@ -1,4 +1,4 @@
-"""RangeSet against a set of ints with totals."""
+"""RangeSet compared with a set of ints with totals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from pulsarbox.storage.record import AckedRange
 SIZES = [(i * 7 % 5 + 1, i * 11 % 13 + 1) for i in range(60)]
 """Messages and bytes of each step."""
 START = CHUNK_ENTRIES - 24
-"""The first entry id of these tests: a border is near."""
+"""First entry ID of these tests, close to a chunk boundary."""
 STEP = 1
-"""Entries to a step: the tests count in steps."""
+"""Entries per step; the tests count in steps."""
 
 
 @pytest.fixture(autouse=True, scope="module", params=[1, 300])
 def step(request: pytest.FixtureRequest) -> None:
-    """Once entry by entry, once so that ranges reach over the borders of several chunks."""
+    """Run once with single entries, and once with ranges that span several chunks."""
     global STEP  # noqa: PLW0603
     STEP = request.param
 
@@ -72,7 +72,7 @@ def test_adding_joins_what_touches_and_keeps_the_totals(pairs: list[tuple[int, i
 
 
 def plain_range(first: int, last: int) -> AckedRange:
-    """Of entries that have 2 messages and 3 bytes each."""
+    """A range of entries with 2 messages and 3 bytes each."""
     return AckedRange(1, first, last, 2 * first, 2 * last + 2, 3 * first, 3 * last + 3)
 
 
@@ -168,9 +168,9 @@ def test_any_history_of_changes_is_that_of_a_set(history: list[tuple[str, tuple[
     last_added = entry(20)
     for what, (first, last) in history:
         at = entry(first)
-        if what == "next":  # as most acknowledgements come
+        if what == "next":  # the most common order of acknowledgements
             at = last_added + 1
-        if what == "take" and last_added in model:  # as mark-delete takes what it has come to touch
+        if what == "take" and last_added in model:  # mark-delete removes the range that it has reached
             at = next(each for each in range(last_added, 0, -1) if each - 1 not in model)
         if what in ("entry", "next"):
             assert ranges.add_entry(1, at, 2, 3, 2 * at + 2, 3 * at + 3) == (at not in model)
@@ -187,7 +187,7 @@ def test_any_history_of_changes_is_that_of_a_set(history: list[tuple[str, tuple[
         elif what == "drop":
             beyond = ranges.drop_through(1, at)
             model = {each for each in model if each > (at if beyond is None else beyond.last)}
-        elif what == "load" and not {at - 1, at, at + 1} & model:  # rows are of one set: they do not touch
+        elif what == "load" and not {at - 1, at, at + 1} & model:  # rows of one set are never adjacent
             ranges.load(pack_range(plain_range(at, at)))
             model.add(at)
         elif what == "clear":

@@ -1,4 +1,4 @@
-"""The catalog: rows, what of them a checkpoint has to take, and what comes back when it fails."""
+"""The catalog: rows, rows for the next checkpoint, and recovery from a failed checkpoint."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ steps = st.lists(st.tuples(keys, values) | st.sampled_from(["checkpoint", "faile
 
 
 def dump(disk: MemoryDisk, taken: dict[bytes, bytes | None]) -> None:
-    """What the engine does with the rows of a checkpoint."""
+    """Apply the rows of a checkpoint to the disk, as an engine does."""
     for key, value in taken.items():
         if value is None:
             disk.rows.pop(key, None)
@@ -38,7 +38,7 @@ def test_rows_are_a_dict_and_checkpoints_and_the_log_hold_all_of_them(
         if isinstance(step, str):
             taken = catalog.take()
             if step == "failed checkpoint":
-                catalog.give_back()
+                catalog.restore()
             else:
                 dump(disk, taken)
                 catalog.stored()
@@ -67,7 +67,7 @@ def test_what_is_written_after_a_checkpoint_that_fails_wins() -> None:
     catalog.note("ids", {"next": 1})
     catalog.take()
     catalog.note("ids", {"next": 2})
-    catalog.give_back()
+    catalog.restore()
     assert catalog.take() == {b"ids": b'{"next":2}'}
 
 

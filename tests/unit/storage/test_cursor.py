@@ -1,4 +1,4 @@
-"""ManagedCursor against a dict of what is left; its journal and its rows of the checkpoint against itself."""
+"""ManagedCursor compared with a dict of unacknowledged entries, and its journal with its checkpoint rows."""
 
 from __future__ import annotations
 
@@ -13,20 +13,14 @@ from pulsarbox.storage.catalog import acks_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.ledger import LedgerInfo, ManagedLedger
 from pulsarbox.storage.record import (
-    Acked,
-    BatchAcked,
     CursorRecord,
     Entry,
-    MarkDelete,
     Position,
-    pack_acked,
-    pack_batch_acked,
-    pack_mark_delete,
     unpack_records,
 )
 
 LEDGERS = ((1, 4), (3, 1), (4, 0), (7, 6), (9, 3))
-"""Ids of the ledgers of the topic, and their entries."""
+"""Ledger IDs of the topic, with their numbers of entries."""
 
 
 def topic() -> tuple[ManagedLedger, list[Entry]]:
@@ -45,7 +39,7 @@ def topic() -> tuple[ManagedLedger, list[Entry]]:
 
 
 def state(cursor: ManagedCursor) -> tuple[object, ...]:
-    """All that a cursor knows."""
+    """The complete state of a cursor."""
     mark = (cursor.mark_delete, cursor.mark_messages, cursor.mark_bytes)
     sums = (cursor.backlog_messages, cursor.backlog_entries, cursor.backlog_bytes)
     return mark, sums, list(cursor.ranges), dict(cursor.batch_acks), dict(cursor.redeliveries)
@@ -67,14 +61,14 @@ def restored(ledger: ManagedLedger, rows: dict[str, bytes]) -> ManagedCursor:
 def update(rows: dict[str, bytes], dirty: dict[str, bytes | None]) -> None:
     for key, value in dirty.items():
         if value is None:
-            del rows[key]  # only what is there is ever deleted
+            del rows[key]  # only existing rows are ever deleted
         else:
             rows[key] = value
 
 
 @pytest.fixture(scope="module", params=[2, 1024])
 def chunk_entries(request: pytest.FixtureRequest) -> Iterator[int]:
-    """Chunks so small that few entries have many, and those there are."""
+    """Chunks small enough for few entries to span several, and the real ones."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (acknowledged_ranges, entry_map):
             patch.setattr(module, "CHUNK_ENTRIES", request.param)
@@ -82,7 +76,7 @@ def chunk_entries(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 class Pair:
-    """A cursor, what it should say, a copy that only sees its journal, and what checkpoints have written."""
+    """A cursor, its expected state, a copy fed only by its journal, and the rows written by checkpoints."""
 
     def __init__(self) -> None:
         self.ledger, self.entries = topic()
@@ -90,7 +84,7 @@ class Pair:
         self.copy = ManagedCursor(5, "sub", self.ledger)
         self.rows: dict[str, bytes] = {}
         self.log: list[bytes] = []
-        """Since the last checkpoint."""
+        """Journal records since the last checkpoint."""
         self.reset(0)
         self.write()
 
@@ -143,7 +137,7 @@ class Pair:
         self.log.clear()
 
     def restart(self) -> None:
-        """Go on with a cursor that is made of the rows and the log behind them."""
+        """Continue with a cursor restored from the rows and the log after them."""
         self.write()
         self.cursor = restored(self.ledger, self.rows)
         assert (self.cursor.take_changes(), self.cursor.dirty_rows()) == ([], {})
@@ -195,35 +189,6 @@ def test_backlogs_are_what_is_left_and_journal_and_rows_repeat_the_cursor(
     assert pair.copy.dirty_rows() == pair.rows
 
 
-@pytest.mark.usefixtures("chunk_entries")
-@given(st.lists(steps, max_size=20))
-def test_a_row_of_format_1_is_taken_over_and_written_as_those_of_this_one(
-    history: list[tuple[str, int] | tuple[str, int, int] | tuple[str]],
-) -> None:
-    pair = Pair()
-    for name, *arguments in history:
-        if name != "again":
-            getattr(pair, name)(*arguments)
-    cursor = pair.cursor
-    row = pack_mark_delete(MarkDelete(5, cursor.mark_delete, cursor.mark_messages, cursor.mark_bytes, True))
-    for ledger_id, _ in LEDGERS:
-        acked = tuple(each for each in cursor.ranges if each.ledger_id == ledger_id)
-        row += pack_acked(Acked(5, acked)) if acked else b""
-    for position, partly in cursor.batch_acks.items():
-        row += pack_batch_acked(BatchAcked(5, Position(*position), *partly))
-    old = restored(pair.ledger, {acks_key(5): row})
-    assert state(old) == state(cursor)
-    assert old.take_changes() == []
-    dirty = old.dirty_rows()
-    if cursor.ranges or cursor.batch_acks:
-        rows: dict[str, bytes] = {}
-        update(rows, dirty)
-        assert len(rows) > 1
-        assert state(restored(pair.ledger, rows)) == state(cursor)
-    else:
-        assert dirty == {}
-
-
 def test_nothing_is_written_twice() -> None:
     pair = Pair()
     pair.one(3)
@@ -272,10 +237,10 @@ def test_a_cursor_that_is_not_durable_gathers_nothing() -> None:
     assert (cursor.take_changes(), cursor.dirty_rows()) == ([], {})
 
 
-# Very many
+# Large numbers
 
 MESSAGES, SIZE = 3, 10
-"""Of each entry of the topics below."""
+"""Messages and bytes of each entry in the topics below."""
 
 
 def large_topic(ledgers: int, entries: int) -> ManagedLedger:
@@ -302,7 +267,7 @@ def test_very_many_holes(holes: int) -> None:
     cursor = ManagedCursor(5, "sub", ledger)
     cursor.reset(Position(0, -1), 0, 0)
     for i in range(holes):
-        ledger_id, entry_id = divmod(i * 387_420_489 % holes * 2 + 1, per_ledger)  # in no order
+        ledger_id, entry_id = divmod(i * 387_420_489 % holes * 2 + 1, per_ledger)  # shuffled
         acknowledge(cursor, ledger_id, entry_id, per_ledger)
         if i % (holes // 20) == 0:
             cursor.take_changes()
@@ -315,11 +280,11 @@ def test_very_many_holes(holes: int) -> None:
     update(rows, cursor.dirty_rows())
     assert max(len(value) for value in rows.values()) < 32 << 10
 
-    acknowledge(cursor, 1, 1024, per_ledger)  # joins a range of one chunk with the first of the next
+    acknowledge(cursor, 1, 1024, per_ledger)  # joins a range of one chunk with the first range of the next
     dirty = cursor.dirty_rows()
     assert len(dirty) <= 2
     update(rows, dirty)
-    acknowledge(cursor, 0, 0, per_ledger)  # moves mark-delete
+    acknowledge(cursor, 0, 0, per_ledger)  # advances mark-delete
     dirty = cursor.dirty_rows()
     assert acks_key(5) in dirty and len(dirty) <= 2
     update(rows, dirty)

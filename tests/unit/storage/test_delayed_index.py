@@ -1,4 +1,4 @@
-"""When delayed entries fall due: the table in memory and in the checkpoint, on both engines."""
+"""The index of delayed entries, in memory and in the checkpoint, on both engines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.storage import delayed_index as module
-from pulsarbox.storage.catalog import delayed_key, delays_key, topic_key
-from pulsarbox.storage.delayed_index import ROW_BYTES, DelayedChunk, Delays, chunk_entries, unpack_chunk
+from pulsarbox.storage.catalog import topic_key
+from pulsarbox.storage.delayed_index import DelayedChunk, Delays, chunk_entries, unpack_chunk
 from pulsarbox.storage.engine import Checkpoint, Engine
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
@@ -47,7 +47,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["memory", "lmdb"])
 def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Callable[[], Engine]]:
-    """Makes a new store each time; what that gives opens an engine on it, again and again."""
+    """Return a function that creates a store and returns a reusable function to open an engine on it."""
     numbers = count()
 
     def new() -> Callable[[], Engine]:
@@ -61,8 +61,10 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Calla
 
 
 class Harness:
-    """Delays beside a dictionary that says what they should be. Nothing is in the log: what no checkpoint has, is lost
-    with a reopening; so it is checkpointed first."""
+    """A delayed index with a dictionary of its expected content.
+
+    The log is empty: a reopening would lose everything after the last checkpoint, so it writes a checkpoint first.
+    """
 
     def __init__(self, make: Callable[[], Engine]) -> None:
         self.make = make
@@ -86,7 +88,7 @@ class Harness:
             self.right[Position(ledger_id, entry_id)] = time
 
     def record_all(self, run: tuple[int, int, list[int]]) -> None:
-        """Entries that follow each other, as a replay of the log finds them; some of them may be there."""
+        """Record consecutive entries, as read by a log replay; some may exist already."""
         ledger_id, first, times = run
         found = [(first + i, time) for i, time in enumerate(times)]
         found = [(entry_id, self.right.get(Position(ledger_id, entry_id), time)) for entry_id, time in found]
@@ -186,24 +188,6 @@ def test_a_chunk_reads_as_it_was_packed(rows: list[tuple[int, int]]) -> None:
     packed = chunk.pack()
     assert chunk_entries(packed) == len(rows)
     assert list(unpack_chunk(packed, len(rows)).rows()) == sorted((*row, row[1] * 3) for row in rows)
-    # The first rows that there were end before the sizes.
-    before = unpack_chunk(packed[: 10 * len(rows)], len(rows))
-    assert list(before.rows()) == sorted((*row, 0) for row in rows)
-
-
-def test_rows_without_sizes_are_read_and_written_again() -> None:
-    harness = Harness(lambda: MemoryEngine(MemoryDisk()))
-    chunk = DelayedChunk([(1000, 1, 0), (2000, 0, 0)])
-    harness.store.catalog.note(delays_key(TOPIC_ID, 3), {"0": [2, 1000, 2000]})
-    harness.store.catalog.note(delayed_key(TOPIC_ID, 3, 0), chunk.pack()[:20])
-    delays = Delays(TOPIC_ID, harness.store.catalog)
-    delays.restore(3, {"0": [2, 1000, 2000]})
-    assert delays.not_due((3, -1), 1500) == (1, 0, 2000)
-    delays.record(3, 2, 3000, 50)
-    assert delays.not_due((3, -1), 1500) == (2, 50, 2000)
-    rows = delays.dirty_rows()
-    assert rows[delays_key(TOPIC_ID, 3)] == {"0": [3, 1000, 3000, 50]}
-    assert len(rows[delayed_key(TOPIC_ID, 3, 0)] or b"") == 3 * ROW_BYTES
 
 
 def test_a_row_that_is_cut_off_is_none() -> None:

@@ -1,4 +1,4 @@
-"""The index: runs in memory and rows on disk find what a dict finds."""
+"""The entry index: runs in memory and rows on disk, compared with a dict."""
 
 from array import array
 from bisect import bisect_right
@@ -27,7 +27,7 @@ Found = dict[int, tuple[int, int]]
 
 
 def flatten(segments: list[IndexSegment]) -> Found:
-    """Entry -> position and offset."""
+    """Map each entry to its position and offset."""
     found: Found = {}
     for position, first, offsets in segments:
         for number, offset in enumerate(offsets):
@@ -131,7 +131,7 @@ def test_a_row_that_is_cut_off_is_damaged(cut: int) -> None:
 
 def test_runs_are_read_back_from_a_batch() -> None:
     batch = batch_of(1, [(1, 0, 3), (2, 10, 2)])
-    batch.add(b"\xc8\x00\x00\x08\x00\x00\x00\x00")  # of a kind that nobody knows
+    batch.add(b"\xc8\x00\x00\x08\x00\x00\x00\x00")  # an unknown record kind
     assert {ledger: (run.first_entry, run.offsets) for ledger, run in runs_of(batch.value()).items()} == {
         ledger: (run.first_entry, run.offsets) for ledger, run in batch.runs.items()
     }
@@ -146,7 +146,7 @@ def test_runs_are_read_back_from_a_batch() -> None:
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_flush_writes_some_rows_with_each_commit(ledgers: int, entries: int, at_once: int, share: float) -> None:
     runs = UnindexedRuns()
-    for position in range(entries):  # a batch each
+    for position in range(entries):  # one batch each
         runs.add(position, {ledger_id: run_of(position, [position]) for ledger_id in range(ledgers)})
     rows = list(runs.rows())
     flush, written, last = IndexFlush(runs, entries - 1), list[tuple[bytes, bytes]](), False

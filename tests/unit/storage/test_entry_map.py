@@ -1,4 +1,4 @@
-"""EntryMap against a dict."""
+"""EntryMap compared with a dict."""
 
 from __future__ import annotations
 

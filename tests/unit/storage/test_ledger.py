@@ -1,4 +1,4 @@
-"""ManagedLedger against a list of entries."""
+"""ManagedLedger compared with a list of entries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pulsarbox.storage.record import Entry, Position
 
 
 class Topic:
-    """A managed ledger, and what is in it: confirmed and not."""
+    """A managed ledger with its confirmed and unconfirmed entries."""
 
     def __init__(self) -> None:
         self.ledger = ManagedLedger(1)

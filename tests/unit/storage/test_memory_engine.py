@@ -1,4 +1,4 @@
-"""The memory engine: the suite of all engines, and the disk that refuses."""
+"""The memory engine: the conformance suite, and a failing disk."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class MemoryStore(Store):
 
 
 class TestMemoryEngine(EngineConformance):
-    """The suite."""
+    """The conformance suite on the memory engine."""
 
     @pytest.fixture
     def store(self) -> Store:

@@ -1,4 +1,4 @@
-"""Records: what is packed is unpacked, what is not known is stepped over, what is damaged is refused."""
+"""Records: round trip, unknown records skipped, damaged records rejected."""
 
 import pytest
 from hypothesis import given
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.protocol.checksum import crc32c
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryFlag
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, RECORD_PREFIX, EntryField, EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import (
     Acked,
@@ -91,6 +91,17 @@ def test_an_unknown_kind_is_stepped_over(records: list[Record], header: bytes, b
     assert [record for _, record in unpack_batch(batch.value())] == records
 
 
+def test_the_fields_of_an_entrys_header_are_where_their_names_say() -> None:
+    entry = entry_of(3, 5)._replace(
+        flags=EntryFlag.KEY, num_messages=6, total_messages=7, total_bytes=8, key_hash=9, publish_time=10,
+        append_time=11, deliver_at=12,
+    )  # fmt: skip
+    header = ENTRY_HEADER.unpack(pack_entry(entry, txn_most=13, txn_least=14))
+    named = {name.lower(): header[at] for name, at in vars(EntryField).items() if name.isupper()}
+    sizes = {"body_size": len(entry.body), "txn_most": 13, "txn_least": 14}
+    assert named == {name: getattr(entry, name) for name in named if name not in sizes} | sizes
+
+
 def test_a_longer_header_of_a_later_version_is_read() -> None:
     entry = entry_of(1, 0)
     header = bytearray(pack_entry(entry) + b"more")
@@ -103,7 +114,7 @@ def test_a_longer_header_of_a_later_version_is_read() -> None:
 @given(st.data())
 def test_a_damaged_batch_is_refused_and_a_damaged_body_is_one_entry(data: st.DataObject) -> None:
     value = bytearray(batch_of(1, [(1, 0, 2)]).value())
-    # The reserved byte, the count and the time are not covered: nothing is read from them.
+    # The checksum omits the reserved byte, the count and the time: no reader uses them.
     covered = [0, *range(4, 12), *range(BATCH_HEADER.size, len(value))]
     offsets = [offset for offset, _ in unpack_batch(bytes(value))]
     bodies = [offset + ENTRY_HEADER.size for offset in offsets]
@@ -140,6 +151,13 @@ def test_a_batch_that_is_cut_off_is_refused(data: st.DataObject) -> None:
     value = batch_of(1, [(1, 0, 2)]).value()
     with pytest.raises(PersistenceError, match="damaged"):
         check_batch(value[: data.draw(st.integers(0, len(value) - 1))])
+
+
+@pytest.mark.parametrize("version", [0, 1, 3])
+def test_a_batch_of_another_version_is_refused(version: int) -> None:
+    value = batch_of(1, [(1, 0, 2)]).value()
+    with pytest.raises(PersistenceError, match=f"batch has version {version}, this version of pulsarbox reads 2"):
+        check_batch(bytes([version]) + value[1:])
 
 
 def test_an_entry_is_only_where_one_begins() -> None:

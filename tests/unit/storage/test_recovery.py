@@ -1,4 +1,4 @@
-"""Recovery: whatever was committed is there again, over checkpoints, failed commits and restarts."""
+"""Recovery restores all committed data, across checkpoints, failed commits and restarts."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from typing import cast
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.broker.core import Core
-from pulsarbox.broker.security.permissions import Permissions
-from pulsarbox.broker.tenants import Tenants
-from pulsarbox.broker.topic.registry import Topics
+from pulsarbox.broker.composition import compose
+from pulsarbox.broker.endpoints import Endpoints
 from pulsarbox.broker.topic.topic import PersistentTopic
-from pulsarbox.broker.topic.topic_schemas import Schemas
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
@@ -27,11 +24,12 @@ from pulsarbox.storage.recovery import Store, StoredTopic
 
 NOW = Now(0.0, 1_700_000_000_000)
 NAME = parse_topic("one")
+ENDPOINTS = Endpoints("pulsar://box:6650", "http://box:8080")
 SETTINGS = Settings(managedLedgerMaxEntriesPerLedger=3)
 
 
 class NoProducer:
-    """Sends, and does not care what becomes of it."""
+    """A producer that ignores all callbacks."""
 
     pending = messages_in = bytes_in = 0
 
@@ -39,27 +37,25 @@ class NoProducer:
         return lambda *arguments, **options: None
 
 
-class Box:
-    """One topic with one subscription, on a disk that survives."""
+class RecoveredTopic:
+    """One topic with one subscription, on a disk that survives crashes."""
 
     def __init__(self) -> None:
         self.disk = MemoryDisk()
         self.now = NOW
         self.start()
-        tenants = Tenants(self.core)
-        topics = Topics(self.core, tenants, Schemas(self.core), Permissions(tenants))
-        topic = topics.create(NAME, NOW)
+        topic = self.broker.topics.create(NAME, NOW)
         assert isinstance(topic, PersistentTopic)
         self.topic = topic
         topic_id = topic.stored.topic_id
         subscription = self.topic.subscribe("sub", earliest=True, properties={}, now=NOW)
         self.cursor = subscription.cursor
-        assert cursor_key(topic_id, self.cursor.cursor_id) in self.core.catalog
+        assert cursor_key(topic_id, self.cursor.cursor_id) in self.broker.catalog
         self.commit()
 
     def start(self) -> None:
         self.engine = MemoryEngine(self.disk)
-        self.core = Core(SETTINGS, Store(self.engine.recover()))
+        self.broker = compose(SETTINGS, self.engine.recover(), ENDPOINTS, NOW)
 
     def publish(self, count: int) -> None:
         data = MessageMetadata(producer_name="p", sequence_id=1, publish_time=5).SerializeToString()
@@ -72,15 +68,15 @@ class Box:
         if entry_of:
             e = entry_of[index % len(entry_of)]
             self.cursor.acknowledge(*e.position, e.num_messages, len(e.body), e.total_messages, e.total_bytes)
-            self.core.commits.cursor_changed(self.cursor, self.now)
+            self.broker.commits.cursor_changed(self.cursor, self.now)
 
     def checkpoint(self) -> None:
-        self.core.commits.ask_checkpoint()
+        self.broker.commits.ask_checkpoint()
         self.commit()
 
     def commit(self, error: Exception | None = None) -> None:
         self.now = Now(self.now.monotonic + 1, self.now.wall + 1)
-        commits = self.core.commits
+        commits = self.broker.commits
         batch = commits.take(self.now)
         if batch is None:
             return
@@ -101,21 +97,20 @@ class Box:
     def restart(self) -> None:
         self.commit()
         self.start()
-        tenants = Tenants(self.core)
-        topic = Topics(self.core, tenants, Schemas(self.core), Permissions(tenants)).find(NAME, NOW)
+        topic = self.broker.topics.find(NAME, NOW)
         assert isinstance(topic, PersistentTopic)
         self.topic = topic
         (self.cursor,) = topic.stored.cursors.values()
 
     def check(self) -> None:
-        while not self.core.commits.idle:  # a commit may let ledgers be trimmed, which takes another one
+        while not self.broker.commits.idle:  # a commit may allow trimming, which requires another commit
             self.commit()
         recovered = Store(self.engine.recover())
-        assert state(recovered) == state(self.core.store)
+        assert state(recovered) == state(self.broker.store)
 
 
-def stored_topic(box: Box) -> StoredTopic:
-    """The topic as a recovery would find it."""
+def stored_topic(box: RecoveredTopic) -> StoredTopic:
+    """The topic as recovered from disk."""
     stored = Store(box.engine.recover()).topic(str(NAME))
     assert stored is not None
     return stored
@@ -146,7 +141,7 @@ steps = st.lists(
 
 @given(steps)
 def test_what_a_recovery_gives_is_what_was_committed(history: list[tuple[str, int] | tuple[str]]) -> None:
-    box = Box()
+    box = RecoveredTopic()
     for name, *arguments in history:
         getattr(box, name)(*arguments)
     box.check()
@@ -156,7 +151,7 @@ def test_what_a_recovery_gives_is_what_was_committed(history: list[tuple[str, in
 
 
 def test_entries_behind_a_checkpoint_survive_two_restarts() -> None:
-    box = Box()
+    box = RecoveredTopic()
     box.checkpoint()
     box.publish(2)
     box.acknowledge(0)
@@ -168,7 +163,7 @@ def test_entries_behind_a_checkpoint_survive_two_restarts() -> None:
 
 
 def test_a_rollover_in_a_failed_commit_leaves_right_totals() -> None:
-    box = Box()
+    box = RecoveredTopic()
     box.publish(2)
     box.commit()
     box.publish(3)
@@ -178,32 +173,32 @@ def test_a_rollover_in_a_failed_commit_leaves_right_totals() -> None:
 
 
 def test_a_start_is_durable_before_a_name_made_with_it_is_told() -> None:
-    box = Box()
+    box = RecoveredTopic()
     box.restart()
-    pending = [box.core.commits.metadata_pending]
+    pending = [box.broker.commits.metadata_pending]
     box.commit()
-    pending.append(box.core.commits.metadata_pending)
+    pending.append(box.broker.commits.metadata_pending)
     assert pending == [True, False]
-    names = {box.core.producer_name()}
+    names = {box.broker.producer_name()}
     box.restart()
-    assert box.core.producer_name() not in names
+    assert box.broker.producer_name() not in names
 
 
 def test_a_topic_that_is_deleted_beside_a_commit_that_fails_does_not_come_back() -> None:
-    box = Box()
+    box = RecoveredTopic()
     box.publish(2)
-    batch = box.core.commits.take(Now(9.0, NOW.wall))
+    batch = box.broker.commits.take(Now(9.0, NOW.wall))
     assert batch is not None
     box.publish(1)
     box.topic.delete(box.now)
-    box.core.commits.failed(batch, box.now, PersistenceError("full"))
+    box.broker.commits.failed(batch, box.now, PersistenceError("full"))
     box.checkpoint()
-    assert not list(box.core.catalog.keys("ledger/"))
+    assert not list(box.broker.catalog.keys("ledger/"))
     assert Store(box.engine.recover()).topic(str(NAME)) is None
 
 
 def test_a_topic_that_is_deleted_in_the_batch_of_its_last_entry_leaves_no_row() -> None:
-    box = Box()
+    box = RecoveredTopic()
     box.publish(2)
     box.topic.delete(box.now)
     box.checkpoint()

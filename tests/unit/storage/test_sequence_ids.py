@@ -1,4 +1,4 @@
-"""Sequence ids of producers: what is pushed, what is persisted, and the rows of the checkpoint."""
+"""Sequence IDs of producers: pushed and persisted values, and the checkpoint rows."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def known(sequences: SequenceIds) -> dict[str, Known]:
 
 
 class Harness:
-    """Sequence ids beside a dictionary that says what they should be, a log and the rows of a checkpoint."""
+    """Sequence IDs with a dictionary of their expected values, a log, and checkpoint rows."""
 
     def __init__(self) -> None:
         self.sequences = SequenceIds(1)
@@ -70,7 +70,7 @@ class Harness:
         self.pushed[name] = self.count, begun if begun is not None and begun.sequence_id > self.count else None
 
     def push_chunk(self, name: str) -> None:
-        """Of a message whose sequence id is above the next few: it may be overtaken."""
+        """Push a chunk whose sequence ID is above the next few, so that other messages may overtake it."""
         self.count += 1
         highest, begun = self.pushed.get(name) or self.right.get(name) or (NOTHING, None)
         begun = begun or Begun(self.count + 3, self.count, ())
@@ -121,7 +121,7 @@ class Harness:
         for name, (highest, begun) in self.pushed.items():
             assert self.sequences.last_pushed(name) == highest
             assert begun is None or self.sequences.begun_pushed(name) == begun
-        self.commit()  # what is forgotten is in the log only with it
+        self.commit()  # a forgotten producer is logged only by this commit
         assert known(self.recovered()) == self.right
 
 
@@ -144,7 +144,7 @@ def test_only_changed_rows_are_written() -> None:
     sequences.push("b", 2)
     sequences.take_changes(11)
     assert sequences.dirty_rows() == {sequence_key(1, "b"): {"highest": 2, "published": 11}}
-    sequences.roll_back()  # the rows are taken back with the checkpoint, and written as they were
+    sequences.roll_back()  # the rows revert, and are written again in their previous state
     assert sequences.dirty_rows() == {sequence_key(1, "b"): {"highest": 1, "published": 10}}
 
 
@@ -159,7 +159,7 @@ def test_those_untouched_longest_come_first_after_a_load_too() -> None:
 
 
 def store_of(*records: bytes) -> Store:
-    """What is recovered where a checkpoint has one topic with a sequence id, and the log these records."""
+    """The store recovered from a checkpoint with one topic and its sequence ID, and a log with the given records."""
     disk = MemoryDisk()
     engine = MemoryEngine(disk)
     engine.recover()

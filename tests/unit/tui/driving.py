@@ -1,9 +1,8 @@
-"""The dashboard without a terminal: keys go in, states are waited for."""
+"""Driver of the dashboard without a terminal: sends keys, and waits for states."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import wraps
 from typing import Any
 
 from textual.pilot import Pilot
@@ -20,18 +19,8 @@ WIDE = (160, 50)
 SMALL = (80, 24)
 
 
-def driven(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """A test that awaits."""
-
-    @wraps(test)
-    def run(*args: Any, **kwargs: Any) -> None:
-        asyncio.run(test(*args, **kwargs))
-
-    return run
-
-
 class Driver:
-    """One dashboard."""
+    """A running dashboard."""
 
     def __init__(self, app: Top, pilot: Pilot[None], box: FakeBox) -> None:
         self.app = app
@@ -50,7 +39,7 @@ class Driver:
         await self.pilot.press(*keys)
 
     async def type(self, text: str) -> None:
-        """Into what has the keys, at once: each key by itself takes time."""
+        """Type into the focused widget in one step: single key presses are slow."""
         await self.until(lambda: isinstance(self.app.focused, Input))
         field = self.app.focused
         assert isinstance(field, Input)
@@ -58,7 +47,7 @@ class Driver:
         await self.pilot.pause()
 
     async def filter(self, text: str) -> None:
-        """Ask with ``/`` for what passes this, in place of what was asked for before."""
+        """Replace the filter with this one, using ``/``."""
         await self.press("slash")
         await self.until(lambda: isinstance(self.app.focused, Input))
         field = self.app.focused
@@ -67,7 +56,7 @@ class Driver:
         await self.press("enter")
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """Wait for a state. What is not there yet does not hold yet."""
+        """Wait for a condition. A condition on a missing widget counts as false."""
         loop = asyncio.get_running_loop()
         end = loop.time() + SECONDS
         while True:
@@ -80,12 +69,12 @@ class Driver:
             await self.pilot.pause(0.01)
 
     async def at(self, name: str, answered: bool = True) -> None:
-        """Until that screen is seen, with an answer."""
+        """Wait until that screen is shown with a response."""
         await self.until(lambda: type(self.screen).__name__ == name and (not answered or self.screen.answered))
         await self.pilot.pause()
 
     def lines(self) -> list[str]:
-        """What is on the screen."""
+        """The lines on the screen."""
         width, height = self.app.size
         return [strip.text[:width] for strip in self.app.screen._compositor.render_strips()][:height]
 
@@ -97,7 +86,7 @@ class Driver:
 
     @property
     def said(self) -> list[str]:
-        """Notifications."""
+        """The texts of the notifications."""
         return [each.message for each in self.app._notifications]
 
 
@@ -105,7 +94,7 @@ class Driver:
 async def dashboard(
     box: FakeBox | None = None, size: tuple[int, int] = WIDE, kept: Preferences | None = None, **options: Any
 ) -> AsyncIterator[Driver]:
-    """A dashboard on a box of answers, seen in so many columns and lines; its timer does not disturb."""
+    """A dashboard of the given size in columns and lines, on a simulated box, without its refresh timer."""
     box = box or FakeBox()
     options = {"interval": 60.0} | options
     label = options.pop("label", None)

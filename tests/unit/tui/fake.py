@@ -1,4 +1,4 @@
-"""A box that is a table of answers: shapes of the live views, rows that tests choose, faults that they switch on."""
+"""A simulated box with a table of responses: live views, rows chosen by tests, and switchable faults."""
 
 import base64
 import json
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from pulsarbox.client.web import Reply, Unanswered
+from pulsarbox.client.transport.web import Reply, Unanswered
 from pulsarbox.expressions import Language
 from pulsarbox.tui.feed import Feed
 
@@ -16,7 +16,7 @@ Answer = Callable[[Mapping[str, str], Any], Any]
 
 
 def subscription(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A subscription row of the view."""
     backlog = more.pop("backlog", 1000 - number)
     return {
         "topic": f"persistent://public/default/orders-{number}",
@@ -39,7 +39,7 @@ def subscription(number: int, **more: Any) -> dict[str, Any]:
 
 
 def topic(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A topic row of the view."""
     return {
         "topic": f"persistent://public/default/orders-{number}",
         "publishRate": 100.0,
@@ -57,7 +57,7 @@ def topic(number: int, **more: Any) -> dict[str, Any]:
 
 
 def quota(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A quota row of the view."""
     return {
         "scope": "topic",
         "subject": f"persistent://public/default/orders-{number}",
@@ -85,7 +85,7 @@ def quota(number: int, **more: Any) -> dict[str, Any]:
 
 
 def dead_letters(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A dead letter row of the view."""
     return {
         "topic": f"persistent://public/default/orders-{number}-billing-DLQ",
         "origin": f"persistent://public/default/orders-{number}",
@@ -103,7 +103,7 @@ def dead_letters(number: int, **more: Any) -> dict[str, Any]:
 
 
 def client(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A client row of the view."""
     return {
         "id": f"{number}-c0",
         "connection": str(number),
@@ -149,7 +149,7 @@ TOTALS = {
 
 
 def message(number: int, **more: Any) -> dict[str, Any]:
-    """A row of a browser."""
+    """A message row of the browser."""
     payload = json.dumps({"id": number, "customer": number % 7, "amount": 12.5}).encode()
     return {
         "id": f"12:{number}",
@@ -172,7 +172,7 @@ def message(number: int, **more: Any) -> dict[str, Any]:
 
 
 def browsed(messages: list[dict[str, Any]]) -> Answer:
-    """Pages both ways over messages."""
+    """Pages over messages in both directions."""
 
     def answered(query: Mapping[str, str], body: Any) -> Any:
         forward, start, limit = query["direction"] == "forward", query["from"], int(query["limit"])
@@ -202,7 +202,7 @@ def _cut(message: dict[str, Any], most: int) -> dict[str, Any]:
 
 
 def job(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the jobs."""
+    """A job row of the view."""
     return {
         "id": number,
         "kind": "dlq-replay",
@@ -231,7 +231,7 @@ def job(number: int, **more: Any) -> dict[str, Any]:
 
 
 def event(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the events."""
+    """An event row of the view."""
     return {
         "sequence": number,
         "time": NOW - 100_000 + number * 1000,
@@ -246,7 +246,7 @@ def event(number: int, **more: Any) -> dict[str, Any]:
 
 
 def pipeline(number: int, **more: Any) -> dict[str, Any]:
-    """A row of the view."""
+    """A pipeline row of the view."""
     return {
         "pipeline": "totals",
         "query": f"by_place_{number}",
@@ -340,7 +340,8 @@ KEY_MAP = {
 
 
 class FakeBox:
-    """Answers by path. ``asked`` has every request; ``gone`` and ``refused`` are what a test wants to go wrong."""
+    """Simulated box with responses by path. ``asked`` records the requests; ``gone`` and ``refused`` configure
+    faults."""
 
     def __init__(self) -> None:
         self.rows: dict[str, list[dict[str, Any]]] = {
@@ -437,7 +438,7 @@ class FakeBox:
                 key=lambda row: (isinstance(row.get(sort), str), row.get(sort) or 0),
                 reverse=query.get("order") == "desc",
             )
-        if query.get("columns") and name != "overview":  # what nobody has asked for is not told
+        if query.get("columns") and name != "overview":  # only requested columns are returned
             columns = query["columns"].split(",")
             passing = [{column: row.get(column) for column in columns} for row in passing]
         offset, limit = int(query.get("offset", 0)), int(query.get("limit", 60))
@@ -468,11 +469,11 @@ class FakeBox:
         return {"events": found, "next": self.events[-1]["sequence"] if self.events else 0, "first": 1}
 
     def asked_rows(self) -> str:
-        """What was asked last, but for the line at the top."""
+        """Return the last request for rows, ignoring those of the status line."""
         return [target for _, target, _ in self.asked if "/top/overview" not in target][-1]
 
     def changes(self) -> list[tuple[str, str, Any]]:
-        """What was asked to be changed."""
+        """Return the requests for changes."""
         return [each for each in self.asked if each[0] != "GET"]
 
 

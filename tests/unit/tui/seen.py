@@ -1,7 +1,7 @@
-"""What every screen looks like on the box of answers, with its clock stopped: text, one file a screen and size; of some
-in 80 columns the SVG besides, which has the colours.
+"""Recordings of every screen on the simulated box with a stopped clock: one text file per screen and size.
 
-``make screens`` (``python -m tests.unit.tui.seen``) writes them anew; ``git diff`` then shows what has changed.
+Some screens are also recorded as SVG in 80 columns, with their colors. ``make screens`` (``python -m
+tests.unit.tui.seen``) rewrites the files, and ``git diff`` then shows the changes.
 """
 
 import asyncio
@@ -44,14 +44,14 @@ STEPS: Final = (
     ("actions", ("escape", "0", "x"), "ChoiceDialog"),
     ("help", ("escape", "question_mark"), "TextDialog"),
 )
-"""Name of a file, the keys that lead there from the one before, and the class of the screen."""
+"""Name of the file, the keys that lead from the previous screen to this one, and the class of the screen."""
 
 DRAWN: Final = frozenset({"overview", "subscriptions", "dead-letters", "quotas", "events", "actions"})
-"""Those that are compared as SVG too: together they have all colours, and no cursor that blinks."""
+"""Screens that are also compared as SVG: together they show all colors, without a blinking cursor."""
 
 
 class _Stopped(datetime):
-    """It is always the same time."""
+    """A clock with a constant time."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> "_Stopped":
@@ -60,7 +60,7 @@ class _Stopped(datetime):
 
 @contextmanager
 def stopped() -> Iterator[None]:
-    """The clock that the screens show stands still, in UTC."""
+    """Stop the clock of the screens, in UTC."""
     was = os.environ.get("TZ")
     os.environ["TZ"] = "UTC"
     time.tzset()
@@ -84,14 +84,14 @@ def picture_of(name: str) -> Path:
 
 
 def drawn(driver: Driver) -> str:
-    """What is on the screen, with its colours."""
+    """The content of the screen as SVG, with its colors."""
     return self_contained(driver.app.export_screenshot(title="pulsarbox top"))
 
 
 async def walked(
     size: tuple[int, int], steps: Sequence[tuple[str, tuple[str, ...], str]] = STEPS
 ) -> AsyncGenerator[tuple[str, Driver], None]:
-    """Every screen of the steps, each once it is there; what it shows may still be under way."""
+    """Each screen of the steps, once it is open; its content may still be loading."""
     box = FakeBox()
     box.rows["subscriptions"] = [subscription(number, type="Key_Shared") for number in range(40)]
     async with dashboard(box, size) as driver:
@@ -102,7 +102,7 @@ async def walked(
 
 
 async def written(size: tuple[int, int], settled: float = 1.0) -> None:
-    """Files of one size."""
+    """Write the files of one size."""
     async for name, driver in walked(size):
         await driver.pilot.pause(settled)
         file_of(name, size).write_text(driver.text() + "\n", "utf-8")
@@ -111,7 +111,7 @@ async def written(size: tuple[int, int], settled: float = 1.0) -> None:
 
 
 async def compared(size: tuple[int, int], differs: Callable[[str, str, str], None]) -> None:
-    """Wait until each screen is as its file says; ``differs`` is told where one does not become so."""
+    """Wait until each screen matches its file; call ``differs`` for each one that does not."""
 
     async def compare(driver: Driver, name: str, text: str, look: Callable[[Driver], str]) -> None:
         wanted = text.rstrip("\n")

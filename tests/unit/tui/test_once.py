@@ -1,19 +1,19 @@
-"""One look without a screen: what the overview has where the box refuses a part of it."""
+"""Snapshots without a screen: the overview when the box rejects a part of it."""
 
 import json
 from typing import Any
 
 import pytest
 
-from pulsarbox.client.web import Reply, Unanswered
+from pulsarbox.client.transport.web import Reply, Unanswered
 from pulsarbox.tui import once
 from pulsarbox.tui.feed import Feed, FeedError
 
 SUBSCRIPTION = {"topic": "persistent://public/default/orders", "subscription": "billing", "backlog": 50}
 
 
-class Box:
-    """Answers by the name of the view."""
+class ViewAnswers:
+    """Responses by view name."""
 
     def __init__(self, **answers: Any) -> None:
         self.answers = {
@@ -33,7 +33,7 @@ class Box:
 
 
 def asked(**answers: Any) -> dict[str, Any]:
-    return once.asked(Feed(Box(**answers)), "overview")
+    return once.asked(Feed(ViewAnswers(**answers)), "overview")
 
 
 def test_its_rows_are_the_backlogs_and_the_other_tables_stand_beside() -> None:

@@ -1,4 +1,4 @@
-"""Themes of the dashboard, ours and those of Textual: every screen is drawn with each of them, and can be read."""
+"""Built-in themes and those of Textual: each theme renders every screen legibly."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -13,7 +13,7 @@ from textual.theme import BUILTIN_THEMES
 
 from pulsarbox.tui.themes import OURS
 from tests.tools.campaigns import short
-from tests.unit.tui.driving import SMALL, Driver, driven
+from tests.unit.tui.driving import SMALL, Driver
 from tests.unit.tui.seen import STEPS, walked
 
 THEMES: Final = [*(theme.name for theme in OURS), *sorted(BUILTIN_THEMES)]
@@ -25,11 +25,11 @@ MORE: Final = (
     ("letters", ("escape", "4", "escape", "b"), "Browser"),
     ("editing", ("E",), "Editing"),
 )
-"""Screens beyond those of ``seen``: name, keys from the one before, class."""
+"""Screens in addition to those of ``seen``: name, keys from the previous screen, class."""
 
 
 def unreadable(driver: Driver) -> set[str]:
-    """Styles whose text has the color of its background; all are rendered for any number of colors, and NO_COLOR."""
+    """Return the styles whose text has the color of its background, for any number of colors and NO_COLOR."""
     found = set()
     for segment in {each.style: each for strip in driver.screen._compositor.render_strips() for each in strip}.values():
         for line_filter in (*driver.app._filters, Monochrome(), NoColor()):
@@ -43,7 +43,7 @@ def unreadable(driver: Driver) -> set[str]:
 
 
 async def wear(driver: Driver, theme: str) -> None:
-    """Change the theme, and have all of the screen drawn with it."""
+    """Switch the theme, and redraw the whole screen."""
     driver.app.theme = theme
     wanted = driver.app.stylesheet
     await driver.until(lambda: wanted._variables.get("primary") == driver.app.theme_variables["primary"])
@@ -51,13 +51,13 @@ async def wear(driver: Driver, theme: str) -> None:
 
 
 def worn(share: int | None, number: int) -> Sequence[str]:
-    """Return the themes of a screen: half of them, or with None two, which differ from those of the screen before."""
+    """Return the themes for a screen: half of them, or with None two, different from those of the previous screen."""
     return THEMES[share::2] if share is not None else [THEMES[(2 * number + more) % len(THEMES)] for more in range(2)]
 
 
-@pytest.mark.parametrize("share", short([None, 0, 1], 1))
-def test_every_theme_draws_every_screen(share: int | None) -> None:
-    """In terminals of any number of colors; no text has the color of its background."""
+@pytest.mark.parametrize("share", short([0, None, 1], 0))
+async def test_every_theme_draws_every_screen(share: int | None) -> None:
+    """Terminals with any number of colors; no text has the color of its background."""
     found: set[tuple[str, str, str]] = set()
     seen: list[str] = []
 
@@ -67,20 +67,16 @@ def test_every_theme_draws_every_screen(share: int | None) -> None:
             await wear(driver, theme)
             found.update((theme, name, style) for style in unreadable(driver))
 
-    @driven
-    async def walk() -> None:
-        async with aclosing(walked(SMALL, (*STEPS, *MORE))) as screens:
-            async for name, driver in screens:
-                if name == "letters":
-                    await driver.until(lambda driver=driver: driver.table.pointed is not None)  # type: ignore[misc]
-                await look(name, driver)
-                if name == MORE[-1][0]:
-                    driver.box.gone = "connection refused"
-                    await driver.press("escape", "6", "r")
-                    await driver.until(lambda driver=driver: driver.screen.trouble)  # type: ignore[misc]
-                    await look("trouble", driver)
-
-    walk()
+    async with aclosing(walked(SMALL, (*STEPS, *MORE))) as screens:
+        async for name, driver in screens:
+            if name == "letters":
+                await driver.until(lambda driver=driver: driver.table.pointed is not None)  # type: ignore[misc]
+            await look(name, driver)
+            if name == MORE[-1][0]:
+                driver.box.gone = "connection refused"
+                await driver.press("escape", "6", "r")
+                await driver.until(lambda driver=driver: driver.screen.trouble)  # type: ignore[misc]
+                await look("trouble", driver)
     assert not found
     assert len(seen) == len(STEPS) + len(MORE) + 1
     assert {theme for number in range(len(seen)) for theme in worn(share, number)} >= {*THEMES[share or 0 :: 2]}

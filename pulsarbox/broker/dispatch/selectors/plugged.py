@@ -31,7 +31,7 @@ class PluggedSelector:
         self._instead.add(consumer)
         others = list(self._present)
         self._present[consumer] = None
-        self._tell("add", consumer)
+        self._report("add", consumer)
         return others
 
     def remove(self, consumer: Consumer) -> list[Consumer]:
@@ -39,7 +39,7 @@ class PluggedSelector:
         self._instead.remove(consumer)
         if consumer in self._present:
             del self._present[consumer]
-            self._tell("remove", consumer)
+            self._report("remove", consumer)
         return list(self._present)
 
     def select(self, slot: int) -> Consumer | None:
@@ -59,7 +59,7 @@ class PluggedSelector:
     def _is_here(self, found: Any) -> bool:
         return any(found is each for each in self._present)
 
-    def _tell(self, what: str, consumer: Consumer) -> None:
+    def _report(self, what: str, consumer: Consumer) -> None:
         made, self._made = self._made, None
         try:
             if made is not None:

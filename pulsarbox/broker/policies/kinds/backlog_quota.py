@@ -8,19 +8,25 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.protocol.policies.table import quota_name
+from pulsarbox.protocol.policies.policy_values import (
+    AGE_QUOTA,
+    NO_LIMIT,
+    QUOTA_ACTIONS,
+    SIZE_QUOTA,
+    quota_action,
+    quota_seconds,
+    quota_size,
+)
 
-UNLIMITED: Final = -1
-SIZE: Final = "destination_storage"
-AGE: Final = "message_age"
+UNLIMITED: Final = NO_LIMIT
 
 
 class Follows(StrEnum):
     """The action when a limit is reached, as named in the Admin API."""
 
-    HOLD = "producer_request_hold"
-    EXCEPTION = "producer_exception"
-    EVICTION = "consumer_backlog_eviction"
+    HOLD = QUOTA_ACTIONS["hold"]
+    EXCEPTION = QUOTA_ACTIONS["refuse"]
+    EVICTION = QUOTA_ACTIONS["evict"]
 
 
 class Quota(NamedTuple):
@@ -38,25 +44,18 @@ class Quota(NamedTuple):
 
 def _reader(limit: Callable[[dict[str, Any]], int]) -> Callable[[dict[str, Any]], Quota]:
     def read(value: dict[str, Any]) -> Quota:
-        return Quota(
-            limit(value), Follows(value.get("policy") or Follows.HOLD), bool(value.get("excludeDelayed", False))
-        )
+        return Quota(limit(value), Follows(quota_action(value)), bool(value.get("excludeDelayed", False)))
 
     return read
 
 
-def _size(value: dict[str, Any]) -> int:
-    given = [value[name] for name in ("limitSize", "limit") if value.get(name) is not None]
-    return max(int(given[0]), UNLIMITED) if given else UNLIMITED
-
-
 def _age(value: dict[str, Any]) -> int:
-    seconds = int(value.get("limitTime") or UNLIMITED)
-    return seconds * 1000 if seconds > 0 else UNLIMITED  # 0 is no limit either, as in Pulsar
+    seconds = quota_seconds(value)
+    return seconds * 1000 if seconds > 0 else UNLIMITED
 
 
-BACKLOG_SIZE: Final = Policy(quota_name(SIZE), _reader(_size))
-BACKLOG_AGE: Final = Policy(quota_name(AGE), _reader(_age))
+BACKLOG_SIZE: Final = Policy(SIZE_QUOTA, _reader(quota_size))
+BACKLOG_AGE: Final = Policy(AGE_QUOTA, _reader(_age))
 
 
 def too_old_at(quota: Quota, oldest: int) -> int:

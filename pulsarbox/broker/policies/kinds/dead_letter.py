@@ -7,12 +7,8 @@ https://pulsar.apache.org/docs/4.2.x/concepts-messaging/#dead-letter-topic.
 from typing import Any, Final, NamedTuple, Self
 
 from pulsarbox.errors import InvalidTopicName, Unprocessable
-from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.names import DEAD_LETTER_SUFFIX, TopicName, parse_topic
 from pulsarbox.storage.catalog import Row
-
-DEAD_LETTER_SUFFIX: Final = "-DLQ"
-RETRY_SUFFIX: Final = "-RETRY"
-"""Suffixes that clients append to ``<topic>-<subscription>``, or in old clients to ``<subscription>``."""
 
 DEFAULT_SUBSCRIPTION: Final = "dead-letters"
 """Default initial subscription of a dead letter topic, which makes the topic retain its messages."""

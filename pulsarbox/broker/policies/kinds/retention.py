@@ -9,8 +9,9 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#retenti
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
+from pulsarbox.protocol.policies.policy_values import NO_LIMIT
 
-UNLIMITED: Final = -1
+UNLIMITED: Final = NO_LIMIT
 
 
 class Retention(NamedTuple):
@@ -18,6 +19,11 @@ class Retention(NamedTuple):
 
     time_ms: int
     size: int
+
+    @property
+    def keeps(self) -> bool:
+        """Whether acknowledged messages are kept: neither limit is 0."""
+        return bool(self.time_ms and self.size)
 
 
 DISABLED: Final = Retention(0, 0)
@@ -56,11 +62,11 @@ def ledger_bounds(retention: Retention, most: LedgerBounds) -> LedgerBounds:
     return LedgerBounds(size, age)
 
 
-def last_ledger_goes_after(retention: Retention, least_ms: int) -> int:
+def current_ledger_retention(retention: Retention, least_ms: int) -> int:
     """Return how long after its last entry the current ledger must be kept (ms); -1: always. Pure.
 
     ``least_ms``: the minimum, so that topics in use do not get a new ledger all the time.
     """
-    if retention.time_ms == 0 or retention.size == 0:
+    if not retention.keeps:
         return least_ms
     return max(retention.time_ms, least_ms) if retention.time_ms > 0 else UNLIMITED

@@ -44,11 +44,11 @@ def _config(file: str) -> dict[str, Any]:
                 continue
             key, mark, value = line.partition(":")
             if not mark or line[0].isspace():
-                raise Misused(f"{file}:{number}: this is neither JSON nor a line of key: value") from None
+                raise Misused(f"{file}:{number}: expected JSON or a line of the form key: value") from None
             value = value.strip().strip("\"'")
             found[key.strip()] = {"true": True, "false": False}.get(value.lower(), value)
     if not isinstance(found, dict):
-        raise Misused(f'{file}: this is no cluster: it looks like {{"serviceUrl": "http://..."}}')
+        raise Misused(f'{file}: invalid cluster: expected an object such as {{"serviceUrl": "http://..."}}')
     return found
 
 
@@ -106,7 +106,7 @@ def broker_stats(session: Session, command: Command, values: dict[str, Any]) -> 
 def schema(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Print the latest schema, one version, or all."""
     if values["version"] is not None and values["all_version"]:
-        raise Misused("--version and --all-version cannot go together")
+        raise Misused("--version and --all-version cannot be combined")
     found = session.ask(chosen(command, values), values)
     name = values["topic"].local
     if values["all_version"]:
@@ -168,9 +168,9 @@ def with_schema_file(session: Session, command: Command, values: dict[str, Any])
     try:
         found = json.loads(_read(file))
     except ValueError as error:
-        raise Misused(f"{file} is no JSON: {error}") from None
+        raise Misused(f"{file} is not valid JSON: {error}") from None
     if not isinstance(found, dict) or "type" not in found:
-        raise Misused(f'{file} is no schema: it looks like {{"type": "AVRO", "schema": "...", "properties": {{}}}}')
+        raise Misused(f'{file}: expected a schema such as {{"type": "AVRO", "schema": "...", "properties": {{}}}}')
     made = {"type": found["type"], "schema": found.get("schema", ""), "properties": found.get("properties") or {}}
     return session.ask(command.calls[0], {**values, "filename": made})
 
@@ -185,4 +185,4 @@ def _read(file: str) -> str:
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise Misused(f"{file} cannot be read: {error}") from None
+        raise Misused(f"cannot read {file}: {error}") from None

@@ -8,12 +8,13 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cleaning import hex_rows
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import inline
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.cli.pulsar_admin.table import Command
-from pulsarbox.client.web import Reply
+from pulsarbox.client.transport.web import Reply
 
 _LINE: Final = "-" * 73 + "\n"
 _PREFIX: Final = "x-pulsar-"
@@ -79,7 +80,7 @@ def message_by_id(session: Session, command: Command, values: dict[str, Any]) ->
 def examine_message(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Print the Nth message from the start or the end."""
     if values["initial_position"] not in ("earliest", "latest"):
-        raise Misused("--initialPosition is earliest or latest")
+        raise Misused("--initialPosition: expected earliest or latest")
     _show(_first(session.reply(command.calls[0], values)))
 
 
@@ -127,7 +128,7 @@ def _unpacked(entry: PrintedMessage, count: int) -> Iterator[PrintedMessage]:
                 payload,
             )
     except MalformedMetadata as error:
-        raise Failed(f"message {entry.message_id} is a batch that cannot be read: {error}") from None
+        raise Failed(f"cannot read message {entry.message_id} from its batch: {error}") from None
 
 
 def _wanted(reply: Reply, values: dict[str, Any]) -> bool:
@@ -144,7 +145,7 @@ def _wanted(reply: Reply, values: dict[str, Any]) -> bool:
 def _first(reply: Reply) -> PrintedMessage:
     found = next(messages_of(reply), None)
     if found is None:
-        raise Failed("the answer of the broker is no message")
+        raise Failed("the broker's response is not a message")
     return found
 
 
@@ -181,10 +182,7 @@ def dump(data: bytes) -> str:
         "         |  0  1  2  3  4  5  6  7  8  9  a  b  c  d  e  f |",
         frame,
     ]
-    for start in range(0, len(data), 16):
-        part = data[start : start + 16]
-        text = "".join(chr(one) if 0x20 <= one < 0x7F else "." for one in part)
-        lines.append(f"|{start:08x}| {part.hex(' '):<48}|{text:<16}|")
+    lines += [f"|{row.offset:08x}| {row.data.hex(' '):<48}|{row.text:<16}|" for row in hex_rows(data)]
     return "\n".join([*lines, frame])
 
 

@@ -6,17 +6,14 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.terminal_text import say
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
+from pulsarbox.protocol.policies.policy_values import QUOTA_SIZE, UNDEFINED
 
 DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 _S3: Final = ("S3", "aws-s3")
 _PRIORITIES: Final = {"bookkeeper-first": "BOOKKEEPER_FIRST", "tiered-storage-first": "TIERED_STORAGE_FIRST"}
-_SCHEMA_STRATEGIES: Final = (
-    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
-    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
-)
 _OLD_STRATEGIES: Final = {"FULL": "Full", "BACKWARD": "Backward", "FORWARD": "Forward", "NONE": "AlwaysCompatible"}
 _BUNDLES_MAX: Final = 1 << 32
 
@@ -25,7 +22,7 @@ def create_namespace(session: Session, command: Command, values: dict[str, Any])
     """Create a namespace with the given clusters and number of bundles."""
     bundles = values["bundles"]
     if bundles is not None and not 0 <= bundles <= _BUNDLES_MAX:
-        raise Misused(f"--bundles {bundles} is not between 0 and 2^32")
+        raise Misused(f"--bundles {bundles}: expected a number between 0 and 2^32")
     body: dict[str, Any] = {}
     if values["clusters"]:
         body["replication_clusters"] = values["clusters"]
@@ -37,14 +34,14 @@ def create_namespace(session: Session, command: Command, values: dict[str, Any])
 def unload(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Unload a namespace, or one bundle, optionally to a given broker."""
     if values["destination_broker"] and not values["bundle"]:
-        raise Misused("--destinationBroker says where a bundle goes: give --bundle too")
+        raise Misused("--destinationBroker requires --bundle")
     session.ask(chosen(command, values), values)
 
 
 def split_bundle(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Split a bundle, named by its range or as the largest or busiest one."""
     if bool(values["bundle"]) == bool(values["bundle_type"]):
-        raise Misused("give --bundle or --bundle-type, one of the two")
+        raise Misused("specify exactly one of --bundle and --bundle-type")
     plain, with_body = command.calls
     bundle = values["bundle"] or values["bundle_type"]
     session.ask(with_body if values["split_boundaries"] else plain, {**values, "bundle": bundle})
@@ -63,10 +60,10 @@ def retention(session: Session, command: Command, values: dict[str, Any]) -> Non
 
 def backlog_quota(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Set a quota: a size for destination_storage, a time for message_age."""
-    by_size = values["type"] == "destination_storage"
+    by_size = values["type"] == QUOTA_SIZE
     if values["limit" if by_size else "limit_time"] is None:
         raise Misused(
-            f"--type {values['type']} needs {'--limit, such as 10G' if by_size else '--limitTime, such as 3h'}"
+            f"--type {values['type']} requires {'--limit, such as 10G' if by_size else '--limitTime, such as 3h'}"
         )
     limits = {"limit": values["limit"] if by_size else -1, "limit_time": -1 if by_size else values["limit_time"]}
     session.ask(command.calls[0], {**values, **limits})
@@ -77,9 +74,9 @@ def auto_topic_creation(session: Session, command: Command, values: dict[str, An
     kind = values["type"].strip().lower()
     if values["enable"]:
         if kind not in ("partitioned", "non-partitioned"):
-            raise Misused("--type is partitioned or non-partitioned")
+            raise Misused("--type: expected partitioned or non-partitioned")
         if kind == "partitioned" and (values["num_partitions"] or 0) <= 0:
-            raise Misused("--type partitioned needs --num-partitions, greater than 0")
+            raise Misused("--type partitioned requires --num-partitions, greater than 0")
     session.ask(command.calls[0], {**values, "type": kind})
 
 
@@ -95,7 +92,7 @@ def topic_persistence(session: Session, command: Command, values: dict[str, Any]
     """Set persistence policies, and print a note for more than one copy, which a box does not keep."""
     session.ask(command.calls[0], values)
     if values["bookkeeper_write_quorum"] > 1:
-        say("note: a pulsarbox keeps one copy of every message, whatever these numbers say")
+        notify("note: pulsarbox stores one copy of each message, regardless of these numbers")
 
 
 def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:
@@ -121,12 +118,12 @@ def offload_policies(session: Session, command: Command, values: dict[str, Any])
     """Set offload policies. Requires a driver of Pulsar, and for S3 a region or an endpoint."""
     driver = values["driver"]
     if driver.lower() not in map(str.lower, DRIVERS):
-        raise Misused(f"--driver is one of {', '.join(DRIVERS)}")
+        raise Misused(f"--driver: expected one of {', '.join(DRIVERS)}")
     if driver.lower() in map(str.lower, _S3) and not values["region"] and not values["endpoint"]:
-        raise Misused(f"--driver {driver} needs --region or --endpoint")
+        raise Misused(f"--driver {driver} requires --region or --endpoint")
     priority = values["offloaded_read_priority"]
     if priority is not None and priority not in _PRIORITIES:
-        raise Misused(f"--offloadedReadPriority is one of {', '.join(_PRIORITIES)}")
+        raise Misused(f"--offloadedReadPriority: expected one of {', '.join(_PRIORITIES)}")
     changed = {"offloaded_read_priority": _PRIORITIES.get(priority)} if priority else {}
     call = command.calls[0]
     body = {**call.body, **{key: call.body.get(of, of) for key, of in _own_keys(driver)}}
@@ -152,7 +149,7 @@ def old_schema_strategy(session: Session, command: Command, values: dict[str, An
     """Set the schema strategy by its old name."""
     word = "AutoUpdateDisabled" if values["disabled"] else _OLD_STRATEGIES.get((values["compatibility"] or "").upper())
     if word is None:
-        raise Misused(f"give --compatibility ({', '.join(_OLD_STRATEGIES)}) or --disabled")
+        raise Misused(f"specify --compatibility ({', '.join(_OLD_STRATEGIES)}) or --disabled")
     session.ask(command.calls[0], {**values, "compatibility": word})
 
 
@@ -164,15 +161,17 @@ def shown_old_schema_strategy(session: Session, command: Command, values: dict[s
 
 def schema_strategy(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Set the schema compatibility strategy."""
-    name = "strategy" if "strategy" in values else "compatibility"
+    from pulsarbox.config.sections.client_policy_settings import SCHEMA_STRATEGIES
+
+    name, words = "strategy" if "strategy" in values else "compatibility", (UNDEFINED, *SCHEMA_STRATEGIES)
     word = (values[name] or "").upper()
-    if word not in _SCHEMA_STRATEGIES:
-        raise Misused(f"--{name} is one of {', '.join(_SCHEMA_STRATEGIES)}")
+    if word not in words:
+        raise Misused(f"--{name}: expected one of {', '.join(words)}")
     session.ask(command.calls[0], {**values, name: word})
 
 
 def resource_quota(session: Session, command: Command, values: dict[str, Any]) -> Any:
     """Get or set the quota of a bundle, or the default quota."""
     if bool(values["namespace"]) != bool(values["bundle"]):
-        raise Misused("--namespace and --bundle go together; without both it is the default")
+        raise Misused("specify --namespace and --bundle together, or neither for the default quota")
     return session.ask(chosen(command, values), values)

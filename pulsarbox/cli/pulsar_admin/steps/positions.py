@@ -23,7 +23,7 @@ def place(text: str, words: bool = True) -> dict[str, int]:
     numbers = text.split(":")
     if len(numbers) not in (2, 3) or not all(_whole(number) for number in numbers):
         also = ", earliest or latest" if words else ""
-        raise Misused(f"'{clean(text)}' is no message id: it looks like 12:34, ledger and entry{also}")
+        raise Misused(f"invalid message ID '{clean(text)}': expected ledger:entry, such as 12:34{also}")
     found = {"ledgerId": int(numbers[0]), "entryId": int(numbers[1])}
     return found | {"batchIndex": int(numbers[2])} if len(numbers) == 3 else found
 
@@ -48,7 +48,7 @@ def reset_cursor(session: Session, command: Command, values: dict[str, Any]) -> 
     elif values["time"] is not None:
         session.ask(by_time, {**values, "time": int(time.time() * 1000) - values["time"]})
     else:
-        raise Misused("give --time, such as 1h, or --messageId, such as 12:34")
+        raise Misused("specify --time, such as 1h, or --messageId, such as 12:34")
 
 
 def create_subscription(session: Session, command: Command, values: dict[str, Any]) -> None:
@@ -62,13 +62,13 @@ def expire_messages(session: Session, command: Command, values: dict[str, Any]) 
     age, text = values["expire_time"], values["position"]
     if age is not None and age >= 0:
         if text:
-            raise Misused("--expireTime and --position both say what expires: give one of them")
+            raise Misused("--expireTime and --position cannot be combined")
         session.ask(by_time, values)
     elif text:
         partition = values["topic"].partition_index
         session.ask(placed(by_place, place(text, words=False), partitionIndex=partition), values)
     else:
-        raise Misused("give --expireTime, such as 1h, or --position, such as 12:34")
+        raise Misused("specify --expireTime, such as 1h, or --position, such as 12:34")
 
 
 def backlog_size(session: Session, command: Command, values: dict[str, Any]) -> Any:
@@ -102,7 +102,7 @@ def analyze_backlog(session: Session, command: Command, values: dict[str, Any]) 
     if values["position"]:
         start = placed(call, place(values["position"], words=False), partitionIndex=partition)
     total = session.ask(start, values)
-    while most is not None and _goes_on(total) and total["entries"] < most:
+    while most is not None and _is_continued(total) and total["entries"] < most:
         if not values["quiet"]:
             click.echo(text(total))
         last = place(total["lastMessageId"], words=False)
@@ -118,10 +118,10 @@ def milliseconds(text: str) -> int:
     try:
         return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * 1000)
     except (ValueError, OverflowError):
-        raise Misused(f"'{clean(text)}' is no time: it looks like 2026-01-31T12:00:00Z") from None
+        raise Misused(f"invalid time '{clean(text)}': expected a form such as 2026-01-31T12:00:00Z") from None
 
 
-def _goes_on(total: Any) -> bool:
+def _is_continued(total: Any) -> bool:
     return isinstance(total, dict) and bool(total.get("aborted")) and bool(total.get("lastMessageId"))
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, Misused, Partly
-from pulsarbox.cli.common.terminal_text import clean, say
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.pulsar_admin.printing import compact
 from pulsarbox.cli.pulsar_admin.session import Session
 from pulsarbox.cli.pulsar_admin.steps.positions import placed, shown
@@ -42,7 +42,7 @@ def partitioned_lookup(session: Session, command: Command, values: dict[str, Any
     topic = values["topic"]
     count = (session.ask(metadata, values) or {}).get("partitions", 0)
     if not count:
-        raise Misused(f"{topic} is no partitioned topic")
+        raise Misused(f"{topic} is not a partitioned topic")
     brokers = {
         str(topic.partition(index)): _broker(session.ask(lookup_call, {"topic": topic.partition(index)}))
         for index in range(count)
@@ -61,12 +61,12 @@ def delete(session: Session, command: Command, values: dict[str, Any]) -> None:
     call, persistent, other = command.calls
     text = values["topic"]
     if values["from_file"] and values["regex"]:
-        raise Misused("--from-file and --regex cannot go together")
+        raise Misused("--from-file and --regex cannot be combined")
     if values["from_file"]:
         try:
             names = [line.strip() for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
         except (OSError, UnicodeDecodeError) as error:
-            raise Misused(f"{text} cannot be read: {error}") from None
+            raise Misused(f"cannot read {text}: {error}") from None
     elif values["regex"]:
         names = _matching(session, persistent, other, text)
     else:
@@ -78,9 +78,9 @@ def delete(session: Session, command: Command, values: dict[str, Any]) -> None:
             session.ask(call, {**values, "topic": _topic(name)})
         except Failed as error:
             failed += 1
-            say(f"{name} is not deleted: {error.message}")
+            notify(f"cannot delete {name}: {error.message}")
     if failed:
-        raise Partly(f"{failed} of {len(names)} topics are not deleted")
+        raise Partly(f"{failed} of {len(names)} topics were not deleted")
 
 
 def _matching(session: Session, persistent: Any, other: Any, text: str) -> list[str]:
@@ -88,7 +88,7 @@ def _matching(session: Session, persistent: Any, other: Any, text: str) -> list[
     try:
         pattern = re.compile(str(name))
     except re.error as error:
-        raise Misused(f"'{clean(text)}' is no regular expression: {error}") from None
+        raise Misused(f"invalid regular expression '{clean(text)}': {error}") from None
     found = [one for call in (persistent, other) for one in session.ask(call, {"namespace": name.namespace}) or []]
     return [one for one in found if pattern.fullmatch(one)]
 
@@ -182,7 +182,7 @@ def internal_info(session: Session, command: Command, values: dict[str, Any]) ->
 def subscription_properties(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Replace all properties of a subscription, or remove them with --clear."""
     if bool(values["property"]) == values["clear"]:
-        raise Misused("give --property key=value, or --clear to remove all, one of the two")
+        raise Misused("specify either --property key=value, or --clear to remove all properties")
     session.ask(command.calls[0], {**values, "property": values["property"] or {}})
 
 

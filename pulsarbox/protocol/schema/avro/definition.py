@@ -205,7 +205,7 @@ class _Parser:
             yield self._value(others)
         return _annotated(found, value) if found.kind in PRIMITIVES else found
 
-    def _say(self, *words: object) -> None:
+    def _digest_words(self, *words: object) -> None:
         """Add words to the digest."""
         self.meaning.update(_to_json(words).encode("utf-8", "surrogatepass"))
 
@@ -225,22 +225,22 @@ class _Parser:
             else:
                 words.append(each)
             if len(words) >= _WORDS:
-                self._say(*words)
+                self._digest_words(*words)
                 words.clear()
                 yield _WORDS // 2
-        self._say(*words)
+        self._digest_words(*words)
 
     def _reference(self, name: str, space: str, others: int = 0) -> Node:
         """Return the node of a named type; ``others`` is the number of properties added to the digest next."""
         found = self._primitives.get(name) or self._names.get(_full(name, space)) or self._names.get(name)
         if found is None:
             raise ValueError(f"the type {_shown(name)} is not defined before it is used")
-        self._say(found.name, others)
+        self._digest_words(found.name, others)
         return found
 
     def _union(self, branches: list[Any], space: str) -> "Generator[Any, Any, Node]":
         made, found, names = Node("union", "union"), [], set()
-        self._say("union", len(branches))
+        self._digest_words("union", len(branches))
         for each in branches:
             node = yield self.node(each, space)
             if node.kind == "union":
@@ -257,7 +257,7 @@ class _Parser:
         if of not in value:
             raise ValueError(f"{kind} without {of}")
         others = _others(value, _DEFINING)
-        self._say(kind, len(others))
+        self._digest_words(kind, len(others))
         if others:
             yield self._value(others)
         node = yield self.node(value[of], space)
@@ -270,7 +270,7 @@ class _Parser:
         if not isinstance(fields, list):
             raise ValueError(f"the fields of {_shown(made.name)} are not a list")
         others = _others(value, _DEFINING)
-        self._say(value["type"], made.name, len(fields), len(others))
+        self._digest_words(value["type"], made.name, len(fields), len(others))
         if others:
             yield self._value(others)
         for each in fields:
@@ -285,7 +285,7 @@ class _Parser:
             if each.get("order") not in _ORDERS:
                 raise ValueError(f"the order of {_shown(name)} is not ascending, descending or ignore")
             others = _others(each, _OF_FIELDS)
-            self._say("field", name, len(others))
+            self._digest_words("field", name, len(others))
             if others:
                 yield self._value(others)
             node = yield self.node(each.get("type"), within)
@@ -306,7 +306,7 @@ class _Parser:
         made.symbols, made.default = tuple(symbols), default
         yield cost
         others = _others(value, _DEFINING)
-        self._say("enum", made.name, symbols, len(others))
+        self._digest_words("enum", made.name, symbols, len(others))
         if others:
             yield self._value(others)
         return made
@@ -317,7 +317,7 @@ class _Parser:
             raise ValueError(f"the size of {_shown(made.name)} is not a whole number from 0 to {_FIXED_MAX}")
         made.size = size
         others = _others(value, _DEFINING)
-        self._say("fixed", made.name, size, len(others))
+        self._digest_words("fixed", made.name, size, len(others))
         if others:
             yield self._value(others)
         most = floor(log10(2) * (8 * size - 1)) if size else 0

@@ -54,7 +54,7 @@ class _Reader:
         value = _READERS[node.kind](self, node)
         return value if not node.logical else _LOGICAL[node.logical](value, node)
 
-    def take(self, count: int) -> bytes:
+    def read_bytes(self, count: int) -> bytes:
         """Read the next ``count`` bytes."""
         at, self._at = self._at, self._at + count
         if count < 0 or self._at > len(self._payload):
@@ -74,16 +74,16 @@ class _Reader:
 
     def float(self, form: Struct) -> float:
         """Read a float or double."""
-        (number,) = form.unpack(self.take(form.size))
+        (number,) = form.unpack(self.read_bytes(form.size))
         return float(number)
 
     def text(self) -> str:
         """Read a UTF-8 string."""
-        return self.take(self.long()).decode()
+        return self.read_bytes(self.long()).decode()
 
     def boolean(self) -> bool:
         """Read a boolean."""
-        return self.take(1) != b"\0"
+        return self.read_bytes(1) != b"\0"
 
     def record(self, node: Node) -> dict[str, Any]:
         """Read the fields of a record."""
@@ -129,9 +129,9 @@ _READERS: Final[dict[str, Callable[[_Reader, Node], Any]]] = {
     "long": lambda reader, node: reader.long(),
     "float": lambda reader, node: reader.float(_FLOAT),
     "double": lambda reader, node: reader.float(_DOUBLE),
-    "bytes": lambda reader, node: reader.take(reader.long()).decode("latin-1"),
+    "bytes": lambda reader, node: reader.read_bytes(reader.long()).decode("latin-1"),
     "string": lambda reader, node: reader.text(),
-    "fixed": lambda reader, node: reader.take(node.size).decode("latin-1"),
+    "fixed": lambda reader, node: reader.read_bytes(node.size).decode("latin-1"),
     "enum": _Reader.enum,
     "record": _Reader.record,
     "array": _Reader.array,

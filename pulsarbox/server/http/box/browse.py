@@ -8,7 +8,7 @@ from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.replay.entry_messages import Looked
+from pulsarbox.broker.replay.entry_messages import InspectedMessage
 from pulsarbox.broker.replay.message_filter import parse_filter
 from pulsarbox.broker.security.authorization import CONSUME
 from pulsarbox.broker.subscription.position_search import find_first_since
@@ -25,9 +25,10 @@ from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, NotFound, PulsarBoxError
 from pulsarbox.names import PERSISTENT
+from pulsarbox.protocol.metadata import field_text
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType
 from pulsarbox.server.http.framework.filter_parameters import FILTER_MAX, number_of
-from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.format import EntryFlag
@@ -55,10 +56,10 @@ class BrowseRequest(NamedTuple):
     payload: int
     """Maximum bytes of a payload to return."""
     subscription: str
-    wanted: Callable[[Looked], bool] | None
+    wanted: Callable[[InspectedMessage], bool] | None
 
 
-def browse(call: HttpRequest) -> Later:
+def browse(call: HttpRequest) -> DeferredAnswer:
     """Return a page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
 
     ``from`` is earliest, latest, a message id or a time; ``direction`` is forward or backward from there. By default a
@@ -70,11 +71,11 @@ def browse(call: HttpRequest) -> Later:
     asked = _asked(call)
     if asked.subscription:
         name = call.topic(PERSISTENT)
-        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,), asked.subscription)
+        call.broker.authorization.require_on_topic(call.principal, name, (CONSUME,), asked.subscription)
         if not any(asked.subscription in part.subscriptions for part in parts):
             raise NotFound(f"Subscription {asked.subscription} not found for topic {name}")
     text = call.query.get("from", "") or ("earliest" if asked.forward else "latest")
-    later = Later()
+    later = DeferredAnswer()
     _Merge(call, parts, asked, _starts(call, text, len(parts)), later).begin()
     return later
 
@@ -165,10 +166,10 @@ def _together(places: list[PagePosition | None]) -> str | None:
 # Rows
 
 
-def _maker(asked: BrowseRequest, partition: int) -> Callable[[Looked, str], dict[str, Any]]:
+def _maker(asked: BrowseRequest, partition: int) -> Callable[[InspectedMessage, str], dict[str, Any]]:
     """Return a function that builds the row of a message; called in a thread."""
 
-    def make(message: Looked, closed: str) -> dict[str, Any]:
+    def make(message: InspectedMessage, closed: str) -> dict[str, Any]:
         entry, metadata, own = message.entry, message.metadata, message.own
         payload = message.payload
         told = None if payload is None else payload[: asked.payload]
@@ -177,17 +178,17 @@ def _maker(asked: BrowseRequest, partition: int) -> Callable[[Looked, str], dict
         return {
             "id": f"{entry.ledger_id}:{entry.entry_id}:{partition}:{message.index}",
             "partition": partition,
-            "publishTime": entry.publish_time,
+            "publishTime": message.publish_time,
             "appendTime": entry.append_time,
-            "eventTime": own.event_time or None,
-            "deliverAt": entry.deliver_at or None,
+            "eventTime": message.event_time or None,
+            "deliverAt": message.deliver_at or None,
             "key": message.key,
             "keyIsBase64": own.partition_key_b64_encoded,
             "orderingKey": b64encode(own.ordering_key).decode() if own.HasField("ordering_key") else None,
             "properties": message.properties,
-            "size": len(entry.body if payload is None else payload),
-            "producer": _text(metadata.producer_name),
-            "sequenceId": _sequence_id(message),
+            "size": message.size,
+            "producer": message.producer_name,
+            "sequenceId": message.sequence_id,
             "schemaVersion": int.from_bytes(schema, "big") if schema is not None and len(schema) == 8 else None,
             "batchIndex": message.index if message.index != WHOLE else None,
             "batchSize": entry.num_messages if entry.flags & EntryFlag.BATCH else None,
@@ -198,7 +199,7 @@ def _maker(asked: BrowseRequest, partition: int) -> Callable[[Looked, str], dict
             "chunk": _chunk(message),
             "payload": None if told is None else b64encode(told).decode(),
             "truncated": payload is not None and len(payload) > asked.payload,
-            "decoded": _tellable(message.said) if fits else None,
+            "decoded": _tellable(message.decoded) if fits else None,
             "closed": closed or None,
             "damaged": None,
         }
@@ -215,21 +216,11 @@ def _tellable(value: Any) -> Any:
     return value
 
 
-def _sequence_id(message: Looked) -> int:
-    if message.index == WHOLE or message.own.HasField("sequence_id"):
-        return message.own.sequence_id
-    return message.metadata.sequence_id + message.index
-
-
-def _chunk(message: Looked) -> dict[str, Any] | None:
+def _chunk(message: InspectedMessage) -> dict[str, Any] | None:
     metadata = message.metadata
     if not message.entry.flags & EntryFlag.CHUNK:
         return None
-    return {"uuid": _text(metadata.uuid), "index": metadata.chunk_id, "count": metadata.num_chunks_from_msg}
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+    return {"uuid": field_text(metadata.uuid), "index": metadata.chunk_id, "count": metadata.num_chunks_from_msg}
 
 
 class _State:
@@ -267,7 +258,7 @@ class _Merge:
         parts: list[PersistentTopic],
         asked: BrowseRequest,
         starts: list[PagePosition | int | None],
-        later: Later,
+        later: DeferredAnswer,
     ) -> None:
         self._call = call
         self._parts = parts
@@ -285,7 +276,7 @@ class _Merge:
     def _walk(self, now: Now) -> None:
         number = len(self._pages)
         if number == len(self._parts):
-            self._later.give(answer(self._told(now)))
+            self._later.complete(answer(self._reported(now)))
             return
         start, part = self._starts[number], self._parts[number]
         if start is None:
@@ -293,7 +284,7 @@ class _Merge:
         elif isinstance(start, PagePosition):
             self._walk_from(start, now)
         else:
-            find_first_since(part, start, self._from_time, self._later.failed, now)
+            find_first_since(part.reader, start, self._from_time, self._later.failed, now)
 
     def _from_time(self, at: Position, now: Now) -> None:
         """Start forward at the first message of that time or later; backward at the last one before it."""
@@ -302,19 +293,19 @@ class _Merge:
     def _walk_from(self, start: PagePosition, now: Now) -> None:
         number, asked = len(self._pages), self._asked
         part, count = self._parts[number], len(self._parts)
-        bounds = WalkLimits(asked.limit)
+        share = WalkLimits(asked.limit)
         if count > 1:
-            bounds.entries = max(bounds.entries // count, 2 * asked.limit)
-            bounds.opened = max(bounds.opened // count, 4 << 20)
-            bounds.shown = max(bounds.shown // count, 1 << 18)
-            bounds.milliseconds = max(bounds.milliseconds // count, 20)
+            share.entries = max(share.entries // count, 2 * asked.limit)
+            share.opened = max(share.opened // count, 4 << 20)
+            share.shown = max(share.shown // count, 1 << 18)
+            share.milliseconds = max(share.milliseconds // count, 20)
         walk = TopicWalk(
             part,
             self._schemas,
             asked.wanted,
             _maker(asked, part.name.partition_index),
-            bounds,
-            self._call.broker.beside,
+            share,
+            self._call.broker.host.run_in_thread,
             forward=asked.forward,
         )
         try:
@@ -326,7 +317,7 @@ class _Merge:
         self._pages.append(page)
         self._walk(now)
 
-    def _told(self, now: Now) -> dict[str, Any]:
+    def _reported(self, now: Now) -> dict[str, Any]:
         asked = self._asked
         chosen, places = self._one() if len(self._parts) == 1 else self._several()
         backs = [None if page is None else page.back for page in self._pages]
@@ -342,7 +333,7 @@ class _Merge:
             "next": on if asked.forward else back,
             "previous": back if asked.forward else on,
             "ended": whole and all(page is None or page.ended for page in self._pages),
-            "lookedAt": sum(page.looked_at for page in self._pages if page is not None),
+            "lookedAt": sum(page.scanned for page in self._pages if page is not None),
         }
 
     def _one(self) -> tuple[list[tuple[int, BrowsedMessage]], list[PagePosition | None]]:

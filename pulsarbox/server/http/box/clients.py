@@ -1,6 +1,6 @@
 """Disconnection of a client. Below ``/pulsarbox/v1``; the list of clients is a live view (``top``)."""
 
-from pulsarbox.broker.clients import find, kick
+from pulsarbox.broker.connection.clients import find, kick
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.times import duration
 
@@ -18,7 +18,7 @@ def clock(call: HttpRequest) -> HttpResponse:
     return _clock(call, call.now.wall)
 
 
-def advance(call: HttpRequest) -> Later:
+def advance(call: HttpRequest) -> DeferredAnswer:
     """Advance the virtual clock. The body: ``{"by": "10d"}``, or a number of milliseconds.
 
     Answered once the work that becomes due is done and durable.
@@ -32,7 +32,7 @@ def advance(call: HttpRequest) -> Later:
     return _moved(call, _whole(by, "by"))
 
 
-def set_to(call: HttpRequest) -> Later:
+def set_to(call: HttpRequest) -> DeferredAnswer:
     """Advance the virtual clock to a time. The body: ``{"to": "2026-12-24T18:00:00Z"}``, or ms since 1970."""
     to = _only(call, "to")
     if isinstance(to, str):
@@ -40,16 +40,16 @@ def set_to(call: HttpRequest) -> Later:
     return _moved(call, _whole(to, "to") - call.now.wall)
 
 
-def _moved(call: HttpRequest, by: int) -> Later:
-    broker, later = call.broker, Later()
+def _moved(call: HttpRequest, by: int) -> DeferredAnswer:
+    broker, later = call.broker, DeferredAnswer()
     moved = broker.advance_clock(by, call.now)
     patience = moved.monotonic + PATIENCE_SECONDS
 
     def look(now: Now) -> None:
         if broker.is_catching_up(now) and now.monotonic < patience:
-            broker.core.timers.at(now.monotonic, look)
+            broker.timers.at(now.monotonic, look)
         else:
-            later.give(_clock(call, moved.wall))
+            later.complete(_clock(call, moved.wall))
 
     look(moved)
     return later

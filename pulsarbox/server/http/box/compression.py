@@ -12,10 +12,10 @@ def compression(call: HttpRequest) -> HttpResponse:
     Each with its codec, entries, uncompressed and stored bytes, the ratio, and dictionaries; ``wanted`` is the codec in
     its current policy.
     """
-    core = call.broker.core
+    broker = call.broker
     rows = []
-    for each in core.compressed():
-        wanted = core.policies.of(parse_topic(each.topic)).get(COMPRESSION_AT_REST)
+    for each in broker.store.compressed():
+        wanted = broker.policies.of(parse_topic(each.topic)).get(COMPRESSION_AT_REST)
         rows.append(each.document() | {"wanted": wanted})
     return answer(rows)
 

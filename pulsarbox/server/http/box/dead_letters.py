@@ -6,7 +6,7 @@ Not part of Pulsar's API: there clients handle dead letters, and the broker is n
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters, for_dead_letters
+from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.broker.security.authorization import CONSUME, PRODUCE
 from pulsarbox.broker.subscription.subscription import Subscription
@@ -15,11 +15,12 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.subscriptions import check_name
 from pulsarbox.storage.catalog import topic_key
+from pulsarbox.storage.dead_letter_topics import for_dead_letters
 
 AT_ONCE: Final = 50
 """Partitions or topics processed per turn."""
@@ -48,14 +49,14 @@ def get(call: HttpRequest) -> HttpResponse:
     return answer(None if policy is None else policy.as_json())
 
 
-def put(call: HttpRequest) -> Later:
+def put(call: HttpRequest) -> DeferredAnswer:
     """Set the dead letter policy of a subscription on all partitions; create its topic with a subscription."""
     found = _subscriptions(call)
     policy = DeadLetterPolicy.read(call.json(), call.topic(), call.path["subscription"])
     if policy.initial_subscription:
         check_name(policy.initial_subscription)
     may_fill(call, policy)
-    call.broker.core.office.prepare(policy, call.now)
+    call.broker.dead_letters.prepare(policy, call.now)
     return _set(call, found, policy)
 
 
@@ -64,40 +65,40 @@ def may_fill(call: HttpRequest, policy: DeadLetterPolicy) -> None:
 
     The topic may be in another tenant, which the route's permission does not cover.
     """
-    authorization = call.broker.core.authorization
+    authorization = call.broker.authorization
     authorization.require_on_topic(call.principal, policy.topic, (PRODUCE,))
     if policy.initial_subscription:
         authorization.require_on_topic(call.principal, policy.topic, (CONSUME,), policy.initial_subscription)
 
 
-def delete(call: HttpRequest) -> Later:
+def delete(call: HttpRequest) -> DeferredAnswer:
     """Remove the dead letter policy of a subscription: the box moves no more messages."""
     return _set(call, _subscriptions(call), None)
 
 
-def _set(call: HttpRequest, found: list[Subscription], policy: DeadLetterPolicy | None) -> Later:
+def _set(call: HttpRequest, found: list[Subscription], policy: DeadLetterPolicy | None) -> DeferredAnswer:
     def work(subscription: Subscription, now: Now) -> None:
         subscription.dead_letters.set_policy(policy, now)
 
-    return in_turns(call, found, work, lambda now, later: later.give(DONE), AT_ONCE)
+    return in_turns(call, found, work, lambda now, later: later.complete(DONE), AT_ONCE)
 
 
-def listing(call: HttpRequest) -> Later:
+def listing(call: HttpRequest) -> DeferredAnswer:
     """Return the dead-letter and retry topics of a namespace, each with its contents."""
     rows: list[dict[str, Any]] = []
 
     def work(names: list[str], now: Now) -> None:
         for name in names:
-            topic = call.broker.topics.find(parse_topic(name), now)
+            topic = call.topics.find(parse_topic(name), now)
             if isinstance(topic, PersistentTopic):
                 rows.append(_row(topic))
 
-    return in_turns(call, _names(call), work, lambda now, later: later.give(answer(rows)), 1)
+    return in_turns(call, _names(call), work, lambda now, later: later.complete(answer(rows)), 1)
 
 
 def _names(call: HttpRequest) -> Iterator[list[str]]:
-    catalog = call.broker.core.catalog
-    for page in call.broker.topics.pages(call.namespace(), PERSISTENT.upper()):
+    catalog = call.broker.catalog
+    for page in call.topics.pages(call.namespace(), PERSISTENT.upper()):
         found = [name for name in page if for_dead_letters(parse_topic(name), catalog.get(topic_key(name)) or {})]
         yield from (found[at : at + AT_ONCE] for at in range(0, max(len(found), 1), AT_ONCE))
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from pulsarbox.broker.transactions.sink_writers import NOTHING, SinkWriter
 from pulsarbox.clock import Now
-from pulsarbox.errors import BadRequest, NotFound
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, long_of
+from pulsarbox.errors import BadRequest, NamespaceNotFound, SinkUnused
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, long_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.catalog import Row
 from pulsarbox.storage.transactions import TxnId
@@ -25,9 +25,9 @@ SINKS_AT_ONCE = 1000
 
 def get(call: HttpRequest) -> HttpResponse:
     """Return the sink's last epoch, and its commit time (ms since 1970)."""
-    row = call.broker.core.epochs.last(_sink(call))
+    row = call.broker.epochs.last(_sink(call))
     if row is None or row["epoch"] == NOTHING:
-        raise NotFound(f"Sink {_sink(call)} has committed nothing")
+        raise SinkUnused(f"Sink {_sink(call)} has committed nothing")
     return answer(_told(_sink(call), row))
 
 
@@ -38,9 +38,9 @@ def listed(call: HttpRequest) -> HttpResponse:
     """
     namespace = call.namespace()
     found: list[dict[str, Any]] = []
-    if not call.broker.tenants.has_namespace(namespace):
-        raise NotFound("Namespace not found")
-    epochs, following = call.broker.core.epochs, None
+    if not call.tenants.has_namespace(namespace):
+        raise NamespaceNotFound("Namespace not found")
+    epochs, following = call.broker.epochs, None
     for sink in epochs.names(namespace, call.query.get("after", "")):
         if len(found) == SINKS_AT_ONCE:
             following = found[-1]["sink"].partition(f"{namespace}/")[2]
@@ -56,43 +56,43 @@ def _told(sink: str, row: Row) -> dict[str, Any]:
     return found | {name: row[name] for name in ("writer", "run") if name in row}
 
 
-def stage(call: HttpRequest) -> Later:
+def stage(call: HttpRequest) -> DeferredAnswer:
     """Begin a transaction that is a part of an epoch."""
-    core = call.broker.core
-    core.transactions.check_coordinator(0)
-    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
+    broker = call.broker
+    broker.transactions.check_coordinator(0)
+    sink, epoch, later, body = _sink(call), call.number("epoch"), DeferredAnswer(), call.json_object() or {}
     if epoch < 0:
         raise BadRequest("The epoch must be at least 0")
-    txn = core.epochs.stage(sink, epoch, _writer(body), _timeout(body), call, call.now)
+    txn = broker.epochs.stage(sink, epoch, _writer(body), _timeout(body), call, call.now)
     named = None if txn is None else f"{txn.id.most}:{txn.id.least}"
     begun = answer({"transaction": named, "committed": txn is None})
-    core.commits.after_commit(lambda now: later.give(begun))
+    broker.commits.after_commit(lambda now: later.complete(begun))
     return later
 
 
-def commit(call: HttpRequest) -> Later:
+def commit(call: HttpRequest) -> DeferredAnswer:
     """Publish an epoch."""
-    call.broker.core.transactions.check_coordinator(0)
-    sink, epoch, later, body = _sink(call), call.number("epoch"), Later(), call.json_object() or {}
+    call.broker.transactions.check_coordinator(0)
+    sink, epoch, later, body = _sink(call), call.number("epoch"), DeferredAnswer(), call.json_object() or {}
 
     def told(committed: bool, now: Now) -> None:
-        later.give(answer({"sink": sink, "epoch": epoch, "committed": committed}))
+        later.complete(answer({"sink": sink, "epoch": epoch, "committed": committed}))
 
-    call.broker.core.epochs.commit(sink, epoch, _transactions(body), call, told, call.now, _writer(body))
+    call.broker.epochs.commit(sink, epoch, _transactions(body), call, told, call.now, _writer(body))
     return later
 
 
 def forget(call: HttpRequest) -> HttpResponse:
     """Delete the state of a sink: it may begin again at any epoch."""
-    call.broker.core.epochs.forget(_sink(call), call)
+    call.broker.epochs.forget(_sink(call), call)
     return DONE
 
 
 def _sink(call: HttpRequest) -> str:
-    """Return the sink's name, prefixed with its namespace. Raises NotFound, BadRequest."""
+    """Return the sink's name, prefixed with its namespace. Raises NamespaceNotFound, BadRequest."""
     namespace, sink = call.namespace(), call.path["sink"]
-    if not call.broker.tenants.has_namespace(namespace):
-        raise NotFound("Namespace not found")
+    if not call.tenants.has_namespace(namespace):
+        raise NamespaceNotFound("Namespace not found")
     if not sink.strip() or len(sink) > NAME_MAX:
         raise BadRequest(f"The name of a sink must have 1 to {NAME_MAX} characters")
     return f"{namespace}/{sink}"

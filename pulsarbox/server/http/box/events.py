@@ -8,7 +8,14 @@ from typing import Any, Final
 
 from pulsarbox.broker.events import FIELDS, RING, Event, Events
 from pulsarbox.server.http.framework.filter_parameters import Row, Wanted, moment_of, number_of, wanted_of
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, LiveResponse, answer, compact
+from pulsarbox.server.http.framework.request import (
+    DeferredAnswer,
+    HttpRequest,
+    HttpResponse,
+    LiveResponse,
+    answer,
+    compact,
+)
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live.asking import scope_of
 from pulsarbox.storage.recording.event_files import FOLDER, newest_first, oldest_first
@@ -21,7 +28,7 @@ _NUMBER_MAX: Final = 2**63 - 1
 SEARCHED: Final = ("kind", "subject", "text")
 
 
-def events(call: HttpRequest) -> Later | LiveResponse:
+def events(call: HttpRequest) -> DeferredAnswer | LiveResponse:
     """Return events, oldest first: ``{"events", "next", "first"}``; ``next`` is the value of ``after`` to continue.
 
     Parameters: ``after`` a number, from there on; otherwise the newest events, optionally ``before`` a number.
@@ -29,7 +36,7 @@ def events(call: HttpRequest) -> Later | LiveResponse:
     topics). With ``follow=true`` a stream of new events, one per line.
     """
     wanted = _wanted(call)
-    events = call.broker.core.events
+    events = call.broker.events
     if call.flag("follow"):
         return follow(events, wanted, number_of(call, "after", events.last, 0, _NUMBER_MAX))
     limit = number_of(call, "limit", LIMIT, 1, LIMIT_MAX)
@@ -78,8 +85,8 @@ def _leave(events: Events, heard: Callable[[Event], None]) -> None:
     events.listeners.pop(heard, None)
 
 
-def _newest(call: HttpRequest, wanted: Wanted, limit: int, before: int) -> Later:
-    events = call.broker.core.events
+def _newest(call: HttpRequest, wanted: Wanted, limit: int, before: int) -> DeferredAnswer:
+    events = call.broker.events
     there = (each.as_json() for each in reversed(events.after(0, RING)) if each.sequence < before)
     found = list(islice(filter(wanted, there), limit))
     begin = min(before, events.first)
@@ -90,8 +97,8 @@ def _newest(call: HttpRequest, wanted: Wanted, limit: int, before: int) -> Later
     return _with_files(call, lambda folder: newest_first(folder, begin), wanted, limit - len(found), done)
 
 
-def _following(call: HttpRequest, wanted: Wanted, limit: int, after: int) -> Later:
-    events = call.broker.core.events
+def _following(call: HttpRequest, wanted: Wanted, limit: int, after: int) -> DeferredAnswer:
+    events = call.broker.events
     first = events.first
 
     def done(older: list[Row]) -> HttpResponse:
@@ -111,21 +118,21 @@ def _with_files(
     wanted: Wanted,
     limit: int,
     done: Callable[[list[Row]], HttpResponse],
-) -> Later:
+) -> DeferredAnswer:
     """Answer with the matching events of the files, read in a thread; at once if none are needed."""
-    later, data = Later(), call.broker.folder
+    later, data = DeferredAnswer(), call.broker.host.folder
     if data is None or not limit:
-        later.give(done([]))
+        later.complete(done([]))
         return later
 
     def told(found: list[Row], error: Exception | None) -> None:
         if error is not None:
             later.failed(error)
         else:
-            later.give(done(found))
+            later.complete(done(found))
 
     folder = Path(data) / FOLDER
-    call.broker.beside("old events", lambda: list(islice(filter(wanted, rows(folder)), limit)), told)
+    call.broker.host.run_in_thread("old events", lambda: list(islice(filter(wanted, rows(folder)), limit)), told)
     return later
 
 

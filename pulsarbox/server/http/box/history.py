@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from pulsarbox.broker.stats.time_series import STEP_SECONDS
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.framework.filter_parameters import Wanted, moment_of, number_of, wanted_of
-from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.asking import LIMIT, LIMIT_MAX, OFFSET_MAX, scope_of
@@ -30,14 +30,14 @@ _TOPIC: Final = ("topic", "subject")
 T = TypeVar("T")
 
 
-def history(call: HttpRequest) -> Later:
+def history(call: HttpRequest) -> DeferredAnswer:
     """Return ``{"from", "to", "step", "bytes", "frames"}``: times in ms since 1970, ``from`` and ``to`` null if empty.
 
     ``frames`` are those from ``from`` to ``to`` of the query, at most ``limit``, evenly selected.
     """
     begin, end = moment_of(call, "from"), moment_of(call, "to") or 1 << 62
     limit = number_of(call, "limit", FRAMES, 1, FRAMES_MAX)
-    folder, step = _folder(call), call.broker.core.settings.historyIntervalSeconds * 1000
+    folder, step = _folder(call), call.settings.historyIntervalSeconds * 1000
 
     def look() -> dict[str, Any]:
         found = History(folder)
@@ -50,25 +50,25 @@ def history(call: HttpRequest) -> Later:
 
 def _folder(call: HttpRequest) -> Path:
     broker = call.broker
-    if broker.folder is None or not broker.core.settings.historyMaxMbytes:
+    if broker.host.folder is None or not broker.settings.historyMaxMbytes:
         raise NotFound("No history is recorded: the box runs in memory, or historyMaxMbytes is 0")
-    return Path(broker.folder) / FOLDER
+    return Path(broker.host.folder) / FOLDER
 
 
-def _beside(call: HttpRequest, look: Callable[[], dict[str, Any]]) -> Later:
-    later = Later()
+def _beside(call: HttpRequest, look: Callable[[], dict[str, Any]]) -> DeferredAnswer:
+    later = DeferredAnswer()
 
     def told(found: dict[str, Any], error: Exception | None) -> None:
         if error is not None:
             later.failed(error)
         else:
-            later.give(answer(found))
+            later.complete(answer(found))
 
-    call.broker.beside("history", look, told)
+    call.broker.host.run_in_thread("history", look, told)
     return later
 
 
-def recorded(call: HttpRequest) -> Later:
+def recorded(call: HttpRequest) -> DeferredAnswer:
     """Return a live view as of time ``at``: the recorded rows of the last frame at or before it.
 
     Raises NotFound if nothing was recorded, BadRequest.
@@ -82,7 +82,7 @@ def recorded(call: HttpRequest) -> Later:
         return _beside(call, lambda: around | _overview(History(folder), at))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}")
+        raise NotFound(f"Unknown view {name!r}")
     if call.query.get("order", "") not in ("", "asc", "desc"):
         raise BadRequest("order must be asc or desc")
     wanted = wanted_of(call, list(view.columns), _SEARCHED)

@@ -11,7 +11,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError
 from pulsarbox.server.http.box.history import recorded
-from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.answering import Choices, ViewAnswer, answers, ready
@@ -27,7 +27,7 @@ STORAGE: Final = "storage"
 _CHOICES: Final[WeakKeyDictionary[Broker, Choices]] = WeakKeyDictionary()
 
 
-def top(call: HttpRequest) -> Later:
+def top(call: HttpRequest) -> DeferredAnswer:
     """Return the requested rows of a view, or the overview.
 
     Raises NotFound for an unknown view, BadRequest.
@@ -41,26 +41,28 @@ def top(call: HttpRequest) -> Later:
         return _in_turns(call, _overviewed(call, scope, columns), lambda found, now: _overview(call, scope, found, now))
     view = VIEWS.get(name)
     if view is None:
-        raise NotFound(f"There is no view {name!r}; available: {', '.join((overview.NAME, *VIEWS, STORAGE))}")
+        raise NotFound(f"Unknown view {name!r}; available: {', '.join((overview.NAME, *VIEWS, STORAGE))}")
     question = asked(view, call.query)
     choices = _CHOICES.setdefault(call.broker, Choices())
     work = answers(call.broker, question, choices, call.now)
     return _in_turns(call, work, lambda found, now: _told(call, question, found, now))
 
 
-def _in_turns(call: HttpRequest, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]) -> Later:
+def _in_turns(
+    call: HttpRequest, work: Generator[None, Now, T], told: Callable[[T, Now], dict[str, Any]]
+) -> DeferredAnswer:
     """Run work over many turns of the loop; then answer with its result."""
-    later = Later()
+    later = DeferredAnswer()
 
     def turn(now: Now, step: Callable[[], object]) -> None:
         try:
             step()
         except StopIteration as stop:
-            later.give(answer(told(stop.value, now)))
+            later.complete(answer(told(stop.value, now)))
         except Exception as error:
             later.failed(error)
         else:
-            call.broker.core.timers.at(now.monotonic, go_on)
+            call.broker.timers.at(now.monotonic, go_on)
 
     def go_on(now: Now) -> None:
         turn(now, lambda: work.send(now))
@@ -103,7 +105,7 @@ def around(call: HttpRequest, view: str, scope: ViewScope, now: Now) -> dict[str
 
 def _is_read_only(call: HttpRequest, view: str, scope: ViewScope) -> bool:
     """Return whether the client may not change what is shown."""
-    authorization = call.broker.core.authorization
+    authorization = call.broker.authorization
     try:
         if scope.tenant and view != CLIENTS.name:  # a client may also be connected to topics of other tenants
             authorization.require_tenant_admin(call.principal, scope.tenant)

@@ -11,7 +11,7 @@ from pulsarbox.errors import Conflict
 from pulsarbox.names import PERSISTENT
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.filter_parameters import number_of
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.record import Entry, Position
@@ -27,7 +27,7 @@ def _subscription(call: HttpRequest) -> Subscription:
     return subscription_of(topic, call.path["subscription"])
 
 
-def cursor(call: HttpRequest) -> Later:
+def cursor(call: HttpRequest) -> DeferredAnswer:
     """Return the log in ``buckets``, each with its acknowledged, inFlight, delayed and waiting entries.
 
     ``span=backlog``: only entries after mark-delete. Also returns ledgers and acknowledged ranges, at most 1000 of
@@ -39,10 +39,10 @@ def cursor(call: HttpRequest) -> Later:
         call.now,
         backlog=call.query.get("span") == "backlog",
     )
-    return in_turns(call, found.steps(), found.add, lambda now, later: later.give(answer(found.as_json())), AT_ONCE)
+    return in_turns(call, found.steps(), found.add, lambda now, later: later.complete(answer(found.as_json())), AT_ONCE)
 
 
-def keys(call: HttpRequest) -> Later:
+def keys(call: HttpRequest) -> DeferredAnswer:
     """Return the hash ranges of a Key_Shared subscription by consumer, with its busiest, blocked and draining keys.
 
     Blocked keys have the time since which they wait for an acknowledgement.
@@ -54,13 +54,13 @@ def keys(call: HttpRequest) -> Later:
     found = KeyMap(subscription, dispatcher)
     told = found.as_json()
     fronts = {row["slot"]: row for row in told["stuck"] if row["slot"] in found.fronts}
-    later = Later()
+    later = DeferredAnswer()
 
     def finish() -> HttpResponse:
         return answer(told)
 
     if not fronts:
-        later.give(finish())
+        later.complete(finish())
         return later
     done, _ = when_all(later, len(fronts), finish)
     for slot, row in fronts.items():
@@ -78,7 +78,7 @@ def _read_front(subscription: Subscription, at: Position, row: dict[str, Any], d
         done(when)
 
     row["since"] = None
-    subscription.topic.read_entry(at, read, lambda error, when: done(when), now)
+    subscription.reader.read_entry(at, read, lambda error, when: done(when), now)
 
 
 _TOPIC: Final = "{tenant}/{namespace}/{topic}/{subscription}"

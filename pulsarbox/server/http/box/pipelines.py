@@ -17,7 +17,7 @@ def _role(call: HttpRequest) -> str:
 
 def tell(call: HttpRequest) -> HttpResponse:
     """Accept the report of a runner."""
-    call.broker.pipelines.tell(_role(call), call.path["name"], call.json_object() or {}, call.now)
+    call.broker.pipelines.report(_role(call), call.path["name"], call.json_object() or {}, call.now)
     return DONE
 
 
@@ -35,7 +35,7 @@ def listing(call: HttpRequest) -> HttpResponse:
 
 
 def _sees_all(call: HttpRequest) -> bool:
-    authorization = call.broker.core.authorization
+    authorization = call.broker.authorization
     if not authorization.enabled:
         return True
     try:

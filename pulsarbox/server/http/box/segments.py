@@ -17,10 +17,10 @@ from pulsarbox.errors import BadRequest, InvalidTopicName
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.ack_sets import first_of
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
-from pulsarbox.storage.engine import Whereabouts
+from pulsarbox.storage.engine import LedgerVolumes
 from pulsarbox.storage.record import Position
 from pulsarbox.times import moment
 
@@ -31,12 +31,12 @@ BATCHES_MAX: Final = 10_000
 TOPICS_MAX: Final = 1000
 """Maximum number of topics per request."""
 _NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
-_NOWHERE: Final = Whereabouts("", {})
+_NOWHERE: Final = LedgerVolumes("", {})
 _EARLIEST: Final = Position(-1, -1)
 _LATEST: Final = Position(2**63 - 1, 0)
 
 
-def segments(call: HttpRequest) -> Later:
+def segments(call: HttpRequest) -> DeferredAnswer:
     """Return segments: ``{"topic", "instance", "earliest", "end", "compacted", "segments", "next"}``.
 
     ``from`` and ``to`` (exclusive) default to the whole topic. Each segment: ``ledger``, ``first``, ``last``,
@@ -46,9 +46,9 @@ def segments(call: HttpRequest) -> Later:
     """
     topic = stored_topic(call, "Segments", PERSISTENT)
     start, end = _place(call, "from", _EARLIEST), _place(call, "to", _LATEST)
-    found = Segments(topic, start, end)
+    found = _segments(call, topic, start, end)
 
-    def finish(now: Now, later: Later) -> None:
+    def finish(now: Now, later: DeferredAnswer) -> None:
         view = topic.compaction.view
         ledgers = [each.ledger_id for each in found.found] + ([view.ledger_id] if view is not None else [])
         _with_volumes(call, ledgers, later, lambda where: answer(_told(topic, found, where)))
@@ -56,25 +56,29 @@ def segments(call: HttpRequest) -> Later:
     return in_turns(call, found.steps(), lambda step, now: None, finish, AT_ONCE)
 
 
+def _segments(call: HttpRequest, topic: PersistentTopic, start: Position, end: Position) -> Segments:
+    return Segments(topic.stored, call.broker.catalog, topic.termination, start, end)
+
+
 def _with_volumes(
-    call: HttpRequest, ledgers: list[int], later: Later, told: Callable[[Whereabouts], HttpResponse]
+    call: HttpRequest, ledgers: list[int], later: DeferredAnswer, told: Callable[[LedgerVolumes], HttpResponse]
 ) -> None:
     """Look up the volumes of ledgers in a thread, and give the answer."""
-    look = call.broker.whereabouts
+    look = call.broker.host.ledger_volumes
 
-    def done(where: Whereabouts | None, error: Exception | None) -> None:
+    def done(where: LedgerVolumes | None, error: Exception | None) -> None:
         if error is not None:
             later.failed(error)
         else:
-            later.give(told(where or _NOWHERE))
+            later.complete(told(where or _NOWHERE))
 
     if look is None:
         done(None, None)
     else:
-        call.broker.beside("segments", lambda: look(ledgers), done)
+        call.broker.host.run_in_thread("segments", lambda: look(ledgers), done)
 
 
-def many_segments(call: HttpRequest) -> Later:
+def many_segments(call: HttpRequest) -> DeferredAnswer:
     """Return ``{"segments": [...]}`` for the ``topics`` in the body, in order, each in the form of ``segments``.
 
     A missing topic is null. Each request names a ``topic``, and optionally ``from`` and ``to``. The client must be
@@ -82,9 +86,9 @@ def many_segments(call: HttpRequest) -> Later:
     """
     asked: list[tuple[PersistentTopic, Segments] | None] = []
     for name, start, end in _ranges(call):
-        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
-        topic = call.broker.topics.find(name, call.now)
-        asked.append((topic, Segments(topic, start, end)) if isinstance(topic, PersistentTopic) else None)
+        call.broker.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.topics.find(name, call.now)
+        asked.append((topic, _segments(call, topic, start, end)) if isinstance(topic, PersistentTopic) else None)
     there = [each for each in asked if each is not None]
 
     def steps() -> Iterator[None]:
@@ -93,7 +97,7 @@ def many_segments(call: HttpRequest) -> Later:
             yield from found.steps() if told < SEGMENTS_MAX else found.put_off()
             told += len(found.found) + sum(len(each.hidden) for each in found.found) // 10
 
-    def finish(now: Now, later: Later) -> None:
+    def finish(now: Now, later: DeferredAnswer) -> None:
         views = [topic.compaction.view for topic, _ in there]
         ledgers = [each.ledger_id for _, found in there for each in found.found]
         ledgers += [view.ledger_id for view in views if view is not None]
@@ -121,8 +125,8 @@ def _ranges(call: HttpRequest) -> list[tuple[TopicName, Position, Position]]:
     ]
 
 
-def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[str, Any]:
-    (begin, before), (end, total), view = begin_of(topic), end_of(topic), topic.compaction.view
+def _told(topic: PersistentTopic, found: Segments, where: LedgerVolumes) -> dict[str, Any]:
+    (begin, before), (end, total), view = begin_of(topic.stored), end_of(topic.stored), topic.compaction.view
     compacted = None
     if view is not None:
         compacted = {
@@ -158,7 +162,7 @@ def _told(topic: PersistentTopic, found: Segments, where: Whereabouts) -> dict[s
     }
 
 
-def places(call: HttpRequest) -> Later:
+def places(call: HttpRequest) -> DeferredAnswer:
     """Return places of a topic: ``{"topic", "earliest", "end"}``, the first entry and the position after the last.
 
     With ``time``, also ``at``: the first entry published at that time or later. With ``subscription``, also its next
@@ -168,17 +172,17 @@ def places(call: HttpRequest) -> Later:
     messages before the first entry and up to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
-    begin, end = begin_of(topic)[0], end_of(topic)[0]
+    begin, end = begin_of(topic.stored)[0], end_of(topic.stored)[0]
     told: dict[str, Any] = _bounds(topic)
     name = call.query.get("subscription", "")
     if name:
-        call.broker.core.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
+        call.broker.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
         subscription = subscription_of(topic, name)
         told |= {"subscription": _goes_on(subscription), **_in_part(subscription)}
-    later = Later()
+    later = DeferredAnswer()
     text = call.query.get("time", "")
     if not text:
-        later.give(answer(told))
+        later.complete(answer(told))
         return later
     try:
         at = moment(text, call.now.wall)
@@ -186,9 +190,9 @@ def places(call: HttpRequest) -> Later:
         raise BadRequest(f"time: {error}") from None
 
     def found(position: Position, now: Now) -> None:
-        later.give(answer(told | {"at": _shown(min(max(position, begin), end))}))
+        later.complete(answer(told | {"at": _shown(min(max(position, begin), end))}))
 
-    find_first_since(topic, at, found, later.failed, call.now)
+    find_first_since(topic.reader, at, found, later.failed, call.now)
     return later
 
 
@@ -199,8 +203,8 @@ def many_places(call: HttpRequest) -> HttpResponse:
     """
     found: list[dict[str, Any] | None] = []
     for name in _named(call):
-        call.broker.core.authorization.require_on_topic(call.principal, name, (CONSUME,))
-        topic = call.broker.topics.find(name, call.now)
+        call.broker.authorization.require_on_topic(call.principal, name, (CONSUME,))
+        topic = call.topics.find(name, call.now)
         found.append(_bounds(topic) if isinstance(topic, PersistentTopic) else None)
     return answer({"places": found})
 
@@ -228,7 +232,7 @@ def _names(said: list[Any], what: str) -> list[TopicName]:
 
 
 def _bounds(topic: PersistentTopic) -> dict[str, Any]:
-    (begin, before), (end, total) = begin_of(topic), end_of(topic)
+    (begin, before), (end, total) = begin_of(topic.stored), end_of(topic.stored)
     return {
         "topic": str(topic.name),
         "earliest": _shown(begin),

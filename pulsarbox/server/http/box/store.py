@@ -3,22 +3,22 @@
 from itertools import accumulate
 from typing import Any
 
-from pulsarbox.broker.core import Core
+from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.stats.commit_stats import FINE_MS, CommitTimes
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http.box.live_views import STORAGE, around
-from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.live.asking import scope_of
 
 
-def storage(call: HttpRequest) -> Later:
+def storage(call: HttpRequest) -> DeferredAnswer:
     """Return ``rows`` of the volumes, newest first, and ``totals`` of the box. Not available per tenant."""
     scope = scope_of(call.query)
     if scope.prefix:
         raise AuthorizationError("The store belongs to the whole box: it is not shown per tenant")
-    later, broker = Later(), call.broker
+    later, broker = DeferredAnswer(), call.broker
 
     def told(found: dict[str, Any] | None, error: Exception | None) -> None:
         if error is not None:
@@ -26,20 +26,20 @@ def storage(call: HttpRequest) -> Later:
             return
         document = dict(found or {})
         rows = document.pop("rows", [])
-        totals = commit_totals(broker.core, call.now) | document
+        totals = commit_totals(broker, call.now) | document
         counts = {"total": len(rows), "matching": len(rows), "offset": 0, "rows": rows, "totals": totals}
-        later.give(answer(around(call, STORAGE, scope, call.now) | counts))
+        later.complete(answer(around(call, STORAGE, scope, call.now) | counts))
 
-    if broker.standing is None:
+    if broker.host.store_statistics is None:
         told(None, None)
     else:
-        broker.beside("store", broker.standing, told)
+        broker.host.run_in_thread("store", broker.host.store_statistics, told)
     return later
 
 
-def commit_totals(core: Core, now: Now) -> dict[str, Any]:
+def commit_totals(broker: Broker, now: Now) -> dict[str, Any]:
     """Return the sizes and latencies of commits since startup, and of receipts over the last minute."""
-    times, housekeeping = core.commits.times, core.commits.housekeeping
+    times, housekeeping = broker.commits.times, broker.commits.housekeeping
     commits = max(times.commits, 1)
     minute = times.last_minute(now)
     return {

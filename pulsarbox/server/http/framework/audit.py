@@ -42,7 +42,7 @@ class Audit:
         self._events = events
         self._refusals = refusals
 
-    def tell(self, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now) -> None:
+    def log(self, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now) -> None:
         """Log an answered request."""
         end: str | None = ""
         if given.status in _DENIED:
@@ -59,8 +59,8 @@ class Audit:
         self, kind: str, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now
     ) -> None:
         what = f"{request.method} {printable(request.raw_path)}"
-        who, outcome = _who_and_outcome(request, given, principal)
-        self._events.tell(
+        who, outcome = _principal_and_outcome(request, given, principal)
+        self._events.report(
             kind, what if kind == "changed" else who, f"{who}: {what}: {outcome}", now, status=given.status
         )
 
@@ -69,7 +69,9 @@ def _is_ordinary(request: web.BaseRequest) -> bool:
     return any(request.method == method and request.raw_path.startswith(path) for method, path in _ORDINARY)
 
 
-def _who_and_outcome(request: web.BaseRequest, given: HttpResponse, principal: Principal | None) -> tuple[str, str]:
+def _principal_and_outcome(
+    request: web.BaseRequest, given: HttpResponse, principal: Principal | None
+) -> tuple[str, str]:
     address = request.remote or "?"
     who = address if principal is None else f"{principal} at {address}"
     reason = "" if given.status < 400 else _reason(given)
@@ -78,7 +80,7 @@ def _who_and_outcome(request: web.BaseRequest, given: HttpResponse, principal: P
 
 def _write(request: web.BaseRequest, given: HttpResponse, principal: Principal | None, end: str) -> None:
     address, path = request.remote or "?", printable(request.raw_path)
-    who, outcome = _who_and_outcome(request, given, principal)
+    who, outcome = _principal_and_outcome(request, given, principal)
     reason = "" if given.status < 400 else _reason(given)
     fields = {"who": address, "method": request.method, "path": path, "status": given.status}
     if principal is not None:

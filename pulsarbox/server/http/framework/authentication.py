@@ -19,7 +19,7 @@ ORIGINAL: Final = "X-Original-Principal"
 """The principal on whose behalf a proxy sends a request."""
 
 
-async def who_asks(
+async def authenticate_request(
     request: web.BaseRequest, shell: Shell, permission: Permission | None
 ) -> Principal | HttpResponse | None:
     """Return the principal of a request, or the answer that refuses it.

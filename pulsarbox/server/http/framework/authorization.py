@@ -24,7 +24,7 @@ def permit(call: HttpRequest, permission: Permission) -> None:
     Raises AuthenticationError (401) without a principal, AuthorizationError (403) if it is not permitted,
     NamespaceNotFound if the tenant is missing, and errors of names or bodies that the decision depends on.
     """
-    authorization = call.broker.core.authorization
+    authorization = call.broker.authorization
     if authorization.enabled and permission is not Permission.ANYONE:
         authorization.require_name(call.principal)
         RULES[permission](authorization, call)
@@ -64,14 +64,14 @@ def _tenant_admin_of_topics(authorization: Authorization, call: HttpRequest) -> 
 def _job(authorization: Authorization, call: HttpRequest) -> None:
     """The job in the path, or the one to be created from the body."""
     if "id" in call.path:
-        job = call.broker.core.jobs.find(call.number("id"))
+        job = call.broker.jobs.find(call.number("id"))
         try:
             if job is None:
                 authorization.require_superuser(call.principal)
             else:
                 authorization.require_on_topic(call.principal, job.spec.topic, (CONSUME,), job.spec.subscription)
         except AuthorizationError:  # the existence of a job is not disclosed
-            raise AuthorizationError(f"There is no job {call.path['id'][:20]} on topics that you may access") from None
+            raise AuthorizationError(f"Job {call.path['id'][:20]} not found on topics that you may access") from None
         return
     body = call.json()
     try:

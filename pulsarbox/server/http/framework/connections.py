@@ -15,9 +15,9 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from pulsarbox.config import Settings
-from pulsarbox.server.network.connection_limits import Gate
+from pulsarbox.server.network.connection_limits import ConnectionLimits
 from pulsarbox.server.network.peer_identity import common_name, is_secure
-from pulsarbox.server.network.protocol_mismatch import PULSAR, TLS, Doors, advice, answer, spoken
+from pulsarbox.server.network.protocol_mismatch import PULSAR, TLS, ProtocolUrls, advice, answer, detect_protocol
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ TAKEN_SECONDS_MAX: Final = 60.0
 class Server(web.Server):
     """All connections of the port."""
 
-    def __init__(self, handler: Any, settings: Settings, gate: Gate, doors: Doors) -> None:
+    def __init__(self, handler: Any, settings: Settings, gate: ConnectionLimits, doors: ProtocolUrls) -> None:
         self.gate = gate
         self.doors = doors
         self.idle_seconds = settings.httpServerIdleTimeout / 1000
@@ -99,16 +99,16 @@ class HttpConnection(web.RequestHandler):
         gate = self._server.gate
         refusal = self._server.refusal(self._host, self.secure)
         if refusal is not None:
-            gate.tell("HTTP refused", "closing the HTTP connection of %s: %s", self._host, refusal)
+            gate.warn("HTTP refused", "closing the HTTP connection of %s: %s", self._host, refusal)
             _abort(transport)
             return
         gate.enters(self._host)
         self._counted = True
-        self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._look)
+        self._idle_timer = self._loop.call_later(self._server.idle_seconds, self._close_if_idle)
 
     def data_received(self, data: bytes) -> None:
         """Process received bytes. The first ones are checked for other protocols."""
-        if self._new and (what := spoken(data[:4])) in (TLS, PULSAR):
+        if self._new and (what := detect_protocol(data[:4])) in (TLS, PULSAR):
             self._turn_away(what)
             return
         head, end, rest = data.partition(_END_OF_HEAD)
@@ -120,7 +120,7 @@ class HttpConnection(web.RequestHandler):
 
     def _turn_away(self, what: str) -> None:
         text = advice(what, self.secure, True, self._server.doors)
-        self._server.gate.tell(
+        self._server.gate.warn(
             "HTTP wrong port", "closing the HTTP connection of %s: the client speaks %s: %s", self._host, what, text
         )
         if self.transport is not None:
@@ -143,7 +143,7 @@ class HttpConnection(web.RequestHandler):
             self._server.gate.leaves(self._host, half_open=self._new)
         super().connection_lost(exc)
 
-    def _look(self) -> None:
+    def _close_if_idle(self) -> None:
         """Close the connection if it is idle for too long; an incomplete request does not count as activity."""
         now, seconds = self._loop.time(), self._server.idle_seconds
         if self._request_in_progress:
@@ -153,7 +153,7 @@ class HttpConnection(web.RequestHandler):
             self._idle_timer = None
             self.force_close()
         else:
-            self._idle_timer = self._loop.call_later(left, self._look)
+            self._idle_timer = self._loop.call_later(left, self._close_if_idle)
 
     async def finish_response(self, *parts: Any) -> tuple[web.StreamResponse, bool]:
         """Send an answer; abort the connection if the client does not read it in time."""

@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse
 
 T = TypeVar("T")
 
@@ -15,14 +15,14 @@ def in_turns(
     call: HttpRequest,
     things: Iterable[T],
     work: Callable[[T, Now], None],
-    finish: Callable[[Now, Later], None],
+    finish: Callable[[Now, DeferredAnswer], None],
     at_once: int,
-) -> Later:
+) -> DeferredAnswer:
     """Run ``work`` on each item, ``at_once`` of them per turn; then ``finish`` produces the answer.
 
     The first error raised becomes the answer.
     """
-    later = Later()
+    later = DeferredAnswer()
     left: Iterator[T] = iter(things)
 
     def turn(now: Now) -> None:
@@ -31,7 +31,7 @@ def in_turns(
             for thing in some:
                 work(thing, now)
             if len(some) == at_once:
-                call.broker.core.timers.at(now.monotonic, turn)
+                call.broker.timers.at(now.monotonic, turn)
             else:
                 finish(now, later)
         except PulsarBoxError as error:
@@ -45,12 +45,16 @@ STEPS_AT_ONCE: Final = 4
 """Steps per turn that create or delete a topic: creating one takes 0.2 ms of CPU time, deleting one 1.7."""
 
 
-def in_steps(call: HttpRequest, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], HttpResponse]) -> Later:
+def in_steps(
+    call: HttpRequest, steps: Iterable[Callable[[Now], None]], finish: Callable[[Now], HttpResponse]
+) -> DeferredAnswer:
     """Run steps that change something, a few per turn; then ``finish`` returns the answer.
 
     The first error raised becomes the answer; completed steps remain done.
     """
-    return in_turns(call, steps, lambda step, now: step(now), lambda now, later: later.give(finish(now)), STEPS_AT_ONCE)
+    return in_turns(
+        call, steps, lambda step, now: step(now), lambda now, later: later.complete(finish(now)), STEPS_AT_ONCE
+    )
 
 
 def in_waves(
@@ -59,13 +63,13 @@ def in_waves(
     begin: Callable[[T, Callable[[Now], None], Now], None],
     finish: Callable[[], HttpResponse],
     at_once: int,
-) -> Later:
+) -> DeferredAnswer:
     """Start an asynchronous operation on each item, ``at_once`` at a time; the next wave starts when all have ended.
 
     Otherwise the completions of many commits would run in one turn. ``begin`` gets a function to call at the end of its
     operation; ``finish`` returns the answer. The first error raised becomes the answer.
     """
-    later = Later()
+    later = DeferredAnswer()
     left: Iterator[T] = iter(things)
 
     def wave(now: Now) -> None:
@@ -79,10 +83,10 @@ def in_waves(
             later.failed(error)
 
     def on(now: Now) -> None:
-        call.broker.core.timers.at(now.monotonic, wave)
+        call.broker.timers.at(now.monotonic, wave)
 
     def over(now: Now) -> None:
-        later.give(finish())
+        later.complete(finish())
 
     wave(call.now)
     return later
@@ -102,7 +106,7 @@ def counted(count: int, last: Callable[[Now], None]) -> Callable[[Now], None]:
 
 
 def when_all(
-    later: Later, count: int, finish: Callable[[], HttpResponse]
+    later: DeferredAnswer, count: int, finish: Callable[[], HttpResponse]
 ) -> tuple[Callable[[Now], None], Callable[[Exception], None]]:
     """Return two callbacks, for success and failure of ``count`` operations; ``later`` is answered after the last.
 
@@ -119,7 +123,7 @@ def when_all(
         if errors:
             later.failed(errors[0])
         else:
-            later.give(finish())
+            later.complete(finish())
 
     def done(now: Now) -> None:
         over()

@@ -69,7 +69,7 @@ class AllowedSources(NamedTuple):
             not is_loopback(settings.bindAddress),
         )
 
-    def takes_host(self, place: Authority | None) -> bool:
+    def allows_host(self, place: Authority | None) -> bool:
         """Return whether the Host header may be this name or address; None if the header is missing or invalid."""
         if self.hosts.include(""):
             return True
@@ -80,7 +80,7 @@ class AllowedSources(NamedTuple):
             return True
         return self.private and ("." not in host or host.endswith(_PRIVATE))
 
-    def takes_origin(self, origin: str) -> bool:
+    def allows_origin(self, origin: str) -> bool:
         """Return whether the settings allow pages of an origin."""
         return ANY in self.origins or origin.strip().lower() in self.origins
 
@@ -90,14 +90,14 @@ def refusal_of(headers: Headers, rules: AllowedSources, *, host: bool, origin: b
     # Browsers send exactly one host. With several, each is checked, whichever a parser would use.
     places = {text: authority(text) for text in headers.getall("Host", []) if text}
     for text, place in places.items() if host else ():
-        if not rules.takes_host(place):
+        if not rules.allows_host(place):
             return _HOST.format(shown=_shown(text), name=place.host if place else "the name")
     return _foreign(headers, rules, list(places.values())) if origin else ""
 
 
 def _foreign(headers: Headers, rules: AllowedSources, places: list[Authority | None]) -> str:
     origins = headers.getall("Origin", [])
-    others = [text for text in origins if not rules.takes_origin(text)]
+    others = [text for text in origins if not rules.allows_origin(text)]
     for text in others:
         if not _is_same(text, places):
             return _ORIGIN.format(shown=_shown(text))
@@ -148,7 +148,7 @@ class CrossSite:
     def shared_with(self, headers: Headers) -> Mapping[str, str]:
         """Return the CORS headers that let a page of an allowed origin read an answer."""
         origin = headers.get("Origin")
-        if origin is None or not self._current().takes_origin(origin):
+        if origin is None or not self._current().allows_origin(origin):
             return _NONE
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin", "Access-Control-Expose-Headers": "*"}
 
@@ -166,7 +166,7 @@ class CrossSite:
         }
 
     def _current(self) -> AllowedSources:
-        settings = self._broker.core.settings
+        settings = self._broker.settings
         if self._of is not settings:
             self._rules = AllowedSources.of(settings, self._broker.endpoints, self._machine)
             self._of = settings

@@ -76,7 +76,7 @@ class LiveAnswers:
         for wake in self._wakes:
             wake.set()
 
-    async def give(
+    async def stream(
         self,
         request: web.BaseRequest,
         given: LiveResponse,

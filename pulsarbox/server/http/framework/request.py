@@ -9,9 +9,13 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.broker import Broker
+from pulsarbox.broker.security.permissions import Permissions
 from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.tenants import Tenants
+from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.clock import Now
-from pulsarbox.errors import BadRequest, InvalidTopicName, NotFound, PreconditionFailed, PulsarBoxError
+from pulsarbox.config import Settings
+from pulsarbox.errors import CODE_HEADER, BadRequest, InvalidTopicName, NotFound, PreconditionFailed, PulsarBoxError
 from pulsarbox.names import TopicName, check_entity_name, parse_topic
 
 log = logging.getLogger(__name__)
@@ -54,39 +58,39 @@ class LiveResponse(NamedTuple):
     """Registers a callback for new lines; returns a function that unregisters it."""
 
 
-class Later:
+class DeferredAnswer:
     """A deferred answer, which waits for a read, other turns or the disk. It is given once."""
 
-    __slots__ = ("_given", "_told")
+    __slots__ = ("_answer", "_callback")
 
     def __init__(self) -> None:
-        self._given: HttpResponse | None = None
-        self._told: Callable[[HttpResponse], None] | None = None
+        self._answer: HttpResponse | None = None
+        self._callback: Callable[[HttpResponse], None] | None = None
 
-    def give(self, given: HttpResponse) -> None:
+    def complete(self, given: HttpResponse) -> None:
         """Give the answer."""
-        assert self._given is None, "the answer was already given"
-        self._given = given
-        if self._told is not None:
-            self._told(given)
+        assert self._answer is None, "the answer was already given"
+        self._answer = given
+        if self._callback is not None:
+            self._callback(given)
 
     def done(self, now: Now) -> None:
         """Answer a change without a result."""
-        self.give(DONE)
+        self.complete(DONE)
 
     def failed(self, error: Exception) -> None:
         """Answer with an error."""
         if isinstance(error, PulsarBoxError):
-            self.give(refusal(error.http_status, str(error)))
+            self.complete(refusal_of(error))
         else:
             log.error("request failed", exc_info=error)
-            self.give(refusal(500, FAILED))
+            self.complete(refusal(500, FAILED))
 
-    def when_given(self, told: Callable[[HttpResponse], None]) -> None:
+    def on_complete(self, told: Callable[[HttpResponse], None]) -> None:
         """Register the receiver of the answer, called at once if it is already given."""
-        self._told = told
-        if self._given is not None:
-            told(self._given)
+        self._callback = told
+        if self._answer is not None:
+            told(self._answer)
 
 
 FAILED: Final = "The broker failed to process the request; its log has the reason"
@@ -111,6 +115,26 @@ class HttpRequest:
     """The authenticated client; None if authentication is disabled."""
     secure: bool = False
     """Whether the request used TLS."""
+
+    @property
+    def topics(self) -> Topics:
+        """The topics of the box."""
+        return self.broker.topics
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants and namespaces of the box."""
+        return self.broker.tenants
+
+    @property
+    def permissions(self) -> Permissions:
+        """The permissions of roles."""
+        return self.broker.permissions
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in effect."""
+        return self.broker.settings
 
     def json(self) -> Any:
         """Parse the body, None for an empty one. Raises BadRequest."""
@@ -170,7 +194,7 @@ def long_of(text: str) -> int | None:
     return number if -(2**63) <= number < 2**63 else None
 
 
-def asker(call: HttpRequest) -> tuple[str, str]:
+def fairness_group(call: HttpRequest) -> tuple[str, str]:
     """Return the fairness group of a request's computations: roles take turns."""
     return "HTTP", str(call.principal)
 
@@ -224,6 +248,12 @@ def plain(text: str) -> HttpResponse:
 def refusal(status: int, reason: str) -> HttpResponse:
     """Return an error in the form that all clients of the Admin API parse."""
     return answer({"reason": reason})._replace(status=status)
+
+
+def refusal_of(error: PulsarBoxError) -> HttpResponse:
+    """Return an error of the error table as an answer, with its code, if any, in the header ``CODE_HEADER``."""
+    told = refusal(error.http_status, str(error))
+    return told._replace(headers=MappingProxyType({CODE_HEADER: error.error_code})) if error.error_code else told
 
 
 def kind_of(value: object) -> str:

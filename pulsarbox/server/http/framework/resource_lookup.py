@@ -11,7 +11,7 @@ from pulsarbox.server.http.framework.request import HttpRequest
 
 def require_namespace(call: HttpRequest, name: TopicName) -> None:
     """Raise NotFound if the namespace of a topic is missing."""
-    if not call.broker.tenants.has_namespace(name.namespace):
+    if not call.tenants.has_namespace(name.namespace):
         raise NotFound("Namespace not found")
 
 
@@ -29,9 +29,9 @@ def topic_of(call: HttpRequest) -> Topic:
 def find_topic(call: HttpRequest, name: TopicName, now: Now) -> Topic:
     """Return the topic of that name. Raises NotFound."""
     require_namespace(call, name)
-    topic = call.broker.topics.find(name, now)
+    topic = call.topics.find(name, now)
     if topic is None:
-        if name.base != name and name.partition_index >= call.broker.topics.partitions(name.base):
+        if name.base != name and name.partition_index >= call.topics.partitions(name.base):
             raise NotFound("Topic partitions were not yet created")
         raise NotFound(f"Topic {name} not found")
     return topic
@@ -44,7 +44,7 @@ def stored_topic(call: HttpRequest, what: str, domain: str = "") -> PersistentTo
     """
     name = call.topic(domain)
     require_namespace(call, name)
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed(f"{what} on a partitioned topic is not allowed")
     return persistent(find_topic(call, name, call.now), what)
 
@@ -71,5 +71,5 @@ def parts_of(call: HttpRequest, domain: str = "") -> list[TopicName]:
     """
     name = call.topic(domain)
     require_namespace(call, name)
-    count = call.broker.topics.partitions(name)
+    count = call.topics.partitions(name)
     return [name.partition(i) for i in range(count)] if count else [name]

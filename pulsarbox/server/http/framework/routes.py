@@ -14,9 +14,9 @@ from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, LiveResponse, Pieces
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, LiveResponse, Pieces
 
-Handler = Callable[[HttpRequest], HttpResponse | Later | Pieces | LiveResponse]
+Handler = Callable[[HttpRequest], HttpResponse | DeferredAnswer | Pieces | LiveResponse]
 
 
 class Permission(enum.Enum):

@@ -18,25 +18,26 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.framework.audit import Audit, printable
-from pulsarbox.server.http.framework.authentication import who_asks
+from pulsarbox.server.http.framework.authentication import authenticate_request
 from pulsarbox.server.http.framework.authorization import permit
 from pulsarbox.server.http.framework.connections import HttpConnection, Server
 from pulsarbox.server.http.framework.cross_site import CrossSite
 from pulsarbox.server.http.framework.live_stream import LiveAnswers, holder_of
 from pulsarbox.server.http.framework.request import (
     FAILED,
+    DeferredAnswer,
     HttpRequest,
     HttpResponse,
-    Later,
     LiveResponse,
     Pieces,
     refusal,
+    refusal_of,
 )
 from pulsarbox.server.http.framework.routes import Match, split_path
 from pulsarbox.server.http.framework.streamed_response import stream
 from pulsarbox.server.http.route_table import all_routes
-from pulsarbox.server.recording.rate_sampler import Sampling
-from pulsarbox.server.recording.stats_ticker import Ticking
+from pulsarbox.server.recording.rate_sampler import RateSampler
+from pulsarbox.server.recording.stats_ticker import StatsTicker
 from pulsarbox.server.shell_protocol import Shell
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ class HttpServer:
         self._body_seconds = 0.0
         """Timeout for receiving a body, in seconds."""
         self._body_max = 0
-        self._sampling = Sampling(shell)
+        self._sampling = RateSampler(shell)
         self._live = LiveAnswers()
         self._cross_site = CrossSite(shell.broker)
-        self._audit = Audit(shell.broker.refusals, shell.broker.core.events)
-        self._ticking = Ticking(shell)
+        self._audit = Audit(shell.broker.refusals, shell.broker.events)
+        self._ticking = StatsTicker(shell)
 
     async def start(
         self,
@@ -83,8 +84,8 @@ class HttpServer:
     ) -> None:
         """Serve on listening sockets; on ``tls_sockets`` with TLS."""
         # The library's access log is disabled: only changes are logged, by `_serve`.
-        settings = self._shell.broker.core.settings
-        server = Server(self._serve, settings, self._shell.gate, self._shell.doors)
+        settings = self._shell.broker.settings
+        server = Server(self._serve, settings, self._shell.gate, self._shell.protocol_urls)
         self._body_seconds = server.idle_seconds
         self._body_max = settings.httpMaxRequestSize
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_SECONDS_MAX)
@@ -96,7 +97,9 @@ class HttpServer:
 
             seconds = settings.tlsHandshakeTimeoutSeconds
             shell = self._shell
-            self._tls = TlsPort(tls_sockets, server, certificates, shell.gate, shell.doors, web=True, seconds=seconds)
+            self._tls = TlsPort(
+                tls_sockets, server, certificates, shell.gate, shell.protocol_urls, web=True, seconds=seconds
+            )
             self._tls.start()
         self._sampling.start()
         self._ticking.start()
@@ -118,7 +121,9 @@ class HttpServer:
             return web.Response(status=204, headers={**SERVER, **allowed})
         match = self._match(request)
         # Authenticate before reading the body, so that unauthenticated clients cannot send one.
-        who = await who_asks(request, self._shell, match.route.permission if isinstance(match, Match) else None)
+        who = await authenticate_request(
+            request, self._shell, match.route.permission if isinstance(match, Match) else None
+        )
         if isinstance(who, HttpResponse):
             return self._unread(request, who, None)
         if reason := self._cross_site.refusal(request.headers, who):
@@ -132,12 +137,12 @@ class HttpServer:
             return await stream(request, found, headers)
         if isinstance(found, LiveResponse):
             holder = holder_of(who, request.remote)
-            refused = self._live.refusal(holder, self._shell.broker.core.settings)
+            refused = self._live.refusal(holder, self._shell.broker.settings)
             if refused is None:
-                return await self._live.give(request, found, headers, holder, lambda: self._may_still(request, who))
+                return await self._live.stream(request, found, headers, holder, lambda: self._may_still(request, who))
             found = refused
         given = await self._durable(await self._there(found))
-        self._audit.tell(request, given, who, self._shell.now())
+        self._audit.log(request, given, who, self._shell.now())
         # 204 has no body, and so no content type.
         headers |= given.headers
         if given.status != 204:
@@ -149,7 +154,7 @@ class HttpServer:
         headers = {**SERVER, "Content-Type": given.content_type}
         response = web.Response(status=given.status, body=given.body, headers={**headers, **given.headers})
         response.force_close()
-        self._audit.tell(request, given, who, self._shell.now())
+        self._audit.log(request, given, who, self._shell.now())
         return response
 
     async def _body(self, request: web.BaseRequest) -> bytes | HttpResponse:
@@ -172,7 +177,7 @@ class HttpServer:
 
     def _given(
         self, request: web.BaseRequest, match: Match | HttpResponse, body: bytes, who: Principal | None
-    ) -> HttpResponse | Later | Pieces | LiveResponse:
+    ) -> HttpResponse | DeferredAnswer | Pieces | LiveResponse:
         """Return the handler's answer, possibly deferred, or the error answer of its exception."""
         if isinstance(match, HttpResponse):
             return match
@@ -181,7 +186,7 @@ class HttpServer:
             permit(call, match.route.permission)
             return match.route.handler(call)
         except PulsarBoxError as error:
-            return refusal(error.http_status, str(error))
+            return refusal_of(error)
         except Exception:
             log.exception("%s %s failed", request.method, printable(request.raw_path))
             return refusal(500, FAILED)
@@ -207,7 +212,7 @@ class HttpServer:
         match = self._match(request)
         if isinstance(match, HttpResponse):
             return False
-        who = await who_asks(request, self._shell, match.route.permission)
+        who = await authenticate_request(request, self._shell, match.route.permission)
         if isinstance(who, HttpResponse) or who != before:
             return False
         try:
@@ -221,7 +226,7 @@ class HttpServer:
         try:
             return self._found(request.method, request.rel_url.raw_path)
         except PulsarBoxError as error:
-            return refusal(error.http_status, str(error))
+            return refusal_of(error)
 
     def _found(self, method: str, raw_path: str) -> Match | HttpResponse:
         """Return the result of ``_match``. Raises NotFound, BadRequest."""
@@ -243,7 +248,7 @@ class HttpServer:
         )
         return refusal(405, reason)._replace(headers=headers)
 
-    async def _there(self, given: HttpResponse | Later) -> HttpResponse:
+    async def _there(self, given: HttpResponse | DeferredAnswer) -> HttpResponse:
         """Wait for a deferred answer."""
         if isinstance(given, HttpResponse):
             return given
@@ -253,7 +258,7 @@ class HttpServer:
             if not future.done():
                 future.set_result(answer)
 
-        given.when_given(told)
+        given.on_complete(told)
         self._shell.kick()
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):

@@ -21,17 +21,17 @@ from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the policies in effect for the topics of a namespace without policies of their own."""
     namespace = call.namespace()
-    call.broker.tenants.policies(namespace)
-    return _answer(call, held(call.broker.core.policies, namespace), parse_topic(f"{namespace}/-"))
+    call.tenants.policies(namespace)
+    return _answer(call, held(call.broker.policies, namespace), parse_topic(f"{namespace}/-"))
 
 
 def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the policies in effect for a topic; a partition has those of its partitioned topic."""
-    name, topics = call.topic(), call.broker.topics
+    name, topics = call.topic(), call.topics
     require_namespace(call, name)
     if not topics.exists(name) and not topics.partitions(name):
         raise NotFound(f"Topic {name} not found")
-    return _answer(call, held(call.broker.core.policies, name.namespace, name), name)
+    return _answer(call, held(call.broker.policies, name.namespace, name), name)
 
 
 def _answer(call: HttpRequest, found: dict[str, EffectivePolicy], topic: TopicName) -> HttpResponse:
@@ -41,8 +41,8 @@ def _answer(call: HttpRequest, found: dict[str, EffectivePolicy], topic: TopicNa
         row = row_of(name.partition(":")[0])
         levels = [said._asdict() for said in each.levels]
         told[name] = levels[0] | {"levels": levels, "meaning": row.meaning, "stored_only": row.stored_only}
-    core = call.broker.core
-    told["retention"]["unsubscribed"] = unsubscribed_rule(core, core.policies.of(topic))
+    broker = call.broker
+    told["retention"]["unsubscribed"] = unsubscribed_rule(broker, broker.policies.of(topic))
     return answer(told)
 
 

@@ -6,7 +6,7 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/.
 from collections.abc import Iterator
 
 from pulsarbox.errors import PreconditionFailed
-from pulsarbox.protocol.policies.checks import fits
+from pulsarbox.protocol.policies.checks import fits, size_quota
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import ROWS
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
@@ -19,25 +19,23 @@ OWN = "/pulsarbox/v1/policies/{tenant}/{namespace}"
 
 def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
-        policies = call.broker.tenants.policies(call.namespace())
-        return shown(place.value_in(policies, call.broker.core.settings.clusterName), place.unset)
+        policies = call.tenants.policies(call.namespace())
+        return shown(place.value_in(policies, call.settings.clusterName), place.unset)
 
     return handler
 
 
 def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
-        namespace, tenants = call.namespace(), call.broker.tenants
+        namespace, tenants = call.namespace(), call.tenants
         policies = tenants.policies(namespace)
         value = given(call, row, place)
         if value is UNCHANGED:
             return DONE
-        if row.name == "retention" and not fits(
-            policies.get("backlog_quota_map", {}).get("destination_storage"), value
-        ):
+        if row.name == "retention" and not fits(size_quota(policies), value):
             raise PreconditionFailed("Retention Quota must exceed configured backlog quota for namespace.")
         if place.by_cluster and value is not None:
-            value = {call.broker.core.settings.clusterName: value}
+            value = {call.settings.clusterName: value}
         tenants.set_policy(namespace, place.key, value, call.now)
         return DONE
 
@@ -46,7 +44,7 @@ def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
 
 def _remove(place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
-        namespace, tenants = call.namespace(), call.broker.tenants
+        namespace, tenants = call.namespace(), call.tenants
         if place.key in tenants.policies(namespace):
             tenants.set_policy(namespace, place.key, None, call.now)
         return DONE

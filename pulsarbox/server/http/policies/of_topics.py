@@ -8,7 +8,7 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, https://pulsar.a
 from collections.abc import Iterator
 from typing import Any
 
-from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, levels_of, subscription_rate_in_effect
+from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, subscription_rate_in_effect
 from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.checks import fits
@@ -18,7 +18,7 @@ from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpRespo
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
 from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permission
 from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
-from pulsarbox.storage.catalog import Row, namespace_key, policies_key
+from pulsarbox.storage.catalog import Row, policies_key
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 OWN = "/pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}"
@@ -29,7 +29,7 @@ SHARED_RATE = row_of("subscription-dispatch-rate")
 def topic_of(call: HttpRequest) -> TopicName:
     """Return the topic of the request. Raises NotFound; PreconditionFailed for a partition; NotAllowed."""
     name, broker = call.topic(), call.broker
-    if not broker.core.settings.topicLevelPoliciesEnabled:
+    if not broker.settings.topicLevelPoliciesEnabled:
         raise NotAllowed("Topic level policies is disabled, to enable the topic level policy and retry.")
     require_namespace(call, name)
     if name.base != name:
@@ -41,31 +41,27 @@ def topic_of(call: HttpRequest) -> TopicName:
 
 def own(call: HttpRequest, name: TopicName) -> Row:
     """Return the policies set on the topic; with ``isGlobal``, those for all clusters."""
-    row = call.broker.core.policies.row(policies_key(str(name)))
+    row = call.broker.policies.row(policies_key(str(name)))
     found: Row = row.get(GLOBAL, {}) if call.flag("isGlobal") else row
     return found
 
 
-def keep(call: HttpRequest, name: TopicName, key: str, value: Any) -> HttpResponse:
+def set_topic_policy(call: HttpRequest, name: TopicName, key: str, value: Any) -> HttpResponse:
     """Set a policy of the topic, or remove it with None."""
-    call.broker.core.policies.set_topic(name, key, value, call.now, everywhere=call.flag("isGlobal"))
+    call.broker.policies.set_topic(name, key, value, call.now, everywhere=call.flag("isGlobal"))
     return DONE
 
 
 def levels(call: HttpRequest, name: TopicName) -> Levels:
     """Return the rows that set the topic's policies; with ``isGlobal`` without those that only this cluster has."""
-    policies = call.broker.core.policies
-    row = policies.row(policies_key(str(name)))
-    if call.flag("isGlobal"):
-        row = {GLOBAL: row.get(GLOBAL, {})}
-    return levels_of(row, policies.row(namespace_key(name.namespace)))
+    return call.broker.policies.levels(name.namespace, name, everywhere=call.flag("isGlobal"))
 
 
 def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
         name = topic_of(call)
         if place.applied and call.flag("applied"):
-            return shown(in_effect(row, levels(call, name), call.broker.core.settings).value, place.unset)
+            return shown(in_effect(row, levels(call, name), call.settings).value, place.unset)
         return shown(own(call, name).get(place.key), place.unset)
 
     return handler
@@ -79,9 +75,9 @@ def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
             return DONE
         if row.name == "retention" and value is not None:
             _check_quotas(own(call, name), value)
-        if row.name == "max-message-size" and value > call.broker.core.settings.maxMessageSize:
+        if row.name == "max-message-size" and value > call.settings.maxMessageSize:
             raise PreconditionFailed(place.too_small)
-        return keep(call, name, place.key, value)
+        return set_topic_policy(call, name, place.key, value)
 
     return handler
 
@@ -96,7 +92,7 @@ def _check_quotas(policies: Row, retention: Any) -> None:
 
 def _remove(place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
-        return keep(call, topic_of(call), place.key, None)
+        return set_topic_policy(call, topic_of(call), place.key, None)
 
     return handler
 
@@ -106,7 +102,7 @@ def _remove(place: PolicyEndpoint) -> Handler:
 
 def remove_all(call: HttpRequest) -> HttpResponse:
     """Remove all policies of a topic, including those for all clusters."""
-    call.broker.core.policies.put_topic(call.topic(), None, call.now)
+    call.broker.policies.put_topic(call.topic(), None, call.now)
     return DONE
 
 
@@ -118,7 +114,7 @@ def get_subscription_rate(call: HttpRequest) -> HttpResponse:
     name = topic_of(call)
     subscription = call.path["subscription"]
     if call.flag("applied"):
-        value = subscription_rate_in_effect(subscription, levels(call, name), call.broker.core.settings).value
+        value = subscription_rate_in_effect(subscription, levels(call, name), call.settings).value
     else:
         value = own(call, name).get(SUBSCRIPTION_POLICIES, {}).get(subscription, {}).get(SUBSCRIPTION_RATE)
     assert SHARED_RATE.topic is not None
@@ -130,7 +126,7 @@ def set_subscription_rate(call: HttpRequest) -> HttpResponse:
     name = topic_of(call)
     assert SHARED_RATE.topic is not None
     value = given(call, SHARED_RATE, SHARED_RATE.topic)
-    if value is UNCHANGED or max(value["dispatchThrottlingRateInMsg"], value["dispatchThrottlingRateInByte"]) <= 0:
+    if value is UNCHANGED or not SHARED_RATE.sets(value):
         return DONE
     return _keep_rate(call, name, value)
 
@@ -148,7 +144,7 @@ def _keep_rate(call: HttpRequest, name: TopicName, rate: Any) -> HttpResponse:
         row[SUBSCRIPTION_RATE] = rate
     if row:
         rows[subscription] = row
-    return keep(call, name, SUBSCRIPTION_POLICIES, rows or None)
+    return set_topic_policy(call, name, SUBSCRIPTION_POLICIES, rows or None)
 
 
 def _routes() -> Iterator[HttpRoute]:

@@ -3,24 +3,26 @@
 Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#backlog-quotas.
 """
 
-from typing import Any
+from typing import Any, Final
 
-from pulsarbox.broker.policies.precedence import in_effect
+from pulsarbox.broker.policies.precedence import in_effect, set_values
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
-from pulsarbox.protocol.policies.checks import fits, quota
-from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_TYPES
-from pulsarbox.protocol.policies.table import QUOTA_ROWS
+from pulsarbox.protocol.policies.checks import fits, quota, retention_of
+from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_SIZE, QUOTA_TYPES
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, row_of
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.policies.of_namespaces import NAMESPACE
-from pulsarbox.server.http.policies.of_topics import TOPIC, keep, levels, own, topic_of
+from pulsarbox.server.http.policies.of_topics import TOPIC, levels, own, set_topic_policy, topic_of
 
-OF_NAMESPACE = "backlog_quota_map"
-OF_TOPIC = "backLogQuotaMap"
+assert BACKLOG_QUOTA.namespace is not None and BACKLOG_QUOTA.topic is not None
+OF_NAMESPACE: Final = BACKLOG_QUOTA.namespace.key
+OF_TOPIC: Final = BACKLOG_QUOTA.topic.key
+_RETENTION: Final = row_of("retention")
 
 
 def _type(call: HttpRequest) -> str:
-    kind = call.query.get("backlogQuotaType") or QUOTA_TYPES[0]
+    kind = call.query.get("backlogQuotaType") or QUOTA_SIZE
     if kind not in QUOTA_TYPES:
         raise NotFound(f"backlogQuotaType must be one of {', '.join(QUOTA_TYPES)}, not {kind[:40]!r}")
     return kind
@@ -43,31 +45,31 @@ def _given(call: HttpRequest) -> dict[str, Any] | None:
 
 def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the quotas that are set."""
-    return answer(dict(sorted(call.broker.tenants.policies(call.namespace()).get(OF_NAMESPACE, {}).items())))
+    return answer(dict(sorted(call.tenants.policies(call.namespace()).get(OF_NAMESPACE, {}).items())))
 
 
 def set_namespace(call: HttpRequest) -> HttpResponse:
     """Set the quota of a type, by default the size quota."""
     namespace, kind = call.namespace(), _type(call)
-    policies = call.broker.tenants.policies(namespace)
+    policies = call.tenants.policies(namespace)
     value = _given(call)
     if value is None:
         raise BadRequest('The body must be a backlog quota such as {"limitSize": ..., "policy": ...}')
     quotas = {**policies.get(OF_NAMESPACE, {}), kind: value}
-    if not fits(quotas.get(QUOTA_TYPES[0]), policies.get("retention_policies")):
+    if not fits(quotas.get(QUOTA_SIZE), retention_of(policies)):
         raise PreconditionFailed(
             "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
         )
-    call.broker.tenants.set_policy(namespace, OF_NAMESPACE, quotas, call.now)
+    call.tenants.set_policy(namespace, OF_NAMESPACE, quotas, call.now)
     return DONE
 
 
 def remove_namespace(call: HttpRequest) -> HttpResponse:
     """Remove the quota of a type."""
     namespace, kind = call.namespace(), _type(call)
-    quotas = dict(call.broker.tenants.policies(namespace).get(OF_NAMESPACE, {}))
+    quotas = dict(call.tenants.policies(namespace).get(OF_NAMESPACE, {}))
     if quotas.pop(kind, None) is not None:
-        call.broker.tenants.set_policy(namespace, OF_NAMESPACE, quotas or None, call.now)
+        call.tenants.set_policy(namespace, OF_NAMESPACE, quotas or None, call.now)
     return DONE
 
 
@@ -78,7 +80,7 @@ def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the quotas that are set for a topic; with ``applied``, those in effect, each type separately."""
     name = topic_of(call)
     if call.flag("applied"):
-        at, settings = levels(call, name), call.broker.core.settings
+        at, settings = levels(call, name), call.settings
         quotas = {kind: in_effect(row, at, settings).value for kind, row in zip(QUOTA_TYPES, QUOTA_ROWS, strict=True)}
     else:
         quotas = own(call, name).get(OF_TOPIC, {})
@@ -89,11 +91,8 @@ def set_topic(call: HttpRequest) -> HttpResponse:
     """Set the quota of a type, by default the size quota. An empty body removes it."""
     name, kind = topic_of(call), _type(call)
     value = _given(call)
-    policies = own(call, name)
-    retention = policies.get("retentionPolicies")
-    if retention is None:
-        retention = call.broker.tenants.policies(name.namespace).get("retention_policies")
-    if not fits(value, retention):
+    retention = next(set_values(_RETENTION, levels(call, name), call.broker.settings.clusterName), None)
+    if retention is not None and not fits(value, retention.value):
         raise PreconditionFailed(
             "Backlog Quota exceeds configured retention quota for topic. Please increase retention quota and retry"
         )
@@ -111,7 +110,7 @@ def _keep(call: HttpRequest, kind: str, value: dict[str, Any] | None) -> HttpRes
     quotas = {each: kept for each, kept in own(call, name).get(OF_TOPIC, {}).items() if each != kind}
     if value is not None:
         quotas[kind] = value
-    return keep(call, name, OF_TOPIC, quotas or None)
+    return set_topic_policy(call, name, OF_TOPIC, quotas or None)
 
 
 def check(call: HttpRequest) -> HttpResponse:

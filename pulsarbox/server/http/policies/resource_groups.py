@@ -20,7 +20,7 @@ _MISSING: Final = "ResourceGroup does not exist"
 
 def groups(call: HttpRequest) -> HttpResponse:
     """Return the names of all groups."""
-    return answer([key.partition("/")[2] for key in call.broker.core.catalog.keys(group_key(""))])
+    return answer([key.partition("/")[2] for key in call.broker.catalog.keys(group_key(""))])
 
 
 def get(call: HttpRequest) -> HttpResponse:
@@ -34,7 +34,7 @@ def put(call: HttpRequest) -> HttpResponse:
     body = call.json_object()
     if body is None:
         raise BadRequest(f"The body must be an object such as {{{', '.join(RESOURCE_GROUP.members)}}}")
-    before = call.broker.core.catalog.get(group_key(name)) or {}
+    before = call.broker.catalog.get(group_key(name)) or {}
     _keep(call, name, before | RESOURCE_GROUP.read(body, "a resource group"))
     return DONE
 
@@ -43,7 +43,7 @@ def delete(call: HttpRequest) -> HttpResponse:
     """Delete a group that has no namespaces."""
     name = call.path["resourcegroup"]
     _group(call)
-    tenants = call.broker.tenants
+    tenants = call.tenants
     namespaces = (each for tenant in tenants.all() for each in tenants.namespaces(tenant))
     if any(tenants.policies(each).get(KEY) == name for each in namespaces):
         raise PreconditionFailed("ResourceGroup is in use")
@@ -52,14 +52,14 @@ def delete(call: HttpRequest) -> HttpResponse:
 
 
 def _group(call: HttpRequest) -> dict[str, Any]:
-    row = call.broker.core.catalog.get(group_key(call.path["resourcegroup"]))
+    row = call.broker.catalog.get(group_key(call.path["resourcegroup"]))
     if row is None:
         raise NotFound(_MISSING)
     return row
 
 
 def _keep(call: HttpRequest, name: str, row: Row | None) -> None:
-    call.broker.core.put_resource_group(name, row, call.now)
+    call.broker.put_resource_group(name, row, call.now)
 
 
 # Namespaces
@@ -67,24 +67,24 @@ def _keep(call: HttpRequest, name: str, row: Row | None) -> None:
 
 def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the group of a namespace, as plain text."""
-    return plain(call.broker.tenants.policies(call.namespace()).get(KEY, ""))
+    return plain(call.tenants.policies(call.namespace()).get(KEY, ""))
 
 
 def attach(call: HttpRequest) -> HttpResponse:
     """Attach a namespace to a group."""
     name, namespace = call.path["resourcegroup"], call.namespace()
-    call.broker.tenants.policies(namespace)
-    if group_key(name) not in call.broker.core.catalog:
+    call.tenants.policies(namespace)
+    if group_key(name) not in call.broker.catalog:
         raise PreconditionFailed(_MISSING)
-    call.broker.tenants.set_policy(namespace, KEY, name, call.now)
+    call.tenants.set_policy(namespace, KEY, name, call.now)
     return DONE
 
 
 def detach(call: HttpRequest) -> HttpResponse:
     """Detach a namespace from its group."""
     namespace = call.namespace()
-    if KEY in call.broker.tenants.policies(namespace):
-        call.broker.tenants.set_policy(namespace, KEY, None, call.now)
+    if KEY in call.tenants.policies(namespace):
+        call.tenants.set_policy(namespace, KEY, None, call.now)
     return DONE
 
 

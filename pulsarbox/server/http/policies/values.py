@@ -35,7 +35,7 @@ def given(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
 def _require_codec(call: HttpRequest, name: str) -> None:
     """Raise PreconditionFailed unless the codec exists and supports compression at rest."""
     try:
-        call.broker.core.plugins.require_codec(name)
+        call.broker.plugins.require_codec(name)
     except PluginError as error:
         raise PreconditionFailed(f"compressionAtRest cannot be {name!r}: {error}") from None
 

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from pulsarbox.broker.security.permissions import EMPTY, checked
 from pulsarbox.errors import AuthorizationError, BadRequest, NotSupported, PreconditionFailed
-from pulsarbox.protocol.policies.checks import check, fits, quota_map
-from pulsarbox.protocol.policies.policy_values import QUOTA
+from pulsarbox.protocol.policies.checks import check, fits, quota_map, retention_of
+from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_SIZE
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
 from pulsarbox.server.http.framework.request import HttpRequest, kind_of, texts
@@ -59,7 +59,7 @@ _BY_KEY: Final[dict[str, tuple[PolicyRow, PolicyEndpoint]]] = {
 }
 
 
-def brought(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any]:
+def parse_policies(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any]:
     """Return the policies for a new namespace; unknown members are ignored, as in Pulsar.
 
     Raises BadRequest, PreconditionFailed; NotSupported for policies that a box does not apply.
@@ -98,7 +98,7 @@ def _add_quotas(kept: dict[str, Any], quotas: Any) -> None:
     if not isinstance(quotas, dict):
         raise BadRequest(f"backlog_quota_map must be an object, not {kind_of(quotas)}")
     found = quota_map({kind: QUOTA.read(each, f"the quota {kind}") for kind, each in quotas.items()})
-    if not fits(found.get("destination_storage"), kept.get("retention_policies")):
+    if not fits(found.get(QUOTA_SIZE), retention_of(kept)):
         raise PreconditionFailed(
             "Backlog Quota exceeds configured retention quota for namespace. Please increase retention quota and retry"
         )
@@ -114,7 +114,7 @@ def _add_group(kept: dict[str, Any], group: Any) -> None:
 
 
 def _check_clusters(call: HttpRequest, policies: dict[str, Any]) -> None:
-    own = call.broker.core.settings.clusterName
+    own = call.settings.clusterName
     for name in ("replication_clusters", "allowed_clusters"):
         clusters = policies.get(name, [])
         if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):

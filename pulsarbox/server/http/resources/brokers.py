@@ -7,21 +7,21 @@ from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, plain
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import AllBundles
 
 
-def health(call: HttpRequest) -> Later:
+def health(call: HttpRequest) -> DeferredAnswer:
     """Check the health of the box: publish, store and read back a message before answering."""
     asked = call.query.get("brokerId")
     if asked and asked != _broker_id(call):
         raise NotFound(f"Broker id '{asked}' not found in available brokers.")
-    later = Later()
+    later = DeferredAnswer()
 
     def checked(error: Exception | None, now: Now) -> None:
         if error is None:
-            later.give(plain("ok"))
+            later.complete(plain("ok"))
         else:
             later.failed(error)
 
@@ -44,8 +44,8 @@ def owned(call: HttpRequest) -> HttpResponse:
     """Return the bundles with loaded topics; the only broker owns them all."""
     if call.path["broker"] != _broker_id(call):
         raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
-    bundles = AllBundles(call.broker.tenants)
-    found = {(topic.name.namespace, bundles.of(topic.name)) for topic in call.broker.topics}
+    bundles = AllBundles(call.tenants)
+    found = {(topic.name.namespace, bundles.of(topic.name)) for topic in call.topics}
     return answer(dict.fromkeys(sorted(f"{namespace}/{bundle}" for namespace, bundle in found if bundle), OWNED))
 
 
@@ -66,9 +66,9 @@ def shut_down(call: HttpRequest) -> HttpResponse:
     pace = call.query.get("maxConcurrentUnloadPerSec", "0")
     if not _INT.fullmatch(pace):
         raise BadRequest(f"maxConcurrentUnloadPerSec must be a whole number, not {pace[:40]!r}")
-    if call.broker.on_shutdown is None:
+    if call.broker.host.on_shutdown is None:
         raise NotAllowed("This box is embedded in another program, and only that program can close it")
-    call.broker.on_shutdown("POST /admin/v2/brokers/shutdown")
+    call.broker.host.on_shutdown("POST /admin/v2/brokers/shutdown")
     return DONE
 
 
@@ -102,7 +102,7 @@ def delete_dynamic(call: HttpRequest) -> HttpResponse:
 
 def runtime(call: HttpRequest) -> HttpResponse:
     """Return all current settings except secrets, as strings."""
-    settings = call.broker.core.settings
+    settings = call.settings
     return answer({row.name: _text(row.shown(getattr(settings, row.name))) for row in settings_table()})
 
 
@@ -112,7 +112,7 @@ def _text(value: object) -> str:
 
 def internal(call: HttpRequest) -> HttpResponse:
     """Return the location of the metadata in Pulsar's format: the data directory."""
-    url = f"lmdb:{call.broker.core.settings.dataDirectory}"
+    url = f"lmdb:{call.settings.dataDirectory}"
     names = ("zookeeperServers", "configurationStoreServers", "metadataStoreUrl", "configurationMetadataStoreUrl")
     return answer(dict.fromkeys(names, url) | {"ledgersRootPath": "/ledgers"})
 
@@ -129,12 +129,12 @@ def brokers(call: HttpRequest) -> HttpResponse:
 
 def clusters(call: HttpRequest) -> HttpResponse:
     """Return the only cluster."""
-    return answer([call.broker.core.settings.clusterName])
+    return answer([call.settings.clusterName])
 
 
 def cluster(call: HttpRequest) -> HttpResponse:
     """Return the URLs of the cluster."""
-    if call.path["cluster"] != call.broker.core.settings.clusterName:
+    if call.path["cluster"] != call.settings.clusterName:
         raise NotFound("Cluster does not exist")
     found = call.broker.endpoints
     urls = {"serviceUrl": found.web_url, "serviceUrlTls": found.web_url_tls}

@@ -6,7 +6,7 @@ from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, parts_of, persistent, stored_topic
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
@@ -14,7 +14,7 @@ AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def compact(call: HttpRequest) -> Later:
+def compact(call: HttpRequest) -> DeferredAnswer:
     """Compact a topic, or each partition of one. A compaction already in progress is a conflict."""
     topics = [persistent(find_topic(call, part, call.now), "Compaction") for part in parts_of(call)]
     running: list[Conflict] = []
@@ -25,11 +25,11 @@ def compact(call: HttpRequest) -> Later:
         except Conflict as conflict:
             running.append(conflict)
 
-    def finish(now: Now, later: Later) -> None:
+    def finish(now: Now, later: DeferredAnswer) -> None:
         if running:
             later.failed(running[0])
         else:
-            later.give(DONE)
+            later.complete(DONE)
 
     return in_turns(call, topics, start, finish, AT_ONCE)
 
@@ -40,7 +40,7 @@ def compaction_status(call: HttpRequest) -> HttpResponse:
     run = topic.compaction.run
     if run is not None:
         return answer({"status": "RUNNING", "lastError": "", "progress": run.progress._asdict()})
-    record = topic.core.compactions.records.get(str(topic.name))
+    record = topic.compaction.record
     if record is not None and record.error:
         return answer({"status": "ERROR", "lastError": record.error})
     was_run = record is not None or topic.compaction.view is not None
@@ -55,7 +55,7 @@ def cancel(call: HttpRequest) -> HttpResponse:
 
 def compaction_stats(topic: PersistentTopic) -> dict[str, Any]:
     """Return the compaction statistics of a topic since startup, as in Pulsar."""
-    record = topic.core.compactions.records.get(str(topic.name))
+    record = topic.compaction.record
     return {
         "lastCompactionRemovedEventCount": record.last_removed if record else 0,
         "lastCompactionSucceedTimestamp": record.succeeded_at if record else 0,

@@ -33,11 +33,11 @@ def bundle(call: HttpRequest) -> HttpResponse:
     """Return the bundle of a topic."""
     topic = call.topic()
     _require_namespace(call, topic)
-    return plain(bundle_of(call.broker.tenants, topic))
+    return plain(bundle_of(call.tenants, topic))
 
 
 def _require_namespace(call: HttpRequest, topic: TopicName) -> None:
-    if not call.broker.tenants.has_namespace(topic.namespace):
+    if not call.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace not found")
 
 

@@ -9,7 +9,7 @@ from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFaile
 from pulsarbox.names import PERSISTENT, TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.message_id_json import place_of
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, plain
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.resource_lookup import (
     find_topic,
     parts_of,
@@ -20,29 +20,31 @@ from pulsarbox.server.http.framework.resource_lookup import (
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.partitions import made
 from pulsarbox.server.http.statistics.topic_stats import timestamp
-from pulsarbox.storage.catalog import cursor_key, topic_key
+from pulsarbox.storage.catalog import Catalog, cursor_key, topic_key
 from pulsarbox.storage.record import Position
 
 AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def truncate(call: HttpRequest) -> Later:
+def truncate(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge everything for every subscription, and delete it regardless of retention. On each partition."""
     if call.path["domain"] == "non-persistent":
         raise PreconditionFailed("unsupport truncate: a non-persistent topic stores no messages")
     topics = _stored(call, "Truncate")
-    later = Later()
+    later = DeferredAnswer()
     done, _ = when_all(later, len(topics), lambda: DONE)
     for topic in topics:
         topic.truncate(done, call.now)
     return later
 
 
-def trim(call: HttpRequest) -> Later:
+def trim(call: HttpRequest) -> DeferredAnswer:
     """Delete the ledgers that are no longer needed, as happens automatically. On each partition."""
     topics = _stored(call, "Trim")
-    return in_turns(call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.give(plain("")), AT_ONCE)
+    return in_turns(
+        call, topics, lambda topic, now: topic.trim(now), lambda now, later: later.complete(plain("")), AT_ONCE
+    )
 
 
 def close_ledger(call: HttpRequest) -> HttpResponse:
@@ -60,36 +62,36 @@ def close_ledger(call: HttpRequest) -> HttpResponse:
     return answer({"closed": closed})
 
 
-def create_missing(call: HttpRequest) -> Later:
+def create_missing(call: HttpRequest) -> DeferredAnswer:
     """Create the missing partitions of a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
-    count = call.broker.topics.partitions(name)
+    count = call.topics.partitions(name)
     if not count:
         raise NotFound(f"Topic {name} does not exist")
     return made(call, name, count)
 
 
-def backlog_size(call: HttpRequest) -> Later:
+def backlog_size(call: HttpRequest) -> DeferredAnswer:
     """Return the bytes of the entries after the message in the body; of all entries for ledger -1."""
     name = call.topic()
     require_namespace(call, name)
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed("calculate backlog size is not allowed for partitioned-topic")
     topic = persistent(find_topic(call, name, call.now), "Calculate backlog size")
     place = place_of(call)
     if place is None:
         raise BadRequest('The body must name a message: {"ledgerId": ..., "entryId": ...}')
-    later = Later()
+    later = DeferredAnswer()
     ledger = topic.ledger
 
     def located(mark: Position, messages: int, size: int, now: Now) -> None:
-        later.give(answer(max(ledger.bytes_behind(size), 0)))
+        later.complete(answer(max(ledger.bytes_behind(size), 0)))
 
     if place.position.ledger_id == -1:
-        later.give(answer(ledger.size))
+        later.complete(answer(ledger.size))
     else:
-        topic.locate(place.next_entry, located, lambda error, _: later.failed(error), call.now)
+        topic.reader.locate(place.next_entry, located, lambda error, _: later.failed(error), call.now)
     return later
 
 
@@ -104,17 +106,17 @@ def message_id_by_index(call: HttpRequest) -> HttpResponse:
 
 def internal_info(call: HttpRequest) -> HttpResponse:
     """Return the ledgers and cursors of a topic's metadata; for a partitioned topic, per partition."""
-    name = call.topic()
+    name, catalog = call.topic(), call.broker.catalog
     parts = parts_of(call)
     if parts == [name]:
-        return answer(_info(persistent(find_topic(call, name, call.now), "Internal info")))
-    infos = {str(part): _info(persistent(find_topic(call, part, call.now), "Internal info")) for part in parts}
+        return answer(_info(persistent(find_topic(call, name, call.now), "Internal info"), catalog))
+    infos = {str(part): _info(persistent(find_topic(call, part, call.now), "Internal info"), catalog) for part in parts}
     return answer({"version": 0, "partitions": infos})
 
 
-def _info(topic: PersistentTopic) -> dict[str, Any]:
+def _info(topic: PersistentTopic, catalog: Catalog) -> dict[str, Any]:
     ledger = topic.ledger
-    created = (topic.core.catalog.get(topic_key(str(topic.name))) or {}).get("created", 0)
+    created = (catalog.get(topic_key(str(topic.name))) or {}).get("created", 0)
     changed = max([created, *(info.closed for info in ledger.ledgers.values())])
     ended = topic.termination.at if topic.termination.ended else None
     terminated = {"terminatedPosition": {"ledgerId": ended.ledger_id, "entryId": ended.entry_id}} if ended else {}
@@ -135,13 +137,13 @@ def _info(topic: PersistentTopic) -> dict[str, Any]:
             }
             for info in ledger.ledgers.values()
         ],
-        "cursors": {each.name: _cursor(each) for each in topic.subscriptions.values() if each.durable},
+        "cursors": {each.name: _cursor(each, catalog) for each in topic.subscriptions.values() if each.durable},
     }
 
 
-def _cursor(subscription: Subscription) -> dict[str, Any]:
+def _cursor(subscription: Subscription, catalog: Catalog) -> dict[str, Any]:
     cursor = subscription.cursor
-    row = subscription.topic.core.catalog.get(cursor_key(cursor.ledger.topic_id, cursor.cursor_id)) or {}
+    row = catalog.get(cursor_key(cursor.ledger.topic_id, cursor.cursor_id)) or {}
     created = timestamp(row.get("created", 0))
     ledger_id, entry_id = cursor.mark_delete
     return {
@@ -157,7 +159,7 @@ def offline_backlog(call: HttpRequest) -> HttpResponse:
     """Return the backlog of an unloaded topic, the same here as of a loaded one. Empty for a missing topic."""
     name = call.topic()
     require_namespace(call, name)
-    topic = call.broker.topics.find(name, call.now)
+    topic = call.topics.find(name, call.now)
     found = topic if isinstance(topic, PersistentTopic) else None
     return answer(_offline(name, call) | (_held(found) if found is not None else {}))
 

@@ -14,10 +14,11 @@ from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decomp
 from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
 from pulsarbox.server.http.framework.message_id_json import EARLIEST, shown
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.topic_stats import timestamp
+from pulsarbox.storage.catalog import Catalog
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 from pulsarbox.storage.transactions import aborted_within
@@ -55,73 +56,74 @@ _BYTES: Final = {
 }
 
 
-def peek(call: HttpRequest) -> Later:
+def peek(call: HttpRequest) -> DeferredAnswer:
     """Return the n-th unacknowledged entry of the subscription, without consuming it."""
     number = call.number("number")
     topic = stored_topic(call, "Peek messages")
     subscription = subscription_of(topic, call.path["subscription"])
     if number < 1:
         raise PreconditionFailed("The number of the message must be at least 1")
-    later = Later()
+    later = DeferredAnswer()
 
     def found(position: Position | None, now: Now) -> None:
         if position is None:
             later.failed(NotFound("Message not found"))
         else:
-            _give(topic, position, later, now)
+            _give(call, topic, position, later, now)
 
     subscription.clearing.find(number, found, call.now)
     return later
 
 
-def by_id(call: HttpRequest) -> Later:
+def by_id(call: HttpRequest) -> DeferredAnswer:
     """Return the entry with an id."""
     position = Position(call.number("ledger"), call.number("entry"))
     topic = stored_topic(call, "Get message by id")
     info = topic.ledger.ledgers.get(position.ledger_id)
     if info is None or not 0 <= position.entry_id < info.confirmed:
         raise NotFound("Message id not found")
-    later = Later()
-    _give(topic, position, later, call.now)
+    later = DeferredAnswer()
+    _give(call, topic, position, later, call.now)
     return later
 
 
-def examine(call: HttpRequest) -> Later:
+def examine(call: HttpRequest) -> DeferredAnswer:
     """Return the n-th entry from the start or, by default, from the end; beyond that, the last in that direction."""
     topic = stored_topic(call, "Examine messages")
     try:
         number = max(int(call.query.get("messagePosition", "1")), 1)
     except ValueError:
         raise PreconditionFailed("messagePosition must be a whole number") from None
-    runs = [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic, each, 0, ALL)]
+    catalog = call.broker.catalog
+    runs = [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic.stored, catalog, each, 0, ALL)]
     total = sum(end - first for _, first, end in runs)
     if not total:
         raise PreconditionFailed("Could not examine messages due to the total message is zero")
     index = min(number, total) - 1
     if call.query.get("initialPosition", "latest") != "earliest":
         index = total - 1 - index
-    later = Later()
+    later = DeferredAnswer()
     for ledger_id, first, end in runs:
         if index < end - first:
-            _give(topic, Position(ledger_id, first + index), later, call.now)
+            _give(call, topic, Position(ledger_id, first + index), later, call.now)
             break
         index -= end - first
     return later
 
 
-def last(call: HttpRequest) -> Later:
+def last(call: HttpRequest) -> DeferredAnswer:
     """Return the id of the last visible message."""
     topic = stored_topic(call, "Get the last message id")
-    later = Later()
+    later = DeferredAnswer()
 
     def found(position: Position, batch: int, now: Now) -> None:
-        later.give(answer(shown(position, topic.name.partition_index, batch - 1 if batch > 0 else -1)))
+        later.complete(answer(shown(position, topic.name.partition_index, batch - 1 if batch > 0 else -1)))
 
-    find_last_visible(topic, found, call.now)
+    find_last_visible(topic.stored, call.broker.catalog, topic.reader, found, call.now)
     return later
 
 
-def by_time(call: HttpRequest) -> Later:
+def by_time(call: HttpRequest) -> DeferredAnswer:
     """Return the id of the first entry published at a time (ms since 1970) or later; the earliest id for 0.
 
     As in Pulsar, only the compacted view may still have that entry: readers with readCompacted find it.
@@ -129,30 +131,30 @@ def by_time(call: HttpRequest) -> Later:
     timestamp = call.number("timestamp")
     at = call.now.of_client(timestamp)
     topic = stored_topic(call, "Get message ID by timestamp")
-    later = Later()
+    later = DeferredAnswer()
 
     def found(position: Position, now: Now) -> None:
         view = topic.compaction.view
         earliest = timestamp <= 0 and (view is None or not view.entries)
-        later.give(answer(shown(EARLIEST if earliest else position, topic.name.partition_index)))
+        later.complete(answer(shown(EARLIEST if earliest else position, topic.name.partition_index)))
 
-    find_first_since(topic, at, found, later.failed, call.now, compacted=True)
+    find_first_since(topic.reader, at, found, later.failed, call.now, compaction=topic.compaction)
     return later
 
 
-def _give(topic: PersistentTopic, position: Position, later: Later, now: Now) -> None:
+def _give(call: HttpRequest, topic: PersistentTopic, position: Position, later: DeferredAnswer, now: Now) -> None:
     def read(entry: Entry, when: Now) -> None:
         try:
-            given = entry_answer(entry, _standing(topic, entry))
+            given = entry_answer(entry, _transaction_state(topic, call.broker.catalog, entry))
         except Exception as error:  # client data may be arbitrary, and the request needs an answer
             later.failed(error)
         else:
-            later.give(given)
+            later.complete(given)
 
-    topic.read_entry(position, read, lambda error, _: later.failed(error), now)
+    topic.reader.read_entry(position, read, lambda error, _: later.failed(error), now)
 
 
-def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
+def _transaction_state(topic: PersistentTopic, catalog: Catalog, entry: Entry) -> dict[str, str]:
     """Return the transaction state of an entry as headers."""
     if not entry.flags & EntryFlag.TRANSACTION:
         return {"txn-uncommitted": "false"}
@@ -163,7 +165,7 @@ def _standing(topic: PersistentTopic, entry: Entry) -> dict[str, str]:
     aborted = (
         not uncommitted
         and topic.stored.has_aborted
-        and any(aborted_within(topic.core.catalog, topic.stored.topic_id, ledger_id, entry_id, entry_id + 1))
+        and any(aborted_within(catalog, topic.stored.topic_id, ledger_id, entry_id, entry_id + 1))
     )
     return {"txn-uncommitted": _text(uncommitted), "txn-aborted": _text(aborted)}
 

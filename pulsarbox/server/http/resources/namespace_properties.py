@@ -5,7 +5,7 @@ from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
 def _properties(call: HttpRequest) -> dict[str, str]:
-    return dict(call.broker.tenants.policies(call.namespace()).get("properties") or {})
+    return dict(call.tenants.policies(call.namespace()).get("properties") or {})
 
 
 def get_all(call: HttpRequest) -> HttpResponse:
@@ -44,7 +44,7 @@ def clear(call: HttpRequest) -> HttpResponse:
 
 
 def _put(call: HttpRequest, properties: dict[str, str]) -> HttpResponse:
-    call.broker.tenants.set_policy(call.namespace(), "properties", properties or None)
+    call.tenants.set_policy(call.namespace(), "properties", properties or None)
     return DONE
 
 

@@ -8,7 +8,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.framework.cooperative_work import counted, in_turns, in_waves
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import Bundles, check_bundle
 
@@ -21,19 +21,19 @@ WAVE = 20
 
 def bundles(call: HttpRequest) -> HttpResponse:
     """Return the hash ranges of a namespace."""
-    return answer(call.broker.tenants.policies(call.namespace())["bundles"])
+    return answer(call.tenants.policies(call.namespace())["bundles"])
 
 
 def in_bundle(call: HttpRequest) -> HttpResponse:
     """Return the non-persistent topics of a bundle; 204 if there are none."""
-    bundle = check_bundle(call.broker.tenants, call.namespace(), call.path["bundle"])
-    names = call.broker.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
-    bundles = Bundles(call.broker.tenants, call.namespace())
+    bundle = check_bundle(call.tenants, call.namespace(), call.path["bundle"])
+    names = call.topics.names(call.namespace(), "NON_PERSISTENT", system=True)
+    bundles = Bundles(call.tenants, call.namespace())
     found = [name for name in names if bundles.of(parse_topic(name)) == bundle]
     return answer(found) if found else DONE
 
 
-def unload(call: HttpRequest) -> Later:
+def unload(call: HttpRequest) -> DeferredAnswer:
     """Unload every topic: producers and consumers are closed, and reconnect automatically. No data is lost."""
     namespace, bundle = _where(call)
     return _unload(call, _loaded(call, namespace, bundle))
@@ -41,22 +41,22 @@ def unload(call: HttpRequest) -> Later:
 
 def _loaded(call: HttpRequest, namespace: str, bundle: str | None) -> Iterator[Topic]:
     """Yield the loaded topics, of one bundle if given."""
-    bundles = Bundles(call.broker.tenants, namespace)
-    for topic in call.broker.topics:
+    bundles = Bundles(call.tenants, namespace)
+    for topic in call.topics:
         if topic.name.namespace == namespace and bundle in (None, bundles.of(topic.name)):
             yield topic
 
 
-def _unload(call: HttpRequest, loaded: Iterable[Topic]) -> Later:
-    return in_waves(call, loaded, call.broker.topics.unload, lambda: DONE, WAVE)
+def _unload(call: HttpRequest, loaded: Iterable[Topic]) -> DeferredAnswer:
+    return in_waves(call, loaded, call.topics.unload, lambda: DONE, WAVE)
 
 
-def delete_bundle(call: HttpRequest) -> Later:
+def delete_bundle(call: HttpRequest) -> DeferredAnswer:
     """Release the ownership of a bundle. As in Pulsar, no topic is deleted.
 
     With ``force``, loaded topics are unloaded; otherwise a bundle with topics is refused.
     """
-    namespace, tenants = call.namespace(), call.broker.tenants
+    namespace, tenants = call.namespace(), call.tenants
     if not tenants.has_namespace(namespace):
         raise NotFound("Namespace does not exist")
     bundle = check_bundle(tenants, namespace, call.path["bundle"])
@@ -68,15 +68,15 @@ def delete_bundle(call: HttpRequest) -> Later:
         if not call.flag("force"):
             raise Conflict("Cannot delete non empty bundle")
 
-    def free(now: Now, later: Later) -> None:
+    def free(now: Now, later: DeferredAnswer) -> None:
         if not loaded:
             raise PreconditionFailed(f"Failed to find ownership for ServiceUnit:{namespace}/{bundle}")
-        later.give(DONE)
+        later.complete(DONE)
 
     return in_turns(call, _names(call), look, free, AT_ONCE)
 
 
-def clear_backlog(call: HttpRequest) -> Later:
+def clear_backlog(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge everything for every subscription, or for the named one on each topic that has it."""
     wanted = call.path.get("subscription")
     found = 0
@@ -98,7 +98,7 @@ def clear_backlog(call: HttpRequest) -> Later:
     return in_waves(call, _names(call), clear, finish, WAVE)
 
 
-def unsubscribe(call: HttpRequest) -> Later:
+def unsubscribe(call: HttpRequest) -> DeferredAnswer:
     """Delete the named subscription from every topic that has it; none is deleted while any has consumers."""
     wanted = call.path["subscription"]
     found: list[Subscription] = []
@@ -106,13 +106,13 @@ def unsubscribe(call: HttpRequest) -> Later:
     def look(name: str, now: Now) -> None:
         found.extend(each for each in _subscriptions(call, name, now) if each.name == wanted)
 
-    def delete(now: Now, later: Later) -> None:
+    def delete(now: Now, later: DeferredAnswer) -> None:
         if any(each.consumers for each in found):
             raise PreconditionFailed(f"Subscription {wanted} has active connected consumers")
         for each in found:
             each.close(now)
-            each.topic.remove_subscription(each, now)
-        later.give(DONE)
+            each.remove(now)
+        later.complete(DONE)
 
     return in_turns(call, _names(call), look, delete, AT_ONCE)
 
@@ -120,21 +120,21 @@ def unsubscribe(call: HttpRequest) -> Later:
 def _where(call: HttpRequest) -> tuple[str, str | None]:
     """Return the namespace, and the bundle if given. Raises NotFound, PreconditionFailed."""
     namespace, bundle = call.namespace(), call.path.get("bundle")
-    if not call.broker.tenants.has_namespace(namespace):
+    if not call.tenants.has_namespace(namespace):
         raise NotFound("Namespace not found")
-    return namespace, None if bundle is None else check_bundle(call.broker.tenants, namespace, bundle)
+    return namespace, None if bundle is None else check_bundle(call.tenants, namespace, bundle)
 
 
 def _names(call: HttpRequest) -> Iterator[str]:
     """Return the persistent topics in scope; the namespace is validated immediately."""
     namespace, bundle = _where(call)
-    pages = call.broker.topics.pages(namespace, "PERSISTENT", system=True)
-    bundles = Bundles(call.broker.tenants, namespace)
+    pages = call.topics.pages(namespace, "PERSISTENT", system=True)
+    bundles = Bundles(call.tenants, namespace)
     return (name for page in pages for name in page if bundle in (None, bundles.of(parse_topic(name))))
 
 
 def _subscriptions(call: HttpRequest, name: str, now: Now) -> list[Subscription]:
-    topic = call.broker.topics.find(parse_topic(name), now)
+    topic = call.topics.find(parse_topic(name), now)
     return list(topic.subscriptions.values()) if isinstance(topic, PersistentTopic) else []
 
 

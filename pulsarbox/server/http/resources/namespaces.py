@@ -3,9 +3,17 @@
 from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, kind_of, plain
+from pulsarbox.server.http.framework.request import (
+    DONE,
+    DeferredAnswer,
+    HttpRequest,
+    HttpResponse,
+    answer,
+    kind_of,
+    plain,
+)
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
-from pulsarbox.server.http.policies.whole import DEFAULTS, brought
+from pulsarbox.server.http.policies.whole import DEFAULTS, parse_policies
 from pulsarbox.server.http.resources.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
@@ -14,49 +22,49 @@ MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
 def namespaces(call: HttpRequest) -> HttpResponse:
     """Return the namespaces of a tenant."""
     tenant = check_entity_name("Tenant", call.path["tenant"])
-    if tenant not in call.broker.tenants.all():
+    if tenant not in call.tenants.all():
         raise NotFound("Tenant not found")
-    return answer(call.broker.tenants.namespaces(tenant))
+    return answer(call.tenants.namespaces(tenant))
 
 
 def get(call: HttpRequest) -> HttpResponse:
     """Return the policies of a namespace."""
-    return answer(DEFAULTS | call.broker.tenants.policies(call.namespace()))
+    return answer(DEFAULTS | call.tenants.policies(call.namespace()))
 
 
 def create(call: HttpRequest) -> HttpResponse:
     """Create a namespace."""
-    call.broker.tenants.create_namespace(call.namespace(), brought(call, call.json_object() or {}))
+    call.tenants.create_namespace(call.namespace(), parse_policies(call, call.json_object() or {}))
     return DONE
 
 
-def delete(call: HttpRequest) -> Later:
+def delete(call: HttpRequest) -> DeferredAnswer:
     """Delete a namespace; with force, if allowed, including all its topics."""
     namespace = call.namespace()
     force = call.flag("force")
-    if force and not call.broker.core.settings.forceDeleteNamespaceAllowed:
+    if force and not call.settings.forceDeleteNamespaceAllowed:
         raise NotAllowed("Broker doesn't allow forced deletion of namespaces")
-    if not call.broker.tenants.has_namespace(namespace):
+    if not call.tenants.has_namespace(namespace):
         raise NotFound(f"Namespace {namespace} does not exist.")
     return in_steps(call, call.broker.removal.of_namespace(namespace, force=force), lambda now: DONE)
 
 
-def topics(call: HttpRequest) -> Later:
+def topics(call: HttpRequest) -> DeferredAnswer:
     """Return the topics of a namespace, partitions individually."""
     mode = call.query.get("mode", "PERSISTENT")
     if mode not in MODES:
-        raise NotFound(f"There is no mode {mode!r}: it must be one of {', '.join(MODES)}")
+        raise NotFound(f"Unknown mode {mode!r}: expected one of {', '.join(MODES)}")
     return listed(call, mode)
 
 
 def replication(call: HttpRequest) -> HttpResponse:
     """Return the clusters of a namespace: the only one."""
-    return answer(call.broker.tenants.policies(call.namespace())["replication_clusters"])
+    return answer(call.tenants.policies(call.namespace())["replication_clusters"])
 
 
 def allowed_clusters(call: HttpRequest) -> HttpResponse:
     """Return the allowed clusters of a namespace, if set."""
-    return answer(call.broker.tenants.policies(call.namespace()).get("allowed_clusters", []))
+    return answer(call.tenants.policies(call.namespace()).get("allowed_clusters", []))
 
 
 def set_replication(call: HttpRequest) -> HttpResponse:
@@ -75,13 +83,13 @@ def _set_clusters(call: HttpRequest, policy: str) -> HttpResponse:
         raise PreconditionFailed("ClusterIds should not be null or empty")
     if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
         raise BadRequest(f"The body must be a list of cluster names, not {kind_of(clusters)}")
-    own = call.broker.core.settings.clusterName
+    own = call.settings.clusterName
     strange = sorted(set(clusters) - {own})
     if strange:
         raise AuthorizationError(f"Invalid cluster id: {strange[0]}: the only cluster is this box, '{own}'")
     if not clusters:
         raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
-    call.broker.tenants.set_policy(call.namespace(), policy, [own])
+    call.tenants.set_policy(call.namespace(), policy, [own])
     return plain("")
 
 

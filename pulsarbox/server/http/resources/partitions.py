@@ -6,14 +6,22 @@ from typing import Any
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, kind_of, texts
+from pulsarbox.server.http.framework.request import (
+    DONE,
+    DeferredAnswer,
+    HttpRequest,
+    HttpResponse,
+    answer,
+    kind_of,
+    texts,
+)
 from pulsarbox.server.http.framework.resource_lookup import check_is_users
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
 def partitioned_topics(call: HttpRequest) -> HttpResponse:
     """Return the partitioned topics of a namespace, without their partitions."""
-    return answer(call.broker.topics.partitioned_names(call.namespace(), call.path["domain"]))
+    return answer(call.topics.partitioned_names(call.namespace(), call.path["domain"]))
 
 
 def get(call: HttpRequest) -> HttpResponse:
@@ -22,10 +30,10 @@ def get(call: HttpRequest) -> HttpResponse:
     With ``checkAllowAutoCreation``, which clients send before they connect, a missing topic that may be auto-created
     counts as existing, and a partitioned one is created.
     """
-    topic, topics = call.topic(), call.broker.topics
-    if not call.broker.tenants.has_namespace(topic.namespace):
+    topic, topics = call.topic(), call.topics
+    if not call.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace not found")
-    allowed = call.flag("checkAllowAutoCreation") and call.broker.topics.auto_created(call.topic()).allowed
+    allowed = call.flag("checkAllowAutoCreation") and call.topics.auto_created(call.topic()).allowed
     metadata: dict[str, Any] = {"partitions": topics.metadata(topic, call.now, create=allowed), "deleted": False}
     properties = topics.partitioned_properties(topic)
     if properties:
@@ -33,7 +41,7 @@ def get(call: HttpRequest) -> HttpResponse:
     return answer(metadata)
 
 
-def create(call: HttpRequest) -> Later:
+def create(call: HttpRequest) -> DeferredAnswer:
     """Create a partitioned topic."""
     topic, body = call.topic(), call.json()
     check_is_users(topic)
@@ -42,13 +50,13 @@ def create(call: HttpRequest) -> Later:
         properties = texts(body.get("properties"), "Properties of a topic")
         body = body.get("partitions")
     count = 0 if body is None else _count(body)
-    call.broker.topics.begin_partitioned(topic, count, call.now, properties)
+    call.topics.begin_partitioned(topic, count, call.now, properties)
     return made(call, topic, count)
 
 
-def made(call: HttpRequest, topic: TopicName, count: int) -> Later:
+def made(call: HttpRequest, topic: TopicName, count: int) -> DeferredAnswer:
     """Create the missing partitions."""
-    steps = (partial(call.broker.topics.make_partition, topic, number) for number in range(count))
+    steps = (partial(call.topics.make_partition, topic, number) for number in range(count))
     return in_steps(call, steps, lambda now: DONE)
 
 
@@ -56,11 +64,11 @@ def grow(call: HttpRequest) -> HttpResponse:
     """Increase the number of partitions; with ``force`` even if stray partitions exist beyond the current number."""
     topic, body = call.topic(), call.json()
     count = _count(body.get("partitions") if isinstance(body, dict) else body)
-    call.broker.topics.grow(topic, count, call.now, force=call.flag("force"))
+    call.topics.grow(topic, count, call.now, force=call.flag("force"))
     return DONE
 
 
-def delete(call: HttpRequest) -> Later:
+def delete(call: HttpRequest) -> DeferredAnswer:
     """Delete a partitioned topic; while clients are connected, only with force."""
     steps = call.broker.removal.of_partitioned(call.topic(), force=call.flag("force"))
     return in_steps(call, steps, lambda now: DONE)

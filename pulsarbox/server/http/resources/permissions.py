@@ -13,19 +13,19 @@ from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 def of_namespace(call: HttpRequest) -> HttpResponse:
     """Return the actions granted to each role in a namespace."""
-    return answer(call.broker.permissions.of_namespace(call.namespace()))
+    return answer(call.permissions.of_namespace(call.namespace()))
 
 
 def grant(call: HttpRequest) -> HttpResponse:
     """Grant a role the actions in the body, in a namespace."""
     _require(call, "Topic's namespace does not exist")
-    call.broker.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
+    call.permissions.grant(call.namespace(), call.path["role"], check_actions(_body(call, "Actions")), call.now)
     return DONE
 
 
 def revoke(call: HttpRequest) -> HttpResponse:
     """Revoke all actions of a role in a namespace."""
-    call.broker.permissions.revoke(call.namespace(), call.path["role"], call.now)
+    call.permissions.revoke(call.namespace(), call.path["role"], call.now)
     return DONE
 
 
@@ -34,21 +34,19 @@ def revoke(call: HttpRequest) -> HttpResponse:
 
 def of_subscriptions(call: HttpRequest) -> HttpResponse:
     """Return the roles to which each subscription of a namespace is restricted."""
-    return answer(call.broker.permissions.of_subscriptions(call.namespace()))
+    return answer(call.permissions.of_subscriptions(call.namespace()))
 
 
 def grant_subscription(call: HttpRequest) -> HttpResponse:
     """Restrict a subscription to the roles in the body; an empty list lifts the restriction."""
     roles = check_roles(_body(call, "Roles"))
-    call.broker.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
+    call.permissions.grant_subscription(call.namespace(), call.path["subscription"], roles, call.now)
     return DONE
 
 
 def revoke_subscription(call: HttpRequest) -> HttpResponse:
     """Remove a role from the roles of a subscription."""
-    call.broker.permissions.revoke_subscription(
-        call.namespace(), call.path["subscription"], call.path["role"], call.now
-    )
+    call.permissions.revoke_subscription(call.namespace(), call.path["subscription"], call.path["role"], call.now)
     return DONE
 
 
@@ -57,20 +55,20 @@ def revoke_subscription(call: HttpRequest) -> HttpResponse:
 
 def of_topic(call: HttpRequest) -> HttpResponse:
     """Return the actions granted to each role on a topic, through its namespace or directly."""
-    return answer(call.broker.permissions.of_topic(_existing(call, call.topic())))
+    return answer(call.permissions.of_topic(_existing(call, call.topic())))
 
 
 def grant_topic(call: HttpRequest) -> HttpResponse:
     """Grant a role the actions in the body, on one topic."""
     body = call.json()
     actions = check_actions([] if body is None else body)  # as in Pulsar
-    call.broker.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions, call.now)
+    call.permissions.grant_topic(_existing(call, call.topic()), call.path["role"], actions, call.now)
     return DONE
 
 
 def revoke_topic(call: HttpRequest) -> HttpResponse:
     """Revoke all actions of a role on a topic, except those granted in the namespace."""
-    call.broker.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
+    call.permissions.revoke_topic(_existing(call, call.topic()), call.path["role"], call.now)
     return DONE
 
 
@@ -78,14 +76,14 @@ def grant_topics(call: HttpRequest) -> HttpResponse:
     """Grant permissions on several topics of a namespace: ``[{"topic", "role", "actions"}]``. All or none."""
     wanted = [(*each, check_actions(option.get("actions") or [])) for each, option in _options(call)]
     for topic, role, actions in wanted:
-        call.broker.permissions.grant_topic(topic, role, actions, call.now)
+        call.permissions.grant_topic(topic, role, actions, call.now)
     return DONE
 
 
 def revoke_topics(call: HttpRequest) -> HttpResponse:
     """Revoke permissions on several topics of a namespace: ``[{"topic", "role"}]``. All or none."""
     for (topic, role), _ in list(_options(call)):
-        call.broker.permissions.revoke_topic(topic, role, call.now)
+        call.permissions.revoke_topic(topic, role, call.now)
     return DONE
 
 
@@ -109,7 +107,7 @@ def _options(call: HttpRequest) -> list[tuple[tuple[TopicName, str], dict[str, A
 
 def _existing(call: HttpRequest, topic: TopicName) -> TopicName:
     """Return the topic. Raises NotFound if it does not exist."""
-    if not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic):
+    if not call.topics.exists(topic) and not call.topics.partitions(topic):
         raise NotFound(f"Topic {topic} not found")
     return topic
 
@@ -122,7 +120,7 @@ def _body(call: HttpRequest, what: str) -> Any:
 
 
 def _require(call: HttpRequest, reason: str) -> None:
-    if not call.broker.tenants.has_namespace(call.namespace()):
+    if not call.tenants.has_namespace(call.namespace()):
         raise NotFound(reason)
 
 

@@ -27,11 +27,11 @@ from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 from pulsarbox.server.http.framework.cooperative_work import in_turns
 from pulsarbox.server.http.framework.request import (
+    DeferredAnswer,
     HttpRequest,
     HttpResponse,
-    Later,
     answer,
-    asker,
+    fairness_group,
     kind_of,
     long_of,
     texts,
@@ -60,12 +60,12 @@ class _Encoded(NamedTuple):
     body: bytes
 
 
-def produce(call: HttpRequest) -> Later:
+def produce(call: HttpRequest) -> DeferredAnswer:
     """Publish messages; those of a partitioned topic to the partitions chosen by the box's router."""
     return _Request(call).run()
 
 
-def produce_to_partition(call: HttpRequest) -> Later:
+def produce_to_partition(call: HttpRequest) -> DeferredAnswer:
     """Publish messages to one partition."""
     return _Request(call, call.number("partition")).run()
 
@@ -79,7 +79,7 @@ class _Request:
         require_namespace(call, self._name)
         if partition is not None and self._name.base != self._name:
             raise BadRequest("The topic name must not name a partition if the path does")
-        self._partitions = call.broker.topics.partitions(self._name)
+        self._partitions = call.topics.partitions(self._name)
         self._partition = partition
         if partition is not None and not 0 <= partition < self._partitions:
             raise NotFound(f"{self._name} has no partition {partition}")
@@ -92,25 +92,25 @@ class _Request:
         self._encoded: list[_Encoded | Exception] = []
         """Each message encoded, or the exception of its encoding."""
         self._left = len(self._messages) + 1  # plus one for the last turn itself
-        self._later: Later | None = None
+        self._later: DeferredAnswer | None = None
 
-    def run(self) -> Later:
+    def run(self) -> DeferredAnswer:
         """See ``produce``."""
-        later = Later()
+        later = DeferredAnswer()
 
         def encoded(failure: PulsarBoxError | None, now: Now) -> None:
             if failure is None:
                 call = replace(self._call, now=now)
-                in_turns(call, range(len(self._messages)), self._publish, finish, _AT_ONCE).when_given(later.give)
+                in_turns(call, range(len(self._messages)), self._publish, finish, _AT_ONCE).on_complete(later.complete)
             else:
                 later.failed(failure)
 
-        def finish(now: Now, published: Later) -> None:
+        def finish(now: Now, published: DeferredAnswer) -> None:
             self._later = published
             self._over()
 
         call = self._call
-        call.broker.core.computations.run(asker(call), len(call.body), self._encoding(), encoded, call.now)
+        call.broker.computations.run(fairness_group(call), len(call.body), self._encoding(), encoded, call.now)
         return later
 
     def _encoding(self) -> Steps[None]:
@@ -136,7 +136,7 @@ class _Request:
                 raise encoded
             metadata = self._made(self._messages[index], encoded, now)
             part = self._part(metadata, len(encoded.body), now)
-            self._send(part, metadata, encoded.body, Posted(partial(self._told, ack, part)), now)
+            self._send(part, metadata, encoded.body, Posted(partial(self._outcome, ack, part)), now)
         except (PulsarBoxError, UnencodableError) as error:
             self._refused(ack, str(error))
 
@@ -184,7 +184,7 @@ class _Request:
         metadata.uncompressed_size = len(encoded.body)
         return metadata
 
-    def _told(self, ack: dict[str, Any], part: TopicName, found: Any, now: Now) -> None:
+    def _outcome(self, ack: dict[str, Any], part: TopicName, found: Any, now: Now) -> None:
         if isinstance(found, PulsarBoxError):
             self._refused(ack, str(found))
             return
@@ -198,7 +198,7 @@ class _Request:
     def _over(self) -> None:
         self._left -= 1
         if not self._left and self._later is not None:
-            self._later.give(self._answer())
+            self._later.complete(self._answer())
 
     def _answer(self) -> HttpResponse:
         return answer({"messagePublishResults": self._acks, "schemaVersion": self._version.version})
@@ -262,7 +262,7 @@ def _given(what: str, text: str) -> Schema:
             f'{what} must be a string that contains JSON: {{"type": "AVRO", "schema": "<base64>", "properties": {{}}}}'
         ) from None
     if kind not in SCHEMA_TYPES and kind != "BYTES":
-        raise BadRequest(f"There is no schema type {kind!r} for {what}")
+        raise BadRequest(f"Unknown schema type {kind!r} for {what}")
     number = SCHEMA_TYPES.get(kind, SCHEMA_TYPES["NONE"])
     schema = Schema(name=info.get("name") or kind, schema_data=data, type=number)
     for each, value in properties.items():

@@ -13,13 +13,13 @@ from pulsarbox.protocol.schema.steps import Steps
 from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 from pulsarbox.server.http.framework.request import (
     JSON,
+    DeferredAnswer,
     HttpRequest,
     HttpResponse,
-    Later,
     Pieces,
     answer,
-    asker,
     compact,
+    fairness_group,
     kind_of,
     texts,
 )
@@ -60,16 +60,16 @@ def versions(call: HttpRequest) -> Pieces:
     return Pieces(JSON, pieces())
 
 
-def post(call: HttpRequest) -> Later:
+def post(call: HttpRequest) -> DeferredAnswer:
     """Return the version of a schema, adding it if it is new. The topic need not exist."""
-    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+    topic, schema, schemas = call.topic("persistent"), _parse_schema(call), call.broker.schemas
     steps = schemas.putting(topic, schema, call.now.wall)
     return _computed(call, schema, steps, lambda stored: answer({"version": {"version": stored.version}}))
 
 
-def compatibility(call: HttpRequest) -> Later:
+def compatibility(call: HttpRequest) -> DeferredAnswer:
     """Return whether a schema is compatible as the next version, by which strategy, and why not."""
-    topic, schema, schemas = call.topic("persistent"), _brought(call), call.broker.schemas
+    topic, schema, schemas = call.topic("persistent"), _parse_schema(call), call.broker.schemas
 
     def checking() -> Steps[dict[str, Any]]:
         told: dict[str, Any] = {"compatibility": True, "schemaCompatibilityStrategy": schemas.strategy(topic)}
@@ -84,26 +84,26 @@ def compatibility(call: HttpRequest) -> Later:
     return _computed(call, schema, checking(), lambda told: answer(told)._replace(status=202))
 
 
-def version_of(call: HttpRequest) -> Later:
+def version_of(call: HttpRequest) -> DeferredAnswer:
     """Return the version of a schema on the topic; -1 if it has none."""
-    topic, schema = call.topic("persistent"), _brought(call)
+    topic, schema = call.topic("persistent"), _parse_schema(call)
     steps = call.broker.schemas.finding(topic, schema)
     return _computed(
         call, schema, steps, lambda known: answer({"version": NO_VERSION if known is None else known.version})
     )
 
 
-def _computed(call: HttpRequest, schema: Schema, steps: Steps[T], shown: Callable[[T], HttpResponse]) -> Later:
+def _computed(call: HttpRequest, schema: Schema, steps: Steps[T], shown: Callable[[T], HttpResponse]) -> DeferredAnswer:
     """Answer with the result of a computation. Those of one role alternate with those of others."""
-    later = Later()
+    later = DeferredAnswer()
 
     def computed(found: T | PulsarBoxError, now: Now) -> None:
         if isinstance(found, PulsarBoxError):
             later.failed(found)
         else:
-            later.give(shown(found))
+            later.complete(shown(found))
 
-    call.broker.schemas.run(asker(call), schema, steps, computed, call.now)
+    call.broker.schemas.run(fairness_group(call), schema, steps, computed, call.now)
     return later
 
 
@@ -125,12 +125,12 @@ def delete(call: HttpRequest) -> HttpResponse:
     return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
-def _brought(call: HttpRequest) -> Schema:
+def _parse_schema(call: HttpRequest) -> Schema:
     """Parse the schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
     topic, body = call.topic("persistent"), call.json_object()
     if body is None:
         raise BadRequest('The body must be a schema: {"type": ..., "schema": ..., "properties": {...}}')
-    if not call.broker.tenants.has_namespace(topic.namespace):
+    if not call.tenants.has_namespace(topic.namespace):
         raise NotFound("Namespace does not exist")
     name, text = body.get("type"), body.get("schema")
     if not isinstance(name, str) or not isinstance(text, str):
@@ -139,7 +139,7 @@ def _brought(call: HttpRequest) -> Schema:
         raise Unprocessable(f"Schema {name} is a client-side schema type")
     name = "NONE" if name == "BYTES" else name
     if name not in SCHEMA_TYPES:
-        raise Unprocessable(f"There is no schema type {name!r}: it must be one of {', '.join(SCHEMA_TYPES)}")
+        raise Unprocessable(f"Unknown schema type {name!r}: expected one of {', '.join(SCHEMA_TYPES)}")
     data = _key_value_bytes(text) if name == "KEY_VALUE" else text.encode(errors="replace")
     schema = Schema(name=topic.base.local, schema_data=data, type=SCHEMA_TYPES[name])
     for key, value in texts(body.get("properties"), "Properties of a schema").items():
@@ -181,11 +181,7 @@ def _key_value_bytes(text: str) -> bytes:
 
 
 def _key_value_text(data: bytes) -> str:
-    try:
-        parts = key_value.parts(data)
-    except InvalidSchema:  # stored by a version without validation
-        return data.decode(errors="replace")
-    shown = [part.decode(errors="replace") for part in parts]
+    shown = [part.decode(errors="replace") for part in key_value.parts(data)]
     key, value = (each if _parsed(each) is not None else compact(each) for each in shown)
     return f'{{"key":{key},"value":{value}}}'
 

@@ -17,11 +17,12 @@ from pulsarbox.errors import (
     PersistenceError,
     PreconditionFailed,
     PulsarBoxError,
+    SubscriptionFenced,
 )
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.message_id_json import LATEST, MessageIdArgument, place_of, start_of
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, texts
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, texts
 from pulsarbox.server.http.framework.resource_lookup import (
     find_topic,
     parts_of,
@@ -44,7 +45,7 @@ AT_ONCE = 50
 Operation = Callable[[Subscription, Callable[[Now], None], Callable[[Exception], None], Now], None]
 
 
-def create(call: HttpRequest) -> Later:
+def create(call: HttpRequest) -> DeferredAnswer:
     """Create a durable subscription at the message id in the body, by default at the end.
 
     A missing topic is created if auto-creation allows it. On a partitioned topic, all partitions get the subscription.
@@ -59,7 +60,7 @@ def create(call: HttpRequest) -> Later:
     topics = [_opened(call, part) for part in parts]
     if all(name in topic.subscriptions for topic in topics):
         raise Conflict("Subscription already exists for topic")
-    later = Later()
+    later = DeferredAnswer()
     missing = [topic for topic in topics if name not in topic.subscriptions]
     try:
         for topic in missing:
@@ -73,7 +74,7 @@ def create(call: HttpRequest) -> Later:
 
 
 def _opened(call: HttpRequest, name: TopicName) -> PersistentTopic:
-    return persistent(call.broker.topics.open(name, call.now), "Create subscription")
+    return persistent(call.topics.open(name, call.now), "Create subscription")
 
 
 def check_name(name: str) -> None:
@@ -104,7 +105,7 @@ def _create_at(
 
     def known(held: HeldEntry | None, when: Now) -> None:
         position, ack_set = start_of(place, held)
-        topic.locate(position, partial(located, ack_set, position), lambda error, _: failed(error), when)
+        topic.reader.locate(position, partial(located, ack_set, position), lambda error, _: failed(error), when)
 
     _look_up(topic, place, known, failed, now)
 
@@ -120,10 +121,10 @@ def _look_up(
     if place.batch_index < 0:
         known(None, now)
     else:
-        topic.look_up(place.position, known, lambda error, _: failed(error), now)
+        topic.reader.look_up(place.position, known, lambda error, _: failed(error), now)
 
 
-def delete(call: HttpRequest) -> Later:
+def delete(call: HttpRequest) -> DeferredAnswer:
     """Delete a subscription, on all partitions; while consumers are connected, only with force."""
     force, parts = call.flag("force"), parts_of(call)
     found = _found(call, parts)
@@ -136,9 +137,9 @@ def delete(call: HttpRequest) -> Later:
 
     def remove(subscription: Subscription, now: Now) -> None:
         subscription.close(now)
-        subscription.topic.remove_subscription(subscription, now)
+        subscription.remove(now)
 
-    return in_turns(call, found, remove, lambda now, later: later.give(DONE), AT_ONCE)
+    return in_turns(call, found, remove, lambda now, later: later.complete(DONE), AT_ONCE)
 
 
 def _found(call: HttpRequest, parts: list[TopicName]) -> list[Subscription]:
@@ -162,10 +163,10 @@ def put_properties(call: HttpRequest) -> HttpResponse:
     found = _found(call, parts_of(call))
     if not found:
         raise NotFound(f"Subscription {call.path['subscription']} not found for topic {call.topic()}")
-    commits, catalog = call.broker.core.commits, call.broker.core.catalog
+    commits, catalog = call.broker.commits, call.broker.catalog
     for each in found:
         each.properties = dict(properties)
-        key = cursor_key(each.topic.ledger.topic_id, each.cursor.cursor_id)
+        key = cursor_key(each.ledger.topic_id, each.cursor.cursor_id)
         row = catalog.get(key)
         if row is not None:  # a reader has none
             commits.put_row(key, row | {"properties": properties})
@@ -175,16 +176,16 @@ def put_properties(call: HttpRequest) -> HttpResponse:
 # Acknowledgement
 
 
-def skip(call: HttpRequest) -> Later:
+def skip(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge the next entries of a subscription; not for a partitioned topic."""
     count = call.number("count")
     subscription = subscription_of(stored_topic(call, "Skip messages"), call.path["subscription"])
-    later = Later()
+    later = DeferredAnswer()
     subscription.clearing.skip(count, later.done, later.failed, call.now)
     return later
 
 
-def skip_all(call: HttpRequest) -> Later:
+def skip_all(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge everything, on each partition; all of them must have the subscription."""
 
     def clear(each: Subscription, done: Callable[[Now], None], failed: Callable[[Exception], None], now: Now) -> None:
@@ -193,7 +194,7 @@ def skip_all(call: HttpRequest) -> Later:
     return _on_all(call, clear)
 
 
-def _on_all(call: HttpRequest, operation: Operation, *, name_the_part: bool = False) -> Later:
+def _on_all(call: HttpRequest, operation: Operation, *, name_the_part: bool = False) -> DeferredAnswer:
     """Apply an operation to the subscription on each partition. Raises NotFound if one does not have it."""
     parts, name = parts_of(call), call.path["subscription"]
     found = []
@@ -206,8 +207,8 @@ def _on_all(call: HttpRequest, operation: Operation, *, name_the_part: bool = Fa
     return _each(found, operation, call.now)
 
 
-def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
-    later = Later()
+def _each(found: list[Subscription], operation: Operation, now: Now) -> DeferredAnswer:
+    later = DeferredAnswer()
     done, failed = when_all(later, len(found), lambda: DONE)
     for each in found:
         try:
@@ -220,20 +221,20 @@ def _each(found: list[Subscription], operation: Operation, now: Now) -> Later:
 # Expiry
 
 
-def expire(call: HttpRequest) -> Later:
+def expire(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge messages published more than the given number of seconds ago."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     return _on_all(call, partial(_expire, before), name_the_part=True)
 
 
-def expire_everywhere(call: HttpRequest) -> Later:
+def expire_everywhere(call: HttpRequest) -> DeferredAnswer:
     """Expire messages by age on all subscriptions of a topic."""
     before = call.now.wall - 1000 * max(call.number("seconds"), 0)
     topics = [persistent(find_topic(call, part, call.now), "Expire messages") for part in parts_of(call)]
     found = [each for topic in topics for each in topic.subscriptions.values() if each.durable]
     if not found:
-        later = Later()
-        later.give(DONE)
+        later = DeferredAnswer()
+        later.complete(DONE)
         return later
     return _each(found, partial(_expire, before), call.now)
 
@@ -247,7 +248,7 @@ def _expire(
 ) -> None:
     if not subscription.cursor.backlog_entries:
         raise Conflict(
-            f"Expire message by timestamp not issued on topic {subscription.topic.name} for subscription"
+            f"Expire message by timestamp not issued on topic {subscription.topic_name} for subscription"
             f" {subscription.name} due to ongoing message expiration not finished or subscription almost catch  up."
             " If it's performed on a partitioned topic operation might succeeded on other partitions, please check"
             " stats of individual partition."
@@ -255,11 +256,11 @@ def _expire(
     subscription.clearing.expire_before(before, done, failed, now)
 
 
-def expire_through(call: HttpRequest) -> Later:
+def expire_through(call: HttpRequest) -> DeferredAnswer:
     """Acknowledge everything up to a message, which may be excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed("Expire message at position is not supported for partitioned-topic")
     place = _required(place_of(call))
     topic = persistent(find_topic(call, name, call.now), "Expire messages")
@@ -269,7 +270,7 @@ def expire_through(call: HttpRequest) -> Later:
             f"Expire message by position not issued on topic {name} for subscription {subscription.name} due to"
             " ongoing message expiration not finished or invalid message position provided."
         )
-    later = Later()
+    later = DeferredAnswer()
 
     def known(held: HeldEntry | None, now: Now) -> None:
         position, ack_set = place.position, list[int]()
@@ -299,14 +300,14 @@ def _required(place: MessageIdArgument | None) -> MessageIdArgument:
 # Analysis
 
 
-def analyze(call: HttpRequest) -> Later:
+def analyze(call: HttpRequest) -> DeferredAnswer:
     """Count the unacknowledged entries and messages by reading each, from the message id in the body on.
 
     Without entry filters, all are accepted. Not for partitioned topics, only for their partitions.
     """
-    name, settings = call.topic(), call.broker.core.settings
+    name, settings = call.topic(), call.settings
     require_namespace(call, name)
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed(
             "Analyze backlog on a partitioned topic is not allowed, please try do it on specific topic partition"
         )
@@ -316,13 +317,15 @@ def analyze(call: HttpRequest) -> Later:
         raise NotFound(f"Subscription {wanted} not found for topic {name}")
     subscription = subscription_of(persistent(topic, "Analyze backlog"), wanted)
     place = place_of(call)
-    later = Later()
+    later = DeferredAnswer()
     scan = BacklogScan(
-        subscription,
+        subscription.cursor,
+        subscription.reader,
         settings.subscriptionBacklogScanMaxEntries,
         min(settings.subscriptionBacklogScanMaxTimeMs, ANALYZE_MS_MAX),
-        lambda counts: later.give(answer(_analyzed(counts))),
+        lambda counts: later.complete(answer(_analyzed(counts))),
         later.failed,
+        call.broker.bounds,
     )
     scan.begin(None if place is None else place.position, call.now)
     return later
@@ -349,7 +352,7 @@ def _analyzed(counts: BacklogCounts) -> dict[str, Any]:
 # Cursor resets
 
 
-def reset_to_time(call: HttpRequest) -> Later:
+def reset_to_time(call: HttpRequest) -> DeferredAnswer:
     """Reset to the first message published at a time (ms since 1970) or later, on all partitions."""
     at = call.now.of_client(call.number("timestamp"))
 
@@ -359,16 +362,16 @@ def reset_to_time(call: HttpRequest) -> Later:
     return _on_all(call, seek, name_the_part=True)
 
 
-def reset(call: HttpRequest) -> Later:
+def reset(call: HttpRequest) -> DeferredAnswer:
     """Reset to a message, or to the next one if it is excluded; not for a partitioned topic."""
     name = call.topic()
     require_namespace(call, name)
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed("Reset-cursor at position is not allowed for partitioned-topic")
     place = _required(place_of(call))
     topic = persistent(find_topic(call, name, call.now), "Reset-cursor at position")
     subscription = subscription_of(topic, call.path["subscription"])
-    later = Later()
+    later = DeferredAnswer()
 
     def known(held: HeldEntry | None, now: Now) -> None:
         position, ack_set = start_of(place, held)
@@ -385,8 +388,8 @@ def _busy(failed: Callable[[Exception], None]) -> Callable[[Exception], None]:
     """Convert the error of a concurrent cursor reset to PreconditionFailed."""
 
     def told(error: Exception) -> None:
-        fenced = isinstance(error, PersistenceError) and "fence" in str(error)
-        failed(PreconditionFailed(f"Failed for Subscription Busy: {error}") if fenced else error)
+        is_fenced = isinstance(error, SubscriptionFenced)
+        failed(PreconditionFailed(f"Failed for Subscription Busy: {error}") if is_fenced else error)
 
     return told
 

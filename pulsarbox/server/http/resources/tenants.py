@@ -3,37 +3,37 @@
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotAllowed, NotFound, PulsarBoxError
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 
 
 def tenants(call: HttpRequest) -> HttpResponse:
     """Return the names of all tenants."""
-    return answer(call.broker.tenants.all())
+    return answer(call.tenants.all())
 
 
 def get(call: HttpRequest) -> HttpResponse:
     """Return a tenant's admins and clusters."""
-    return answer(call.broker.tenants.get(call.path["tenant"]))
+    return answer(call.tenants.get(call.path["tenant"]))
 
 
 def create(call: HttpRequest) -> HttpResponse:
     """Create a tenant."""
-    call.broker.tenants.create(call.path["tenant"], call.json_object())
+    call.tenants.create(call.path["tenant"], call.json_object())
     return DONE
 
 
 def update(call: HttpRequest) -> HttpResponse:
     """Replace a tenant's admins and clusters."""
-    call.broker.tenants.update(call.path["tenant"], call.json_object())
+    call.tenants.update(call.path["tenant"], call.json_object())
     return DONE
 
 
-def delete(call: HttpRequest) -> Later:
+def delete(call: HttpRequest) -> DeferredAnswer:
     """Delete a tenant; with force, if allowed, including all its namespaces."""
-    tenant, tenants = call.path["tenant"], call.broker.tenants
+    tenant, tenants = call.path["tenant"], call.tenants
     force = call.flag("force")
-    if force and not call.broker.core.settings.forceDeleteTenantAllowed:
+    if force and not call.settings.forceDeleteTenantAllowed:
         raise NotAllowed("Broker doesn't allow forced deletion of tenants")
     try:
         tenants.get(tenant)

@@ -7,7 +7,7 @@ from pulsarbox.errors import NotAcceptable, NotAllowed, NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
 from pulsarbox.server.http.framework.message_id_json import shown
-from pulsarbox.server.http.framework.request import HttpRequest, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, persistent, require_namespace
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.storage.record import Position
@@ -16,7 +16,7 @@ AT_ONCE = 20
 """Partitions processed per turn."""
 
 
-def terminate(call: HttpRequest) -> Later:
+def terminate(call: HttpRequest) -> DeferredAnswer:
     """Terminate a topic; return the id of its last message. Idempotent."""
     name = call.topic()
     if not name.persistent:
@@ -24,17 +24,17 @@ def terminate(call: HttpRequest) -> Later:
     require_namespace(call, name)
     if is_system(str(name)):
         raise NotAllowed("Termination of a system topic is not allowed")
-    if call.broker.topics.partitions(name):
+    if call.topics.partitions(name):
         raise NotAllowed("Termination of a partitioned topic is not allowed")
     topic = _stored(call, name, call.now)
-    later = Later()
-    topic.termination.begin(lambda at, now: later.give(answer(shown(at, -1))), later.failed, call.now)
+    later = DeferredAnswer()
+    topic.termination.begin(lambda at, now: later.complete(answer(shown(at, -1))), later.failed, call.now)
     return later
 
 
-def terminate_partitions(call: HttpRequest) -> Later:
+def terminate_partitions(call: HttpRequest) -> DeferredAnswer:
     """Terminate all partitions of a topic; return the id of each last message. None terminates if one is missing."""
-    name, topics = call.topic(), call.broker.topics
+    name, topics = call.topic(), call.topics
     require_namespace(call, name)
     count = topics.partitions(name)
     if not count:
@@ -49,7 +49,7 @@ def terminate_partitions(call: HttpRequest) -> Later:
     if missing is not None:
         raise NotFound(f"Topic {missing} not found: create it first, with createMissedPartitions")
     ends: dict[int, Position] = {}
-    later = Later()
+    later = DeferredAnswer()
     done, failed = when_all(
         later, count, lambda: answer({str(index): shown(ends[index], -1) for index in sorted(ends)})
     )
@@ -61,7 +61,7 @@ def terminate_partitions(call: HttpRequest) -> Later:
 
         _stored(call, part, now).termination.begin(ended, failed, now)
 
-    in_turns(call, parts, begin, lambda now, _: None, AT_ONCE).when_given(later.give)
+    in_turns(call, parts, begin, lambda now, _: None, AT_ONCE).on_complete(later.complete)
     return later
 
 

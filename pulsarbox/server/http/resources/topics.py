@@ -4,7 +4,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotAcceptable, NotFound, PreconditionFailed
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, texts
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, texts
 from pulsarbox.server.http.framework.resource_lookup import check_is_users, find_topic, parts_of, require_namespace
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import Bundles
@@ -13,61 +13,59 @@ from pulsarbox.storage.catalog import Row, partitions_key, topic_key
 _MODES = {"persistent": "PERSISTENT", "non-persistent": "NON_PERSISTENT"}
 
 
-def topics(call: HttpRequest) -> Later:
+def topics(call: HttpRequest) -> DeferredAnswer:
     """Return the topics of a namespace, or of one of its bundles, partitions individually."""
     return listed(call, _MODES[call.path["domain"]], call.query.get("bundle", ""))
 
 
-def listed(call: HttpRequest, mode: str, bundle: str = "") -> Later:
+def listed(call: HttpRequest, mode: str, bundle: str = "") -> DeferredAnswer:
     """Return the names of topics, from ``Topics.pages``. Raises NotFound."""
     found: list[str] = []
-    bundles = Bundles(call.broker.tenants, call.namespace()) if bundle else None
+    bundles = Bundles(call.tenants, call.namespace()) if bundle else None
 
     def add(page: list[str], now: Now) -> None:
         found.extend(page if bundles is None else [name for name in page if bundles.of(parse_topic(name)) == bundle])
 
-    pages = call.broker.topics.pages(call.namespace(), mode, system=call.flag("includeSystemTopic"))
-    return in_turns(call, pages, add, lambda now, later: later.give(answer(found)), 1)
+    pages = call.topics.pages(call.namespace(), mode, system=call.flag("includeSystemTopic"))
+    return in_turns(call, pages, add, lambda now, later: later.complete(answer(found)), 1)
 
 
 def create(call: HttpRequest) -> HttpResponse:
     """Create a non-partitioned topic. The body has its properties, or is empty."""
     topic = call.topic()
     check_is_users(topic)
-    call.broker.topics.create(topic, call.now, texts(call.json(), "Properties of a topic"))
+    call.topics.create(topic, call.now, texts(call.json(), "Properties of a topic"))
     return DONE
 
 
 def delete(call: HttpRequest) -> HttpResponse:
     """Delete a topic; while clients are connected, only with force."""
     topic = call.topic()
-    missing = not call.broker.topics.exists(topic) and not call.broker.topics.partitions(topic)
+    missing = not call.topics.exists(topic) and not call.topics.partitions(topic)
     if missing and not topic.persistent:
         return DONE  # non-persistent topics are transient: as in Pulsar, this is not an error
-    call.broker.topics.delete(topic, call.now, force=call.flag("force"))
+    call.topics.delete(topic, call.now, force=call.flag("force"))
     return DONE
 
 
 def subscriptions(call: HttpRequest) -> HttpResponse:
     """Return the names of the subscriptions, including those of readers; for a partitioned topic, of all partitions."""
     topic = call.topic()
-    partitions = call.broker.topics.partitions(topic)
-    found = [
-        call.broker.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))
-    ]
+    partitions = call.topics.partitions(topic)
+    found = [call.topics.find(name, call.now) for name in (topic, *(topic.partition(i) for i in range(partitions)))]
     if not partitions and found == [None]:
         raise NotFound(f"Topic {topic} not found")
     return answer(sorted({each.name for one in found if one is not None for each in one.all_subscriptions()}))
 
 
-def unload(call: HttpRequest) -> Later:
+def unload(call: HttpRequest) -> DeferredAnswer:
     """Unload a topic, or all partitions of one: its clients reconnect, and no data is lost."""
-    topics = call.broker.topics
+    topics = call.topics
     names = parts_of(call)
     found = [topic for name in names if (topic := topics.find(name, call.now)) is not None]
     if not found and names == [call.topic()]:
         find_topic(call, names[0], call.now)
-    later = Later()
+    later = DeferredAnswer()
     done, _ = when_all(later, len(found) + 1, lambda: DONE)
     for topic in found:
         topics.unload(topic, done, call.now)
@@ -84,7 +82,7 @@ def put_properties(call: HttpRequest) -> HttpResponse:
     """Add or change properties of a topic."""
     key, row, properties = _properties(call)
     added = texts(call.json(), "Properties of a topic")
-    call.broker.core.commits.put_row(key, row | {"properties": properties | added})
+    call.broker.commits.put_row(key, row | {"properties": properties | added})
     return DONE
 
 
@@ -95,13 +93,13 @@ def delete_property(call: HttpRequest) -> HttpResponse:
     if not name:
         raise PreconditionFailed("The query must name a property: ?key=...")
     left = {each: value for each, value in properties.items() if each != name}
-    call.broker.core.commits.put_row(key, row | {"properties": left})
+    call.broker.commits.put_row(key, row | {"properties": left})
     return DONE
 
 
 def _properties(call: HttpRequest) -> tuple[str, Row, dict[str, str]]:
     """Return the row with the properties of a topic: its key, the row, and the properties. Raises NotFound."""
-    name, catalog = call.topic(), call.broker.core.catalog
+    name, catalog = call.topic(), call.broker.catalog
     if not name.persistent:
         raise NotAcceptable("Need to provide a persistent topic name")
     require_namespace(call, name)

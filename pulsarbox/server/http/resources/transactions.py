@@ -8,9 +8,10 @@ from typing import Any
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.broker.transactions.transaction import ABORTED, OpenTransaction
 from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, Later, answer, long_of
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, long_of
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
+from pulsarbox.storage.catalog import Catalog
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.transactions import TxnId, aborted_of
 
@@ -26,14 +27,14 @@ def coordinators(call: HttpRequest) -> HttpResponse:
 def coordinator_stats(call: HttpRequest) -> HttpResponse:
     """Return coordinator statistics: of one if ``coordinatorId`` is given, otherwise of each by number."""
     _check(call)
-    transactions = call.broker.core.transactions
+    transactions = call.broker.transactions
     stats = {
         "state": "Ready",
         "leastSigBits": transactions.last_id,
         "lowWaterMark": min((txn.id.least for txn in transactions), default=transactions.last_id + 1) - 1,
         "ongoingTxnSize": len(transactions.open),
-        "recoverStartTime": call.broker.core.started,
-        "recoverEndTime": call.broker.core.started,
+        "recoverStartTime": call.broker.started,
+        "recoverEndTime": call.broker.started,
     }
     return answer(stats if "coordinatorId" in call.query else {"0": stats})
 
@@ -48,22 +49,22 @@ def slow(call: HttpRequest) -> HttpResponse:
     """Return the transactions open for longer than ``timeout`` milliseconds, by id."""
     _check(call)
     before = call.now.wall - call.number("timeout")
-    found = [txn for txn in call.broker.core.transactions if txn.opened <= before]
+    found = [txn for txn in call.broker.transactions if txn.opened <= before]
     return answer({str(txn.id): _shown(call, txn) for txn in found})
 
 
-def abort(call: HttpRequest) -> Later:
+def abort(call: HttpRequest) -> DeferredAnswer:
     """Abort a transaction of any owner."""
     _check(call)
-    later = Later()
+    later = DeferredAnswer()
 
     def ended(error: PulsarBoxError | None, now: Any) -> None:
         if error is None:
-            later.give(DONE)
+            later.complete(DONE)
         else:
             later.failed(error)
 
-    call.broker.core.transactions.end(_id_of(call), ABORTED, Superuser(), ended, call.now)
+    call.broker.coordinator.end(_id_of(call), ABORTED, Superuser(), ended, call.now)
     return later
 
 
@@ -88,7 +89,7 @@ def in_buffer(call: HttpRequest) -> HttpResponse:
     """Return the position of a transaction's first message on a topic."""
     _check(call)
     topic, txn_id = stored_topic_of(call), _id_of(call)
-    ended = call.broker.core.transactions.recent(txn_id)
+    ended = call.broker.transactions.recent(txn_id)
     aborted = ended is not None and ended.state == ABORTED and str(topic.name) in ended.topics
     return answer(_in_buffer(topic, txn_id, aborted))
 
@@ -111,9 +112,9 @@ def buffer(call: HttpRequest) -> HttpResponse:
         "maxReadPosition": _text(topic.ledger.read_end),
         "lastSnapshotTimestamps": 0,
         "ongoingTxnSize": len(list(stored.open)),
-        "recoverStartTime": call.broker.core.started,
-        "recoverEndTime": call.broker.core.started,
-        "totalAbortedTransactions": _aborted(topic),
+        "recoverStartTime": call.broker.started,
+        "recoverEndTime": call.broker.started,
+        "totalAbortedTransactions": _aborted(topic, call.broker.catalog),
         "snapshotType": "Single",
     }
     return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
@@ -124,12 +125,12 @@ def pending_acks(call: HttpRequest) -> HttpResponse:
     _check(call)
     topic = stored_topic_of(call)
     subscription = subscription_of(topic, call.path["subscription"])
-    on = call.broker.core.transactions.acks_on(topic.stored.topic_id, subscription.cursor.cursor_id)
+    on = call.broker.transactions.acks_on(topic.stored.topic_id, subscription.cursor.cursor_id)
     found: dict[str, Any] = {
         "state": "Ready" if on else "None",
         "ongoingTxnSize": len(on),
-        "recoverStartTime": call.broker.core.started,
-        "recoverEndTime": call.broker.core.started,
+        "recoverStartTime": call.broker.started,
+        "recoverEndTime": call.broker.started,
     }
     return answer(found | ({"lowWaterMarks": {}} if call.flag("lowWaterMarks") else {}))
 
@@ -158,7 +159,7 @@ def position(call: HttpRequest) -> HttpResponse:
 
 
 def _check(call: HttpRequest) -> None:
-    call.broker.core.transactions.check_coordinator(0)
+    call.broker.transactions.check_coordinator(0)
     text = call.query.get("coordinatorId", call.path.get("mostSigBits", "0"))
     if text.removeprefix("-").isdigit() and long_of(text) != 0:
         raise NotFound(f"Transaction coordinator not found! coordinator id : {text}")
@@ -174,10 +175,10 @@ def _id_of(call: HttpRequest) -> TxnId:
 
 
 def _transaction(call: HttpRequest) -> OpenTransaction:
-    txn_id, transactions = _id_of(call), call.broker.core.transactions
+    txn_id, transactions = _id_of(call), call.broker.transactions
     found = transactions.open.get(txn_id) or transactions.recent(txn_id)
     if found is None:
-        raise TransactionNotFound(f"There is no transaction {txn_id}: it has ended, or was never begun")
+        raise TransactionNotFound(f"Transaction {txn_id} not found: it has ended, or was never begun")
     return found
 
 
@@ -198,7 +199,7 @@ def _shown(call: HttpRequest, txn: OpenTransaction) -> dict[str, Any]:
 
 
 def _topic(call: HttpRequest, name: str) -> PersistentTopic | None:
-    return call.broker.topics.persistent(name, call.now)
+    return call.topics.persistent(name, call.now)
 
 
 def _in_buffer(topic: PersistentTopic | None, txn_id: TxnId, aborted: bool) -> dict[str, Any]:
@@ -215,11 +216,11 @@ def _in_pending_ack(topic: PersistentTopic | None, subscription: str, txn_id: Tx
     return {"cumulativeAckPosition": _text(through[1])}
 
 
-def _aborted(topic: PersistentTopic) -> int:
+def _aborted(topic: PersistentTopic, catalog: Catalog) -> int:
     """Return the number of runs of aborted entries that are still stored."""
     if not topic.stored.has_aborted:
         return 0
-    return sum(1 for _ in aborted_of(topic.core.catalog, topic.stored.topic_id))
+    return sum(1 for _ in aborted_of(catalog, topic.stored.topic_id))
 
 
 def _text(at: Position) -> str:

@@ -10,7 +10,7 @@ from pulsarbox.broker.topic.topic import Topic
 from pulsarbox.clock import Now
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.framework.cooperative_work import in_turns
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer, compact
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer, compact
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.resources.bundles import AllBundles
 from pulsarbox.server.http.statistics.topic_digest import digest, text
@@ -24,12 +24,12 @@ AT_ONCE: Final = 20
 """Topics processed per turn."""
 
 
-def topics(call: HttpRequest) -> Later:
+def topics(call: HttpRequest) -> DeferredAnswer:
     """Return the loaded topics: by namespace, by bundle, by domain.
 
     Each is formatted in the turn that reads it: formatting all of them at once would be a long turn.
     """
-    bundles = AllBundles(call.broker.tenants)
+    bundles = AllBundles(call.tenants)
     found: dict[str, dict[str, dict[str, list[bytes]]]] = {}
 
     def work(topic: Topic, now: Now) -> None:
@@ -40,10 +40,10 @@ def topics(call: HttpRequest) -> Later:
             domain = domains.setdefault("persistent" if name.persistent else "non-persistent", [])
             domain.append(f"{text(str(name))}:{digest(topic, now)}".encode(errors="replace"))
 
-    def finish(now: Now, later: Later) -> None:
-        later.give(HttpResponse(200, b"".join(_nested(found))))
+    def finish(now: Now, later: DeferredAnswer) -> None:
+        later.complete(HttpResponse(200, b"".join(_nested(found))))
 
-    return in_turns(call, call.broker.topics, work, finish, AT_ONCE)
+    return in_turns(call, call.topics, work, finish, AT_ONCE)
 
 
 def _nested(found: Any) -> Iterator[bytes]:
@@ -59,20 +59,20 @@ def _nested(found: Any) -> Iterator[bytes]:
     yield b"}" if found else b"{}"
 
 
-def metrics(call: HttpRequest) -> Later:
+def metrics(call: HttpRequest) -> DeferredAnswer:
     """Return Pulsar's metrics in JSON, except those about Java."""
     broker, rows = call.broker, dict[tuple[str, bool], TopicRow]()
-    latencies = broker.core.commits.times.last_minute(call.now)
+    latencies = broker.commits.times.last_minute(call.now)
 
     def work(topic: Topic, now: Now) -> None:
         key = topic.name.namespace, topic.name.persistent
         row = look(topic, latencies, now).topic
         rows[key] = rows[key].plus(row) if key in rows else row
 
-    def finish(now: Now, later: Later) -> None:
+    def finish(now: Now, later: DeferredAnswer) -> None:
         told = [_cache(broker, list(rows.values()), now)]
         told += [_told_as(_stored(row), namespace=f"{key[0]}/persistent") for key, row in rows.items() if key[1]]
-        of = {"broker": _host(broker), "cluster": broker.core.settings.clusterName}
+        of = {"broker": _host(broker), "cluster": broker.settings.clusterName}
         told.append(_told_as({"brk_health": 1}, **of, metric="broker_health"))
         told.append(_told_as(_connections(broker), **of, metric="broker_connection"))
         for namespace in sorted({key[0] for key in rows}):
@@ -80,7 +80,7 @@ def metrics(call: HttpRequest) -> Later:
             told.append(_told_as(_traffic(both[0] if len(both) == 1 else both[0].plus(both[1])), namespace=namespace))
         usage = {f"brk_lb_{name}": value for name, value in box.usage().items()}
         told.append(_told_as(usage, broker=of["broker"], metric="loadBalancing"))
-        later.give(answer(told))
+        later.complete(answer(told))
 
     return in_turns(call, broker.topics, work, finish, AT_ONCE)
 
@@ -146,10 +146,10 @@ def _traffic(row: TopicRow) -> Stats:
     }
 
 
-def load_report(call: HttpRequest) -> Later:
+def load_report(call: HttpRequest) -> DeferredAnswer:
     """Return the load report for a load balancer."""
-    broker, bundles, all_bundles = call.broker, dict[str, Stats](), AllBundles(call.broker.tenants)
-    latencies = broker.core.commits.times.last_minute(call.now)
+    broker, bundles, all_bundles = call.broker, dict[str, Stats](), AllBundles(call.tenants)
+    latencies = broker.commits.times.last_minute(call.now)
 
     def work(topic: Topic, now: Now) -> None:
         of = all_bundles.of(topic.name)
@@ -163,7 +163,7 @@ def load_report(call: HttpRequest) -> Later:
             bundle[key] += value
 
     return in_turns(
-        call, broker.topics, work, lambda now, later: later.give(answer(_report(broker, bundles, now))), AT_ONCE
+        call, broker.topics, work, lambda now, later: later.complete(answer(_report(broker, bundles, now))), AT_ONCE
     )
 
 
@@ -189,7 +189,7 @@ def _report(broker: Broker, bundles: dict[str, Stats], now: Now) -> Stats:
     return {
         **{name: url for name, url in urls.items() if url},
         "persistentTopicsEnabled": True,
-        "nonPersistentTopicsEnabled": broker.core.settings.enableNonPersistentTopics,
+        "nonPersistentTopicsEnabled": broker.settings.enableNonPersistentTopics,
         "cpu": {"usage": cpu * processors, "limit": 100.0 * processors},
         "memory": {"usage": resident / 2**20, "limit": memory / 2**20},
         "directMemory": {"usage": 0.0, "limit": 0.0},
@@ -212,7 +212,7 @@ def _report(broker: Broker, bundles: dict[str, Stats], now: Now) -> Stats:
         "protocols": {},
         "advertisedListeners": {},
         "loadManagerClassName": "",
-        "startTimestamp": broker.core.started,
+        "startTimestamp": broker.started,
         "maxResourceUsage": max(cpu / 100, resident / memory),
         "loadReportType": "LocalBrokerData",
     }

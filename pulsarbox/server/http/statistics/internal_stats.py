@@ -7,7 +7,7 @@ from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.server.http.statistics.topic_stats import timestamp
-from pulsarbox.storage.catalog import cursor_key, topic_key
+from pulsarbox.storage.catalog import Catalog, cursor_key, topic_key
 
 RANGES_SHOWN: Final = 10_000
 """Maximum acknowledged ranges listed per cursor; ``totalNonContiguousDeletedMessagesRange`` counts all."""
@@ -15,13 +15,13 @@ RANGES_SHOWN: Final = 10_000
 _NO_LEDGER: Final = {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False}
 
 
-def internal_stats(topic: Topic) -> dict[str, Any]:
+def internal_stats(topic: Topic, catalog: Catalog) -> dict[str, Any]:
     """Return the ledgers and cursors of a topic. As in Pulsar, the open ledger is listed with 0 entries."""
     if isinstance(topic, NonPersistentTopic):
         return _not_stored(topic)
     assert isinstance(topic, PersistentTopic)
     ledger = topic.ledger
-    row = topic.core.catalog.get(topic_key(str(topic.name))) or {}
+    row = catalog.get(topic_key(str(topic.name))) or {}
     last, current = ledger.last_confirmed, ledger.current
     waiting = sum(_waits(each) for each in topic.subscriptions.values())
     return {
@@ -45,7 +45,7 @@ def internal_stats(topic: Topic) -> dict[str, Any]:
             }
             for each in ledger.ledgers.values()
         ],
-        "cursors": {each.name: cursor_stats(each) for each in topic.subscriptions.values()},
+        "cursors": {each.name: cursor_stats(each, catalog) for each in topic.subscriptions.values()},
         "properties": row.get("properties", {}),
         "schemaLedgers": [],
         "compactedLedger": _compacted(topic),
@@ -59,11 +59,11 @@ def _compacted(topic: PersistentTopic) -> dict[str, Any]:
     return _NO_LEDGER | {"ledgerId": view.ledger_id, "entries": view.entries, "size": view.size}
 
 
-def cursor_stats(subscription: Subscription) -> dict[str, Any]:
+def cursor_stats(subscription: Subscription, catalog: Catalog) -> dict[str, Any]:
     """Return the statistics of a cursor. It has no ledger: its acknowledgements are in the box's journal."""
-    cursor, topic = subscription.cursor, subscription.topic
+    cursor = subscription.cursor
     ledger, mark, ranges = cursor.ledger, cursor.mark_delete, cursor.ranges
-    row = topic.core.catalog.get(cursor_key(ledger.topic_id, cursor.cursor_id)) if cursor.durable else None
+    row = catalog.get(cursor_key(ledger.topic_id, cursor.cursor_id)) if cursor.durable else None
     read = subscription.source.position
     next_unread = ledger.next(*mark) if not subscription.consumers else read
     return {
@@ -104,7 +104,7 @@ def _ranges_text(subscription: Subscription) -> str:
 
 def _waits(subscription: Subscription) -> bool:
     """Return whether consumers are connected and everything is dispatched."""
-    return bool(subscription.consumers) and subscription.source.position > subscription.topic.ledger.read_end
+    return bool(subscription.consumers) and subscription.source.position > subscription.ledger.read_end
 
 
 def _not_stored(topic: NonPersistentTopic) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pulsarbox.server.metrics.scrape import scrape
 
 def metrics(call: HttpRequest) -> Pieces:
     """Return all metrics. Unlike Pulsar, which redirects `/metrics` to `/metrics/`, both paths answer."""
-    if call.broker.core.settings.authenticateMetricsEndpoint and call.principal is None:
+    if call.settings.authenticateMetricsEndpoint and call.principal is None:
         off = (
             ""
             if call.broker.authentication
@@ -23,7 +23,7 @@ def metrics(call: HttpRequest) -> Pieces:
 
 def status(call: HttpRequest) -> HttpResponse:
     """Return whether load balancers should send clients here: while the status file exists."""
-    path = call.broker.core.settings.statusFilePath
+    path = call.settings.statusFilePath
     if not path:
         raise NotFound("statusFilePath is not set: /brokers/ready of the Admin API says whether the box is ready")
     if not Path(path).is_file():

@@ -20,10 +20,9 @@ from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.limits.limiter import LimitScope
 from pulsarbox.broker.limits.throttle_report import subscription_report, topic_report
-from pulsarbox.broker.stats.blocked_reason_text import why_held
+from pulsarbox.broker.stats.blocked_reason_text import held_reason
 from pulsarbox.broker.stats.drain_estimate import longest, seconds_to_drain
-from pulsarbox.broker.subscription.consumer import Consumer
-from pulsarbox.broker.subscription.interface import AnySubscription
+from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic.producer import AttachedProducer
@@ -194,7 +193,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
 
 def _oldest(topic: PersistentTopic, now: Now) -> Stats:
     """Return the age of the oldest message in the backlog: -1 without one, or until it is read."""
-    oldest = topic.expiry.tell_oldest(now)
+    oldest = topic.expiry.request_oldest(now)
     if oldest is None:
         return {"oldestBacklogMessageAgeSeconds": -1}
     age = max(now.wall - oldest.begins, 0) // 1000
@@ -234,7 +233,7 @@ def publisher_stats(producer: AttachedProducer, wanted: StatsOptions) -> Stats:
             "connectionIsRead": producer.cnx.unread is None,
             "suspended": bool(producer.suspended),
         }
-    why = why_held(producer)
+    why = held_reason(producer)
     if why is not None:
         stats["why"] = {"reason": why.reason, "since": why.since, "text": why.text}
     return stats if producer.topic.name.persistent else stats | {"msgDropRate": dropped}
@@ -267,8 +266,8 @@ def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> S
     stats = {
         "msgRateOut": sum((each["msgRateOut"] for each in consumers), 0.0),
         "msgThroughputOut": sum((each["msgThroughputOut"] for each in consumers), 0.0),
-        "bytesOutCounter": subscription.gone[1] + sum(each["bytesOutCounter"] for each in consumers),
-        "msgOutCounter": subscription.gone[0] + sum(each["msgOutCounter"] for each in consumers),
+        "bytesOutCounter": subscription.removed[1] + sum(each["bytesOutCounter"] for each in consumers),
+        "msgOutCounter": subscription.removed[0] + sum(each["msgOutCounter"] for each in consumers),
         "msgRateRedeliver": sum((each["msgRateRedeliver"] for each in consumers), 0.0),
         "messageAckRate": sum((each["messageAckRate"] for each in consumers), 0.0),
         "chunkedMessageRate": sum((each["chunkedMessageRate"] for each in consumers), 0.0),
@@ -325,7 +324,7 @@ def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> S
 
 
 def _cursor_stats(subscription: Subscription, now: Now) -> Stats:
-    cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.why()
+    cursor, clearing, why = subscription.cursor, subscription.clearing, subscription.blocked_reason()
     backlog, ranges, delayed = cursor.backlog_entries, len(cursor.ranges), subscription.delayed(now)
     return {
         "msgBacklog": backlog,

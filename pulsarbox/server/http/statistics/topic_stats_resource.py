@@ -8,7 +8,7 @@ from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound
 from pulsarbox.names import TopicName
 from pulsarbox.server.http.framework.cooperative_work import in_turns, when_all
-from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, Later, answer
+from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import find_topic, require_namespace, topic_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.internal_stats import internal_stats
@@ -19,23 +19,23 @@ PARTITIONS_AT_ONCE: Final = 50
 """Partitions processed per turn: an unused one is loaded from its rows."""
 
 
-def stats(call: HttpRequest) -> HttpResponse | Later:
+def stats(call: HttpRequest) -> HttpResponse | DeferredAnswer:
     """Return the statistics of a topic. With ``getEarliestTimeInBacklog``, the oldest messages of backlogs are read."""
     topic = topic_of(call)
     found = topic_stats(topic, _wanted(call))
     if not call.flag("getEarliestTimeInBacklog") or not isinstance(topic, PersistentTopic):
         return answer(found)
-    later = Later()
+    later = DeferredAnswer()
     _earliest([(topic, found)], later, partial(answer, found), call.now)
     return later
 
 
 def internal(call: HttpRequest) -> HttpResponse:
     """Return the ledgers and cursors of a topic."""
-    return answer(internal_stats(topic_of(call)))
+    return answer(internal_stats(topic_of(call), call.broker.catalog))
 
 
-def partitioned(call: HttpRequest) -> Later:
+def partitioned(call: HttpRequest) -> DeferredAnswer:
     """Return the sum over all partitions, and each of them unless ``perPartition`` is false."""
     name, count = _partitioned(call)
     wanted = _wanted(call)
@@ -53,19 +53,19 @@ def partitioned(call: HttpRequest) -> Later:
         for i, found in enumerate(parts.values()):
             add(total, found, i)
         metadata: dict[str, Any] = {"partitions": count, "deleted": False}
-        properties = call.broker.topics.partitioned_properties(name)
+        properties = call.topics.partitioned_properties(name)
         if properties:
             metadata["properties"] = properties
         each = parts if call.query.get("perPartition", "true").lower() == "true" else {}
         return answer(total | {"metadata": metadata, "partitions": each})
 
-    def finish(now: Now, later: Later) -> None:
+    def finish(now: Now, later: DeferredAnswer) -> None:
         _earliest(loaded if call.flag("getEarliestTimeInBacklog") else [], later, summed, now)
 
     return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
 
 
-def partitioned_internal(call: HttpRequest) -> Later:
+def partitioned_internal(call: HttpRequest) -> DeferredAnswer:
     """Return the ledgers and cursors of each partition."""
     name, count = _partitioned(call)
     parts: dict[str, Any] = {}
@@ -73,10 +73,10 @@ def partitioned_internal(call: HttpRequest) -> Later:
     def look(i: int, now: Now) -> None:
         topic = _partition(call, name.partition(i), now)
         if topic is not None:
-            parts[str(topic.name)] = internal_stats(topic)
+            parts[str(topic.name)] = internal_stats(topic, call.broker.catalog)
 
-    def finish(now: Now, later: Later) -> None:
-        later.give(answer({"metadata": {"partitions": count, "deleted": False}, "partitions": parts}))
+    def finish(now: Now, later: DeferredAnswer) -> None:
+        later.complete(answer({"metadata": {"partitions": count, "deleted": False}, "partitions": parts}))
 
     return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
 
@@ -84,7 +84,7 @@ def partitioned_internal(call: HttpRequest) -> Later:
 def _partitioned(call: HttpRequest) -> tuple[TopicName, int]:
     name = call.topic()
     require_namespace(call, name)
-    count = call.broker.topics.partitions(name)
+    count = call.topics.partitions(name)
     if not count:
         raise NotFound(f"Partitioned Topic {name} not found")
     return name, count
@@ -104,7 +104,7 @@ def _wanted(call: HttpRequest) -> StatsOptions:
     )
 
 
-def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish: Any, now: Now) -> None:
+def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: DeferredAnswer, finish: Any, now: Now) -> None:
     """Read the publish time of the oldest message in each backlog, then answer."""
     wanted = [
         (topic, found, name, subscription.cursor.next_unacked(topic.ledger.next(*subscription.cursor.mark_delete)))
@@ -119,7 +119,7 @@ def _earliest(topics: list[tuple[PersistentTopic, Stats]], later: Later, finish:
 
     for topic, found, name, position in wanted:
         note = partial(_note_earliest, found, name, done)
-        topic.read_entry(position, note, unread, now)
+        topic.reader.read_entry(position, note, unread, now)
     done(now)
 
 

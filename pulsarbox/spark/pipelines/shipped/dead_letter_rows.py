@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.broker.replay.entry_messages import REPLAY_COUNT, REPLAY_JOB, Looked, Schemas
-from pulsarbox.broker.replay.fingerprint import Fingerprint, fingerprint
+from pulsarbox.broker.replay.entry_messages import InspectedMessage, Schemas
 from pulsarbox.broker.replay.message_filter import parse_filter
 from pulsarbox.broker.replay.transform import gone_at, target_of
+from pulsarbox.protocol.dead_letters.fingerprint import Fingerprint, fingerprint
+from pulsarbox.protocol.dead_letters.properties import replay_marks
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
@@ -35,7 +36,7 @@ class LetterFields(NamedTuple):
     target: str | None = None
     """Target topic; None: where each came from."""
 
-    def wanted(self) -> Callable[[Looked], bool]:
+    def wanted(self) -> Callable[[InspectedMessage], bool]:
         """Return the filter as a predicate. Raises Unprocessable with a message for users."""
         return parse_filter(self.filter, self.now) or _every
 
@@ -55,11 +56,11 @@ class LetterRow(NamedTuple):
     """Properties of the replayed message."""
 
 
-def _every(_: Looked) -> bool:
+def _every(_: InspectedMessage) -> bool:
     return True
 
 
-def looked(row: Row, schemas: Schemas) -> Looked:
+def looked(row: Row, schemas: Schemas) -> InspectedMessage:
     """Return a row in the form that the box's jobs use for a message. ``schemas``: those of its topic by version."""
     value, batch = row["value"], row["__batchIndex"]
     metadata = MessageMetadata(
@@ -77,12 +78,14 @@ def looked(row: Row, schemas: Schemas) -> Looked:
     flags = 0 if batch is None else int(EntryFlag.BATCH)
     place = (row["__ledgerId"], row["__entryId"])
     entry = Entry(*place, flags, 1, 0, 0, 0, metadata.publish_time, metadata.publish_time, 0, 0, value or b"")
-    return Looked(entry, metadata, metadata, -1 if batch is None else batch, value or b"", row["__topic"], schemas)
+    return InspectedMessage(
+        entry, metadata, metadata, -1 if batch is None else batch, value or b"", row["__topic"], schemas
+    )
 
 
-def letter(message: Looked, asked: LetterFields, wanted: Callable[[Looked], bool]) -> LetterRow:
+def letter(message: InspectedMessage, asked: LetterFields, wanted: Callable[[InspectedMessage], bool]) -> LetterRow:
     """Return the interpretation of a message; ``wanted``: see ``LetterFields.wanted``."""
-    target, why_not = target_of(message, message.source, asked.target)
+    target, why_not = target_of(message, message.topic, asked.target)
     return LetterRow(
         fingerprint(message),
         wanted(message),
@@ -94,11 +97,11 @@ def letter(message: Looked, asked: LetterFields, wanted: Callable[[Looked], bool
     )
 
 
-def properties(message: Looked, target: str, job: str) -> dict[str, str]:
+def properties(message: InspectedMessage, target: str, job: str) -> dict[str, str]:
     """Return the properties without dead letter metadata and with the job's mark, as the box's own jobs leave them."""
     gone = gone_at(message.origin, target)
     kept = {name: text for name, text in message.properties.items() if name not in gone}
-    return kept | {REPLAY_JOB: job, REPLAY_COUNT: str(message.replays + 1)}
+    return kept | replay_marks(job, message.replays)
 
 
 def _milliseconds(time: datetime | int | None) -> int:

@@ -13,11 +13,11 @@ from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, OptionError, parse
 from pulsarbox.spark.pipelines.declaration import PATTERN, PipelineError
-from pulsarbox.spark.pipelines.failure_causes import told
+from pulsarbox.spark.pipelines.failure_causes import innermost_exception
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
 from pulsarbox.spark.pipelines.spark_log import LOG
-from pulsarbox.spark.pipelines.stalled_tasks import LOOK_SECONDS, Idle
+from pulsarbox.spark.pipelines.stalled_tasks import LOOK_SECONDS, StalledTasks
 from pulsarbox.spark.source.topic_selection import topics
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def spark_of(
         with telling(spark.sparkContext.statusTracker(), say, running.master):
             yield spark
     except (PySparkException, Py4JError, OptionError) as error:
-        raise SparkFailedError(told(str(error), "")) from error
+        raise SparkFailedError(innermost_exception(str(error), "")) from error
     finally:
         stop(spark)
 
@@ -60,14 +60,14 @@ def telling(
 ) -> Iterator[None]:
     """Report the completed Spark tasks every ``seconds`` within the context, and stalled tasks."""
     over = threading.Event()
-    idle = Idle(tracker, master)
+    idle = StalledTasks(tracker, master)
 
     def tell() -> None:
         at = time.monotonic() + seconds
         while not over.wait(min(seconds, LOOK_SECONDS)):
             now = time.monotonic()
             with suppress(Exception):  # Spark may be ending
-                if text := idle.look(now):
+                if text := idle.message_at(now):
                     say(text)
                 if now >= at and (text := tasks_of(tracker)):
                     say(text)

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.errors import Conflict, PulsarBoxError
+from pulsarbox.errors import Conflict, PulsarBoxError, SinkOfAnotherWriter
 from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.durable_files import put
@@ -170,7 +170,7 @@ class PublishJob:
         try:
             epochs.commit(0, [])
         except SinkError as error:
-            if "is another" not in str(error):
+            if error.code != SinkOfAnotherWriter.error_code:
                 raise PulsarBoxError(str(error)) from error
             raise JobError(
                 f"job {self.name} was started with a --state other than {self.directory.parent}: use that one, or "

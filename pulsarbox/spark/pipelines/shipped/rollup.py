@@ -87,7 +87,7 @@ def writing(asked: Rollup) -> Frame:
 def keeping(asked: Rollup) -> Frame:
     """Return the query that copies the topic to Parquet."""
     return Frame(
-        build=told,
+        build=parse_rows,
         inputs=str(parse_topic(asked.output)),
         output=f"parquet:{asked.parquet}",
         options={"columns": "value", "valueFormat": "bytes"},
@@ -131,7 +131,7 @@ def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
     return map_in_arrow(parts.repartition(1), partial(_rolled, how, directory), fields)
 
 
-def told(df: "DataFrame") -> "DataFrame":
+def parse_rows(df: "DataFrame") -> "DataFrame":
     """Parse the rows of a rollup's topic, with times as timestamps."""
     from pyspark.sql import functions as sql
 
@@ -172,7 +172,7 @@ def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "
 def taken(how: Rolling, parts: Sequence[TaskCounts], state: Any) -> BatchState:
     """Return the rows of a micro-batch and the new state, given the state of the previous one."""
     windows = Windows.of_json(how, state or {})
-    rows: list[Row] = windows.take(parts)
+    rows: list[Row] = windows.count_batch(parts)
     return BatchState(rows, windows.as_json())
 
 

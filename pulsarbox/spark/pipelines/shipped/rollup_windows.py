@@ -92,7 +92,7 @@ class WindowCounts:
     keys: dict[str, int] = field(default_factory=dict)
     """Messages by key."""
     cut: bool = False
-    """True if keys were dropped."""
+    """Whether keys were dropped."""
 
     def add(self, other: "WindowCounts", keys: int) -> None:
         """Add other counts, and keep at most ``keys`` keys."""
@@ -187,7 +187,7 @@ class Windows:
         self._how = how
         self._topics: dict[str, _Topic] = {}
 
-    def take(self, parts: Iterable[TaskCounts]) -> list[Row]:
+    def count_batch(self, parts: Iterable[TaskCounts]) -> list[Row]:
         """Count a micro-batch and return the rows to emit now, by topic and window."""
         brought: dict[str, TaskCounts] = {}
         for part in parts:

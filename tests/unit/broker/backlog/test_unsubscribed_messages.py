@@ -1,4 +1,4 @@
-"""Messages that no subscription has covered, in virtual time: how long they are kept, and which go first."""
+"""Retention of messages that no subscription has covered, in virtual time: duration and order of eviction."""
 
 from typing import Any
 
@@ -30,23 +30,23 @@ NOTHING = {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}
 
 
 def stored(box: Box, name: str = TOPIC) -> int:
-    """Bytes in the topic."""
+    """Return the stored bytes of the topic."""
     return topic_of(box, name).ledger.size if exists(box, name) else 0
 
 
 def events(box: Box, kind: str) -> list[dict[str, Any]]:
-    """What was reported of one kind: subject and fields."""
-    found = box.broker.core.events.after(0, 1000)
+    """Return the subject and fields of each reported event of one kind."""
+    found = box.broker.events.after(0, 1000)
     return [{"subject": each.subject, **each.fields} for each in found if each.kind == kind]
 
 
 def index(box: Box) -> UnsubscribedIndex:
-    return box.broker.core.unsubscribed
+    return box.broker.unsubscribed
 
 
 def check_count(box: Box, *names: str) -> None:
-    """The box's count is that of its rows; it lags behind what the topics hold by no more than a step."""
-    catalog = box.broker.core.catalog
+    """Check that the total of the box equals the sum of its rows, and lags behind the topics by at most one step."""
+    catalog = box.broker.catalog
     rows = [catalog.get(key) or {} for key in catalog.keys(UNSUBSCRIBED)]
     assert (index(box).bytes, index(box).topics) == (sum(row["bytes"] for row in rows), len(rows))
     held = {name: stored(box, name) for name in names}
@@ -71,7 +71,7 @@ def test_the_first_message_waits_a_week_for_a_subscription(where: str) -> None:
     (deleted,) = events(box, "topic-deleted")
     assert (deleted["reason"], deleted["messages"], deleted["bytes"]) == ("inactive", 0, 0)
     assert index(box).bytes == index(box).topics == 0
-    assert not list(box.broker.core.catalog.keys(UNSUBSCRIBED))
+    assert not list(box.broker.catalog.keys(UNSUBSCRIBED))
 
 
 def test_topics_in_rows_stay_there() -> None:
@@ -251,7 +251,7 @@ def test_it_says_how_much_and_until_when() -> None:
     assert (again.messages, again.until) == (5, at + 7 * DAY * 1000)
 
 
-# The limit of size
+# Size limit
 
 
 def test_above_the_limit_the_oldest_goes_first() -> None:
@@ -296,7 +296,7 @@ def test_after_a_restart_the_limit_holds_once_all_are_counted() -> None:
         publish(box, 1, KIB, topic=f"{TOPIC}-{number:03}")
     box.settings["unsubscribedRetentionSize"] = "100K"
     box = box.restart()
-    publish(box, 1, KIB, topic=f"{TOPIC}-new")  # while it counts
+    publish(box, 1, KIB, topic=f"{TOPIC}-new")  # while the box counts the stored bytes
     box.advance(10)
     check_count(box)
     assert 50 * KIB < index(box).bytes <= 100 * KIB
@@ -365,7 +365,7 @@ def test_many_ledgers_go_in_small_turns() -> None:
     assert turns > 30
 
 
-# Corners
+# Edge cases
 
 
 def test_the_topic_of_health_checks_is_not_kept() -> None:

@@ -1,4 +1,4 @@
-"""A box whose topic is compacted, a producer with keys, and consumers that say what they got."""
+"""Fixtures for compaction: a box with a compacted topic, a keyed producer, and recording consumers."""
 
 from typing import Any
 
@@ -11,8 +11,10 @@ from tests.unit.broker.playbook import AS_PULSAR, TOPIC, Box, Client
 
 
 def box_of(*, trims: bool = False, **settings: Any) -> Box:
-    """A box whose clients need not say that they are there; its ledgers are short. ``trims``: nothing is retained that
-    is compacted."""
+    """Build a box with short ledgers.
+
+    Keep-alive checks are disabled. With ``trims``, compacted messages are not retained.
+    """
     if not trims:
         settings |= {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
     box = Box(keepAliveIntervalSeconds=1_000_000, **({"managedLedgerMaxEntriesPerLedger": 4} | AS_PULSAR | settings))
@@ -20,7 +22,7 @@ def box_of(*, trims: bool = False, **settings: Any) -> Box:
     client.producer(9)
     client.request("close_producer", producer_id=9)
     if trims:
-        compaction_of(box).start(box.now)  # of nothing: from now on what is not compacted is held
+        compaction_of(box).start(box.now)  # An empty compaction: from now on, uncompacted messages are retained.
         box.turn()
     return box
 
@@ -30,7 +32,7 @@ def compaction_of(box: Box) -> TopicCompaction:
 
 
 def settle(box: Box) -> None:
-    """Let what is under way come to its end; a compaction rests between its steps."""
+    """Complete pending work. A compaction pauses between its steps."""
     for _ in range(500):
         box.advance(0.001)
         if compaction_of(box).run is None:
@@ -39,15 +41,15 @@ def settle(box: Box) -> None:
 
 
 def compact(box: Box) -> None:
-    """Compact the topic, to the end."""
+    """Run a compaction of the topic to its end."""
     compaction_of(box).start(box.now)
     box.turn()
     settle(box)
-    assert not box.broker.core.compactions.record(TOPIC).error
+    assert not box.broker.compactions.record(TOPIC).error
 
 
 class Sender:
-    """A producer of keys with values."""
+    """A producer of keyed messages."""
 
     def __init__(self, box: Box, pause: float = 0) -> None:
         """``pause``: seconds before each message."""
@@ -57,14 +59,14 @@ class Sender:
         self.client.producer(1)
         self.sent = 0
         self.positions: dict[str, tuple[int, int]] = {}
-        """Of the latest message of every key."""
+        """Position of the latest message of each key."""
         self.times: list[int] = []
-        """When each message was published."""
+        """Publish time of each message."""
         self.known: dict[str, bytes] = {}
-        """What a reader of all of it knows in the end."""
+        """The values that a reader of the whole topic has at the end, by key."""
 
     def send(self, key: str, value: bytes | None) -> tuple[int, int]:
-        """A message; its position."""
+        """Publish a message and return its position."""
         self.box.advance(self.pause)
         self.times.append(self.box.wall)
         self.sent += 1
@@ -78,14 +80,14 @@ class Sender:
         return self.positions[key]
 
     def rounds(self, count: int, keys: int = 3) -> None:
-        """Each of some keys, again and again."""
+        """Publish each of a few keys in several rounds."""
         for number in range(count):
             for key in range(keys):
                 self.send(f"k{key}", b"%d" % number)
 
 
 class Taker:
-    """A consumer that reads the compacted view, and remembers what it got."""
+    """A consumer that reads the compacted view and records the messages it receives."""
 
     def __init__(self, box: Box, name: str = "s", permits: int = 1000, **fields: Any) -> None:
         self.client: Client = box.client()
@@ -96,7 +98,7 @@ class Taker:
         self.client.flow(permits)
 
     def take(self) -> list[tuple[int, int]]:
-        """What has come since; its positions."""
+        """Record the messages received since the last call and return their positions."""
         came = []
         inbox, self.client.inbox = self.client.inbox, []
         for data, payload in inbox:
@@ -118,20 +120,20 @@ class Taker:
 
 
 def reader(box: Box, start: tuple[int, int] = (-1, -1), name: str = "r", **fields: Any) -> Taker:
-    """A reader of the compacted view."""
+    """Return a reader of the compacted view."""
     ledger, entry = (word & (2**64 - 1) for word in start)
     message_id = MessageIdData(ledgerId=ledger, entryId=entry)
     return Taker(box, name, durable=False, start_message_id=message_id, **fields)
 
 
 def subscribe_again(taker: Taker, durable: bool) -> None:
-    """Subscribe as before after a seek, which has closed the consumer: a reader by ``reader``, else ``Taker``."""
+    """Subscribe again after a seek closed the consumer: like ``Taker`` if ``durable``, else like ``reader``."""
     fields: dict[str, Any] = {} if durable else {"durable": False}
     taker.client.subscribe("s" if durable else "r", read_compacted=True, **fields)
 
 
 def trimmed_box() -> tuple[Box, Sender, list[tuple[int, int]]]:
-    """A box whose topic has a view of three keys, of which the log has none any more; and their positions."""
+    """Build a box whose compacted view has three keys that are all trimmed from the log. Return their positions too."""
     box = box_of(trims=True)
     sender = Sender(box, pause=1)
     sender.rounds(8)

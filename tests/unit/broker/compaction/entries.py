@@ -1,4 +1,4 @@
-"""Entries as clients send them: messages and batches with keys, by codec."""
+"""Entries as clients encode them: single messages and batches with keys, by codec."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,11 +11,11 @@ from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
 
 Pair = tuple[str | None, bytes | None]
-"""A key, None for none, and a value, None for a tombstone."""
+"""A key, or None for no key, and a value, or None for a tombstone."""
 
 
 def entry_of(number: int, metadata: MessageMetadata, body: bytes) -> Entry:
-    """The entry ``number`` of ledger 7, its header as the box would write it."""
+    """Return entry ``number`` of ledger 7, with the header that the box writes."""
     flags, count = EntryFlag.CHECKSUM, 1
     if metadata.HasField("num_messages_in_batch"):
         flags, count = flags | EntryFlag.BATCH, metadata.num_messages_in_batch
@@ -37,7 +37,7 @@ def metadata_of(**fields: Any) -> MessageMetadata:
 
 
 def single(number: int, key: str | None, value: bytes | None = b"v", **fields: Any) -> Entry:
-    """One message that is no batch."""
+    """Return a single message outside any batch."""
     if key is not None:
         fields["partition_key"] = key
     if value is None:
@@ -46,7 +46,7 @@ def single(number: int, key: str | None, value: bytes | None = b"v", **fields: A
 
 
 def batch(number: int, pairs: Sequence[Pair], codec: str = "none", **fields: Any) -> Entry:
-    """A batch of messages."""
+    """Return a batch of messages."""
     messages = []
     for key, value in pairs:
         one = SingleMessageMetadata()
@@ -63,13 +63,13 @@ def batch(number: int, pairs: Sequence[Pair], codec: str = "none", **fields: Any
 
 
 def encrypted(number: int, count: int) -> Entry:
-    """A batch that nobody but its readers can open."""
+    """Return an encrypted batch, which only its consumers can decrypt."""
     keys = [EncryptionKeys(key="k", value=b"secret")]
     return entry_of(number, metadata_of(num_messages_in_batch=count, encryption_keys=keys), b"\xff" * 40)
 
 
 def opened(payload: bytes) -> list[tuple[str, bytes] | None]:
-    """The messages of a payload, None for those that are compacted out; its checksum is looked at."""
+    """Return the messages of a payload, with None for those that are compacted out. Verifies the checksum."""
     parsed = parse_entry(payload)
     metadata = parsed.metadata
     body = payload[parsed.body_offset :]

@@ -1,4 +1,4 @@
-"""Dead letters that the box itself moves: when, and what crashes and failed commits make of it."""
+"""Dead letters moved by the box: the redelivery limit, and the effect of crashes and failed commits."""
 
 from copy import deepcopy
 from typing import Any
@@ -89,7 +89,7 @@ def test_it_moves_once_over_three_restarts(sub_type: int) -> None:
 
 
 def _reasons(box: Box) -> set[str]:
-    """What each message of the dead letters says."""
+    """Return the body of each dead letter."""
     found = set()
     for metadata, body in letters(box):
         for single, _ in iterate_batch(body, metadata.num_messages_in_batch):
@@ -259,7 +259,7 @@ def test_a_policy_that_is_taken_away_stays_away() -> None:
 
 
 def moving(*, auto: bool = False) -> tuple[Box, Client, At]:
-    """A box in which a message has just become a dead letter, and nothing of that is committed."""
+    """Build a box in which a message has just become a dead letter, with nothing committed yet."""
     box = Box()
     client = join(box)
     set_policy(box, 0)
@@ -276,10 +276,10 @@ def test_before_the_commit_it_is_where_it_was() -> None:
     assert client.inbox == []
     box = box.restart()
     assert letters(box) == []
-    assert join(box).received() == [at]  # the count was not durable either
+    assert join(box).received() == [at]  # the redelivery count was not durable either
     box, _, at = moving()
     assert box.commit()
-    box = box.restart()  # after the commit, and before the cursor of the box that crashed knew more than that
+    box = box.restart()  # after the commit, and before the old box's cursor advanced past the message
     assert bodies(box) == [b"0"]
     assert join(box).received() == []
     assert backlog(box) == 0
@@ -304,7 +304,7 @@ def test_with_a_full_disk_it_is_delivered_as_before() -> None:
     box.turn()
     assert client.received() == [at]
     assert "full" in subscription_of(box).dead_letters.refused
-    box.advance(3)  # there is room again
+    box.advance(3)  # the topic accepts messages again
     give_back(client, at)
     assert client.received() == []
     assert bodies(box) == [b"0"]
@@ -315,7 +315,7 @@ def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
     for late in (False, True):
         box, client, _ = moving()
         client.cnx.closed(box.now)
-        if late:  # the source has come by the entry, which was on its way
+        if late:  # the source has read past the entry, whose move was pending
             other = join_at_once(box)
             assert other.inbox == []
         box.commit(OSError("no"))
@@ -329,7 +329,7 @@ def test_a_commit_that_fails_while_consumers_change_loses_nothing() -> None:
 
 
 def join_at_once(box: Box) -> Client:
-    """A consumer that does not wait for commits: it is there, and asks."""
+    """Join with a consumer that has permits but does not wait for commits."""
     client = box.client()
     subscribe = {"subType": SHARED, "initialPosition": CommandSubscribe.Earliest}
     client.ask("subscribe", topic=TOPIC, subscription="s", consumer_id=1, request_id=1, **subscribe)
@@ -353,7 +353,7 @@ def test_nobody_else_gets_it_while_it_moves() -> None:
 
 def test_a_checkpoint_made_with_the_move_knows_of_it() -> None:
     box, _, _ = moving()
-    box.broker.core.commits.ask_checkpoint()
+    box.broker.commits.ask_checkpoint()
     assert box.commit()
     assert not box.chore(), "a checkpoint that does not know of the acknowledgement would cover the record of it"
     crashed = Box(deepcopy(box.disk))
@@ -366,7 +366,7 @@ def test_a_checkpoint_made_with_the_move_knows_of_it() -> None:
 
 def test_a_checkpoint_does_not_wait_for_a_subscription_that_is_gone() -> None:
     box, _, _ = moving()
-    box.broker.core.commits.ask_checkpoint()
+    box.broker.commits.ask_checkpoint()
     batch = box.broker.take_batch(box.now)
     assert batch is not None
     topic_of(box).delete(box.now)
@@ -424,10 +424,10 @@ def test_many_at_once_wait_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None
         assert sorted(client.received()) == sent
         box.auto = False
         give_back(client, *sent)
-        assert subscription_of(box).why().reason == Reason.DEAD_LETTERS
+        assert subscription_of(box).blocked_reason().reason == Reason.DEAD_LETTERS
         assert len(subscription_of(box).dead_letters._moving) <= 7
         box.auto = True
         box.turn()
         assert sorted(bodies(box)) == sorted(b"%d" % i for i in range(50))
         assert (client.inbox, backlog(box)) == ([], 0)
-        assert subscription_of(box).why().reason == Reason.END_OF_LOG
+        assert subscription_of(box).blocked_reason().reason == Reason.END_OF_LOG

@@ -12,7 +12,7 @@ TEN: dict[str, Any] = {"maxPublishRatePerTopicInMessages": 10}
 
 
 def opened(box: Box, topic: str = TOPIC, producer_id: int = 1, client: Client | None = None) -> Client:
-    """A client with a producer."""
+    """Return a client with a producer."""
     client = client or box.client()
     reply = client.producer(producer_id, topic)
     assert not hasattr(reply, "error"), reply
@@ -26,7 +26,7 @@ def flood(client: Client, count: int, producer_id: int = 1, first: int = 0, **fi
 
 
 def receipts(client: Client) -> list[tuple[int, int]]:
-    """Producer and sequence id of the receipts that came."""
+    """Return the producer ID and sequence ID of each received receipt."""
     found = []
     taken, client.inbox = client.inbox, []
     for data, _ in taken:
@@ -37,5 +37,5 @@ def receipts(client: Client) -> list[tuple[int, int]]:
 
 
 def producer_of(client: Client, producer_id: int = 1) -> AttachedProducer:
-    """The broker's side of it."""
+    """Return the broker's producer object."""
     return client.cnx.producers[producer_id]

@@ -1,4 +1,4 @@
-"""Shorthand of the tests of limits: boxes with a backlog, clients that count, policies as the Admin API stores them."""
+"""Shared helpers for limits: boxes with a backlog, counting clients, and policies as stored by the Admin API."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ TYPES = [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED]
 
 
 def dispatch_rate(messages: int = -1, size: int = -1, period: int = 1, *, relative: bool = False) -> dict[str, Any]:
-    """As the Admin API has it."""
+    """Return a dispatch rate in the format of the Admin API."""
     return {
         "dispatchThrottlingRateInMsg": messages,
         "dispatchThrottlingRateInByte": size,
@@ -25,30 +25,30 @@ def dispatch_rate(messages: int = -1, size: int = -1, period: int = 1, *, relati
 
 
 def publish_rate(messages: int = -1, size: int = -1) -> dict[str, Any]:
-    """As the Admin API has it."""
+    """Return a publish rate in the format of the Admin API."""
     return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
 
 
 def set_topic(box: Box, key: str, value: Any, topic: str = TOPIC) -> None:
-    """Set a policy of a topic."""
-    box.broker.core.policies.set_topic(parse_topic(topic), key, value, box.now)
+    """Set a topic policy."""
+    box.broker.policies.set_topic(parse_topic(topic), key, value, box.now)
     box.turn()
 
 
 def set_namespace(box: Box, key: str, value: Any) -> None:
-    """Set a policy of public/default."""
+    """Set a policy of namespace public/default."""
     box.broker.tenants.set_policy("public/default", key, value, box.now)
     box.turn()
 
 
 def change(box: Box, name: str, value: str) -> None:
-    """Change a setting while the box runs."""
+    """Change a setting at runtime."""
     box.broker.configuration.update(name, value, box.now)
     box.turn()
 
 
 def fill(box: Box, entries: int, batch: int = 0, topic: str = TOPIC, body: bytes = b"x") -> None:
-    """Publish entries, of ``batch`` messages each where that is not 0; each has its own key."""
+    """Publish entries, each with its own key. A nonzero ``batch`` is the number of messages per entry."""
     client = box.client()
     client.producer(1, topic)
     for i in range(entries):
@@ -58,7 +58,7 @@ def fill(box: Box, entries: int, batch: int = 0, topic: str = TOPIC, body: bytes
 
 
 def join(box: Box, kind: Any = EXCLUSIVE, name: str = "s", permits: int = 10_000, topic: str = TOPIC) -> Client:
-    """A client with a consumer that asks for many messages."""
+    """Return a client with a consumer that has many permits."""
     client = box.client()
     reply = client.subscribe(name, subType=kind, topic=topic, consumer_name=f"c{len(box.outboxes)}")
     assert not hasattr(reply, "error"), reply
@@ -69,13 +69,13 @@ def join(box: Box, kind: Any = EXCLUSIVE, name: str = "s", permits: int = 10_000
 
 
 def got(client: Client) -> int:
-    """Entries that came since the last look."""
+    """Return the number of entries received since the last call."""
     taken, client.inbox = client.inbox, []
     return sum(parse_command(data).type == BaseCommand.MESSAGE for data, _ in taken)
 
 
 def periods(box: Box, client: Client, count: int, seconds: float = 1.0) -> list[int]:
-    """Entries that come in each of so many periods."""
+    """Return the number of entries received in each of several periods."""
     found = []
     for _ in range(count):
         box.advance(seconds)
@@ -84,12 +84,12 @@ def periods(box: Box, client: Client, count: int, seconds: float = 1.0) -> list[
 
 
 def topic_of(box: Box, topic: str = TOPIC) -> PersistentTopic:
-    """A topic in memory."""
+    """Return a loaded topic."""
     found = box.broker.topics.loaded(parse_topic(topic))
     assert isinstance(found, PersistentTopic)
     return found
 
 
 def subscription_of(box: Box, name: str = "s", topic: str = TOPIC) -> Subscription:
-    """One of its subscriptions."""
+    """Return a subscription of a loaded topic."""
     return topic_of(box, topic).subscriptions[name]

@@ -1,4 +1,4 @@
-"""Dispatch throttling: the examples of Pulsar's page, each level, each type, each flag."""
+"""Dispatch throttling: the examples of Pulsar's documentation, each level, subscription type and flag."""
 
 from typing import Any
 
@@ -89,9 +89,9 @@ def test_each_setting_holds_for_each_type(kind: Any, settings: dict[str, Any]) -
     fill(box, 100)
     client = join(box, kind)
     assert got(client) == 10
-    assert subscription_of(box).why().reason == Reason.THROTTLED
+    assert subscription_of(box).blocked_reason().reason == Reason.THROTTLED
     assert periods(box, client, 12) == [10] * 9 + [0, 0, 0]
-    assert subscription_of(box).why().reason == Reason.END_OF_LOG
+    assert subscription_of(box).blocked_reason().reason == Reason.END_OF_LOG
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -199,7 +199,7 @@ def test_precedence_picks_the_value_of_one_level() -> None:
     fill(box, 300)
     client = join(box)
     assert got(client) == 10
-    cluster = box.broker.core.settings.clusterName
+    cluster = box.broker.settings.clusterName
     set_namespace(box, "subscriptionDispatchRate", {cluster: dispatch_rate(20)})
     assert got(client) == 10, "ten more are left of it at once"
     assert periods(box, client, 2) == [20, 20]
@@ -277,7 +277,7 @@ def test_a_wall_clock_that_goes_back_stops_nobody() -> None:
     assert periods(box, client, 2) == [10, 10]
 
 
-# What counts
+# Counting
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -290,7 +290,7 @@ def test_what_is_sent_again_counts(kind: Any) -> None:
     assert got(client) == 10
     client.ask("redeliverUnacknowledgedMessages", consumer_id=1)
     assert got(client) == 0
-    assert subscription_of(box).why().reason == Reason.THROTTLED
+    assert subscription_of(box).blocked_reason().reason == Reason.THROTTLED
     assert periods(box, client, 4) == [10, 10, 10, 0]
 
 
@@ -397,7 +397,7 @@ def test_a_resource_group_is_shared_by_the_topics_of_its_namespaces() -> None:
     box = Box()
     topics = [TOPIC, "persistent://public/other/t"]
     box.broker.tenants.create_namespace("public/other", None)
-    box.broker.core.put_resource_group("g", {"dispatchRateInMsgs": 10}, box.now)
+    box.broker.put_resource_group("g", {"dispatchRateInMsgs": 10}, box.now)
     for namespace in ("public/default", "public/other"):
         box.broker.tenants.set_policy(namespace, "resource_group_name", "g", box.now)
     for topic in topics:
@@ -406,17 +406,17 @@ def test_a_resource_group_is_shared_by_the_topics_of_its_namespaces() -> None:
     assert [got(each) for each in clients] == [10, 0]
     box.advance(2)
     assert sum(got(each) for each in clients) == 20
-    box.broker.core.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
+    box.broker.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
     box.turn()
     assert sum(got(each) for each in clients) == 20
     box.advance(1)
     assert sum(got(each) for each in clients) == 30
-    box.broker.core.put_resource_group("g", None, box.now)
+    box.broker.put_resource_group("g", None, box.now)
     box.turn()
     assert sum(got(each) for each in clients) == 120
 
 
-# Waiting
+# Waiting subscriptions
 
 
 def test_the_reason_names_the_limit() -> None:
@@ -424,7 +424,7 @@ def test_the_reason_names_the_limit() -> None:
     set_topic(box, "dispatchRate", dispatch_rate(10, 5000, 60))
     fill(box, 100)
     join(box)
-    why = subscription_of(box).why()
+    why = subscription_of(box).blocked_reason()
     assert why.reason == Reason.THROTTLED
     assert why.text == (
         "the dispatch rate is reached: 10 messages and 5000 bytes per 60 s for the topic, set at topic level"
@@ -438,13 +438,13 @@ def test_nobody_waits_when_there_is_nothing_to_send(kind: Any) -> None:
     fill(box, 10)
     client = join(box, kind)
     assert got(client) == 10
-    assert subscription_of(box).why().reason == Reason.END_OF_LOG
+    assert subscription_of(box).blocked_reason().reason == Reason.END_OF_LOG
     limiter = topic_of(box).limits.dispatch
     assert limiter is not None
     assert limiter.waiting == 0
     fill(box, 1)
     assert got(client) == 0
-    assert subscription_of(box).why().reason == Reason.THROTTLED
+    assert subscription_of(box).blocked_reason().reason == Reason.THROTTLED
     assert limiter.waiting == 1
     assert periods(box, client, 1) == [1]
     assert limiter.waiting == 0
@@ -455,7 +455,7 @@ def test_who_has_gone_does_not_wait() -> None:
     fill(box, 100)
     client = join(box)
     assert got(client) == 10
-    limiter = box.broker.core.limits.dispatch
+    limiter = box.broker.limits.dispatch
     assert limiter.waiting == 1
     client.request("unsubscribe", consumer_id=1)
     assert limiter.waiting == 0
@@ -467,7 +467,7 @@ def test_who_has_left_its_consumers_does_not_wait(kind: Any) -> None:
     box = Box(**OF_THE_BOX)
     fill(box, 100)
     client = join(box, kind)
-    limiter = box.broker.core.limits.dispatch
+    limiter = box.broker.limits.dispatch
     assert limiter.waiting == 1
     client.request("close_consumer", consumer_id=1)
     assert limiter.waiting == 0
@@ -479,7 +479,7 @@ def test_both_ways_of_counting_have_no_effect_together(caplog: pytest.LogCapture
     box = Box(preciseDispatcherFlowControl=True)
     change(box, "dispatchThrottlingOnBatchMessageEnabled", "true")
     assert "cannot be combined with" in caplog.text
-    assert not box.broker.core.settings.dispatchThrottlingOnBatchMessageEnabled
+    assert not box.broker.settings.dispatchThrottlingOnBatchMessageEnabled
 
 
 @pytest.mark.parametrize("kind", [SHARED, KEY_SHARED])

@@ -1,4 +1,4 @@
-"""Who waits for a limiter, how long it held back in the last minute, and what it says of itself."""
+"""Limiters: waiting parties, throttled time in the last minute, and reported statistics."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from tests.unit.broker.playbook import Box
 
 
 class Taker:
-    """Takes one message each time that it can, as long as it has some."""
+    """A waiting party that uses one message per resume until it has none left."""
 
     def __init__(self, limiter: Limiter, messages: int) -> None:
         self.limiter = limiter
@@ -22,19 +22,19 @@ class Taker:
         self.has_turn = False
         self.times: list[int] = []
 
-    def go_on(self, now: Now) -> None:
+    def resume(self, now: Now) -> None:
         while self.left:
             at = int(now.monotonic * 1000) + now.offset
             if self.limiter.refuses(self, at):
                 self.limiter.wait(self, now)
                 return
-            self.limiter.take(1, 0)
+            self.limiter.consume(1, 0)
             self.left -= 1
             self.times.append(at)
 
 
 def run(timers: Timers, start: Now, seconds: int) -> Now:
-    """Both clocks go on together, millisecond by millisecond."""
+    """Advance both clocks together, millisecond by millisecond."""
     now = start
     for i in range(1, seconds * 1000 + 1):
         now = Now(start.monotonic + i / 1000, start.wall + i, start.offset)
@@ -48,7 +48,7 @@ def test_those_who_wait_take_turns() -> None:
     limiter.set(Limit(3, 0), "topic", now)
     takers = [Taker(limiter, 6) for _ in range(3)]
     for taker in takers:
-        taker.go_on(now)
+        taker.resume(now)
     run(timers, now, 10)
     assert [taker.times for taker in takers] == [
         [5000] * 3 + [6000] * 3,
@@ -63,9 +63,9 @@ def test_whoever_comes_later_does_not_take_what_others_wait_for() -> None:
     limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(3, 0), "topic", now)
     first, later = Taker(limiter, 6), Taker(limiter, 3)
-    first.go_on(now)
-    now = Now(6.0, 5500)  # a period has begun, and no timer has rung yet
-    later.go_on(now)
+    first.resume(now)
+    now = Now(6.0, 5500)  # a new period has begun, but no timer has fired yet
+    later.resume(now)
     assert not later.times
     run(timers, now, 3)
     assert first.times[3:] == [6001] * 3
@@ -77,7 +77,7 @@ def test_nobody_is_called_who_does_not_wait_any_more() -> None:
     limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(1, 0), "topic", now)
     taker = Taker(limiter, 5)
-    taker.go_on(now)
+    taker.resume(now)
     limiter.forget(taker, now)
     assert timers.next() == (None, None)
     run(timers, now, 3)
@@ -89,7 +89,7 @@ def test_an_advance_of_the_virtual_clock_counts_as_time() -> None:
     limiter = Limiter(LimitScope.TOPIC, "t", timers)
     limiter.set(Limit(1, 0, 60_000), "topic", now)
     taker = Taker(limiter, 3)
-    taker.go_on(now)
+    taker.resume(now)
     timers.run(Now(5.0, 5000 + 59_999, 59_999))
     assert taker.left == 2
     timers.run(Now(5.0, 5000 + 60_000, 60_000))
@@ -122,7 +122,7 @@ def test_it_counts_while_it_lasts() -> None:
 
 def test_a_report_of_a_subscription() -> None:
     box = Box(dispatchThrottlingRateInMsg=40, keepAliveIntervalSeconds=86_400)
-    box.broker.core.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
+    box.broker.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
     box.broker.tenants.set_policy("public/default", "resource_group_name", "g", box.now)
     set_topic(box, "dispatchRate", dispatch_rate(20, 10_000, 2))
     set_topic(box, "subscriptionPolicies", {"s": {"dispatchRate": dispatch_rate(10)}})
@@ -135,7 +135,7 @@ def test_a_report_of_a_subscription() -> None:
     assert [(each.scope, each.name, each.setBy, each.messagesLimit) for each in found] == [
         ("broker", "", "broker", 40),
         ("resource group", "g", "resource group", 30),
-        ("topic", str(subscription.topic.name), "topic", 20),
+        ("topic", str(subscription.topic_name), "topic", 20),
         ("subscription", "s", "topic", 10),
     ]
     assert [each.messagesUsed for each in found] == [10, 10, 10, 10]
@@ -165,12 +165,12 @@ def test_the_box_knows_which_limiters_hold_something_back() -> None:
     limiter = Limiter(LimitScope.TOPIC, "t", timers, holding)
     limiter.set(Limit(3, 0), "topic", now)
     taker = Taker(limiter, 5)
-    taker.go_on(now)
+    taker.resume(now)
     assert holding == {limiter}
     now = run(timers, now, 1)
     assert not holding
     taker.left = 5
-    taker.go_on(now)
+    taker.resume(now)
     assert holding == {limiter}
     limiter.forget(taker, now)
     assert not holding

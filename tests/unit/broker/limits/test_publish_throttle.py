@@ -1,4 +1,4 @@
-"""Publish throttling: receipts of one producer wait, nobody else's; none is ever left out."""
+"""Publish throttling delays the receipts of one producer only, and omits none."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_producers_of_a_topic_get_the_same_each() -> None:
 
 def test_the_box_a_topic_and_a_group_hold_at_once() -> None:
     box = Box(brokerPublisherThrottlingMaxMessageRate=12)
-    box.broker.core.put_resource_group("g", {"publishRateInMsgs": 8}, box.now)
+    box.broker.put_resource_group("g", {"publishRateInMsgs": 8}, box.now)
     set_topic(box, "publishRate", publish_rate(5))
     set_namespace(box, "resource_group_name", "g")
     box.broker.tenants.create_namespace("public/free", None)
@@ -121,7 +121,7 @@ def test_precedence_and_changes_hold_at_once() -> None:
     client = opened(box)
     flood(client, 100)
     assert len(receipts(client)) == 10
-    cluster = box.broker.core.settings.clusterName
+    cluster = box.broker.settings.clusterName
     set_namespace(box, "publishMaxMessageRate", {cluster: publish_rate(20)})
     assert len(receipts(client)) == 10
     set_topic(box, "publishRate", publish_rate(20))
@@ -142,7 +142,7 @@ def test_a_limit_that_comes_while_messages_are_on_their_way() -> None:
     client.ask("producer", request_id=1, topic=TOPIC, producer_id=1)
     box.commit()
     flood(client, 30)
-    box.broker.core.policies.set_topic(topic_of(box).name, "publishRate", publish_rate(10), box.now)
+    box.broker.policies.set_topic(topic_of(box).name, "publishRate", publish_rate(10), box.now)
     flood(client, 30, first=30)
     box.commit()
     box.commit()
@@ -151,7 +151,7 @@ def test_a_limit_that_comes_while_messages_are_on_their_way() -> None:
     assert len(receipts(client)) == 10
 
 
-# Going
+# Closing, unloading and failures
 
 
 @pytest.mark.parametrize("topic", [TOPIC, NON_PERSISTENT])

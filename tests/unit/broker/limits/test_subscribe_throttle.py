@@ -1,4 +1,4 @@
-"""Subscribe rates: one consumer may subscribe so often in a period."""
+"""Subscribe rates limit how often one consumer may subscribe in a period."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.unit.broker.playbook import Box, Client
 
 
 def subscribes(client: Client, **fields: Any) -> bool:
-    """Whether a consumer comes in; it goes again."""
+    """Return whether a consumer is admitted, and close it again."""
     reply = client.subscribe(**fields)
     if hasattr(reply, "error"):
         assert reply.error == ServerError.NotAllowedError

@@ -1,4 +1,4 @@
-"""The step: the examples of Pulsar's page on throttling, and that over many periods it is the limit."""
+"""The token bucket: the examples of Pulsar's throttling documentation, and its rate over many periods."""
 
 import pytest
 from hypothesis import example, given
@@ -17,48 +17,48 @@ def left(step: TokenBucket, at: int) -> int:
 def test_eleven_of_ten_leave_nine() -> None:
     step = TokenBucket(Limit(10, 0), 0)
     assert left(step, 0) == 10
-    step.take(11, 0)
+    step.consume(11, 0)
     assert left(step, 999) == 0
     assert left(step, 1000) == 9
 
 
 def test_thirty_of_ten_leave_nothing_for_two_periods() -> None:
     step = TokenBucket(Limit(10, 0), 0)
-    step.take(30, 0)
+    step.consume(30, 0)
     assert step.free_at() == 3000
     assert [left(step, at) for at in (0, 1000, 2000, 2999, 3000, 4000)] == [0, 0, 0, 0, 10, 10]
 
 
 def test_what_a_period_leaves_over_is_not_kept() -> None:
     step = TokenBucket(Limit(10, 0), 0)
-    step.take(3, 0)
+    step.consume(3, 0)
     assert left(step, 1000) == 10
     assert left(step, 60_000) == 10
 
 
 def test_messages_and_bytes_hold_at_once() -> None:
     step = TokenBucket(Limit(10, 100), 0)
-    step.take(1, 250)
+    step.consume(1, 250)
     assert step.used_up
     assert step.free_at() == 2000
     step.refill(2000)
     assert (step.left_messages, step.left_bytes, step.used_up) == (10, 50, False)
-    step.take(10, 1)
+    step.consume(10, 1)
     assert step.used_up
     assert step.free_at() == 3000
 
 
 def test_a_limit_of_bytes_alone_counts_no_messages() -> None:
     step = TokenBucket(Limit(0, 100), 0)
-    step.take(1000, 99)
+    step.consume(1000, 99)
     assert not step.used_up
-    step.take(1000, 1)
+    step.consume(1000, 1)
     assert step.used_up
 
 
 def test_setting_a_limit_anew_gives_nothing_away() -> None:
     step = TokenBucket(Limit(10, 0), 0)
-    step.take(10, 0)
+    step.consume(10, 0)
     step.change(Limit(10, 0), 500)
     assert step.used_up
     step.change(Limit(15, 0), 500)
@@ -72,18 +72,18 @@ def test_setting_a_limit_anew_gives_nothing_away() -> None:
 
 def test_a_limit_of_bytes_that_comes_in_addition_starts_full() -> None:
     step = TokenBucket(Limit(10, 0), 0)
-    step.take(10, 5000)
+    step.consume(10, 5000)
     step.change(Limit(10, 100), 10)
     assert step.left_bytes == 100
 
 
 def test_another_period_holds_at_once() -> None:
     step = TokenBucket(Limit(10, 0, 60_000), 0)
-    step.take(10, 0)
+    step.consume(10, 0)
     step.change(Limit(10, 0, 1000), 30_000)
     assert left(step, 30_999) == 0
     assert left(step, 31_000) == 10
-    step.take(10, 0)
+    step.consume(10, 0)
     step.change(Limit(10, 0, 60_000), 31_500)
     assert left(step, 90_999) == 0
     assert left(step, 91_000) == 10
@@ -91,14 +91,14 @@ def test_another_period_holds_at_once() -> None:
 
 def test_a_clock_that_goes_back_begins_a_period() -> None:
     step = TokenBucket(Limit(10, 0), 100_000)
-    step.take(10, 0)
+    step.consume(10, 0)
     assert left(step, 50_000) == 0
     assert left(step, 50_999) == 0
     assert left(step, 51_000) == 10
 
 
 class Published:
-    """Running totals that a step counts as they grow."""
+    """Running totals, and a token bucket that counts them."""
 
     def __init__(self, limit: int, period_ms: int = 1000) -> None:
         self.total = 0
@@ -112,11 +112,11 @@ class Published:
 def test_what_comes_on_top() -> None:
     published = Published(10)
     step = published.step
-    step.take(10, 0)
+    step.consume(10, 0)
     published.publish(50, 400)
     assert left(step, 999) == 0
     assert left(step, 1000) == 60
-    step.take(100, 0)
+    step.consume(100, 0)
     published.publish(20, 1500)
     assert left(step, 2000) == 0, "40 too many, 30 of which are paid off"
     assert left(step, 3000) == 0
@@ -135,7 +135,7 @@ def test_what_was_published_periods_ago_is_no_burst(idle: int) -> None:
 
 def test_what_was_published_periods_ago_pays_off_debts_of_its_own_period_only() -> None:
     published = Published(10)
-    published.step.take(100, 0)
+    published.step.consume(100, 0)
     published.publish(50, 100)
     assert left(published.step, 3000) == 0
     assert published.step.left_messages == -10, "90 too many, 60 + 10 + 10 of which are paid off"
@@ -152,11 +152,11 @@ def test_each_period_adds_what_was_published_in_the_one_before(
     limit: int, period: int, moments: list[tuple[int, int, bool]]
 ) -> None:
     published = Published(limit, period)
-    at, wanted, arrived, start = 0, limit, 0, 0  # what is left, and what has arrived since ``start``, period by period
+    at, wanted, arrived, start = 0, limit, 0, 0  # tokens left, and messages published since ``start``
     for gap, count, publishes in moments:
         at += gap
         while at - start >= period:
-            if not arrived and wanted <= limit:  # the rest of an idle time at once
+            if not arrived and wanted <= limit:  # skip idle periods
                 rest = (at - start) // period
                 wanted, start = min(wanted + rest * limit, limit), start + rest * period
                 continue
@@ -167,7 +167,7 @@ def test_each_period_adds_what_was_published_in_the_one_before(
             arrived += count
         else:
             published.step.refill(at)
-            published.step.take(count, 0)
+            published.step.consume(count, 0)
             wanted -= count
         published.step.refill(at)
         assert published.step.left_messages == wanted
@@ -185,20 +185,20 @@ def test_another_limit_gives_away_nothing_of_what_came_on_top() -> None:
         published[0] = 100
         step.count(0)
         step.refill(1000)
-        step.take(taken, 0)
+        step.consume(taken, 0)
         step.change(Limit(5, 0), 1000, more if still else None)
         assert step.left_messages == left
 
 
 def most(step: TokenBucket, batch: int, *, precise: bool, by_entry: bool) -> int:
-    """Messages that one period lets go when there is no end of batches, read by read as dispatchers do it."""
+    """Return the messages dispatched in one period from an endless backlog of batches, with reads as in dispatchers."""
     sent = 0
     while not step.used_up:
         entries = min(step.left_messages, 100)
         if precise and not by_entry:
             entries = min(-(-step.left_messages // batch), 100)
         counted = entries if by_entry else entries * batch
-        step.take(counted, 0)
+        step.consume(counted, 0)
         sent += counted
     return sent
 
@@ -254,7 +254,7 @@ def test_never_more_than_the_limit_and_the_last(
         assert total_messages < messages * allowed
         if size:
             assert total_bytes < size * allowed
-        step.take(some_messages, some_bytes)
+        step.consume(some_messages, some_bytes)
         total_messages += some_messages
         total_bytes += some_bytes
 
@@ -267,8 +267,8 @@ def test_changing_back_and_forth_gives_nothing_away(limit: int, changes: list[tu
         at += wait
         plain.refill(at)
         changed.refill(at)
-        plain.take(other, 0)
-        changed.take(other, 0)
+        plain.consume(other, 0)
+        changed.consume(other, 0)
         changed.change(Limit(other, 0), at)
         changed.change(Limit(limit, 0), at)
         assert changed.left_messages == plain.left_messages

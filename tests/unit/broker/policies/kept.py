@@ -1,4 +1,4 @@
-"""What the tests of retention, expiry and quotas do again and again."""
+"""Shared helpers for tests of retention, expiry and quotas."""
 
 from typing import Any
 
@@ -13,32 +13,32 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
 
 
 def set_policy(box: Box, **values: Any) -> None:
-    """Set policies of the namespace, by their keys there; None takes one away."""
+    """Set namespace policies by key. None removes a policy."""
     for key, value in values.items():
         box.broker.tenants.set_policy(NAMESPACE, key, value, box.now)
     box.turn()
 
 
 def set_topic_policy(box: Box, key: str, value: Any, name: str = TOPIC) -> None:
-    """Set one policy of a topic, by its key there; None takes it away."""
-    box.broker.core.policies.set_topic(parse_topic(name), key, value, box.now)
+    """Set one topic policy by key. None removes it."""
+    box.broker.policies.set_topic(parse_topic(name), key, value, box.now)
     box.turn()
 
 
 def topic_of(box: Box, name: str = TOPIC) -> PersistentTopic:
-    """The topic, brought into memory where it is not."""
+    """Return the topic, loading it if necessary."""
     topic = box.broker.topics.find(parse_topic(name), box.now)
     assert isinstance(topic, PersistentTopic)
     return topic
 
 
 def backlog(box: Box, subscription: str = "s", name: str = TOPIC) -> int:
-    """Messages that a subscription has not acknowledged."""
+    """Return the unacknowledged messages of a subscription."""
     return topic_of(box, name).subscriptions[subscription].cursor.backlog_messages
 
 
 def subscribed(box: Box, *names: str, topic: str = TOPIC) -> None:
-    """Make durable subscriptions that nobody is connected to."""
+    """Create durable subscriptions without consumers."""
     client = box.client()
     for number, name in enumerate(names):
         assert client.subscribe(name, number, topic).DESCRIPTOR.name == "CommandSuccess"
@@ -46,7 +46,7 @@ def subscribed(box: Box, *names: str, topic: str = TOPIC) -> None:
 
 
 def publish(box: Box, count: int, size: int = 1, topic: str = TOPIC) -> list[tuple[int, int]]:
-    """Publish entries of ``size`` bytes each and go; the positions."""
+    """Publish entries of ``size`` bytes each, disconnect, and return the positions."""
     client = box.client()
     client.producer(1, topic)
     for number in range(count):
@@ -57,13 +57,13 @@ def publish(box: Box, count: int, size: int = 1, topic: str = TOPIC) -> list[tup
 
 
 def leave(client: Client) -> None:
-    """The connection ends."""
+    """Close the connection."""
     client.cnx.closed(client.box.now)
     client.box.turn()
 
 
 def unload(box: Box) -> None:
-    """Let everything be rows again."""
+    """Unload all topics, so that only their catalog rows remain."""
     for topic in box.broker.topics:
         box.broker.topics.unload(topic, lambda now: None, box.now)
     box.turn()
@@ -72,17 +72,17 @@ def unload(box: Box) -> None:
 
 
 def ledgers(box: Box) -> list[int]:
-    """The ledgers of all topics, oldest first."""
-    return [int(key.rpartition("/")[2], 16) for key in box.broker.core.catalog.keys("ledger/")]
+    """Return the ledgers of all topics, oldest first."""
+    return [int(key.rpartition("/")[2], 16) for key in box.broker.catalog.keys("ledger/")]
 
 
 def exists(box: Box, name: str = TOPIC) -> bool:
-    """Whether there is such a topic."""
+    """Return whether the topic exists."""
     return box.broker.topics.exists(parse_topic(name))
 
 
 def frames(client: Client) -> list[tuple[str, Any]]:
-    """Take all frames: names of the commands, and what they say."""
+    """Consume all received frames and return the commands' names and contents."""
     taken, client.inbox = client.inbox, []
     commands = [parse_command(data) for data, _ in taken]
     return [(COMMANDS[each.type].field, getattr(each, COMMANDS[each.type].field)) for each in commands]

@@ -1,11 +1,17 @@
-"""Which level wins, and who hears of a change."""
+"""Precedence of policy levels, and notification of changes."""
 
+from typing import Any
+
+import pytest
+
+from pulsarbox.broker.policies.kinds.message_ttl import MESSAGE_TTL
 from pulsarbox.broker.policies.kinds.retention import DISABLED, RETENTION, Retention
 from pulsarbox.broker.policies.policies import TOLD_AT_ONCE
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.broker.policies.unloaded_topics import AT_ONCE
+from pulsarbox.broker.topic.registry import Topics
 from pulsarbox.names import parse_topic
-from pulsarbox.storage.catalog import policies_key
+from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 from tests.unit.broker.playbook import Box
 
 TOPIC = parse_topic("public/default/a-partition-1")
@@ -17,7 +23,7 @@ def row(minutes: int, megabytes: int) -> dict[str, int]:
 
 def test_topic_before_namespace_before_broker() -> None:
     box = Box(defaultRetentionTimeInMinutes=2, defaultRetentionSizeInMB=3)
-    policies = box.broker.core.policies
+    policies = box.broker.policies
     held = policies.of(TOPIC)
     assert held.found(RETENTION) == (Retention(120_000, 3 << 20), Level.BROKER)
     box.broker.tenants.set_policy("public/default", "retention_policies", row(-1, 0), box.now)
@@ -32,7 +38,7 @@ def test_topic_before_namespace_before_broker() -> None:
 
 def test_a_topic_in_memory_hears_of_each_change() -> None:
     box = Box()
-    policies, heard = box.broker.core.policies, []
+    policies, heard = box.broker.policies, []
     held = policies.of(TOPIC)
     policies.attach(held)
     held.on_change(lambda now: heard.append(held.get(RETENTION)))
@@ -49,9 +55,76 @@ def test_a_topic_in_memory_hears_of_each_change() -> None:
     assert len(heard) == 5
 
 
+@pytest.mark.parametrize("own", [False, True])
+def test_rows_are_decoded_once_for_topics_in_memory_and_not_retained_for_others(
+    monkeypatch: pytest.MonkeyPatch, *, own: bool
+) -> None:
+    box, decoded = Box(), list[str]()
+    policies, catalog = box.broker.policies, box.broker.catalog
+    if own:
+        policies.set_topic(TOPIC, "retentionPolicies", row(1, 1), box.now)
+    topic_row, namespace_row = policies_key(str(TOPIC.base)), namespace_key(TOPIC.namespace)
+    get = catalog.get
+
+    def counted(key: str) -> Any:
+        decoded.append(key)
+        return get(key)
+
+    def looked_up() -> list[str]:
+        """Return the rows decoded to resolve a value that no topic has cached."""
+        policies.of_namespaces.clear()
+        decoded.clear()
+        loaded.subscription_rate("s")
+        loaded.found(RETENTION)
+        return sorted(set(decoded))
+
+    monkeypatch.setattr(catalog, "get", counted)
+    loaded = policies.of(TOPIC)
+    assert looked_up() == [namespace_row, topic_row]
+    decoded.clear()
+    policies.levels(TOPIC.namespace, TOPIC)
+    policies.row(topic_row)
+    policies.row(namespace_row)
+    assert sorted(decoded) == sorted([namespace_row, topic_row] * 2), "topics that are not in memory retain no rows"
+    policies.attach(loaded)
+    assert looked_up() == [namespace_row, topic_row]
+    assert looked_up() == []
+    other = policies.of(parse_topic("public/default/b"))
+    policies.attach(other)
+    policies.detach(loaded)
+    assert looked_up() == [topic_row], "the namespace still has a topic in memory"
+    policies.detach(other)
+    assert looked_up() == [namespace_row, topic_row]
+    assert looked_up() == [namespace_row, topic_row]
+
+
+def test_that_a_topic_in_memory_has_no_policies_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    box, decoded = Box(), list[str]()
+    policies, get = box.broker.policies, box.broker.catalog.get
+    other, loaded = policies.of(parse_topic("public/default/b")), policies.of(TOPIC)
+    policies.attach(loaded)
+    values = (other.get(RETENTION), other.get(MESSAGE_TTL))
+
+    def looked_up(key: str) -> Row | None:
+        decoded.append(key)
+        return get(key)
+
+    monkeypatch.setattr(box.broker.catalog, "get", looked_up)
+    assert (loaded.get(RETENTION), loaded.get(MESSAGE_TTL)) == values
+    assert decoded == [policies_key(str(TOPIC.base))]
+
+
+def test_a_topic_whose_policies_nobody_asked_for_can_leave_memory() -> None:
+    policies = Box().broker.policies
+    idle = policies.of(parse_topic("public/idle/t"))
+    policies.attach(idle)
+    policies.detach(idle)
+    assert not idle.attached
+
+
 def test_the_policies_of_a_topic_go_with_it() -> None:
     box = Box()
-    topics, policies = box.broker.topics, box.broker.core.policies
+    topics, policies = box.broker.topics, box.broker.policies
     for name, partitions in (("a", 0), ("b", 2)):
         topic = parse_topic(name)
         if partitions:
@@ -70,7 +143,7 @@ def test_the_policies_of_a_topic_go_with_it() -> None:
 
 def test_what_is_set_for_all_clusters_stands_behind_what_is_set_for_this_one() -> None:
     box = Box()
-    policies = box.broker.core.policies
+    policies = box.broker.policies
     policies.put_topic(TOPIC, {GLOBAL: {"retentionPolicies": row(1, 1)}}, box.now)
     assert policies.of(TOPIC).get(RETENTION) == Retention(60_000, 1 << 20)
     policies.set_topic(TOPIC, "retentionPolicies", row(2, 1), box.now)
@@ -79,7 +152,7 @@ def test_what_is_set_for_all_clusters_stands_behind_what_is_set_for_this_one() -
 
 def test_without_policies_of_topics_theirs_are_kept_and_do_not_count() -> None:
     box = Box(topicLevelPoliciesEnabled=False)
-    policies = box.broker.core.policies
+    policies = box.broker.policies
     policies.set_topic(TOPIC, "retentionPolicies", row(2, 1), box.now)
     assert policies.of(TOPIC).found(RETENTION) == (DISABLED, Level.BROKER)
     assert policies.row(policies_key(str(TOPIC.base)))["retentionPolicies"] == row(2, 1)
@@ -87,7 +160,7 @@ def test_without_policies_of_topics_theirs_are_kept_and_do_not_count() -> None:
 
 def test_ten_thousand_topics_hear_of_a_change_over_turns_and_all_ask_what_is_new() -> None:
     box, told = Box(), [0]
-    policies = box.broker.core.policies
+    policies = box.broker.policies
     held = [policies.of(parse_topic(f"public/default/t-{number}")) for number in range(10_000)]
     for each in held:
         policies.attach(each)
@@ -108,16 +181,17 @@ def test_ten_thousand_topics_hear_of_a_change_over_turns_and_all_ask_what_is_new
     assert turns >= 1000
 
 
-def test_topics_that_are_not_in_memory_are_walked_over_in_turns() -> None:
-    box, looked = Box(), list[str]()
-    walks, names = box.broker.core.walks, [f"persistent://public/default/t-{number:04}" for number in range(1200)]
+def test_topics_that_are_not_in_memory_are_walked_over_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = list[str]()
+    monkeypatch.setattr(Topics, "apply_policies", lambda topics, name, now: looked.append(name))
+    box = Box()
+    walks, names = box.broker.walks, [f"persistent://public/default/t-{number:04}" for number in range(1200)]
     for name in names:
         box.broker.topics.create(parse_topic(name), box.now)
     other = "persistent://public/other/t"
     box.broker.tenants.create_namespace("public/other", None)
     box.broker.topics.create(parse_topic(other), box.now)
     box.turn()
-    walks.look_at = lambda name, now: looked.append(name)
     box.broker.tenants.set_policy("public/default", "message_ttl_in_seconds", 5, box.now)
     box.broker.tenants.set_policy("public/default", "schema_validation_enforced", True, box.now)
     while walks.running:
@@ -126,8 +200,8 @@ def test_topics_that_are_not_in_memory_are_walked_over_in_turns() -> None:
         assert len(looked) - before <= AT_ONCE
     assert looked == names, "once, for one policy is none of those by which anything happens"
     looked.clear()
-    box.broker.core.policies.set_topic(parse_topic(names[7]), "messageTTLInSeconds", 3, box.now)
-    while box.broker.core.walks.running:
+    box.broker.policies.set_topic(parse_topic(names[7]), "messageTTLInSeconds", 3, box.now)
+    while box.broker.walks.running:
         box.broker.on_timer(box.now)
     assert names[7] in looked
     assert len(looked) == 1

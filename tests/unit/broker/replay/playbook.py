@@ -1,4 +1,4 @@
-"""What tests of jobs share: a dead letter topic with something in it, a job, and what became of both."""
+"""Shared helpers for jobs: a dead letter topic with messages, a job, and the outcome of both."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def pairs(properties: dict[str, str]) -> list[KeyValue]:
 
 
 def told(origin: str = TOPIC, **properties: str) -> dict[str, str]:
-    """The properties of a dead letter, as clients write them."""
+    """Return the properties of a dead letter, as written by clients."""
     return {"REAL_TOPIC": origin, "ORIGIN_MESSAGE_ID": "1:2:-1", "RECONSUMETIMES": "3"} | properties
 
 
@@ -30,7 +30,10 @@ def batch_of(*messages: tuple[bytes, dict[str, str]]) -> bytes:
 
 
 def dead_letter_topic(box: Box, *bodies: bytes, subscription: str = SUB, topic: str = DLQ) -> Client:
-    """A topic with these dead letters, a subscription that keeps them, and the topic they came from; their producer."""
+    """Create a dead letter topic and its source topic, and return the producer.
+
+    A subscription retains the messages of the dead letter topic.
+    """
     client = box.client()
     client.producer(90, TOPIC)
     if subscription:
@@ -44,13 +47,13 @@ def dead_letter_topic(box: Box, *bodies: bytes, subscription: str = SUB, topic: 
 
 
 def create(box: Box, principal: Principal | None = None, **asked: Any) -> Job:
-    """Begin a job; the box has not done anything of it yet."""
+    """Start a job without running any of its steps."""
     value = {"kind": "dlq-replay", "topic": DLQ} | asked
-    return box.broker.core.jobs.create(read_spec(value, principal, box.now), box.now)
+    return box.broker.jobs.create(read_spec(value, principal, box.now), box.now)
 
 
 def run(box: Box, seconds: float = 10.0, **asked: Any) -> Job:
-    """Begin a job, and let so much time pass."""
+    """Start a job and advance the clock."""
     job = create(box, **asked)
     box.turn()
     box.advance(seconds)
@@ -58,7 +61,7 @@ def run(box: Box, seconds: float = 10.0, **asked: Any) -> Job:
 
 
 def job_in(box: Box, number: int) -> Job:
-    return box.broker.core.jobs.get(number)
+    return box.broker.jobs.get(number)
 
 
 def topic_of(box: Box, name: str = DLQ) -> PersistentTopic:
@@ -72,7 +75,7 @@ def backlog(box: Box, name: str = SUB, topic: str = DLQ) -> int:
 
 
 def bodies(box: Box, topic: str = TOPIC) -> list[bytes]:
-    """All messages of a topic, those of batches one by one."""
+    """Return all messages of a topic, with batches split."""
     found = []
     for metadata, body in letters(box, topic):
         if metadata.HasField("num_messages_in_batch"):
@@ -83,7 +86,7 @@ def bodies(box: Box, topic: str = TOPIC) -> list[bytes]:
 
 
 def left(box: Box, name: str = SUB, topic: str = DLQ) -> list[bytes]:
-    """What a subscription has not acknowledged."""
+    """Return the unacknowledged messages of a subscription."""
     client = box.client()
     client.subscribe(name, topic=topic, subType=1)
     client.flow(10_000)
@@ -115,6 +118,6 @@ def properties(metadata: MessageMetadata) -> dict[str, str]:
 
 
 def counted(job: Job) -> tuple[int, int, int, int]:
-    """Messages seen, done, left out, refused."""
+    """Return the numbers of messages seen, done, skipped and failed."""
     counts = job.progress.counts
     return counts.seen, counts.done, counts.skipped, counts.failed

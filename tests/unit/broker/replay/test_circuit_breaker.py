@@ -1,10 +1,10 @@
-"""What a job has put back, and what of it is dead letters again: seen wherever it comes, and then the job stops."""
+"""The circuit breaker of a job: repeated failures of replayed messages are counted in all topics and stop the job."""
 
 import pytest
 
 from pulsarbox.broker.policies.kinds.dead_letter import DeadLetterPolicy
 from pulsarbox.broker.replay import circuit_breaker
-from pulsarbox.broker.replay.job import Job, job_of, read_spec
+from pulsarbox.broker.replay.job import Job, read_spec
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.names import parse_topic
 from tests.unit.broker.dead_letters_playbook import give_back, join, letters
@@ -22,11 +22,11 @@ from tests.unit.broker.replay.playbook import (
 from tests.unit.broker.roles import guarded_box
 
 AUDIT = f"{TOPIC}-audit-DLQ"
-"""Where another subscription of the topic has its dead letters."""
+"""Dead letter topic of another subscription."""
 
 
 def come_back(box: Box, client: Client, count: int, producer_id: int = 1) -> None:
-    """A consumer fails again: its client writes dead letters with the properties that the messages have."""
+    """Simulate repeated failure: the client publishes dead letters with the properties of the replayed messages."""
     found = letters(box, TOPIC)[-count:]
     for i, (metadata, body) in enumerate(found):
         client.send(1000 + i, body, producer_id=producer_id, properties=pairs(properties(metadata) | told()))
@@ -47,7 +47,7 @@ def test_what_comes_straight_back_stops_the_job() -> None:
     box.advance(5)
     job = job_in(box, job.number)
     assert (job.state, job.progress.counts.done) == ("tripped", done)
-    box.broker.core.jobs.resume(job, box.now)
+    box.broker.jobs.resume(job, box.now)
     box.advance(10)
     assert (job.state, job.progress.counts.done, job.progress.counts.returned) == ("done", 50, 8)
 
@@ -73,11 +73,11 @@ def test_others_that_come_do_not_count() -> None:
     assert (job.state, job.progress.counts.returned) == ("done", 0)
 
 
-# In the topics of other subscriptions
+# In topics of other subscriptions
 
 
 def fifty(box: Box, *, there: bool = True) -> Client:
-    """Fifty dead letters of one subscription; another has its own topic for them, and has one there."""
+    """Publish fifty dead letters of one subscription. Another subscription has its own topic, with one dead letter."""
     client = dead_letter_topic(box, *[b"%d" % i for i in range(50)])
     join(box, name="audit", permits=0)
     if there:
@@ -88,7 +88,7 @@ def fifty(box: Box, *, there: bool = True) -> Client:
 
 @pytest.mark.parametrize("there", [True, False])
 def test_what_another_subscription_gives_up_stops_it(*, there: bool) -> None:
-    """Its topic has something already, or is made while the job runs."""
+    """The other topic has a message already, or is created while the job runs."""
     box = Box()
     client = fifty(box, there=there)
     job = create(box, rate=10, maxReturned=5)
@@ -104,7 +104,7 @@ def test_what_another_subscription_gives_up_stops_it(*, there: bool) -> None:
 
 
 def test_what_the_box_moves_for_another_subscription_does_too() -> None:
-    """To a topic of another name, which its policy says."""
+    """Dead letters in a topic whose name is set by the other subscription's policy are counted too."""
     box = Box()
     client = dead_letter_topic(box, *[b"%d" % i for i in range(50)])
     strict = join(box, name="strict")
@@ -113,7 +113,7 @@ def test_what_the_box_moves_for_another_subscription_does_too() -> None:
         parse_topic(TOPIC),
         "strict",
     )
-    box.broker.core.office.prepare(policy, box.now)
+    box.broker.dead_letters.prepare(policy, box.now)
     topic_of(box, TOPIC).subscriptions["strict"].dead_letters.set_policy(policy, box.now)
     job = create(box, rate=10, maxReturned=5)
     box.advance(1.05)
@@ -147,13 +147,13 @@ def test_over_a_restart_each_counts_once() -> None:
 
 
 def test_what_lay_there_before_has_not_come_back() -> None:
-    """Bear it what mark it will."""
+    """Earlier dead letters are not counted, even with the mark of the job."""
     box = Box()
     client = fifty(box)
     job = create(box, rate=0, maxReturned=1)
-    box.broker.core.jobs.pause(job, box.now)
+    box.broker.jobs.pause(job, box.now)
     client.send(50, b"early", producer_id=2, properties=pairs(told(REPLAY_JOB=str(job.number))))
-    box.broker.core.jobs.resume(job, box.now)
+    box.broker.jobs.resume(job, box.now)
     box.advance(5)
     assert (job.state, job.progress.counts.done, job.progress.counts.returned) == ("done", 50, 0)
 
@@ -174,7 +174,7 @@ def test_nobody_is_told_of_topics_that_are_not_for_them() -> None:
     letters_of = parse_topic("persistent://shop/eu/orders-billing-DLQ")
     box.broker.permissions.grant_topic(letters_of, "worker", ["consume"], box.now)
     asked = read_spec({"kind": "dlq-replay", "topic": str(letters_of)}, Principal("worker", "token"), box.now)
-    finder = circuit_breaker.Returns(box.broker.core, box.broker.topics, Job(1, asked, [], 0), lambda name, now: None)
+    finder = circuit_breaker.CircuitBreaker(box.broker.jobs._services, Job(1, asked, [], 0), lambda name, now: None)
     assert finder.shown(str(letters_of)) == str(letters_of)
     assert finder.shown("persistent://shop/eu/orders-audit-DLQ") == circuit_breaker.ELSEWHERE
 
@@ -190,15 +190,3 @@ def test_of_very_many_topics_so_many_are_watched(monkeypatch: pytest.MonkeyPatch
     box.advance(3)
     assert job.state == "done"
     assert len(job.watched) == 3
-
-
-def test_a_job_of_before_goes_on_where_it_was() -> None:
-    """Its row has places by the number of the part, and does not say where what came back is."""
-    box = Box()
-    dead_letter_topic(box, b"0")
-    job = create(box)
-    row = job.row | {"watched": {"0": [7, 8]}, "returned": 2}
-    del row["returnedIn"]
-    found = job_of(job.number, job.asked_row, row)
-    assert found.watched == {DLQ: (7, 8)}
-    assert found.progress.counts.returned_in == {}

@@ -1,4 +1,4 @@
-"""Keys and tokens for tests; each kind of key is made once."""
+"""Keys and tokens for tests; each kind of key is generated once."""
 
 import base64
 import functools
@@ -17,13 +17,13 @@ from pulsarbox.clock import Now
 from pulsarbox.protocol import tokens
 
 NOW = 1_700_000_000
-"""Seconds since 1970, when the boxes of the playbook begin."""
+"""Start time of the boxes in the playbook, in seconds since 1970."""
 SECRET = b"0123456789abcdef" * 4
-"""Long enough for each algorithm."""
+"""A secret long enough for each algorithm."""
 
 
 def named(key: bytes) -> str:
-    """A key as a setting may have it."""
+    """Return a key in the format of a setting."""
     return f"data:;base64,{base64.b64encode(key).decode()}"
 
 
@@ -33,21 +33,21 @@ GUARDED: Final[dict[str, Any]] = {
     "tokenSecretKey": named(SECRET),
     "basicAuthConf": named(b"admin:{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs=\n"),
 }
-"""Settings of a box that asks who comes: whoever has a token, admin with 123456, and who has shown a certificate."""
+"""Settings of a box with authentication by token, by password (admin with 123456), and by certificate."""
 
 
 def proven(found: Principal | LongCheck) -> Principal:
-    """The principal of what a provider returns, with its long work done. Raises Refused."""
+    """Return the principal that a provider authenticates, with its long computation complete. Raises Refused."""
     return found.finish(found.work()) if isinstance(found, LongCheck) else found
 
 
 def by_connection(authentication: Authentication, method: str, data: bytes, now: Now) -> Principal:
-    """The principal of a connection. Raises Refused."""
+    """Return the principal of a connection. Raises Refused."""
     return _settled(authentication, now, partial(authentication.of_connection, method, data, "", "here:1", now))
 
 
 def by_request(authentication: Authentication, method: str | None, header: str, now: Now) -> Principal:
-    """The principal of an HTTP request. Raises Refused."""
+    """Return the principal of an HTTP request. Raises Refused."""
     return _settled(authentication, now, partial(authentication.of_request, method, header, "", "here", now))
 
 
@@ -65,18 +65,18 @@ def _settled(authentication: Authentication, now: Now, ask: Callable[[Proved], N
 
 @functools.cache
 def pair(algorithm: str, number: int = 0) -> tuple[Any, bytes]:
-    """A private key, and its public one in DER; another pair for each number."""
+    """Return a private key and its public key in DER; each number has its own pair."""
     private, public = tokens.new_pair(algorithm)
     return tokens.private_key(private), public
 
 
 def token(key: Any = SECRET, algorithm: str = "HS256", headers: dict[str, Any] | None = None, **claims: Any) -> bytes:
-    """A token for ann, unless the claims say otherwise; a claim that is None is left out."""
+    """Return a token with subject ann unless overridden. A claim of None is omitted."""
     said = {name: value for name, value in ({"sub": "ann"} | claims).items() if value is not None}
     return jwt.PyJWS().encode(json.dumps(said).encode(), key, algorithm, headers).encode()
 
 
 def pem(public: bytes) -> bytes:
-    """A public key in DER, as PEM."""
+    """Convert a public key from DER to PEM."""
     form = serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     return tokens.public_key(public).public_bytes(*form)

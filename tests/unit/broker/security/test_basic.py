@@ -1,4 +1,4 @@
-"""``pulsarbox.broker.security.basic``: what htpasswd writes, and who knows the password."""
+"""``pulsarbox.broker.security.basic``: files written by htpasswd, and verification of passwords."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import LongCheck, Refused
 from tests.unit.broker.security.signing import proven
 
-# Each of them is "123456"; the first line is that of the Python client's own tests.
+# Each hash is of "123456"; the first line is from the Python client's own tests.
 LINES = {
     "admin": "$apr1$FG4AO6aX$KGYPuMoLUou3i6vUkPUUf.",
     "bcrypt": "$2y$05$kicRQPLjhwLZn8LbHec4BuiPvVLX0RoZmIWjkSP.WCXKId.ZOY38S",
@@ -90,22 +90,22 @@ def test_a_password_verified_earlier_is_refused_once_it_has_changed() -> None:
     by.use_users(users({"admin": bcrypt.hashpw(b"new", bcrypt.gensalt(4)).decode()}))
     assert authenticated(by, b"admin:new").role == "admin"
     refused(b"admin:123456", by)
-    with pytest.raises(Refused, match="the users have changed"):
+    with pytest.raises(Refused, match="the users changed"):
         late.finish(True)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "there are no users"),
-        ("# nobody\n\n", "there are no users"),
-        ("admin", "line 1 is not user:hash"),
-        ("# one\n:hash", "line 2 is not user:hash"),
-        ("admin:123456", "line 1, user admin: its hash is none of bcrypt"),
-        ("admin:$apr1$", "line 1, user admin: its hash is none of bcrypt"),
-        ("admin:$2y$05$short", "its hash is no bcrypt"),
-        ("admin:$2y$31$kicRQPLjhwLZn8LbHec4BuiPvVLX0RoZmIWjkSP.WCXKId.ZOY38S", "its bcrypt costs more than 10"),
-        ("admin:$6$rounds=999999$abcdefgh$" + "x" * 86, "takes more than 20000 rounds"),
+        ("", "the file contains no users"),
+        ("# nobody\n\n", "the file contains no users"),
+        ("admin", "line 1: expected user:hash"),
+        ("# one\n:hash", "line 2: expected user:hash"),
+        ("admin:123456", "line 1, user admin: unknown hash; expected bcrypt"),
+        ("admin:$apr1$", "line 1, user admin: unknown hash; expected bcrypt"),
+        ("admin:$2y$05$short", "invalid bcrypt hash"),
+        ("admin:$2y$31$kicRQPLjhwLZn8LbHec4BuiPvVLX0RoZmIWjkSP.WCXKId.ZOY38S", "a bcrypt cost above 10 is too slow"),
+        ("admin:$6$rounds=999999$abcdefgh$" + "x" * 86, "more than 20000 rounds"),
     ],
 )
 def test_a_file_that_cannot_be_used_tells_the_line_and_no_hash(text: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Who can read the data directory needs no token."""
+"""A process that can read the data directory needs no token."""
 
 import stat
 from pathlib import Path
@@ -10,11 +10,11 @@ from pulsarbox.broker.security.provider import Refused
 from pulsarbox.clock import BEGINNING
 from pulsarbox.config import Settings
 from pulsarbox.server.process import runtime_file
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.server.security.configured import authentication_of
 from tests.unit.broker.security.signing import GUARDED, by_connection, by_request
 
-WRITTEN = Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", operator="secret")
+WRITTEN = RuntimeFile(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data", operator="secret")
 
 
 def test_the_secret_and_nothing_else() -> None:
@@ -52,14 +52,14 @@ def test_it_is_written_where_only_the_owner_reads_it(tmp_path: Path) -> None:
     assert "secret" not in (tmp_path / "RUNNING").read_text() and "secret" not in repr(WRITTEN)
     assert runtime_file.read(tmp_path, 7) == WRITTEN
     (tmp_path / "OPERATOR").chmod(0o644)
-    runtime_file.write(tmp_path, WRITTEN)  # of an earlier start, whoever had changed it
+    runtime_file.write(tmp_path, WRITTEN)  # a leftover of an earlier start, with changed permissions
     assert stat.S_IMODE((tmp_path / "OPERATOR").stat().st_mode) == 0o600
     runtime_file.remove(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_authentication_nothing_is_written(tmp_path: Path) -> None:
-    runtime_file.write(tmp_path, Running(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data"))
+    runtime_file.write(tmp_path, RuntimeFile(7, 1, "1", "pulsar://h:1", "http://h:2", "h", 1, 2, "data"))
     assert [each.name for each in tmp_path.iterdir()] == ["RUNNING"]
     found = runtime_file.read(tmp_path, 7)
     assert found is not None and found.operator == ""

@@ -1,8 +1,8 @@
-"""Until when a backlog is gone."""
+"""Estimated time to drain a backlog."""
 
 import pytest
 
-from pulsarbox.broker.stats.drain_estimate import NEVER, longest, seconds_to_drain
+from pulsarbox.broker.stats.drain_estimate import NEVER, drain_time, longest, seconds_to_drain
 
 
 @pytest.mark.parametrize(
@@ -15,6 +15,7 @@ from pulsarbox.broker.stats.drain_estimate import NEVER, longest, seconds_to_dra
         (100, 10.0, 0.0, 10),
         (100, 10.0, 8.0, 50),
         (1, 1000.0, 0.0, 1),
+        (10**9, 1e-3, 0.0, NEVER),
     ],
 )
 def test_seconds(backlog: int, acknowledged: float, published: float, seconds: int) -> None:
@@ -23,3 +24,11 @@ def test_seconds(backlog: int, acknowledged: float, published: float, seconds: i
 
 def test_partitions_are_drained_side_by_side() -> None:
     assert (longest(3, 5), longest(5, 3), longest(0, 0), longest(NEVER, 5), longest(5, NEVER)) == (5, 5, 0, -1, -1)
+
+
+@pytest.mark.parametrize(
+    ("backlog", "change", "seconds"),
+    [(0, 5.0, 0.0), (10, 0.0, None), (10, 2.0, None), (10, -2.0, 5.0), (10**9, -1e-3, None), (3, -6.0, 0.5)],
+)
+def test_the_time_that_a_backlog_takes(backlog: int, change: float, seconds: float | None) -> None:
+    assert drain_time(backlog, change) == seconds

@@ -1,16 +1,16 @@
-"""Samples of topics and subscriptions: rates, backlogs, who is in memory and who is not."""
+"""Sampling of topics and subscriptions: rates, backlogs, loaded and unloaded topics."""
 
 import pytest
 
 from pulsarbox.broker.stats import sampler as module
 from pulsarbox.broker.stats import unloaded_topic_stats
-from pulsarbox.broker.stats.topic_samples import SubscriptionSample, TopicSample, seconds_to_drain
+from pulsarbox.broker.stats.topic_samples import SubscriptionSample, TopicSample
 from pulsarbox.names import parse_topic
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
 
 def look(box: Box) -> None:
-    """Whatever there is to be looked at."""
+    """Sample all topics that are due."""
     while not box.broker.samples.step(box.now, 1):
         pass
     while not box.broker.samples.stored.step(1):
@@ -18,33 +18,25 @@ def look(box: Box) -> None:
 
 
 def topic_of(box: Box, name: str = TOPIC) -> TopicSample:
-    """The sample of a topic, in memory or not."""
+    """Return the sample of a topic, loaded or unloaded."""
     found = [each for each in box.broker.samples.every() if each.name == name]
     assert len(found) == 1
     return found[0]
 
 
 def subscription_of(box: Box, name: str = "s") -> SubscriptionSample:
-    """The sample of a subscription of TOPIC."""
+    """Return the sample of a subscription of TOPIC."""
     return topic_of(box).subscriptions[name]
 
 
-@pytest.mark.parametrize(
-    ("backlog", "change", "seconds"),
-    [(0, 5.0, 0.0), (10, 0.0, None), (10, 2.0, None), (10, -2.0, 5.0), (10**9, -1e-3, None), (3, -6.0, 0.5)],
-)
-def test_seconds_to_drain(backlog: int, change: float, seconds: float | None) -> None:
-    assert seconds_to_drain(backlog, change) == seconds
-
-
 def a_second(box: Box) -> None:
-    """One second later."""
+    """Advance by one second."""
     box.advance(1.0)
     look(box)
 
 
 def publishing(box: Box, client: Client) -> None:
-    """A producer, and a subscription that nobody reads."""
+    """Create a producer, and a subscription without consumers."""
     client.subscribe()
     client.producer()
     look(box)
@@ -164,7 +156,7 @@ def test_topics_that_are_not_in_memory_are_known_once_somebody_watches() -> None
 
 
 def backlogs(box: Box, seconds: int) -> list[float | None]:
-    """What the graph has of so many seconds more."""
+    """Return the points of the graph after several more seconds."""
     for _ in range(seconds):
         box.broker.samples.tick(box.now)
         while not box.broker.samples.step(box.now, 100):
@@ -283,7 +275,7 @@ def test_looks_between_passes_are_not_lost_to_the_totals() -> None:
     look(box)
     for _ in range(4):
         a_second(box)
-    assert topic_of(box).look(box.now.monotonic) is None, "it rests"
+    assert topic_of(box).sample(box.now.monotonic) is None, "it rests"
     client.flow(5)
     for i in range(3):
         client.send(i)

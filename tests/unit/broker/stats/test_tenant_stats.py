@@ -1,4 +1,4 @@
-"""A tenant's numbers and series, kept while somebody watches them."""
+"""Numbers and series of a tenant, maintained while a client requests them."""
 
 import math
 

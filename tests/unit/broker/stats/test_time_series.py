@@ -1,4 +1,4 @@
-"""The series of graphs: the last ten minutes, and how long receipts took in each second."""
+"""Time series of graphs: the last ten minutes, and receipt latencies per second."""
 
 from math import isnan, nan
 

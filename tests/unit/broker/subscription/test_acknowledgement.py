@@ -10,7 +10,7 @@ from tests.unit.broker.playbook import TOPIC, Box, Client
 
 
 def unread_backlog() -> tuple[Box, Client, list[tuple[int, int]], Subscription]:
-    """A box with five messages on disk only, and a consumer that holds none of them."""
+    """Build a box with five messages on disk only, and a consumer to which none are dispatched."""
     before = Box()
     sent = before.client().publish(5)
     before.client().subscribe()
@@ -48,7 +48,7 @@ def test_an_acknowledgement_of_an_entry_that_is_trimmed_while_it_is_read() -> No
     client.ack(sent[0])
     (request,) = box.broker.take_reads()
     box._set_time(box.time + 5)
-    del subscription.topic.ledger.ledgers[sent[0][0]]
+    del subscription.ledger.ledgers[sent[0][0]]
     box.broker.read_done(request.token, [], box.now, PersistenceError("trimmed"))
     (consumer,) = subscription.consumers
     assert consumer.last_acked == box.now.wall

@@ -1,4 +1,4 @@
-"""Acknowledging without a consumer (``broker.clearing``): the places are those that counting one by one would find."""
+"""Acknowledgement without a consumer (``broker.subscription.skip_and_clear``) at exact message positions."""
 
 from typing import Any
 
@@ -29,13 +29,13 @@ def subscription(box: Box, name: str = "s") -> Subscription:
 
 
 def take_over(box: Box, client: Client) -> None:
-    """An active consumer of a Failover subscription takes over after a while, and is told."""
+    """Wait for the failover to the next active consumer, and discard its notifications."""
     box.advance(2)
     client.names()
 
 
 class Answers:
-    """What an operation says when it is over."""
+    """Outcome of a completed operation."""
 
     def __init__(self) -> None:
         self.said: list[Any] = []
@@ -121,6 +121,7 @@ def test_numbers_that_are_none_or_more_than_there_are(count: int, left: int) -> 
     assert (answers.said, subscription(box).cursor.backlog_entries) == (["done"], left)
 
 
+@pytest.mark.campaign
 def test_many_holes_take_several_turns_and_acknowledgements_may_come_between() -> None:
     box, answers = Box(), Answers()
     client = box.client()
@@ -212,7 +213,7 @@ def test_what_is_deleted_or_being_reset_is_let_be() -> None:
     with pytest.raises(PreconditionFailed, match="Busy"):
         sub.clearing.clear(answers.done, box.now)
     sub.fenced = False
-    sub.topic.remove_subscription(sub, box.now)
+    sub.remove(box.now)
     with pytest.raises(NotFound, match="Subscription s not found"):
         sub.clearing.skip(1, answers.done, answers.failed, box.now)
     assert answers.said == []

@@ -1,4 +1,4 @@
-"""Deduplication: ``broker.deduplication``, and what of it ``group_commit`` and ``handlers.produce`` carry."""
+"""Deduplication: ``broker.topic.deduplication``, group commit and ``broker.handlers.produce``."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ def test_a_duplicate_that_waits_for_the_batch_before_it_needs_no_batch_of_its_ow
     assert box.broker.take_batch(box.now) is None
     box.flush()
     assert outcomes(client) == [(4, "duplicate")]
-    assert box.broker.core.commits.idle
+    assert box.broker.commits.idle
 
 
 def test_of_a_batch_the_first_is_compared_and_the_highest_kept() -> None:
@@ -131,7 +131,7 @@ def test_of_a_batch_the_first_is_compared_and_the_highest_kept() -> None:
 
 
 def batch_of(*sequence_ids: int | None) -> bytes:
-    """A batch of messages with these sequence ids, as clients in C++ send it; None: as those in Rust do, without."""
+    """Encode a batch with sequence IDs per message, as C++ clients do. None omits the ID, as in Rust clients."""
     singles = [SingleMessageMetadata(payload_size=0) for _ in sequence_ids]
     for single, sequence_id in zip(singles, sequence_ids, strict=True):
         if sequence_id is not None:
@@ -258,7 +258,7 @@ def test_a_checkpoint_with_a_failed_batch_leaves_no_sequence_id_behind() -> None
     client, _ = opened(box)
     box.auto = False
     client.send(1)
-    box.broker.core.commits.ask_checkpoint()
+    box.broker.commits.ask_checkpoint()
     box.broker.committed(take(box), box.now, PersistenceError("no space left"))
     box.auto = True
     box.advance(1)
@@ -267,7 +267,7 @@ def test_a_checkpoint_with_a_failed_batch_leaves_no_sequence_id_behind() -> None
     assert opened(box.restart())[1] == -1
 
 
-# The answer to PRODUCER
+# PRODUCER_SUCCESS
 
 
 def test_a_reconnecting_producer_is_answered_when_its_messages_have_settled() -> None:
@@ -298,7 +298,7 @@ def test_the_answer_to_a_producer_that_is_there_already_says_the_same() -> None:
     assert client.producer(1, producer_name="p").last_sequence_id == 6
 
 
-# What is kept
+# Retained state
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
@@ -307,7 +307,7 @@ def test_sequence_ids_survive_a_restart(checkpoint: bool) -> None:
     client, _ = opened(box)
     client.send(5)
     if checkpoint:
-        box.broker.core.commits.ask_checkpoint()
+        box.broker.commits.ask_checkpoint()
         box.turn()
         assert [key for key in box.disk.rows if key.startswith(b"sequence/")]
         client.send(8)
@@ -337,7 +337,7 @@ def test_a_deleted_topic_takes_its_sequence_ids_along(checkpoint: bool) -> None:
     client, _ = opened(box)
     client.send(5)
     if checkpoint:
-        box.broker.core.commits.ask_checkpoint()
+        box.broker.commits.ask_checkpoint()
         box.turn()
     box.auto = False
     client.send(6)
@@ -347,7 +347,7 @@ def test_a_deleted_topic_takes_its_sequence_ids_along(checkpoint: bool) -> None:
     assert opened(box)[1] == -1
     for _ in range(2):
         box = box.restart()
-        box.broker.core.commits.ask_checkpoint()
+        box.broker.commits.ask_checkpoint()
         box.turn()
         assert not [key for key in box.disk.rows if key.startswith(b"sequence/")]
 
@@ -383,7 +383,7 @@ def test_it_can_be_turned_on_and_off_while_producers_are_connected() -> None:
     client, _ = opened(box)
     client.send(5)
     switch(box, on=True)
-    client.send(5)  # nobody kept the one before
+    client.send(5)  # the previous sequence ID was not recorded
     client.send(5)
     switch(box, on=False)
     client.send(5)
@@ -422,7 +422,7 @@ def test_the_topic_wins_over_the_namespace_and_that_over_the_broker() -> None:
         assert (topic.deduplication is not None) is wanted, (namespace, own)
 
 
-# Producers that are gone
+# Inactive producers
 
 
 def test_an_inactive_producer_is_forgotten() -> None:
@@ -456,8 +456,7 @@ def test_a_box_that_was_down_forgets_nobody_for_it() -> None:
     box = dedup_box(brokerDeduplicationProducerInactivityTimeoutMinutes=5)
     client, _ = opened(box)
     client.send(5)
-    late = dedup_box(box.disk, brokerDeduplicationProducerInactivityTimeoutMinutes=5)
-    late.broker.core.started = late.wall = box.wall + 600_000
+    late = dedup_box(box.disk, wall=box.wall + 600_000, brokerDeduplicationProducerInactivityTimeoutMinutes=5)
     assert opened(late)[1] == 5
 
 

@@ -1,4 +1,4 @@
-"""Lists of topics: asked for, and watched. ``broker.topic_lists``, ``handlers.lookup``."""
+"""Topic lists, requested and watched: ``broker.topic.list_watchers``, ``broker.handlers.lookup``."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def watch(client: Client, watcher_id: int = 7, pattern: str = PATTERN, **fields:
 
 
 def updates(client: Client) -> list[tuple[list[str], list[str], str]]:
-    """What the client is told within a second: topics that have come, and gone, by their own names, and the hash."""
+    """Return the updates of one second: local names of new topics, local names of deleted topics, and the hash."""
     client.box.advance(1)
     found = []
     while client.inbox:

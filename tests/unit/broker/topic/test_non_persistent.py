@@ -1,4 +1,4 @@
-"""Non-persistent topics: who gets a message, for each type of subscription; what is dropped."""
+"""Non-persistent topics: recipients by subscription type, and dropped messages."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def refused(box: Box, kind: Any, **fields: Any) -> tuple[int, str]:
 
 
 class Sender:
-    """A producer that says to whom each message went."""
+    """A producer that reports the recipients of each message."""
 
     def __init__(self, box: Box, *clients: Client, topic: str = TOPIC) -> None:
         self.clients = clients
@@ -38,7 +38,7 @@ class Sender:
         self.sent = 0
 
     def send(self, **metadata: Any) -> str:
-        """The letters of the clients, a for the first, that got the message."""
+        """Publish a message and return the letters of its recipients; the first client is a."""
         self.sent += 1
         self.client.send(self.sent, **metadata)
         self.client.take("send_receipt")
@@ -88,7 +88,7 @@ def test_failover_has_the_first_by_priority_and_name() -> None:
 
 
 def test_failover_tells_only_who_comes_and_is_not_chosen() -> None:
-    """Seen at Pulsar 4.2.4: before its SUCCESS, and nobody is ever told that it is the active one."""
+    """Recorded from Pulsar 4.2.4: the notification precedes SUCCESS, and no consumer is notified of becoming active."""
     box = Box()
     b, a, c = (box.client() for _ in range(3))
     for client, name in ((b, "b"), (a, "a"), (c, "c")):
@@ -118,7 +118,7 @@ def test_failover_drops_what_the_active_one_has_no_room_for() -> None:
 
 
 def test_shared_takes_turns_by_priority_level() -> None:
-    """The example in Pulsar's own description of the choice."""
+    """The example in Pulsar's own documentation of consumer selection."""
     box = Box()
     five = join(box, SHARED, permits=1, priority_level=1)
     others = [join(box, SHARED, permits=permits) for permits in (2, 1, 1)]
@@ -150,7 +150,7 @@ def test_key_shared_goes_by_the_key_with_each_selector() -> None:
 
 
 def test_key_shared_keys() -> None:
-    """Ordering key before partition key, base64 is decoded, and without a key it is producer and sequence id."""
+    """The ordering key precedes the partition key, and Base64 is decoded. Default: producer name and sequence ID."""
     box = Box()
     a = join(box, KEY_SHARED, keySharedMeta=keys(STICKY, (14772, 14772)))  # the slot of key2
     b = join(box, KEY_SHARED, keySharedMeta=keys(STICKY, (0, 14771), (14773, 65535)))

@@ -1,4 +1,4 @@
-"""Partitions that the box chooses itself: by which router, and what happens where it is not there."""
+"""Partition routing by the box: the router, and the fallback for a missing router."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ COUNT = 5
 
 
 class Last:
-    """A router that chooses the last partition, unless the key says otherwise."""
+    """A router that chooses the last partition, unless the key selects another."""
 
     name, api = "last", 1
 
@@ -51,7 +51,7 @@ def test_by_what_the_topic_says_or_the_settings(own: bool) -> None:
     parted(box, **(how if own else {}))
     found = route(box, properties=[KeyValue(key="region", value="north")], partition_key="k")
     assert found == Boost().hash32(b"north") % COUNT
-    other = parse_topic("other")  # which has another way
+    other = parse_topic("other")  # with another routing policy
     parted(box, other, routing="single", routingOptions="partition=3")
     assert {route(box, other) for _ in range(5)} == {3}
 
@@ -61,7 +61,7 @@ def test_a_router_of_a_plugin_that_fails_for_one_message() -> None:
     parted(box)
     assert [route(box) for _ in range(2)] == [4, 4]
     assert route(box, partition_key="bad") == JavaString().hash32(b"bad") % COUNT
-    cost = box.broker.core.plugins.guards["routing", "last"].cost()
+    cost = box.broker.plugins.guards["routing", "last"].cost()
     assert (cost.calls, cost.errors) == (3, 1)
 
 
@@ -70,8 +70,8 @@ def test_until_the_plugin_is_there_messages_go_in_turn() -> None:
     parted(box)
     assert [route(box) for _ in range(3)] == [0, 1, 2]
     assert box.broker.take_plugins() == [("routing", "last")]
-    box.broker.plugin_brought(("routing", "last"), Last(), box.now)
-    assert route(box) == 3  # it is asked for a few times a second
+    box.broker.plugin_loaded(("routing", "last"), Last(), box.now)
+    assert route(box) == 3  # the fallback remains in use for up to 0.1 s
     box.time += 1
     assert [route(box) for _ in range(3)] == [4, 4, 4]
 
@@ -98,7 +98,7 @@ def test_of_how_many_topics_it_is_known_whose_turn_it_is(monkeypatch: pytest.Mon
         parted(box, name)
     assert [route(box, names[0]) for _ in range(2)] == [0, 1]
     assert [route(box, name) for name in names] == [2, 0, 0]
-    assert [route(box, name) for name in names] == [0, 0, 0]  # each has pushed out the next
+    assert [route(box, name) for name in names] == [0, 0, 0]  # each topic evicts the next one's counter
 
 
 def test_options_as_text() -> None:

@@ -1,4 +1,4 @@
-"""Who may produce on a topic: ``broker.producers``, ``handlers.produce``. The texts and codes are those of Pulsar."""
+"""Producer access modes: ``broker.topic.producer_access`` and ``broker.handlers.produce``, with Pulsar's texts."""
 
 from copy import deepcopy
 from typing import Any
@@ -23,22 +23,22 @@ BUSY, FENCED, NOT_READY = 16, 25, 6
 
 
 def opened(client: Client, mode: Any = SHARED, producer_id: int = 1, topic: str = TOPIC, **fields: Any) -> Any:
-    """Ask for a producer; the reply."""
+    """Request a producer and return the response."""
     return client.producer(producer_id, topic, producer_access_mode=mode, **fields)
 
 
 def epoch(reply: Any) -> int | None:
-    """The topic's epoch in a PRODUCER_SUCCESS, None where there is none."""
+    """Return the topic epoch in a PRODUCER_SUCCESS, or None if it has none."""
     assert reply.DESCRIPTOR.name == "CommandProducerSuccess", str(reply)
     return reply.topic_epoch if reply.HasField("topic_epoch") else None
 
 
 def row_of(box: Box, topic: str = TOPIC) -> Any:
-    """The topic's row."""
-    return box.broker.core.catalog.get(topic_key(topic))
+    """Return the catalog row of the topic."""
+    return box.broker.catalog.get(topic_key(topic))
 
 
-# One beside another
+# Concurrent producers
 
 
 @BOTH
@@ -93,7 +93,7 @@ def test_a_producer_that_is_open_is_told_so_again_without_an_epoch(topic: str) -
     assert (again.producer_name, again.last_sequence_id, epoch(again)) == (name, -1, None)
 
 
-# Waiting
+# Waiting producers
 
 
 @BOTH
@@ -224,7 +224,7 @@ def test_fencing_lets_everybody_go_and_takes_the_topic(topic: str, present: Any)
     assert epoch(reply) == (0 if before is None else before + 1)
     refused = two.take("error")
     assert (refused.request_id, refused.error, refused.message) == (7, FENCED, "Fenced out")
-    assert (one.names(), two.names()) == ([], [])  # the fenced one is not told
+    assert (one.names(), two.names()) == ([], [])  # the fenced producer is not notified
     one.send(0)
     assert one.closed
     two.request("close_producer", producer_id=1)
@@ -309,7 +309,7 @@ def test_one_that_is_fenced_before_its_epoch_is_durable_gets_the_error() -> None
     assert (one.names(), two.names()) == ([], [])
 
 
-# Coming back
+# Reconnecting
 
 
 @BOTH
@@ -343,7 +343,7 @@ def test_who_comes_back_with_an_older_epoch_stays_out(topic: str, mode: Any, hel
     if held and mode == EXCLUSIVE:
         expected = "Topic has an existing exclusive producer: b"
     assert (refused.error, refused.message) == (FENCED, expected)
-    assert two.names() == []  # whoever has it meanwhile is not disturbed
+    assert two.names() == []  # the current exclusive producer is unaffected
 
 
 @BOTH
@@ -363,7 +363,7 @@ def test_the_epoch_does_not_go_back_with_one_that_waited(topic: str) -> None:
     one.cnx.closed(box.now)
     opened(two, SHARED, topic=topic)
     opened(three, WAIT, topic=topic)
-    opened(four, WAIT, topic=topic, topic_epoch=0)  # that was the first one: the topic has not moved on yet
+    opened(four, WAIT, topic=topic, topic_epoch=0)  # equal to the current epoch, which has not advanced yet
     two.request("close_producer", producer_id=1)
     assert epoch(three.take("producer_success")) == 1
     three.request("close_producer", producer_id=1)
@@ -409,7 +409,7 @@ def test_the_epoch_survives_a_crash(checkpoint: bool) -> None:
         opened(client, EXCLUSIVE)
         client.request("close_producer", producer_id=1)
     if checkpoint:
-        box.broker.core.commits.ask_checkpoint()
+        box.broker.commits.ask_checkpoint()
         box.turn()
     after = box.restart()
     assert opened(after.client(), EXCLUSIVE, topic_epoch=1).error == FENCED
@@ -423,7 +423,7 @@ def test_the_epoch_survives_unloading_and_other_changes_of_the_topics_row() -> N
     client = box.client()
     opened(client, EXCLUSIVE)
     for i in range(3):
-        client.send(i)  # sets a deadline
+        client.send(i)  # schedules a deadline
     client.names()
     client.request("close_producer", producer_id=1)
     box.advance(200)

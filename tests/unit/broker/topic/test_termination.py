@@ -1,4 +1,4 @@
-"""Topics that take no more messages: ``broker.termination``. Who is told what is as with Pulsar 4.2, but told once."""
+"""Terminated topics (``broker.topic.termination``): responses as in Pulsar 4.2, but sent once."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.protocol.features import takes_end_of_topic
+from pulsarbox.protocol.features import supports_end_of_topic
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe, ProducerAccessMode
 from tests.unit.broker.playbook import TOPIC, Box, Client
 
@@ -14,7 +14,7 @@ TERMINATED = 15
 
 
 class Ends:
-    """What becomes of a termination."""
+    """The outcome of a termination."""
 
     def __init__(self, box: Box) -> None:
         self.at: Any = None
@@ -25,7 +25,7 @@ class Ends:
 
     @property
     def done(self) -> bool:
-        """Whether it was told so."""
+        """Whether success was reported."""
         return self.at is not None
 
     def _done(self, at: Any, now: Any) -> None:
@@ -36,7 +36,7 @@ class Ends:
 
 
 def java(box: Box) -> Client:
-    """A client that takes REACHED_END_OF_TOPIC."""
+    """Return a client that supports REACHED_END_OF_TOPIC."""
     client = box.client()
     client.cnx.client_version = "Pulsar-Java-v4.2.4"
     return client
@@ -51,7 +51,7 @@ def test_it_ends_with_what_was_sent_before() -> None:
     for i in range(3):
         client.send(i)
     ends = Ends(box)
-    client.send(3)  # too late, though the disk has nothing yet
+    client.send(3)  # after the termination, although nothing is committed yet
     refused = client.take("send_error")
     assert (refused.sequence_id, refused.error) == (3, TERMINATED)
     assert not ends.done
@@ -62,7 +62,7 @@ def test_it_ends_with_what_was_sent_before() -> None:
     assert client.names() == ["close_producer"]
     assert ends.at is not None and ends.at.entry_id == 2
     client.send(4)
-    assert client.names() == []  # of a producer that may not have heard yet
+    assert client.names() == []  # the producer may not have received the error yet
 
 
 def test_entries_that_are_given_up_are_not_the_end() -> None:
@@ -236,12 +236,12 @@ def test_an_operator_who_skips_the_rest_ends_it_too() -> None:
     ],
 )
 def test_who_knows_what_it_means(version: str, protocol: int, told: bool) -> None:
-    assert takes_end_of_topic(version, protocol) is told
+    assert supports_end_of_topic(version, protocol) is told
 
 
 def test_a_client_that_does_not_know_is_not_told() -> None:
     box = Box()
-    client = box.client()  # with no name that is known
+    client = box.client()  # with an unknown client version
     [only] = box.client().publish(1)
     client.subscribe()
     client.flow(1)

@@ -1,4 +1,4 @@
-"""Holes out of the statistics of a broker: held against counting one by one."""
+"""Acknowledgement holes computed from statistics, compared with counting one by one."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ def test_more_ranges_than_a_broker_tells_are_said(capsys: pytest.CaptureFixture[
     assert holes_of(internal([9], "0:0", "[(0:3..0:4]]", total=1_234_567), "s") == [
         {"first": "0:1", "last": "0:3", "entries": 3}
     ]
-    assert "1,234,567 acknowledged ranges, of which the broker tells 1" in capsys.readouterr().err
+    assert "1,234,567 acknowledged ranges, and the broker reports only 1" in capsys.readouterr().err
 
 
 def test_no_ranges_no_holes() -> None:

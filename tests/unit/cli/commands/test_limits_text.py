@@ -1,4 +1,4 @@
-"""What `quota show` and `quota explain` say."""
+"""Output of `quota show` and `quota explain`."""
 
 import time
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from pulsarbox.cli.commands.limits_text import explanation, rows_of, value_words
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.policies.policy_values import AGE_QUOTA, SIZE_QUOTA
 
 TOPIC = parse_topic("orders")
 
@@ -49,23 +50,38 @@ QUOTA = {"limit": 1 << 20, "limitSize": 1 << 20, "limitTime": -1, "policy": "pro
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("name", "value", "words"),
     [
-        (None, "no limit"),
-        (RATE, "10 messages a second"),
-        (RATE | {"relativeToPublishRate": True}, "10 messages a second, on top of what is published"),
-        (RATE | {"dispatchThrottlingRateInByte": 2048, "ratePeriodInSecond": 5}, "10 messages and 2.0 KiB in 5 s"),
-        (RATE | {"dispatchThrottlingRateInMsg": 0}, "no limit"),
-        ({"publishThrottlingRateInMsg": -1, "publishThrottlingRateInByte": 100}, "100 B a second"),
-        ({"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 30}, "3 times in 30 s"),
-        ({"subscribeThrottlingRatePerConsumer": 0, "ratePeriodInSecond": 30}, "no limit"),
-        (QUOTA, "1.0 MiB, then producers are held"),
-        ({"limit": -1, "limitTime": 7200, "policy": "producer_exception"}, "2.0 h, then producers are refused"),
-        ({"limit": -1, "limitTime": -1, "policy": "producer_request_hold"}, "no limit"),
+        ("dispatch-rate", None, "no limit"),
+        ("dispatch-rate", RATE, "10 messages a second"),
+        (
+            "dispatch-rate",
+            RATE | {"relativeToPublishRate": True},
+            "10 messages a second, in addition to the publish rate",
+        ),
+        (
+            "dispatch-rate",
+            RATE | {"dispatchThrottlingRateInByte": 2048, "ratePeriodInSecond": 5},
+            "10 messages and 2.0 KiB in 5 s",
+        ),
+        ("dispatch-rate", RATE | {"dispatchThrottlingRateInMsg": 0}, "no limit"),
+        ("publish-rate", {"publishThrottlingRateInMsg": -1, "publishThrottlingRateInByte": 100}, "100 B a second"),
+        ("subscribe-rate", {"subscribeThrottlingRatePerConsumer": 3, "ratePeriodInSecond": 30}, "3 times in 30 s"),
+        ("subscribe-rate", {"subscribeThrottlingRatePerConsumer": 0, "ratePeriodInSecond": 30}, "no limit"),
+        (SIZE_QUOTA, QUOTA, "1.0 MiB, then producers are blocked"),
+        (
+            AGE_QUOTA,
+            {"limit": -1, "limitTime": 7200, "policy": "producer_exception"},
+            "2.0 h, then producers are rejected",
+        ),
+        (SIZE_QUOTA, {"limit": -1, "limitTime": 7200, "policy": "producer_exception"}, "no limit"),
+        (AGE_QUOTA, QUOTA | {"limitTime": 0}, "no limit"),
+        (SIZE_QUOTA, QUOTA | {"policy": None}, "1.0 MiB, then producers are blocked"),
+        (SIZE_QUOTA, {"limit": -1, "limitTime": -1, "policy": "producer_request_hold"}, "no limit"),
     ],
 )
-def test_values(value: Any, words: str) -> None:
-    assert value_words(value) == words
+def test_values(name: str, value: Any, words: str) -> None:
+    assert value_words(name, value) == words
 
 
 def test_rows_of_a_topic_are_its_own_limits_and_those_of_each_subscription() -> None:
@@ -126,20 +142,20 @@ def test_the_explanation_names_each_level_and_what_holds_now() -> None:
     }
     assert explanation(TOPIC, found, policies, "s") == [
         "s on orders: a backlog of 1,200 messages, drained in 2.0 min at the rates of the last minute",
-        "  nothing is sent: the dispatch rate is reached",
+        "  not dispatched: the dispatch rate is reached",
         "",
         "dispatch-rate",
         "  topic      not set",
         "  namespace  10 messages a second    <- in effect",
         "  broker     no limit",
-        "  now        10 messages of 10 messages a second, more in 0.4 s; 1 waits; throttled for 35 s of the"
+        "  now        10 messages of 10 messages a second, next period in 0.4 s; 1 waits; throttled for 35 s of the"
         " last minute",
         "",
         "backlog-quota:destination_storage",
-        "  topic      1.0 MiB, then producers are held    <- in effect",
+        "  topic      1.0 MiB, then producers are blocked    <- in effect",
         "  namespace  not set",
         "  broker     no limit",
-        "  now        3.0 MiB of 1.0 MiB: producers are held",
+        "  now        3.0 MiB of 1.0 MiB: producers are blocked",
     ]
 
 

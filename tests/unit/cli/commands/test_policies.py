@@ -1,4 +1,4 @@
-"""Values of policies as they are typed: what is filled in, and numbers that mean nothing."""
+"""Parsing of policy values: defaults, and rejection of numbers without meaning."""
 
 from typing import Any
 
@@ -53,9 +53,9 @@ def test_what_means_something_is_taken(policy: str, text: str, value: Any) -> No
         ("delayed-delivery", "active=true,tickTime=-1", "a time in milliseconds must be 1 or more, not -1"),
         ("delayed-delivery", "active=true,maxDeliveryDelayInMillis=-5", "a time in milliseconds must be 0 or more"),
         ("persistence", "managedLedgerMaxMarkDeleteRate=-7", "a rate must be 0 or more, or -1 for no limit"),
-        ("retention", "retentionTimeInMinutes=60", "retentionSizeInMB is missing: give retentionTimeInMinutes and"),
+        ("retention", "retentionTimeInMinutes=60", "retentionSizeInMB is missing: specify retentionTimeInMinutes and"),
         ("retention", "retentionTimeInMinutes=-2,retentionSizeInMB=1", "a time in minutes must be 0 or more, or -1"),
-        ("message-ttl", "-1", "expected 0 or more, not -1; --unset takes the policy away"),
+        ("message-ttl", "-1", "expected 0 or more, not -1; to remove the policy, use --unset"),
         ("max-producers", "-3", "expected 0 or more, not -3"),
         ("compaction-threshold", "-1", "expected 0 or more, not -1"),
         ("subscription-expiration-time", "-1", "expected 0 or more, not -1"),

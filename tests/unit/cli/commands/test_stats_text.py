@@ -1,4 +1,4 @@
-"""Statistics as text."""
+"""Statistics formatted as text."""
 
 import time
 from typing import Any, Final
@@ -24,7 +24,7 @@ def test_a_reason_that_names_an_instant_is_not_told_to_have_been_at_that_instant
     monkeypatch.setattr(time, "time", lambda: 1000.0)
     why = {"reason": "delayed", "text": "the next is due at 2030-01-01 00:00:00 UTC", "since": 940_000}
     lines = stats_text.subscription_lines(parse_topic("orders"), "s", STATS | {"why": why})
-    assert lines[-1].endswith("the next is due at 2030-01-01 00:00:00 UTC; so for 1.0 min"), lines[-1]
+    assert lines[-1].endswith("the next is due at 2030-01-01 00:00:00 UTC; for 1.0 min"), lines[-1]
 
 
 def test_drops_and_chunks_are_shown_where_there_are_some() -> None:

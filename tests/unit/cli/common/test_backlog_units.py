@@ -1,4 +1,4 @@
-"""Backlogs in messages, in entries, and which of the two a table says."""
+"""Backlogs in messages or entries, and which unit a table shows."""
 
 from pulsarbox.cli.common.backlog_units import backlog_columns, backlog_fields
 

@@ -1,4 +1,4 @@
-"""What writing commands share: the typed name on a terminal, several things at once."""
+"""Confirmation of changes: the typed name on a terminal, and several objects at once."""
 
 import os
 import pty
@@ -21,7 +21,7 @@ ASK = (
 
 
 def on_a_terminal(code: str, typed: str) -> tuple[int, str]:
-    """Run code with a terminal for stdin and stderr, and type something once it has asked."""
+    """Run code with a terminal as stdin and stderr, and type a reply to its prompt."""
     ours, theirs = pty.openpty()
     try:
         process = subprocess.Popen([sys.executable, "-c", code], stdin=theirs, stdout=theirs, stderr=theirs)
@@ -33,12 +33,12 @@ def on_a_terminal(code: str, typed: str) -> tuple[int, str]:
         while True:
             try:
                 part = os.read(ours, 4096).decode()
-            except OSError:  # the other side is closed
+            except OSError:  # the other end is closed
                 break
             if not part:
                 break
             said += part
-            if not sent and "to go on: " in said:
+            if not sent and "to continue: " in said:
                 sent = True
                 os.write(ours, f"{typed}\n".encode())
     finally:
@@ -72,7 +72,7 @@ def test_names_cannot_write_to_the_terminal() -> None:
 
 def test_without_a_terminal_yes_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
-    with pytest.raises(Misused, match="this would delete x: without a terminal to ask on, --yes is needed"):
+    with pytest.raises(Misused, match="this would delete x: without a terminal to confirm on, specify --yes"):
         confirm("delete x", ["x"], yes=False, dry_run=False)
     confirm("delete x", ["x"], yes=True, dry_run=False)
     confirm("delete x", ["x"], yes=False, dry_run=True)
@@ -111,6 +111,6 @@ def test_a_dry_run_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_patterns() -> None:
     assert matching("a*", ["a1", "b", "a2"]) == ["a1", "a2"]
-    with pytest.raises(NotThere, match=r"nothing fits 'x\*'"):
+    with pytest.raises(NotThere, match=r"nothing matches 'x\*'"):
         matching("x*", ["a"])
     assert issubclass(NotThere, click.ClickException)

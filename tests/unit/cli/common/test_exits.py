@@ -1,4 +1,4 @@
-"""What a command ends with, for everything that can end it early."""
+"""Exit codes of commands, for every way to end early."""
 
 import subprocess
 import sys
@@ -32,12 +32,15 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.MetadataError, 1),
         (errors.PersistenceError, 1),
         (errors.StoreFull, 1),
+        (errors.SubscriptionFenced, 1),
         (errors.EntryDamaged, 1),
         (errors.ChecksumError, 1),
         (errors.UnsupportedVersion, 1),
         (errors.TooManyRequests, 1),
         (errors.NotAllowed, 1),
         (errors.NotSupported, 1),
+        (errors.TransactionsDisabled, 1),
+        (errors.TransactionTimeoutTooLong, 1),
         (errors.NamingError, 2),
         (errors.InvalidTopicName, 2),
         (errors.InvalidSchema, 2),
@@ -52,6 +55,7 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.TransactionCoordinatorNotFound, 3),
         (errors.TransactionNotFound, 3),
         (errors.NotFound, 3),
+        (errors.SinkUnused, 3),
         (errors.ConsumerBusy, 4),
         (errors.ProducerBusy, 4),
         (errors.ProducerFenced, 4),
@@ -63,6 +67,10 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.InvalidTxnStatus, 4),
         (errors.TransactionConflict, 4),
         (errors.Conflict, 4),
+        (errors.EpochBehind, 4),
+        (errors.SinkOfAnotherWriter, 4),
+        (errors.SinkTakenOver, 4),
+        (errors.RunReplaced, 4),
         (errors.AuthenticationError, 5),
         (errors.AuthorizationError, 5),
         (errors.ServiceNotReady, 6),
@@ -74,7 +82,7 @@ def test_every_error_of_the_table_has_one_exit_code_on_both_ports(
 ) -> None:
     made = error(1, 0, 0, "x") if error is errors.EntryDamaged else error("x")
     assert ends_with(raising(made))[0] == code
-    if error not in (errors.ChecksumError, errors.UnsupportedVersion):  # which the Admin API does not answer
+    if error not in (errors.ChecksumError, errors.UnsupportedVersion):  # never returned by the Admin API
         for method in ("GET", "POST", "DELETE"):
             assert ends_with(raising(AdminRefused(error.http_status, "x", method)))[0] == code
             assert exits.ending_of_status(error.http_status, "x", method).exit_code == code
@@ -149,7 +157,7 @@ def test_how_to_be_granted_something_is_said_once() -> None:
 def test_who_may_not_is_told_who_can_help_and_of_superusers_nobody_can() -> None:
     text = "Client is not authorized to Produce"
     assert ends_with(raising(errors.AuthorizationError(text))) == (5, f"pulsarbox: {text}: {exits.MAY}\n")
-    reason = "This operation requires super-user access: 'x' is none of superUserRoles"
+    reason = "This operation requires super-user access: 'x' is not in superUserRoles"
     assert exits.ending_of_status(403, reason).message == reason
 
 

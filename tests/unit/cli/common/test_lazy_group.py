@@ -1,4 +1,4 @@
-"""Words that begin with a minus sign and a digit: values where a value is due, never options."""
+"""A minus sign followed by a digit is parsed as a value where one is expected, never as an option."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pulsarbox.cli.common.lazy_group import SuggestingGroup
 
 @click.group(cls=SuggestingGroup)
 def tool() -> None:
-    """A group."""
+    """A command group."""
 
 
 @tool.command()
@@ -22,7 +22,7 @@ def tool() -> None:
 @click.option("--verbose", "-v", count=True)
 @click.option("--quiet/--loud")
 def show(**given: Any) -> None:
-    """Print what was given."""
+    """Print the arguments."""
     click.echo({name: value for name, value in sorted(given.items()) if value})
 
 

@@ -1,4 +1,4 @@
-"""What reading commands print, form by form."""
+"""Output of reading commands in each format."""
 
 import json
 from typing import Any
@@ -71,8 +71,8 @@ def test_filters(text: str, names: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("partition > 4", "'partition' is no field; did you mean partitions?"),
-        ("zzz > 4", "'zzz' is no field; there are name, partitions, rate, more, tags"),
+        ("partition > 4", "unknown field 'partition'; did you mean partitions?"),
+        ("zzz > 4", "unknown field 'zzz'; expected one of name, partitions, rate, more, tags"),
         ("4 >", "invalid expression"),
         ("__import__('os')", "unknown function '__import__'"),
     ],
@@ -95,7 +95,7 @@ def test_watching_where_there_is_no_terminal(monkeypatch: pytest.MonkeyPatch) ->
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["name"] for line in lines] == [row["name"] for row in ROWS] * 2
     assert all(isinstance(line["time"], int) for line in lines)
-    assert (slept, done.stderr) == ([5.0, 5.0], "pulsarbox: no longer watched\n")
+    assert (slept, done.stderr) == ([5.0, 5.0], "pulsarbox: stopped watching\n")
     slept.clear()
     done = printed("--watch", "-o", "json")
     assert [json.loads(line) for line in done.stdout.splitlines()] == [ROWS, ROWS]
@@ -114,7 +114,7 @@ VALUES = st.recursive(
 
 
 def readable(value: Any) -> Any:
-    """PyYAML joins an escaped pair of surrogates to nothing and keeps single ones: it is given none."""
+    """Remove surrogates: PyYAML decodes an escaped pair to an empty string and preserves single ones."""
     if isinstance(value, str):
         return "".join(one for one in value if not "\ud800" <= one <= "\udfff")
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Ids of messages, --from and --until."""
+"""Message IDs, --from and --until."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What holds for every command when its output, its names or its streams cannot be used: words, no traceback."""
+"""Unusable output, names or streams end any command with a message instead of a traceback."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ FULL = Path("/dev/full")
 
 
 def pulsarbox(words: list[str], redirection: str = "", **environ: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of a command; ``redirection`` is the shell's."""
+    """Exit code, stdout and stderr of a command; ``redirection`` is shell syntax."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULSARBOX_", "PYTHON"))}
     line = [f'"$@" {redirection}', "sh", sys.executable, "-m", "pulsarbox", *words]
     done = subprocess.run(
@@ -25,12 +25,12 @@ def pulsarbox(words: list[str], redirection: str = "", **environ: str) -> tuple[
 @pytest.mark.parametrize("words", [["version"], ["--help"], ["config", "show"], ["completion", "bash"]], ids=" ".join)
 def test_a_disk_that_is_full(words: list[str], unbuffered: str) -> None:
     code, _, said = pulsarbox(words, f">{FULL}", PYTHONUNBUFFERED=unbuffered)
-    assert (code, said) == (1, "pulsarbox: the output cannot be written: No space left on device\n")
+    assert (code, said) == (1, "pulsarbox: cannot write the output: No space left on device\n")
 
 
 @pytest.mark.parametrize("words", [["topic", "create"], ["tenant", "show"], ["admin", "topics", "stats"]], ids=" ".join)
 def test_a_name_that_is_no_text(words: list[str]) -> None:
-    said = "pulsarbox: 't\\udcff' is no text in UTF-8, as names have to be\n"
+    said = "pulsarbox: 't\\udcff' is not valid UTF-8; names must be UTF-8 text\n"
     asked = [*words, os.fsdecode(b"t\xff"), "--admin-url", "http://127.0.0.1:1"]
     assert pulsarbox(asked) == (2, "", said)
 

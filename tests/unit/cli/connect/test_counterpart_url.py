@@ -1,4 +1,4 @@
-"""One URL of a broker is named: the other is of the same broker, or the command refuses."""
+"""Given one URL of a broker, the derived one belongs to the same broker, or the command fails."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from pulsarbox.cli.connect import context_store, counterpart_url
 from pulsarbox.cli.connect.credentials import credentials_for
 from pulsarbox.cli.connect.target import TargetOptions, admin_target, service_target
 from pulsarbox.cli.pulsar_admin.connecting import session_for
-from pulsarbox.server.process.runtime_file import Running
+from pulsarbox.server.process.runtime_file import RuntimeFile
 
 
 class Broker(BaseHTTPRequestHandler):
-    """The Admin API of a broker that says these things."""
+    """Admin API of a broker with the given responses."""
 
     answers: ClassVar[dict[str, Any]] = {}
     tokens: ClassVar[list[str | None]] = []
@@ -34,21 +34,21 @@ class Broker(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base class has it
-        """Nothing."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - name from the base class
+        """Discard log messages."""
 
 
 LOOKUP = "/lookup/v2/topic/persistent/public/default/pulsarbox"
 
 
 def knows(**urls: str) -> None:
-    """The cluster has these."""
+    """Set the brokers of the cluster."""
     Broker.answers = {"/admin/v2/clusters": ["c"], "/admin/v2/clusters/c": urls}
 
 
 @pytest.fixture
 def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The port of a broker's Admin API; away from all other brokers."""
+    """Port of a broker's Admin API, isolated from all other brokers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
@@ -105,17 +105,17 @@ def test_a_broker_that_does_not_tell_is_refused_with_what_to_do(port: int) -> No
     with pytest.raises(Misused) as refused:
         service_target(environ={"PULSARBOX_ADMIN_URL": url})
     assert str(refused.value) == (
-        f"PULSARBOX_ADMIN_URL names {url}, and its service URL is not known: the Admin API answers HTTP 403: no;"
-        " name it with --url, PULSARBOX_SERVICE_URL or in the context"
+        f"the service URL of {url} (PULSARBOX_ADMIN_URL) is unknown: the Admin API responds with HTTP 403: no;"
+        " set it with --url, PULSARBOX_SERVICE_URL or in the context"
     )
     knows()
     Broker.answers[LOOKUP] = {"brokerUrl": ""}
-    with pytest.raises(Misused, match="its service URL is not known: the broker has none"):
+    with pytest.raises(Misused, match=r"the service URL of .* is unknown: the broker reports none"):
         service_target(environ={"PULSARBOX_ADMIN_URL": url})
 
 
 def test_a_broker_that_cannot_be_asked_is_unreachable() -> None:
-    with pytest.raises(Unreachable, match=r"^http://127\.0\.0\.1:1 \(PULSARBOX_ADMIN_URL\) cannot be reached"):
+    with pytest.raises(Unreachable, match=r"^cannot connect to http://127\.0\.0\.1:1 \(PULSARBOX_ADMIN_URL\)"):
         service_target(environ={"PULSARBOX_ADMIN_URL": "http://127.0.0.1:1"})
 
 
@@ -143,14 +143,14 @@ def test_the_service_url_alone_means_the_usual_port_of_that_host_if_it_is_that_b
     with pytest.raises(Misused) as refused:
         admin_target(TargetOptions("pulsar://127.0.0.1:16650"), {})
     assert str(refused.value) == (
-        "--url names pulsar://127.0.0.1:16650, and its Admin API is not known: "
-        f"http://127.0.0.1:{port} is that of another broker, pulsar://container:6650; name it with --admin-url,"
+        "the Admin API of pulsar://127.0.0.1:16650 (--url) is unknown: "
+        f"http://127.0.0.1:{port} belongs to another broker, pulsar://container:6650; set it with --admin-url,"
         " PULSARBOX_ADMIN_URL or in the context"
     )
 
 
 def test_the_service_url_of_a_box_here_means_that_box(port: int) -> None:
-    running = Running(7, 1, "1", "pulsar://far:1", "http://far:2", "127.0.0.1", 16650, 18080, "/data")
+    running = RuntimeFile(7, 1, "1", "pulsar://far:1", "http://far:2", "127.0.0.1", 16650, 18080, "/data")
     named = service_target(TargetOptions("pulsar://localhost:16650"), {})
     assert counterpart_url.admin_url_of(named, [running]) == ("http://127.0.0.1:18080", False)
     far = service_target(TargetOptions("pulsar://far:16650"), {})
@@ -175,7 +175,7 @@ BASIC = '{"userId":"ann","password":"secret"}'
 def test_no_secret_is_sent_to_a_port_that_nobody_named(
     port: int, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], environ: dict[str, str]
 ) -> None:
-    """Even a server that claims to be the broker does not get it."""
+    """A server that claims to be the broker does not receive the token either."""
     knows(brokerServiceUrl=SERVICE)
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
@@ -183,7 +183,7 @@ def test_no_secret_is_sent_to_a_port_that_nobody_named(
         admin_target(TargetOptions(SERVICE, options=options), {})
     assert str(refused.value) == (
         f"credentials are not sent to http://127.0.0.1:{port}: its port is a guess (of {SERVICE}, --url);"
-        " name the Admin API with --admin-url, PULSARBOX_ADMIN_URL or in the context"
+        " set the Admin URL with --admin-url, PULSARBOX_ADMIN_URL or in the context"
     )
     assert Broker.tokens == [], "nothing was asked"
     named = admin_target(TargetOptions(SERVICE, f"http://127.0.0.1:{port}", options=options), {})
@@ -224,7 +224,7 @@ def test_a_context_is_one_broker(port: int) -> None:
     environ = {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]}
     context_store.save({"current": "a", "contexts": {"a": {"admin_url": url, "auth_params": "token:abc"}}})
     found = service_target(environ=environ)
-    assert (found.url, found.origin) == ("pulsar://broker:6650", f"of {url}, the context in use")
+    assert (found.url, found.origin) == ("pulsar://broker:6650", f"of {url}, the current context")
     assert Broker.tokens == ["Bearer abc", "Bearer abc"], "with the credentials of the context"
     assert credentials_for({}, {}, found).token == "abc", "which are for both ports of its broker"
     both = {"url": "pulsar://context:1", "admin_url": "http://context:2"}

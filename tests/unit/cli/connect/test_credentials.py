@@ -1,4 +1,4 @@
-"""With what commands prove who asks: which place wins, and what is never shown."""
+"""Credentials of commands: precedence of their sources, and secrecy."""
 
 import json
 from pathlib import Path
@@ -54,7 +54,7 @@ def test_the_places_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("origin", ["--url", "--admin-url", "PULSARBOX_SERVICE_URL", "the box on data"])
 def test_what_a_context_has_is_not_sent_to_others(origin: str) -> None:
-    """Somebody else's broker is named: it does not get to see the token of this one."""
+    """The token of a context's broker is not sent to a different broker named on the command line."""
     in_use(url="pulsar://h:1", auth_plugin="token", auth_params="token:context")
     assert credentials_for({}, {}, target(origin)).method == ""
     assert shown(credentials_for({}, {}, target(DEFAULT_ORIGIN))) == ("token", b"context")
@@ -70,7 +70,7 @@ def test_a_token_in_a_file_is_read_each_time(home: Path) -> None:
     file.unlink()
     with pytest.raises(AuthenticationError, match="cannot read the token file"):
         found.proof()
-    with pytest.raises(Misused, match="cannot be read"):
+    with pytest.raises(Misused, match="cannot read"):
         credentials_for({"token_file": str(file)}, {}, None)
 
 

@@ -1,4 +1,4 @@
-"""Which broker a command talks to, and what it says where there is none."""
+"""The broker that a command selects, and its error if there is none."""
 
 import contextlib
 import fcntl
@@ -23,12 +23,12 @@ from pulsarbox.cli.connect.target import (
     service_options,
     service_target,
 )
-from pulsarbox.server.process.runtime_file import Running, write
+from pulsarbox.server.process.runtime_file import RuntimeFile, write
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Away from any pulsarbox.toml, from any data directory, and from boxes in memory."""
+    """Environment without a pulsarbox.toml, a data directory, or in-memory boxes."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
@@ -38,7 +38,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Path]:
-    """A directory that looks as if a box served from it."""
+    """A simulated data directory of a running box."""
     directory = tmp_path / "data"
     directory.mkdir()
     facts = {
@@ -77,11 +77,11 @@ def test_without_anything_it_is_the_broker_of_this_machine() -> None:
 
 @contextlib.contextmanager
 def in_memory(pid: int, port: int) -> Iterator[None]:
-    """What tells of a box in memory, as another process would leave it."""
+    """Record an in-memory box as another process would leave it."""
     path = Path(tempfile.gettempdir()) / f"pulsarbox-{os.getuid()}" / f"memory-{pid}"
     path.mkdir(mode=0o700, parents=True)
     path.parent.chmod(0o700)
-    write(path, Running(pid, 1, "1", "pulsar://far:1", "http://far:2", "::1", port, port + 1, ""))
+    write(path, RuntimeFile(pid, 1, "1", "pulsar://far:1", "http://far:2", "::1", port, port + 1, ""))
     with (path / "LOCK").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write(str(pid))
@@ -110,13 +110,13 @@ def test_of_several_boxes_in_memory_none_is_taken_by_chance() -> None:
 
 
 def test_a_directory_that_is_named_must_have_a_box() -> None:
-    with pytest.raises(Unreachable, match=r"no box runs on empty: start it with `pulsarbox start --detach"):
+    with pytest.raises(Unreachable, match=r"no box is running on empty: start it with `pulsarbox start --detach"):
         service_target(TargetOptions(data_dir="empty"), environ={"PULSARBOX_SERVICE_URL": "pulsar://two:2"})
 
 
 def test_a_box_that_does_not_serve_yet_is_not_taken_for_none(box: Path) -> None:
     (box / "RUNNING").unlink()
-    with pytest.raises(Unreachable, match="does not serve yet: try again"):
+    with pytest.raises(Unreachable, match="is not ready yet: try again"):
         service_target(environ={})
 
 
@@ -137,16 +137,19 @@ def test_hosts_and_ports(url: str, hosts: list[tuple[str, int]]) -> None:
 @pytest.mark.parametrize(
     ("url", "problem"),
     [
-        ("localhost:6650", "is no URL"),
-        ("http://localhost:8080", "has the scheme http: it looks like pulsar://localhost:6650"),
-        ("pulsar://", "does not name a host"),
-        ("pulsar://a:b", "does not name a host and a port"),
-        ("pulsar://a,", "does not name a host"),
-        ("pulsar://[::1", "does not name a host"),
-        ("pulsar://a:70000", "70000 is no port"),
-        ("pulsar://a:0", "0 is no port"),
-        ("pulsar://a/b", "does not name a host"),
-        ("pulsar://a:\u0661", "does not name a host"),
+        ("localhost:6650", "invalid URL"),
+        (
+            "http://localhost:8080",
+            "invalid scheme http in 'http://localhost:8080': expected a URL such as pulsar://localhost:6650",
+        ),
+        ("pulsar://", "has no valid host"),
+        ("pulsar://a:b", "has no valid host and port"),
+        ("pulsar://a,", "has no valid host"),
+        ("pulsar://[::1", "has no valid host"),
+        ("pulsar://a:70000", "invalid port 70000"),
+        ("pulsar://a:0", "invalid port 0"),
+        ("pulsar://a/b", "has no valid host"),
+        ("pulsar://a:\u0661", "has no valid host"),
     ],
 )
 def test_a_url_that_cannot_be_one_is_refused_with_its_origin(url: str, problem: str) -> None:
@@ -158,7 +161,7 @@ def test_a_url_that_cannot_be_one_is_refused_with_its_origin(url: str, problem: 
 
 
 def test_an_option_and_a_directory_contradict_each_other() -> None:
-    with pytest.raises(Misused, match="--admin-url and --data-dir both name a broker"):
+    with pytest.raises(Misused, match="--admin-url and --data-dir cannot be combined"):
         admin_target(TargetOptions(admin_url="http://a:1", data_dir="data"))
 
 
@@ -192,7 +195,7 @@ def test_commands_are_called_with_what_they_ask_for(box: Path) -> None:
     result = call(both, "--url", "pulsar://a:1", "--admin-url", "http://b")
     assert (result.exit_code, result.stdout) == (6, "pulsar://a:1 http://b\n")
     assert result.stderr.startswith(
-        "pulsarbox: pulsar://a:1 (--url) cannot be reached: Connection refused; see `pulsar"
+        "pulsarbox: cannot connect to pulsar://a:1 (--url): Connection refused; see `pulsar"
     )
 
 

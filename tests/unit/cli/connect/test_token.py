@@ -1,4 +1,4 @@
-"""``pulsarbox token``: made, shown, and checked as a box checks them."""
+"""``pulsarbox token``: creation, display, and validation as performed by a box."""
 
 import json
 import stat
@@ -17,7 +17,7 @@ KEY = named(SECRET)
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user without configuration, contexts and keys."""
+    """Home of a user without configuration, contexts or keys."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.delenv("PULSARBOX_TOKEN", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -33,10 +33,10 @@ def play(*words: str, code: int = 0, stdin: str | None = None, **env: str) -> Re
 def test_a_key_is_made_at_first_use_and_is_nobody_elses(home: Path) -> None:
     first = play("create", "ann")
     key = home / "config" / "pulsarbox" / "token.key"
-    assert "made a secret key" in first.stderr and stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert "created the secret key" in first.stderr and stat.S_IMODE(key.stat().st_mode) == 0o600
     assert jwt.decode(first.stdout.strip(), key.read_bytes(), ["HS256"]) == {"sub": "ann"}
     second = play("create", "ann")
-    assert "made a secret key" not in second.stderr and second.stdout == first.stdout
+    assert "created the secret key" not in second.stderr and second.stdout == first.stdout
     assert play("validate", first.stdout.strip()).stdout == "ann, does not expire\n"
 
 
@@ -78,14 +78,14 @@ def test_a_pair_of_keys(home: Path, algorithm: str) -> None:
         f'[authentication]\ntokenPublicKey = "public.key"\ntokenPublicAlg = "{algorithm}"\n'
     )
     assert play("validate", made).stdout == "ann, does not expire\n"
-    assert "sign with its --private-key" in play("create", "ann", code=2).stderr
+    assert "specify its private key with --private-key" in play("create", "ann", code=2).stderr
 
 
 def test_what_a_token_says_is_shown_whoever_signed_it(home: Path) -> None:
     made = jwt.encode({"sub": "a\x1b[31m", "exp": 1_700_000_000}, b"x" * 32)
     (home / "t").write_text(made)
     for words, more in (([made], {}), (["-f", "t"], {}), (["-i"], {"stdin": made}), ([], {"PULSARBOX_TOKEN": made})):
-        text = play("show", *words, **more).stdout  # type: ignore[arg-type] # stdin is one, the variable another
+        text = play("show", *words, **more).stdout  # type: ignore[arg-type] # stdin and the variable
         assert text.splitlines() == [
             "algorithm  HS256",
             "sub        a\\x1b[31m",
@@ -104,19 +104,19 @@ def test_one_that_has_expired_is_not_taken() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["create", " "], "a token needs a role"),
-        (["create", "a", "--expires", "soon"], "a duration looks like"),
-        (["create", "a", "--expires", "99999999999d"], "is beyond the year 9999"),
-        (["create", "a", "--key", KEY, "--private-key", "x"], "give one of --key and --private-key"),
-        (["create", "a", "--key", KEY, "-a", "HS256"], "--algorithm goes with --private-key"),
+        (["create", " "], "ROLE must not be empty"),
+        (["create", "a", "--expires", "soon"], "expected a duration such as"),
+        (["create", "a", "--expires", "99999999999d"], "is after the year 9999"),
+        (["create", "a", "--key", KEY, "--private-key", "x"], "--key and --private-key cannot be combined"),
+        (["create", "a", "--key", KEY, "-a", "HS256"], "--algorithm requires --private-key"),
         (["create", "a", "--key", named(b"short")], "at least 32 bytes"),
         (["create", "a", "--key", "env:NOT_THERE"], "NOT_THERE holds no value"),
         (["create", "a", "--private-key", "/usr/k.pem"], "/usr/k.pem: No such file"),
         (["create", "a", "--key", KEY, "--to", "/nix/no/t"], "No such file or directory"),
-        (["show"], "name a token"),
+        (["show"], "no token"),
         (["show", "x"], "invalid token"),
         (["show", "-f", "/nix/t"], "No such file"),
-        (["validate", "x"], "the provider token has no key"),
+        (["validate", "x"], "the token provider has no key"),
         (["validate", "x", "--public-key", KEY], "not a public key"),
     ],
 )

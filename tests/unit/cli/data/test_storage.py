@@ -1,4 +1,4 @@
-"""``pulsarbox storage``: what is printed where, the exit codes, and that nothing of it ends with a damaged file."""
+"""``pulsarbox storage``: output streams, exit codes, and no traceback for a damaged file."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def damage_a_body(sample: Path) -> None:
 def test_stat_as_text(sample: Path) -> None:
     result = storage("stat", sample)
     assert result.exit_code == 0, result.output
-    for part in ("dead, no process holds it", "format 2", "3 batches", "packed/00000001", "sealed", "current", TOPIC):
+    for part in ("dead, no process holds it", "format 3", "3 batches", "packed/00000001", "sealed", "current", TOPIC):
         assert part in result.stdout
     assert "\x1b" not in result.stdout
 

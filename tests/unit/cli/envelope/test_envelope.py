@@ -1,4 +1,4 @@
-"""The envelope loses nothing, in either direction, for any bytes."""
+"""Envelopes are lossless in both directions, for any bytes."""
 
 import base64
 import json
@@ -91,26 +91,26 @@ def test_fields_that_are_not_known_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("", "no JSON"),
-        ("[" * 100_000, "no JSON"),
-        ("[]", "it is not a JSON object"),
-        ('{"v": 2, "payload": ""}', "version 2: this reads version 1"),
+        ("", "invalid JSON"),
+        ("[" * 100_000, "invalid JSON"),
+        ("[]", "expected a JSON object"),
+        ('{"v": 2, "payload": ""}', "unsupported envelope version 2; expected 1"),
         ("{}", "no payload"),
         ('{"payload": 1}', "payload is not text"),
         ('{"payload": {}}', "payload is not text"),
-        ('{"payload": "\\ud800"}', "half a character"),
+        ('{"payload": "\\ud800"}', "unpaired surrogate"),
         ('{"payload_b64": "?"}', "payload_b64 is not base64"),
         ('{"payload_b64": 1}', "payload_b64 is not base64"),
         ('{"payload": "", "key": 1}', "key is not text"),
-        ('{"payload": "", "key": "\\ud800"}', "key has half a character"),
+        ('{"payload": "", "key": "\\ud800"}', "key contains an unpaired surrogate"),
         ('{"payload": "", "key_b64": "a"}', "key_b64 is not base64"),
-        ('{"payload": "", "props": 1}', "props is neither"),
-        ('{"payload": "", "props": {"a": 1}}', "names and values are text"),
-        ('{"payload": "", "props": [["a"]]}', "names and values are text"),
-        ('{"payload": "", "event_time": -1}', "event_time is not a number"),
-        ('{"payload": "", "encrypted": true}', "only --preserve sends the keys along"),
-        ('{"payload": "", "event_time": true}', "event_time is not a number"),
-        ('{"payload": "", "deliver_at": 1e99}', "deliver_at is not a number"),
+        ('{"payload": "", "props": 1}', "props: expected an object"),
+        ('{"payload": "", "props": {"a": 1}}', "expected text names and values"),
+        ('{"payload": "", "props": [["a"]]}', "expected text names and values"),
+        ('{"payload": "", "event_time": -1}', "event_time: expected a number"),
+        ('{"payload": "", "encrypted": true}', "use --preserve"),
+        ('{"payload": "", "event_time": true}', "event_time: expected a number"),
+        ('{"payload": "", "deliver_at": 1e99}', "deliver_at: expected a number"),
     ],
 )
 def test_what_is_no_envelope_is_refused_in_words(line: str, problem: str) -> None:

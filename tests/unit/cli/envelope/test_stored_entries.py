@@ -1,4 +1,4 @@
-"""Entries go out as envelopes and come in again as the entries that they were, whatever is in them."""
+"""Entries restored from envelopes equal the original entries, whatever their content."""
 
 import base64
 import itertools
@@ -96,7 +96,7 @@ Stored = tuple[MessageMetadata, bytes]
 
 @st.composite
 def alone(draw: st.DrawFn) -> Stored:
-    """An entry of one message."""
+    """An entry with a single message."""
     told = MessageMetadata(**draw(common), **draw(content))
     payload = draw(payloads)
     if payload is None:
@@ -106,7 +106,7 @@ def alone(draw: st.DrawFn) -> Stored:
 
 @st.composite
 def batch(draw: st.DrawFn) -> Stored:
-    """An entry of a batch; as clients do, it has the key of its first message."""
+    """An entry with a batch; it carries the key of its first message, as clients set it."""
     body, first = b"", None
     count = draw(st.integers(1, 4))
     for _ in range(count):
@@ -129,7 +129,7 @@ def batch(draw: st.DrawFn) -> Stored:
 
 @st.composite
 def sealed(draw: st.DrawFn) -> Stored:
-    """An entry that a client has encrypted: a message, a batch, or a chunk."""
+    """An entry encrypted by a client: a message, a batch, or a chunk."""
     parts = draw(common) | draw(content) | draw(encryption)
     if draw(st.booleans()):
         parts |= draw(chunk)
@@ -146,7 +146,7 @@ def _packed(told: MessageMetadata, body: bytes) -> Stored:
 
 
 class Target:
-    """In the place of a client and its producer: keeps the entries that it is sent."""
+    """Substitute for a client and its producer that records the published entries."""
 
     def __init__(self, partitions: int = 4, largest: int = 1 << 30) -> None:
         self.partitions = partitions
@@ -175,7 +175,7 @@ class Target:
         return Restoration(cast(Any, self), "copy", cast(Any, self), as_it_is, self.told.append)
 
     def stored(self) -> list[Stored]:
-        """What a broker would hold."""
+        """The entries that a broker would store."""
         found = []
         for _, entry in self.entries:
             told = MessageMetadata.FromString(metadata(entry.message, entry.envelope))
@@ -184,13 +184,13 @@ class Target:
 
 
 def delivered(stored: Stored, number: int = 0, partition: int = 2) -> list[ReceivedMessage]:
-    """An entry as a consumer gets it."""
+    """An entry as delivered to a consumer."""
     consumer = cast(Any, SimpleNamespace(topic=f"{TOPIC}-partition-{partition}", partition=partition))
     return unpack(ReceivedEntry(consumer, 12, number, stored[0], 3), stored[1], [])
 
 
 def opened(stored: Stored) -> tuple[Any, ...]:
-    """An entry as its reader understands it; sizes and sequence ids that follow from others are left out."""
+    """An entry as decoded by its reader, without sizes and sequence IDs that are derived from other fields."""
     told, body = MessageMetadata(), stored[1]
     told.CopyFrom(stored[0])
     if not told.encryption_keys:
@@ -220,10 +220,10 @@ def test_every_entry_comes_in_as_it_went_out_however_often_it_was_delivered(
     lines = [[writer.line(message) for message in delivered(stored, number)] for number, stored in enumerate(entries)]
     for number, some in enumerate(lines):
         for line in some:
-            restoration.take(line)
+            restoration.add(line)
         again = data.draw(st.integers(0, number))
-        for line in lines[again]:  # a consumer was given these once more
-            restoration.take(line)
+        for line in lines[again]:  # redelivered to the consumer
+            restoration.add(line)
     restoration.flush()
     assert [opened(each) for each in target.stored()] == [opened(each) for each in entries]
     assert {partition for partition, _ in target.entries} == {2}
@@ -234,7 +234,7 @@ def test_metadata_that_this_version_does_not_know_is_kept() -> None:
     plain = MessageMetadata(producer_name="p", sequence_id=1, publish_time=1)
     stored = MessageMetadata.FromString(plain.SerializeToString() + b"\xf8\x7f\x05")
     target = Target()
-    target.restoration().take(EnvelopeWriter().line(delivered((stored, b""))[0]))
+    target.restoration().add(EnvelopeWriter().line(delivered((stored, b""))[0]))
     assert target.stored()[0][0].SerializeToString() == stored.SerializeToString()
 
 
@@ -246,7 +246,7 @@ def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch(monkeypatch: p
     zero, one, two, three = (writer.line(each) for each in delivered((told, body)))
     other = writer.line(delivered((MessageMetadata(producer_name="p", sequence_id=9, publish_time=1), b"x"), 1)[0])
     for line in (one, two, other, two, three):
-        restoration.take(line)
+        restoration.add(line)
     restoration.flush()
     assert [[each.payload for each in delivered(stored)] for stored in target.stored()] == [
         [b"1", b"2"],
@@ -254,14 +254,14 @@ def test_a_batch_of_which_a_part_was_delivered_is_a_smaller_batch(monkeypatch: p
         [b"3"],
     ]
     assert restoration.repeated == 1
-    restoration.take(zero)
+    restoration.add(zero)
     assert len(target.entries) == 3  # the rest of its batch may follow
     clock = [0.0]
     monkeypatch.setattr(stored_entries, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     for number in range(10):
         restoration.idle()
         clock[0] += stored_entries.IDLE_SECONDS / 2
-        restoration.take(one)
+        restoration.add(one)
         assert (len(target.entries), restoration.repeated) == (3, 2 + number), "a repeated message is input too"
     restoration.idle()
     clock[0] += stored_entries.IDLE_SECONDS - 0.1
@@ -278,7 +278,7 @@ def test_a_batch_that_is_too_large_here_goes_message_by_message() -> None:
     target = Target(largest=100)
     restoration = target.restoration()
     for each in delivered((told, body)):
-        restoration.take(EnvelopeWriter().line(each))
+        restoration.add(EnvelopeWriter().line(each))
     assert [entry.body for _, entry in target.entries] == [b"x" * 50] * 3
     assert [told.sequence_id for told, _ in target.stored()] == [0, 1, 2]
 
@@ -288,8 +288,8 @@ def test_a_partition_that_is_not_there_is_said_once() -> None:
     restoration = target.restoration()
     for number in range(3):
         stored = MessageMetadata(producer_name="p", sequence_id=number, publish_time=1), b""
-        restoration.take(EnvelopeWriter().line(delivered(stored, number)[0]))
-    assert target.told == ["copy has 2 partitions: messages of partition 2 are routed anew"]
+        restoration.add(EnvelopeWriter().line(delivered(stored, number)[0]))
+    assert target.told == ["copy has 2 partitions: messages of partition 2 are routed again"]
 
 
 def test_a_schema_version_means_what_the_input_says_or_what_the_topic_has() -> None:
@@ -297,14 +297,14 @@ def test_a_schema_version_means_what_the_input_says_or_what_the_topic_has() -> N
     restoration = target.restoration()
     line = b'{"payload": "", "topic": "%s", "schema": "%s", "seq": 1%s}'
     known, other = base64.b64encode(b"known"), base64.b64encode(b"\0\0\0\3")
-    restoration.take(line % (b"persistent://public/default/a", known, b""))
+    restoration.add(line % (b"persistent://public/default/a", known, b""))
     assert target.stored()[0][0].schema_version == b"known"
     assert "does not define schema version" in target.told[0]
-    with pytest.raises(ValueError, match="the input does not define schema version 3, and copy has none such"):
-        restoration.take(line % (b"persistent://public/default/a", other, b""))
+    with pytest.raises(ValueError, match="schema version 3 is defined neither by the input nor by copy"):
+        restoration.add(line % (b"persistent://public/default/a", other, b""))
     defined = b', "schema_definition": {"name": "n", "type": "JSON", "data_b64": "AP8=", "properties": [["a", "b"]]}'
-    restoration.take(line % (b"persistent://public/default/a-partition-1", other, defined))
-    restoration.take(line % (b"persistent://public/default/a-partition-2", other, b""))
+    restoration.add(line % (b"persistent://public/default/a-partition-1", other, defined))
+    restoration.add(line % (b"persistent://public/default/a-partition-2", other, b""))
     assert [told.schema_version for told, _ in target.stored()[1:]] == [b"here", b"here"]
     ((topic, schema),) = target.registered
     assert (topic, schema.type, schema.schema_data, schema.properties[0].key) == ("copy", Schema.Json, b"\0\xff", "a")
@@ -313,25 +313,25 @@ def test_a_schema_version_means_what_the_input_says_or_what_the_topic_has() -> N
 @pytest.mark.parametrize(
     ("fields", "problem"),
     [
-        ({"id": "x"}, "id 'x' is not ledger:entry"),
-        ({"id": "1:2:-1:5", "batch": 5}, "a batch of 5 has no such message"),
-        ({"id": "1:2:-1:99999999"}, "a batch of 1048576 has no such message"),
-        ({"batch": -1}, "batch is not a number"),
-        ({"batch": True}, "batch is not a number"),
-        ({"seq": 2**64}, "seq is not a number from 0 to"),
-        ({"compression": "brotli"}, "compression 'brotli' is none of"),
+        ({"id": "x"}, "invalid id 'x'; expected ledger:entry"),
+        ({"id": "1:2:-1:5", "batch": 5}, "the batch index is not below 5"),
+        ({"id": "1:2:-1:99999999"}, "the batch index is not below 1048576"),
+        ({"batch": -1}, "batch: expected a number"),
+        ({"batch": True}, "batch: expected a number"),
+        ({"seq": 2**64}, "seq: expected a number from 0 to"),
+        ({"compression": "brotli"}, "unknown compression 'brotli'; expected one of"),
         ({"producer": 1}, "producer is not text"),
         ({"topic": {}}, "topic is not text"),
         ({"schema": "?"}, "schema is not base64"),
         ({"metadata_b64": "?"}, "metadata_b64 is not base64"),
-        ({"metadata_b64": "/w=="}, "metadata_b64 is not a MessageMetadata"),
-        ({"schema_definition": []}, "schema_definition is not an object"),
-        ({"schema_definition": {"name": "a", "type": "b", "data": ""}}, "schema_definition is not an object"),
+        ({"metadata_b64": "/w=="}, "metadata_b64 is not a valid Protobuf MessageMetadata"),
+        ({"schema_definition": []}, "schema_definition: expected an object"),
+        ({"schema_definition": {"name": "a", "type": "b", "data": ""}}, "schema_definition: expected an object"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_in_words(fields: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Target().restoration().take(json.dumps({"payload": ""} | fields).encode())
+        Target().restoration().add(json.dumps({"payload": ""} | fields).encode())
 
 
 @given(
@@ -368,11 +368,11 @@ def test_a_key_that_its_producer_called_base64_by_mistake_is_kept() -> None:
         producer_name="p", sequence_id=0, publish_time=1, partition_key="?", partition_key_b64_encoded=True
     )
     target = Target()
-    target.restoration().take(EnvelopeWriter().line(delivered((stored, b""))[0]))
+    target.restoration().add(EnvelopeWriter().line(delivered((stored, b""))[0]))
     assert target.stored()[0][0].partition_key == "?"
 
 
-# Ids that were seen
+# Sets of seen IDs
 
 
 @given(st.lists(st.integers(0, 30)))

@@ -1,4 +1,4 @@
-"""Formats of -f: each verb, both directions, and what is refused."""
+"""Format strings of -f: each verb in both directions, and invalid formats."""
 
 import base64
 
@@ -71,13 +71,13 @@ def test_a_time_that_no_calendar_has() -> None:
 @pytest.mark.parametrize(
     ("form", "problem"),
     [
-        ("%z", "%z is no verb: there are %t"),
+        ("unknown verb %z", "%z; expected one of %t"),
         ("%", "at the end"),
         ("a\\", "at the end"),
-        ("\\q", "is no escape"),
-        ("%v{rot13}", "none of {hex}"),
-        ("%P", "needs the name of a property"),
-        ("%t{hex}", "takes nothing in braces"),
+        ("\\q", "unknown escape"),
+        ("%v{rot13}", "unknown modifier {rot13}; expected one of {hex}"),
+        ("%P", "requires a property name"),
+        ("%t{hex}", "takes no argument in braces"),
     ],
 )
 def test_what_is_no_format_is_refused(form: str, problem: str) -> None:

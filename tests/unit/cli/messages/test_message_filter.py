@@ -1,4 +1,4 @@
-"""Filters: what they tell of a message, and that nothing but expressions of messages gets through."""
+"""Filters: the fields of a message, and rejection of anything but message expressions."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What messages look like, and that nothing in them moves a terminal's cursor."""
+"""Output formats of messages: none of them can move the terminal's cursor."""
 
 import pytest
 from hypothesis import given

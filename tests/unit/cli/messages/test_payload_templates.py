@@ -1,4 +1,4 @@
-"""Templates of produce."""
+"""Payload templates of produce."""
 
 import re
 
@@ -38,5 +38,5 @@ def test_random_fields_differ() -> None:
     "text", ["{{}}", "{{nothing}}", "{{random}}", "{{random 5 1}}", "{{random a b}}", "{{choice}}", "{{count x}}"]
 )
 def test_what_cannot_be_filled_in_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"there are \{\{count\}\}"):
+    with pytest.raises(ValueError, match=r"expected one of \{\{count\}\}"):
         template(text)

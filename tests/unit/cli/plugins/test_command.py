@@ -1,4 +1,4 @@
-"""``pulsarbox plugins``: the commands, and distributions that ``new`` writes."""
+"""``pulsarbox plugins``: the commands, and distributions created by ``new``."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def test_info_of_one(mine: Path) -> None:
     (shown,) = json.loads(pulsarbox("info", "it", "--plugins-dir", str(mine), *NOWHERE, "-o", "json").stdout)
     assert shown["kind"] == "hashing"
     assert "murmur3:Murmur3" in pulsarbox("info", "murmur3", *NOWHERE).stdout
-    assert "there is no plugin 'nobody'" in pulsarbox("info", "nobody", *NOWHERE, code=3).stderr
+    assert "no plugin 'nobody'" in pulsarbox("info", "nobody", *NOWHERE, code=3).stderr
 
 
 def test_doctor_of_a_good_and_of_bad_ones(mine: Path) -> None:
@@ -116,11 +116,11 @@ def test_bench_of_what_chooses_among_consumers(mine: Path) -> None:
 
 def test_bench_of_one_that_fails(mine: Path) -> None:
     (mine / "it.py").write_text(bad.HASH.format("return -1"))
-    assert "it fails" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr
+    assert "failed" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr
 
 
 def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
-    """All kinds at once: what costs most are the processes."""
+    """All plugin kinds in one test: starting processes dominates the cost."""
     site = tmp_path / "site"
     for kind in KINDS:
         pulsarbox("new", f"my-{kind}", "--kind", kind, "--directory", str(tmp_path / kind))

@@ -1,4 +1,4 @@
-"""``pulsarbox config``: what is in effect and from where, what is wrong with a file, and a file to begin with."""
+"""``pulsarbox config``: effective values and their origins, errors in a file, and a template file."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A start in the background, where what is started does not do as it should.
+"""Background starts whose process fails or hangs.
 
 ``tests/e2e/process/test_process.py`` has the rest.
 """
@@ -25,7 +25,7 @@ def start(*arguments: str) -> Result:
 
 @pytest.fixture
 def stands_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A script that is run in Python's place: its last argument is where it has to tell how it went."""
+    """A script that replaces the Python interpreter; its last argument is the path for its startup result."""
     script = folder / "python"
     script.touch(mode=0o755)
     monkeypatch.setattr(sys, "executable", str(script))
@@ -43,7 +43,7 @@ def test_one_that_ends_without_a_word(stands_in: Path, ends: str, code: int) -> 
 
 def test_it_gets_the_options_of_the_command_line_and_its_words_are_passed_on(stands_in: Path) -> None:
     told = json.dumps({"failed": "there is no more room"})
-    # bash, because sh may take descriptors of one digit only.
+    # bash is required: sh may support only single-digit descriptors.
     stands_in.write_text(f"#!/usr/bin/env bash\necho \"$@\" >&2\nfor last; do :; done\necho '{told}' >&$last\nexit 4\n")
     Path("x.toml").touch()
     result = start("--config", "x.toml", "--port", "0", "--host", "::1", "--log-file", "logs/it.log")

@@ -1,4 +1,4 @@
-"""The data directory of a command: known without the configuration where nothing is configured."""
+"""The data directory of a command is known without reading an absent configuration."""
 
 from pathlib import Path
 

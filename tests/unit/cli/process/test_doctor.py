@@ -1,4 +1,4 @@
-"""``pulsarbox doctor``: what it finds well, what it does not, and what it advises."""
+"""``pulsarbox doctor``: passed and failed checks, and their advice."""
 
 import json
 import os
@@ -21,7 +21,7 @@ from tests.tools.certificates import Authority, Pair
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of its own, and a disk that is quick whatever this machine's is."""
+    """A temporary folder on a simulated fast disk, regardless of this machine's disk."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(doctor_checks, "sync_times", lambda _, count: [1.0] * count)
     return tmp_path

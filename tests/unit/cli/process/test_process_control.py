@@ -1,4 +1,4 @@
-"""Another process, asked to end and waited for, with and without what Linux 5.3 brought."""
+"""Stopping another process and waiting for it, with and without the system calls of Linux 5.3."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ from pulsarbox.cli.process.process_control import find_process
 
 @pytest.fixture(params=["pidfd", "ENOSYS", "EPERM", "missing"])
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """One with pidfd_open, one without it, a sandbox that forbids it, a Python that does not have it."""
+    """Kernels with pidfd_open, without it, with a sandbox that forbids it, and a Python without support for it."""
     kind = str(request.param)
 
     def fail(*_: object) -> int:
@@ -29,7 +29,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture
 def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
-    """Its name has blanks and brackets, as that of any process may."""
+    """A process whose name contains blanks and brackets, as any process name may."""
     code = "import ctypes, time; ctypes.CDLL(None).prctl(15, b'a) R (b'); print(1, flush=True); time.sleep(600)"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -44,7 +44,7 @@ def test_a_process_is_asked_to_end_and_waited_for(sleeper: "subprocess.Popen[byt
     assert process is not None
     assert not process.wait(0.1)
     process.terminate()
-    assert process.wait(60)  # it has ended, though nobody has asked for its exit code yet
+    assert process.wait(60)  # the process has ended, although its exit code is not collected yet
     assert sleeper.wait(60) == -signal.SIGTERM
 
 

@@ -1,4 +1,4 @@
-"""``pulsarbox start`` and its neighbours: what reaches the daemon, what reaches stderr, and the exit codes."""
+"""``pulsarbox start`` and related commands: settings of the daemon, stderr, and exit codes."""
 
 import gc
 import json
@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from pulsarbox.config import Settings
-from pulsarbox.server.process.runtime_file import Running, StartReport
+from pulsarbox.server.process.runtime_file import RuntimeFile, StartReport
 
-RUNNING = Running(
+RUNNING = RuntimeFile(
     pid=7,
     started=1,
     version="1.2.3",
@@ -28,7 +28,7 @@ RUNNING = Running(
 
 
 class Daemon(ModuleType):
-    """In the place of pulsarbox.server.daemon: keeps the settings that it is given, and ends with ``code``."""
+    """Substitute for pulsarbox.server.daemon that records its settings and exits with ``code``."""
 
     def __init__(self) -> None:
         super().__init__("pulsarbox.server.daemon")

@@ -1,4 +1,4 @@
-"""``pulsarbox stop`` and ``status`` where the holder of a directory is not what its LOCK file says."""
+"""``pulsarbox stop`` and ``status`` when the LOCK file does not match the holder of the directory."""
 
 import fcntl
 import json
@@ -17,7 +17,7 @@ from pulsarbox.cli.process import lock_holder, status
 from pulsarbox.cli.process.status import health
 
 NOBODY = 2**22 + 1
-"""A pid that Linux gives to no process."""
+"""A PID that Linux never assigns."""
 
 
 def pulsarbox(*arguments: str) -> Result:
@@ -26,7 +26,7 @@ def pulsarbox(*arguments: str) -> Result:
 
 @pytest.fixture
 def held(tmp_path: Path) -> Iterator[Path]:
-    """A directory whose lock this process holds, with a LOCK file that names another."""
+    """A directory whose lock is held by this process, with a LOCK file that names another process."""
     with (tmp_path / "LOCK").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield tmp_path
@@ -87,8 +87,8 @@ def test_the_directory_is_that_of_the_configuration(held: Path) -> None:
         (b"HTTP/1.1 503 Unavailable\r\n\r\nthe store did not take it\n", "HTTP 503: the store did not take it"),
         (b'HTTP/1.1 500 Error\r\n\r\n{"reason":"the disk is full"}', "HTTP 500: the disk is full"),
         (b"HTTP/1.1 500 Error\r\n\r\n[]", "HTTP 500: []"),
-        (b"\0\0\0\x05hello", "no answer that is HTTP"),
-        (b"", "no answer that is HTTP"),
+        (b"\0\0\0\x05hello", "no HTTP response"),
+        (b"", "no HTTP response"),
     ],
 )
 def test_the_health_that_a_box_tells(answer: bytes, said: str) -> None:
@@ -104,10 +104,10 @@ def test_the_health_that_a_box_tells(answer: bytes, said: str) -> None:
         serving.start()
         assert health("127.0.0.1", port) == said
         serving.join()
-    assert health("127.0.0.1", port) == "no answer: Connection refused"
+    assert health("127.0.0.1", port) == "no response: Connection refused"
 
 
 def test_a_box_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status, "_HEALTH_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as server:
-        assert health("127.0.0.1", server.getsockname()[1]) == "no answer within 0.05 s"
+        assert health("127.0.0.1", server.getsockname()[1]) == "no response within 0.05 s"

@@ -1,4 +1,4 @@
-"""What tests of `pulsarbox admin` share."""
+"""Shared fixtures for tests of `pulsarbox admin`."""
 
 import pytest
 

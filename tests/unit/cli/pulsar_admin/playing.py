@@ -1,4 +1,4 @@
-"""A command line of `pulsarbox admin`, played to answers that are given; what it asked is kept."""
+"""A command line of `pulsarbox admin`, run against scripted responses, with its requests recorded."""
 
 import contextlib
 import json
@@ -13,20 +13,20 @@ from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.main import main
 from pulsarbox.cli.pulsar_admin import connecting
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.client.web import Reply, Web
+from pulsarbox.client.transport.web import Reply, Web
 
 NOTHING = {"status": 204}
 
 
 class Played(Web):
-    """In the place of a broker: gives answers in turn, the last one again and again."""
+    """Substitute for a broker that returns responses in turn and repeats the last one."""
 
     def __init__(self, answers: list[dict[str, Any]]) -> None:
         super().__init__(())
         self.answers = list(answers or [NOTHING])
         self.requests: list[tuple[str, str, str, Any]] = []
         self.kinds: list[str] = []
-        """What the bodies were sent as."""
+        """Content types of the request bodies."""
 
     def exchange(
         self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
@@ -45,7 +45,7 @@ class Played(Web):
 
 
 def value(text: str) -> Any:
-    """JSON where it is some, else the text."""
+    """The parsed JSON, or the text if it is not valid JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -53,7 +53,7 @@ def value(text: str) -> Any:
 
 
 def same(request: Any) -> Any:
-    """A request in a form in which what does not matter is not seen: the order of a query, of a set, absent nulls."""
+    """A request in canonical form, without the order of query parameters and sets, and without null values."""
     method, path, query, *body = request
     return method, path, sorted(parse_qsl(query, keep_blank_values=True)), _same(body[0] if body else None)
 
@@ -68,7 +68,7 @@ def _same(found: Any) -> Any:
 
 
 class Player:
-    """Runs command lines."""
+    """Runner of command lines."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.web = Played([])
@@ -81,11 +81,11 @@ class Player:
         yield Session(self.web, Target("http://test:8080", "the test", (("test", 8080),)), 5)
 
     def __call__(self, *args: str, answers: list[dict[str, Any]] | None = None) -> Result:
-        """The end of ``pulsarbox admin ARGS``; ``web.requests`` has what it asked."""
+        """Run ``pulsarbox admin ARGS`` and return its result; ``web.requests`` records its requests."""
         self.web = Played(answers or [])
         return CliRunner().invoke(main, ["admin", *args])
 
 
 def answer(found: Any, status: int = 200, **more: Any) -> dict[str, Any]:
-    """An answer with JSON."""
+    """A JSON response."""
     return {"status": status, "body": json.dumps(found), **more}

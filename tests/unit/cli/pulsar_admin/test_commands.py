@@ -1,4 +1,4 @@
-"""Traps of pulsar-admin's grammar, questions before something is lost, exit codes, help and completion."""
+"""Corner cases of pulsar-admin's grammar, confirmations, exit codes, help and completion."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def test_rates_and_periods_that_mean_nothing_are_refused(
     for value in ("0", "-1") if period else ():
         result = play(group, name, *of, option, "5", period, value)
         assert (result.exit_code, play.web.requests) == (2, []), value
-        assert f"a period is 1 second or longer, not {value}" in result.stderr
+        assert f"expected a period of 1 second or more, not {value}" in result.stderr
     for value in ("1", "-1"):
         assert play(group, name, *of, option, value).exit_code == 0
 
@@ -119,32 +119,35 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
     [
         (["topics", "skip", "orders", "-s", "sub"], "Missing option '-n' / '--count'"),
         (["topics", "skip", "-s", "sub", "-n", "5"], "Missing argument 'TOPIC'"),
-        (["topics", "skip", "orders", "-s", "sub", "-n", "many"], "'many' is no whole number"),
+        (["topics", "skip", "orders", "-s", "sub", "-n", "many"], "'many' is not an integer"),
         (["topics", "stats", "a", "b"], "unexpected extra argument"),
         (["topics", "stats", "persistent://a"], "expected persistent://tenant/namespace/topic"),
         (["topics", "stats", "orders", "--get-precise"], "--get-precise-backlog"),
         (
             ["topics", "grant-permission", "orders", "--role", "r", "--actions", "produce,eat"],
-            "'eat' is none of produce",
+            "unknown value 'eat'; expected one of produce",
         ),
         (["namespaces", "policies", "a"], "tenant/namespace"),
-        (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "a duration looks like"),
+        (["namespaces", "set-message-ttl", "a/b", "-ttl", "soon"], "expected a duration such as"),
         (
             ["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "45"],
-            "'-t' / '--time': 45 is 0.75 minutes, and retention counts whole minutes: without a unit a time is in"
-            " seconds, and 45m is 45 minutes",
+            "'-t' / '--time': 45 is 0.75 minutes: retention times are in whole minutes; without a unit,"
+            " durations are in seconds: 45m means 45 minutes",
         ),
         (
             ["topicPolicies", "set-retention", "orders", "-s", "1G", "-t", "90s"],
-            "'-t' / '--time': 90s is 1.5 minutes, and retention counts whole minutes",
+            "'-t' / '--time': 90s is 1.5 minutes: retention times are in whole minutes",
         ),
-        (["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "-1m"], "-1 without a unit for no limit; not -1m"),
-        (["namespaces", "set-retention", "a/b", "-s", "-2", "-t", "1h"], "'-s' / '--size': a size is 0 or more"),
+        (["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "-1m"], "-1 without a unit for no limit, not -1m"),
+        (
+            ["namespaces", "set-retention", "a/b", "-s", "-2", "-t", "1h"],
+            "'-s' / '--size': expected a size of 0 or more",
+        ),
         (
             ["namespaces", "set-retention", "a/b", "-s", "512K", "-t", "1h"],
-            "'-s' / '--size': 512K is 0.5 MiB, and retention counts whole MiB",
+            "'-s' / '--size': 512K is 0.5 MiB: retention sizes are in whole MiB",
         ),
-        (["namespaces", "set-retention", "a/b", "-s", "10", "-t", "1h"], "in bytes, and 10M is 10 MiB"),
+        (["namespaces", "set-retention", "a/b", "-s", "10", "-t", "1h"], "in bytes: 10M means 10 MiB"),
         (
             ["namespaces", "set-retention", "a/b", "-s", "1G", "-t", "0"],
             "--time 0 keeps nothing, and --size names a limit: give --time -1",
@@ -152,24 +155,30 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         (["topics", "set-retention", "orders", "-s", "0", "-t", "-1"], "--size 0 keeps nothing, and --time names"),
         (
             ["namespaces", "set-subscription-expiration-time", "a/b", "-t", "90s"],
-            "'-t' / '--time': 90s is 1.5 minutes, and minutes are counted whole",
+            "'-t' / '--time': 90s is 1.5 minutes: expected whole minutes",
         ),
-        (["topicPolicies", "set-subscription-expiration-time", "orders", "-t", "-5"], "a time is 0 or longer"),
-        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-t", "0"], "a time of 1 second or longer"),
-        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-md", "-1"], "a time is 0, for no limit, or longer"),
+        (
+            ["topicPolicies", "set-subscription-expiration-time", "orders", "-t", "-5"],
+            "expected a duration of 0 or more",
+        ),
+        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-t", "0"], "expected a duration of 1 second or more"),
+        (["namespaces", "set-delayed-delivery", "a/b", "-e", "-md", "-1"], "expected a duration of 0 or more"),
         (
             ["namespaces", "set-inactive-topic-policies", "a/b", "-e", "-t", "0", "-m", "delete_when_no_subscriptions"],
-            "a time of 1 second or longer is needed, not 0",
+            "expected a duration of 1 second or more, not 0",
         ),
         (
             ["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception", "-t", "message_age", "-lt", "0"],
-            "a quota is 1 second or longer, or -1 for no limit",
+            "expected a quota of 1 second or more, or -1 for no limit",
         ),
         (
             ["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception", "-l", "-2"],
-            "a quota is 0 bytes or more, or -1 for no limit",
+            "expected a quota of 0 bytes or more, or -1 for no limit",
         ),
-        (["namespaces", "set-persistence", "a/b", "-e", "1", "-w", "1", "-a", "1", "-r", "-7"], "a rate is 0 or more"),
+        (
+            ["namespaces", "set-persistence", "a/b", "-e", "1", "-w", "1", "-a", "1", "-r", "-7"],
+            "expected a rate of 0 or more",
+        ),
         (
             ["namespaces", "set-retention", "a/b/c", "-s", "1G", "-t", "3h"],
             "For a topic: pulsarbox admin topicPolicies set-retention a/b/c -s 1G -t 3h",
@@ -178,19 +187,19 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
             ["namespaces", "clear-backlog", "persistent://a/b/c", "-s", "sub"],
             "For a topic: pulsarbox admin topics clear-backlog persistent://a/b/c -s sub",
         ),
-        (["namespaces", "set-deduplication", "a/b"], "give --enable or --disable"),
-        (["namespaces", "set-deduplication", "a/b", "-e", "-d"], "give --enable or --disable"),
-        (["namespaces", "set-properties", "a/b", "-p", "x"], "must be key=value"),
-        (["topics", "reset-cursor", "orders", "-s", "sub"], "give --time"),
-        (["topics", "reset-cursor", "orders", "-s", "sub", "-m", "x"], "it looks like 12:34"),
-        (["topics", "expire-messages", "orders", "-s", "s", "-t", "1", "-p", "1:2"], "give one of them"),
+        (["namespaces", "set-deduplication", "a/b"], "specify exactly one of --enable and --disable"),
+        (["namespaces", "set-deduplication", "a/b", "-e", "-d"], "specify exactly one of --enable and --disable"),
+        (["namespaces", "set-properties", "a/b", "-p", "x"], "expected key=value"),
+        (["topics", "reset-cursor", "orders", "-s", "sub"], "specify --time"),
+        (["topics", "reset-cursor", "orders", "-s", "sub", "-m", "x"], "such as 12:34"),
+        (["topics", "expire-messages", "orders", "-s", "s", "-t", "1", "-p", "1:2"], "cannot be combined"),
         (["topics", "update-subscription-properties", "orders", "-s", "s"], "or --clear"),
-        (["topics", "get-message-id", "orders", "-d", "now"], "it looks like 2026"),
-        (["namespaces", "split-bundle", "a/b"], "--bundle or --bundle-type"),
-        (["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception"], "needs --limit"),
-        (["namespaces", "set-offload-policies", "a/b", "-d", "tape"], "--driver is one of"),
-        (["schemas", "get", "orders", "-a", "--version", "1"], "cannot go together"),
-        (["functions", "list"], "`functions` of pulsar-admin is not here: Pulsar Functions need workers"),
+        (["topics", "get-message-id", "orders", "-d", "now"], "such as 2026"),
+        (["namespaces", "split-bundle", "a/b"], "--bundle and --bundle-type"),
+        (["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception"], "requires --limit"),
+        (["namespaces", "set-offload-policies", "a/b", "-d", "tape"], "--driver: expected one of"),
+        (["schemas", "get", "orders", "-a", "--version", "1"], "cannot be combined"),
+        (["functions", "list"], "`functions` of pulsar-admin is not supported: pulsarbox has no functions workers"),
         (["topcs", "list"], "did you mean topics"),
         (["topics", "stast", "orders"], "did you mean stats"),
     ],
@@ -239,7 +248,7 @@ def test_a_question_is_asked_on_a_terminal(
         asked.append(question)
         return said
 
-    monkeypatch.setattr(commands, "somebody_is_here", lambda: True)
+    monkeypatch.setattr(commands, "stdin_is_terminal", lambda: True)
     monkeypatch.setattr("click.prompt", prompt)
     assert play("namespaces", "clear-backlog", "a/b").exit_code == 0
     assert asked == ["Are you sure you want to clear the backlog? (Y/N)"]
@@ -249,7 +258,7 @@ def test_a_question_is_asked_on_a_terminal(
 def test_without_a_terminal_the_question_names_the_option(play: Player) -> None:
     result = play("namespaces", "clear-backlog", "a/b")
     assert result.exit_code == 2
-    assert "give --force" in result.stderr
+    assert "use --force" in result.stderr
     assert play.web.requests == []
 
 
@@ -265,7 +274,7 @@ def test_several_deletions_go_on_after_one_that_fails(play: Player) -> None:
     ]
     assert result.exit_code == 8
     assert result.stderr == (
-        "pulsarbox: persistent://public/default/a1 is not deleted: in use\npulsarbox: 1 of 2 topics are not deleted\n"
+        "pulsarbox: cannot delete persistent://public/default/a1: in use\npulsarbox: 1 of 2 topics were not deleted\n"
     )
 
 
@@ -355,7 +364,7 @@ def test_a_shell_completes_groups_commands_options_and_values(words: str, expect
 
 
 def completed(shell: str, **asked: str) -> list[str]:
-    """What the script of a shell is given when it asks."""
+    """Return the completions that a shell's completion script receives."""
     done = subprocess.run(
         [sys.executable, "-c", "from pulsarbox.cli.main import main; main(prog_name='pulsarbox')"],
         env=os.environ | asked | {"_PULSARBOX_COMPLETE": f"{shell}_complete"},
@@ -408,7 +417,7 @@ def test_properties_of_a_partitioned_topic_are_sent_as_what_brokers_take_them_fo
 def test_who_asks_for_more_copies_hears_that_there_is_one(words: tuple[str, str], play: Player) -> None:
     done = play(words[0], "set-persistence", words[1])
     assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == "pulsarbox: note: a pulsarbox keeps one copy of every message, whatever these numbers say\n"
+    assert done.stderr == "pulsarbox: note: pulsarbox stores one copy of each message, regardless of these numbers\n"
     assert play.web.requests[0][3]["bookkeeperEnsemble"] == 2
     assert play(words[0], "set-persistence", words[1], "-e", "1", "-w", "1", "-a", "1").stderr == ""
 

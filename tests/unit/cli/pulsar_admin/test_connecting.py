@@ -1,4 +1,4 @@
-"""With whom and with what `pulsarbox admin` talks: real sockets, TLS, tokens, client.conf, contexts, redirects."""
+"""Connections of `pulsarbox admin`: real sockets, TLS, tokens, client.conf, contexts, redirects."""
 
 import json
 import ssl
@@ -16,7 +16,7 @@ from pulsarbox.cli.main import main
 
 
 class Broker:
-    """A web server that keeps what it is asked and answers with a list of tenants, or as it is told to."""
+    """Web server that records requests and responds with a list of tenants, or as configured."""
 
     def __init__(self, certificate: tuple[Path, Path] | None = None, client_ca: Path | None = None) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
@@ -39,7 +39,7 @@ class Broker:
                 pass
 
         self.server = HTTPServer(("127.0.0.1", 0), Handler)
-        self.server.handle_error = lambda *_: None  # type: ignore[method-assign] # a refused handshake is no news
+        self.server.handle_error = lambda *_: None  # type: ignore[method-assign] # failed handshakes are expected
         self.scheme = "http"
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -71,7 +71,7 @@ def broker() -> Iterator[Broker]:
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of a host that is not ours, and its key; it is its own authority."""
+    """A self-signed certificate for a different host, and its key."""
     folder = tmp_path_factory.mktemp("tls")
     certificate, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(
@@ -96,7 +96,7 @@ def secure(certificate: tuple[Path, Path]) -> Iterator[Broker]:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nothing of whoever runs the tests is seen."""
+    """Isolate the test from the configuration of the current user."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in ("PULSARBOX_ADMIN_URL", "PULSARBOX_TOKEN", "PULSAR_CLIENT_CONF", "PULSARBOX_CONTEXT"):
@@ -177,13 +177,13 @@ def test_client_conf_has_a_url_and_credentials(how: str, broker: Broker, tmp_pat
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--auth-plugin", "org.example.Kerberos"], "org.example.Kerberos is not known here"),
-        (["--auth-plugin", "tls", "--auth-params", "tlsCertFile:x"], "TLS needs tlsCertFile"),
-        (["--auth-plugin", "basic", "--auth-params", "{"], "this is no JSON"),
-        (["--auth-plugin", "basic"], "basic authentication needs"),
-        (["--token", "a\r\nX-Other: b"], "the token is no token"),
-        (["--token", "file:/nix/token"], "/nix/token cannot be read"),
-        (["--admin-url", "ftp://x"], "has the scheme ftp"),
+        (["--auth-plugin", "org.example.Kerberos"], "unknown method org.example.Kerberos"),
+        (["--auth-plugin", "tls", "--auth-params", "tlsCertFile:x"], "expected tlsCertFile"),
+        (["--auth-plugin", "basic", "--auth-params", "{"], "invalid JSON"),
+        (["--auth-plugin", "basic"], "--auth-params: expected {"),
+        (["--token", "a\r\nX-Other: b"], "invalid token"),
+        (["--token", "file:/nix/token"], "cannot read /nix/token"),
+        (["--admin-url", "ftp://x"], "invalid scheme ftp"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )
@@ -258,7 +258,7 @@ def test_redirects_without_end(broker: Broker) -> None:
 def test_nobody_there() -> None:
     result = tenants("--admin-url", "http://127.0.0.1:1")
     assert result.exit_code == 6
-    assert "http://127.0.0.1:1 (--admin-url) cannot be reached: 127.0.0.1:1: Connection refused" in result.stderr
+    assert "cannot connect to http://127.0.0.1:1 (--admin-url): 127.0.0.1:1: Connection refused" in result.stderr
 
 
 # Contexts
@@ -280,7 +280,7 @@ def test_a_url_goes_before_the_context_and_the_environment_names_another(broker:
     pulsarbox("context", "add", "nowhere", "--admin-url", "http://127.0.0.1:1")
     pulsarbox("context", "add", "there", "--admin-url", broker.url)
     assert tenants().exit_code == 6
-    assert "the context in use" in tenants().stderr
+    assert "the current context" in tenants().stderr
     assert tenants("--admin-url", broker.url).exit_code == 0
     assert tenants(PULSARBOX_ADMIN_URL=broker.url).exit_code == 0
     assert tenants(PULSARBOX_CONTEXT="there").exit_code == 0
@@ -308,12 +308,12 @@ def test_the_life_of_contexts() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["use", "x"], 3, "no context 'x'"),
-        (["show", "x"], 3, "no context 'x'"),
-        (["remove", "x"], 3, "no context 'x'"),
-        (["add", "x"], 2, "give --url or --admin-url"),
-        (["add", "x", "--admin-url", "localhost"], 2, "it looks like http://localhost:8080"),
-        (["add", "\x1b", "--url", "pulsar://x"], 2, "a context needs a name"),
+        (["use", "x"], 3, "context 'x' does not exist"),
+        (["show", "x"], 3, "context 'x' does not exist"),
+        (["remove", "x"], 3, "context 'x' does not exist"),
+        (["add", "x"], 2, "a context requires --url or --admin-url"),
+        (["add", "x", "--admin-url", "localhost"], 2, "expected a URL such as http://localhost:8080"),
+        (["add", "\x1b", "--url", "pulsar://x"], 2, "invalid context name: expected printable text"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
 )

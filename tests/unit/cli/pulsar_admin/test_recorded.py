@@ -1,7 +1,8 @@
-"""What pulsar-admin 4.2 sends and prints, recorded from the tool itself, against what `pulsarbox admin` does.
+"""Requests and output of `pulsarbox admin`, compared with recordings of pulsar-admin 4.2.
 
-Each line of ``recorded.jsonl`` is one command line: its exit code, its requests (method, path, query, body) and, where
-answers were given to it, those and what it printed. Where we differ on purpose, ``DIFFERENT`` says why.
+Each line of ``recorded.jsonl`` is one command line with its exit code and its requests (method, path, query, body). If
+responses were served, the line also has these responses and the output. ``DIFFERENT`` lists the intended differences
+with reasons.
 """
 
 import json
@@ -33,7 +34,7 @@ DIFFERENT: Final = {
     "topics .* 3:4:5": "a message in a batch can be named",
     "topicPolicies set-schema-compatibility-strategy .* full": "strategies are taken in lower case too",
 }
-"""Command lines, by how they begin (regular expressions), that ask something else here, and why."""
+"""Command lines, by regular expressions for their beginnings, whose requests differ on purpose, and the reasons."""
 
 SAID_DIFFERENTLY: Final = {
     "bookies|brokers leader-broker|clusters get|topics (stats|stats-internal|last-message-id|get-message-id)": (
@@ -51,7 +52,7 @@ SAID_DIFFERENTLY: Final = {
     "topics (peek|examine|get-message-by-id)": "properties of messages were lost on the way to pulsar-admin",
     "topics delete": "that a topic could not be deleted is an error",
 }
-"""Command lines whose answers are printed differently, and why."""
+"""Command lines whose output differs on purpose, and the reasons."""
 
 FILES: Final = {
     "{schema}": '{"type": "JSON", "schema": "{}", "properties": {"a": "b"}}',
@@ -87,12 +88,12 @@ def test_the_same_is_asked_and_printed(group: str, play: Player, tmp_path: Path)
         listing = one["args"][1].startswith("list") or "-r" in one["args"]
         ours, theirs = asked(play.web.requests, listing), asked(one["requests"], listing)
         if one["args"][1] == "set-offload-policies" and ours and theirs:
-            # Pulsar's clients send all that they know of all drivers; what we send must be what they send.
+            # Pulsar's client sends the known settings of all drivers; ours must be a subset with equal values.
             theirs = [(*theirs[0][:3], {key: theirs[0][3][key] for key in ours[0][3]})]
         assert ours == theirs, where
         if beginning(SAID_DIFFERENTLY, words):
             continue
-        if one.get("answers") or one["code"] == 0:  # else Java fell over the empty answer that we gave it
+        if one.get("answers") or one["code"] == 0:  # else Java failed on our empty response
             assert (result.exit_code == 0) == (one["code"] == 0), where
         if one.get("answers") and one["code"] == 0:
             assert result.stdout == one["out"], where

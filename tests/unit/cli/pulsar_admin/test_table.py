@@ -1,7 +1,8 @@
-"""The tables against the grammar of pulsar-admin 4.2, read out of the running tool, and against the endpoints.
+"""The command tables, compared with the grammar of the pulsar-admin 4.2 tool and with the endpoints.
 
-``commands.tsv`` has a line for each command: its group, whether it is hidden, aliases, and its parameters: ``<>`` an
-argument, ``-s|--size:bytes*`` an option with its spellings, its kind, ``*`` where it is required, ``=`` its default.
+``commands.tsv`` has a line for each command: group, hidden flag, aliases, and parameters. ``<>`` is an argument, and
+``-s|--size:bytes*`` an option with its spellings and its kind. ``*`` marks a required option, and ``=`` precedes its
+default.
 """
 
 import csv
@@ -31,7 +32,7 @@ class Fact(NamedTuple):
     aliases: set[str]
     arguments: int
     options: dict[frozenset[str], str]
-    """Kind, ``*`` and default by spellings."""
+    """Kind, ``*`` and default, keyed by spellings."""
 
 
 @cache
@@ -76,7 +77,7 @@ MORE_REQUIRED = {
     ("namespaces", "get-topic-positions", "bundle"),
     ("transactions", "scale-transactionCoordinators", "replicas"),
 }
-"""Options without which pulsar-admin says that they are missing, once it has begun."""
+"""Options that pulsar-admin reports as missing only after it has started executing the command."""
 
 
 @pytest.mark.parametrize("group", ALL_GROUPS)
@@ -140,13 +141,13 @@ def same_default(kind: str, ours: str, theirs: str) -> bool:
 
 
 def shape_of_endpoint(path: str) -> str:
-    """A path without the names of what varies."""
+    """A path with its variable segments replaced by placeholders."""
     path = re.sub(r"/(non-)?persistent/", "/DOMAIN/", path.replace("{domain}", "DOMAIN"))
     return re.sub(r"\{[^}]*\}", "{}", path)
 
 
 def shape_of_call(path: str) -> str:
-    """The same of a path of ours, in which one name may stand for several segments."""
+    """The shape of one of our paths, in which one placeholder may stand for several segments."""
     path = path.replace("{topic.name}", "{}/{}/{}").replace("{namespace}", "{}/{}")
     path = re.sub(r"\{(topic|source)\}", "DOMAIN/{}/{}/{}", path)
     return re.sub(r"\{[^}]*\}", "{}", re.sub(r"/(non-)?persistent/", "/DOMAIN/", path))
@@ -163,7 +164,7 @@ def test_a_command_asks_endpoints_that_there_are_with_queries_that_they_take(gro
         assert command.calls, command.name
         for call in command.calls:
             where = f"{group} {command.name}: {call.method} {call.path}"
-            if call.path.startswith("/lookup/"):  # which is no part of the Admin API
+            if call.path.startswith("/lookup/"):  # not part of the Admin API
                 continue
             endpoint = known().get((call.method, shape_of_call(call.path)))
             assert endpoint is not None, where
@@ -178,7 +179,7 @@ MORE_QUERIES: dict[str, set[str]] = {
     "removeMessageTTL": {"messageTTL"},
     "setNamespaceReplicationClusters": {"compareTopicPartitions"},
 }
-"""Queries that Pulsar's client sends and its documentation of the API does not know."""
+"""Query parameters that Pulsar's client sends but its API documentation omits."""
 
 
 def test_every_endpoint_has_a_command_or_a_reason_to_have_none() -> None:
@@ -196,7 +197,7 @@ def test_every_endpoint_has_a_command_or_a_reason_to_have_none() -> None:
 WITHOUT_COMMAND: dict[str, str] = {
     r"/admin/v[23]/(functions|sources|sinks|source|sink|worker|worker-stats|packages)\b": "no Pulsar Functions",
 }
-"""Endpoints of pulsar-admin's groups that are left out, by path."""
+"""Unsupported endpoints of pulsar-admin's groups, by path."""
 
 WITHOUT_COMMAND_BY_NAME: dict[str, str] = {
     "deleteNamespaceBundle": "of Pulsar's Java client only",
@@ -213,12 +214,12 @@ WITHOUT_COMMAND_BY_NAME: dict[str, str] = {
     "scanOffloadedLedgers": "of Pulsar's Java client only",
     "startMigration": "of the group migration, which is left out",
 }
-"""Endpoints, by operation, for which pulsar-admin has no command, and what they are for."""
+"""Endpoints without a pulsar-admin command, by operation, and their purpose."""
 
 
 def test_values_of_a_call_are_parameters_of_its_command() -> None:
     for (group, name), command in commands().items():
-        if command.run:  # its function gives further values
+        if command.run:  # its function supplies additional values
             continue
         used = set()
         for call in command.calls:
@@ -264,7 +265,7 @@ def test_sizes(text: str, expected: int) -> None:
 @pytest.mark.parametrize("text", ["", "x", "1x", "1.5m", "--1", "m", "1 m", "\N{SUPERSCRIPT TWO}m"])
 def test_what_is_neither(text: str, convert: object) -> None:
     assert callable(convert)
-    with pytest.raises(ValueError, match="looks like"):
+    with pytest.raises(ValueError, match="such as"):
         convert(text)
 
 

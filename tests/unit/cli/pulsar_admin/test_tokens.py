@@ -1,4 +1,4 @@
-"""Keys and tokens: what the commands make, and what they say of what is none."""
+"""Keys and tokens: output of the commands, and errors for invalid input."""
 
 import base64
 import json
@@ -76,19 +76,22 @@ def test_a_token_is_shown(tmp_path: Path) -> None:
     assert play("show", "-f", str(tmp_path / "t")).stdout.splitlines() == shown
     for words in (("show", "abc"), ("show", "a.b.c")):
         assert "invalid token" in play(*words, code=2).stderr
-    assert "name a token" in play("show", code=2).stderr
+    assert "no token" in play("show", code=2).stderr
 
 
 def test_what_cannot_be_used(tmp_path: Path) -> None:
     for words, says in (
-        (("create", "-s", "ann"), "give one of --secret-key and --private-key"),
-        (("create", "-s", "ann", "-sk", "a", "-pk", "b"), "give one of --secret-key and --private-key"),
+        (("create", "-s", "ann"), "specify exactly one of --secret-key and --private-key"),
+        (("create", "-s", "ann", "-sk", "a", "-pk", "b"), "specify exactly one of --secret-key and --private-key"),
         (("create", "-s", "ann", "-sk", base64.b64encode(b"short").decode()), "must have at least 32 bytes, not 5"),
         (("create", "-s", "ann", "-sk", "file:///nowhere/k"), "/nowhere/k: No such file or directory"),
         (("create", "-s", "ann", "-sk", "not base64!"), "neither an existing file nor base64"),
         (("create", "-s", "ann", "-sk", "data:nothing"), "expected data:;base64,..."),
-        (("create", "-s", "ann", "-sk", base64.b64encode(b"k" * 32).decode(), "-e", "soon"), "a duration looks like"),
-        (("validate", "x"), "give one of --secret-key and --public-key"),
+        (
+            ("create", "-s", "ann", "-sk", base64.b64encode(b"k" * 32).decode(), "-e", "soon"),
+            "expected a duration such as",
+        ),
+        (("validate", "x"), "specify exactly one of --secret-key and --public-key"),
         (("create-secret-key", "-o", str(tmp_path / "no" / "key")), "No such file or directory"),
     ):
         assert says in play(*words, code=2).stderr

@@ -1,4 +1,4 @@
-"""Settings of authorization: what goes together."""
+"""Authorization settings: required combinations."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Settings of the environment in a configuration file, as in Pulsar's image."""
+"""Environment settings applied to a configuration file, as in Pulsar's image."""
 
 from pathlib import Path
 

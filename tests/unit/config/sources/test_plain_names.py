@@ -1,4 +1,4 @@
-"""Settings by their plain names, and configuration files that scripts edit."""
+"""Settings by plain environment names, and configuration files edited by scripts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Schemas to play with."""
+"""Sample schemas."""
 
 import json
 from base64 import b64encode
@@ -12,32 +12,32 @@ from pulsarbox.protocol.schema.types import SCHEMA_TYPES, spelling
 
 
 def of_type(name: str, data: bytes = b"") -> Schema:
-    """A schema of a type."""
+    """A schema of the given type."""
     return Schema(name="s", type=SCHEMA_TYPES[name], schema_data=data)
 
 
 def avro(told: Any) -> Schema:
-    """An AVRO schema of a definition."""
+    """An AVRO schema with the given definition."""
     return of_type("AVRO", json.dumps(told).encode())
 
 
 def json_schema(told: Any) -> Schema:
-    """A JSON schema of a definition."""
+    """A JSON schema with the given definition."""
     return of_type("JSON", json.dumps(told).encode())
 
 
 def record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
-    """The definition of a record."""
+    """A record definition."""
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
 def field(name: str, kind: Any = "int", **more: Any) -> dict[str, Any]:
-    """A field of a record."""
+    """A record field."""
     return {"name": name, "type": kind, **more}
 
 
 def native(message: str, *fields: str) -> Schema:
-    """A PROTOBUF_NATIVE schema of one message with such fields, all of them int32."""
+    """A PROTOBUF_NATIVE schema with one message whose fields are all int32."""
     file = FileDescriptorProto(name="a.proto")
     made = file.message_type.add(name=message)
     for number, name in enumerate(fields, 1):
@@ -51,7 +51,7 @@ def native(message: str, *fields: str) -> Schema:
 
 
 def pair(key: Schema, value: Schema) -> Schema:
-    """A KEY_VALUE schema of two."""
+    """A KEY_VALUE schema of two schemas."""
     made = of_type("KEY_VALUE", key_value.join(key.schema_data, value.schema_data))
     made.properties.add(key="key.schema.type", value=spelling(key.type))
     made.properties.add(key="value.schema.type", value=spelling(value.type))

@@ -1,4 +1,4 @@
-"""Which schemas may follow one another: strategies, types, and the rules of Avro against another library's reading."""
+"""Schema compatibility: strategies, types, and Avro's rules compared with another library."""
 
 import io
 import json
@@ -30,7 +30,7 @@ NOTHING = record("A")
 
 
 def passes(versions: list[Schema], new: Schema) -> set[str]:
-    """Strategies under which a schema may follow."""
+    """The strategies under which the new schema is compatible."""
     found = set()
     for strategy in STRATEGIES:
         try:
@@ -139,7 +139,7 @@ def consumer_may(versions: list[Schema], new: Schema) -> set[str]:
 
 
 def test_of_consumers() -> None:
-    """They only read: under the strategies that look at the newest version it is enough that they can read that one."""
+    """Consumers only read: strategies that check the newest version require only that it is readable."""
     assert consumer_may([avro(MORE)], avro(ONE)) == {
         *("ALWAYS_COMPATIBLE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL")
     }
@@ -149,7 +149,7 @@ def test_of_consumers() -> None:
     }
 
 
-# The rules of Avro, against what another library can read -------------------------------------------------------------
+# Avro rules, compared with another library ----------------------------------------------------------------------------
 
 PRIMITIVES = ["null", "boolean", "int", "long", "float", "double", "bytes", "string"]
 simple = st.one_of(
@@ -171,7 +171,7 @@ DEFAULTS = {"null": None, "boolean": False, "int": 0, "long": 0, "float": 0.5, "
 
 @st.composite
 def records(draw: st.DrawFn) -> dict[str, Any]:
-    """A record; its named types have other names in each field, the same in every record."""
+    """A record whose named types have a different name in each field, with the same names in every record."""
     fields = []
     for name in draw(st.lists(st.sampled_from("abc"), unique=True)):
         kind = json.loads(json.dumps(draw(kinds)).replace('"E"', f'"E{name}"').replace('"F"', f'"F{name}"'))
@@ -183,7 +183,7 @@ def records(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def _in_ascii(written: Any) -> Any:
-    """Bytes are read as a string, as the rules allow: let them be one."""
+    """Replace bytes by ASCII: the rules allow reading bytes as a string, so they must be valid text."""
     if isinstance(written, bytes):
         return b"x" * len(written)
     if isinstance(written, list):
@@ -192,7 +192,7 @@ def _in_ascii(written: Any) -> Any:
 
 
 def can_read_all(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
-    random.seed(0)  # what fastavro makes up
+    random.seed(0)  # seed of fastavro's generated values
     for written in generate_many(writer, 25):
         stream = io.BytesIO()
         fastavro.schemaless_writer(stream, writer, _in_ascii(written))
@@ -211,11 +211,11 @@ def test_what_is_called_readable_is_read_and_nothing_else(writer: dict[str, Any]
     trouble = completed(mismatch(*parsed))
     if not trouble:
         assert can_read_all(reader, writer)
-    elif "array" not in str(writer) and "map" not in str(writer):  # which may be empty, and then is read as anything
+    elif "array" not in str(writer) and "map" not in str(writer):  # may be empty, and then any reader accepts them
         assert not can_read_all(reader, writer), trouble
 
 
-# The rules of Protobuf, against what its library can read ---------------------------------------------------------
+# Protobuf rules, compared with its library ----------------------------------------------------------------------------
 
 some_fields = st.lists(st.sampled_from("abcdef"), max_size=5, unique=True)
 
@@ -233,6 +233,6 @@ def test_what_fits_is_read_by_protobuf_itself(
     for name, number in zip(old_fields, numbers, strict=False):
         setattr(written, name, number)
     read = GetMessageClass(native_definition.parse(new.schema_data)).FromString(written.SerializeToString())
-    for old_field, new_field in zip(old_fields, new_fields, strict=False):  # a field is its number, not its name
+    for old_field, new_field in zip(old_fields, new_fields, strict=False):  # matched by number, not by name
         assert getattr(read, new_field) == getattr(written, old_field)
-    assert read.SerializeToString() == written.SerializeToString()  # what it does not know is kept
+    assert read.SerializeToString() == written.SerializeToString()  # unknown fields are preserved

@@ -1,4 +1,4 @@
-"""Payloads by their schemas."""
+"""Decoding of payloads by their schemas."""
 
 import io
 import json

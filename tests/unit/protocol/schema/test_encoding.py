@@ -1,4 +1,4 @@
-"""Texts by schemas: what is encoded here is read back by the decoder, which has vectors of its own."""
+"""Encoding of text by schema, verified by the decoder, which has independent test vectors."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from tests.unit.protocol.schema.schemas import avro, of_type
 
 
 def encoded(schema: Schema, text: str) -> bytes:
-    """A text as a payload of a schema."""
+    """Encode a text as a payload of a schema."""
     return completed(completed(making(schema))(text))
 
 
@@ -28,7 +28,7 @@ def encoded(schema: Schema, text: str) -> bytes:
         ("NONE", "a", "a"),
         ("JSON", '{"a": [1, null], "b": "grün"}', {"a": [1, None], "b": "grün"}),
         ("BOOLEAN", "TRUE", True),
-        ("BOOLEAN", "yes", False),  # as Java's Boolean.parseBoolean
+        ("BOOLEAN", "yes", False),  # like Java's Boolean.parseBoolean
         ("INT8", "-1", -1),
         ("INT16", "256", 256),
         ("INT32", "-256", -256),

@@ -1,28 +1,28 @@
-"""Bytes to the HTTP port as they are, and what comes back: for requests that no client would send."""
+"""Raw bytes to and from the HTTP port, for requests that regular clients cannot send."""
 
 import asyncio
 from typing import NamedTuple
 
-from tests.unit.server.http.harness import Box
+from tests.unit.server.http.harness import HttpBox
 
 
 class Said(NamedTuple):
-    """What came back; status 0 where nothing did."""
+    """A response; status 0 if the box sent none."""
 
     status: int
     head: str
     body: str
     closed: bool
-    """The box has closed the connection."""
+    """Whether the box has closed the connection."""
 
 
-async def connected(box: Box) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to the HTTP port."""
+async def connected(box: HttpBox) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Open a connection to the HTTP port."""
     return await asyncio.open_connection("127.0.0.1", box.port, limit=1 << 24)
 
 
 async def read_answer(reader: asyncio.StreamReader) -> Said:
-    """One answer."""
+    """Read one response."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -32,8 +32,8 @@ async def read_answer(reader: asyncio.StreamReader) -> Said:
     return Said(int(head.split()[1]), head, body.decode(), "connection: close" in head.lower() or "HTTP/1.0" in head)
 
 
-async def said(box: Box, text: str | bytes) -> Said:
-    """The answer to what is sent over a connection of its own."""
+async def said(box: HttpBox, text: str | bytes) -> Said:
+    """Send bytes over a separate connection and return the response."""
     reader, writer = await connected(box)
     writer.write(text.encode("latin-1") if isinstance(text, str) else text)
     try:

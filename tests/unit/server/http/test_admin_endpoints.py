@@ -1,4 +1,4 @@
-"""The table of endpoints is whole, and says of each one that is not served why."""
+"""The endpoint table is complete, and gives the reason for each unsupported endpoint."""
 
 import re
 

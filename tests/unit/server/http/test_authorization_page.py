@@ -1,9 +1,9 @@
-"""docs/authorization.md: what it says of routes and commands is what they ask."""
+"""docs/authorization.md matches the permissions of routes and commands."""
 
 import re
 from pathlib import Path
 
-from pulsarbox.broker.command_table import command_table
+from pulsarbox.broker.connection.command_table import command_table
 from pulsarbox.broker.security.command_rules import RULES, Needs
 from pulsarbox.protocol.commands import COMMANDS
 from pulsarbox.server.http.framework.routes import Permission
@@ -33,7 +33,7 @@ WORDS = {
 
 
 def rows(heading: str) -> list[list[str]]:
-    """The cells of the table under a heading, without its head."""
+    """Return the cells of the table under a heading, without its header row."""
     part = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")][2:]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
@@ -51,7 +51,7 @@ def test_every_kind_of_permission_has_a_row_and_its_examples_are_of_it() -> None
 def test_every_command_that_is_asked_about_has_a_row() -> None:
     needs = {each.value: each for each in Needs}
     said = {name: needs[what] for names, what in rows("Permissions of clients") for name in names.split(", ")}
-    table = command_table(guarded_box().broker.core.authorization)
+    table = command_table(guarded_box().broker.authorization)
     assert said == {
         COMMANDS[number].name: row.permission for number, row in table.items() if RULES[row.permission] is not None
     }

@@ -1,4 +1,4 @@
-"""What is below /pulsarbox/v1 is in the documents: each path, each column of the live views, each cause."""
+"""Every path below /pulsarbox/v1, live view column and cause is documented."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ PATHS = sorted({f"{row.method} {row.path}" for row in all_routes().rows if row.p
 
 
 def literal(path: str) -> str:
-    """A path up to its first parameter."""
+    """Return a path up to its first parameter."""
     return path.partition("{")[0].rstrip("/")
 
 

@@ -1,4 +1,4 @@
-"""Every route with every kind of role: who gets through is what the table says, and the table knows every kind."""
+"""Every route with every kind of role grants access as its table states, and the table is complete."""
 
 import json
 import re
@@ -50,13 +50,13 @@ TOPIC_PRODUCER          401    403      yes      403      403       403      yes
 TOPIC_CONSUMER          401    403      403      yes      403       403      403            yes            403         yes   403    yes
 JOB                     401    403      403      403      403       403      403            403            403         403   403    yes
 """  # noqa: E501
-"""One row for each kind of permission: what somebody is answered."""
+"""One row per kind of permission, with the response for each role."""
 
 VALUES = {"domain": "persistent", "tenant": "shop", "namespace": "eu", "topic": "orders", "subscription": "s"}
 
 
 def expected() -> dict[str, dict[str, str]]:
-    """By permission and role."""
+    """Return the expected responses by permission and role."""
     head, *rows = TABLE.strip().splitlines()
     names = head.split()
     assert names == list(ROLES)
@@ -64,20 +64,20 @@ def expected() -> dict[str, dict[str, str]]:
 
 
 def principal_of(name: str) -> Principal | None:
-    """Who comes with the role of that name."""
+    """Return the principal with the role of that name."""
     role = ROLES[name]
     return None if role is None else Principal(role, "token")
 
 
 def call_of(box: Box, route: HttpRoute, principal: Principal | None) -> HttpRequest:
-    """A request of a route, about the topic that everybody in the table has to do with."""
+    """Return a request for a route, about the topic that all roles in the table relate to."""
     path = {name: VALUES.get(name, "1") for name in re.findall(r"{(\w+)}", route.path)}
     body = json.dumps([{"topic": "persistent://shop/eu/orders", "role": "r", "actions": ["produce"]}]).encode()
     return HttpRequest(box.broker, box.now, path, {}, body, "", principal=principal)
 
 
 def outcome(box: Box, route: HttpRoute, principal: Principal | None) -> str:
-    """``yes``, or the HTTP status of the refusal."""
+    """Return ``yes``, or the HTTP status of the rejection."""
     try:
         permit(call_of(box, route, principal), route.permission)
     except PulsarBoxError as error:
@@ -133,18 +133,18 @@ def test_with_authorization_off_nobody_is_asked() -> None:
 
 ASKED = ("nobody", "stranger", "other-admin", "packages", "producer", "consumer", "topic-producer", "topic-consumer",
          "admin")  # fmt: skip
-"""In the order in which the data names them."""
+"""Roles in the column order of the data."""
 
 OTHERWISE = {
     ("GET", "/admin/v2/brokers/health"): "probes have no name",
     ("GET", "/admin/v2/brokers/ready"): "probes have no name",
     ("GET", "/admin/v2/brokers/version"): "it is no secret",
 }
-"""Where it is not as with Pulsar, and why."""
+"""Deviations from Pulsar, and their reasons."""
 
 
 def test_it_is_as_a_pulsar_was_seen_to_answer() -> None:
-    """A Pulsar 4.2.4 was asked at each endpoint by each role; whom it did not answer with 401 or 403 was let in."""
+    """Compare with Pulsar 4.2.4, queried at each endpoint with each role. Any status but 401 and 403 grants access."""
     box = guarded_box()
     box.broker.permissions.grant("shop/eu", "packages", ["functions", "sources", "sinks", "packages"], box.now)
     served = {(row.method, re.sub(r"{\w+}", "{}", row.path)): row for row in all_routes().rows}

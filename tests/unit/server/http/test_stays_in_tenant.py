@@ -1,4 +1,4 @@
-"""Whatever a role that is no superuser sends to whichever route: nothing changes outside its tenant."""
+"""No request of a role without superuser rights changes anything outside its tenant."""
 
 import json
 import re
@@ -31,11 +31,11 @@ BODIES: tuple[Any, ...] = (
     2,
     True,
 )
-"""What a body may say of the other tenant, and values that policies take."""
+"""Request bodies that refer to the other tenant, and valid policy values."""
 
 
 def box_with_topics() -> Box:
-    """Each tenant has the same topic, with a message and the same subscription."""
+    """Build a box where each tenant has the same topic, with a message and the same subscription."""
     box = guarded_box()
     root = client_of(box, "root")
     for i, tenant in enumerate(("shop", "other")):
@@ -48,8 +48,8 @@ def box_with_topics() -> Box:
 
 
 def outside(box: Box) -> dict[str, bytes]:
-    """All rows that are not of the tenant ``shop``; those of a topic have the ids of what is its own."""
-    rows = dict(box.broker.core.catalog.items(""))
+    """Return all catalog rows outside tenant ``shop``. Rows of a topic are identified by their IDs."""
+    rows = dict(box.broker.catalog.items(""))
     others = {key.partition("/")[2] for key, row in rows.items() if key.startswith("owner/") and b"//other/" in row}
 
     def is_outside(key: str) -> bool:
@@ -60,7 +60,7 @@ def outside(box: Box) -> dict[str, bytes]:
 
 
 def ask(box: Box, route: HttpRoute, role: str, tenant: str, body: Any) -> bool:
-    """Send a request as the server does; whether it was let through."""
+    """Send a request as the server does. Return whether access was granted."""
     values = {"tenant": tenant, "namespace": "eu", "topic": "orders", "subscription": "s", "domain": "persistent"}
     path = {name: values.get(name, "1") for name in re.findall(r"{(\w+)}", route.path)}
     sent, who = json.dumps(body).encode(), Principal(role, "token")
@@ -78,7 +78,7 @@ def ask(box: Box, route: HttpRoute, role: str, tenant: str, body: Any) -> bool:
 
 
 def is_whole(box: Box) -> bool:
-    """Whether there is still something to ask about in the tenant ``shop``."""
+    """Return whether tenant ``shop`` still has its topic and subscription."""
     topic = box.broker.topics.find(ORDERS, box.now)
     return topic is not None and any(each.name == "s" for each in topic.all_subscriptions())
 
@@ -95,7 +95,7 @@ def test_nothing_outside_its_tenant_is_changed_by_a_role(role: str) -> None:
             assert passed == [], route
         for body in BODIES:
             was_let_in = ask(box, route, role, "shop", body)
-            # A question that is asked by POST is for whoever has a name: what it names is looked at one by one.
+            # A POST query is open to any authenticated role: each name in its body is authorized separately.
             let_in += was_let_in and route.permission is not Permission.NAMED
         after = outside(box)
         assert [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)] == [], route

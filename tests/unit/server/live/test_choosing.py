@@ -1,4 +1,4 @@
-"""Choosing rows of many things, a little at a time."""
+"""Incremental selection of rows among many objects."""
 
 from collections.abc import Generator
 from typing import Any
@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.server.live import choosing
-from pulsarbox.server.live.answering import dear_seconds
+from pulsarbox.server.live.answering import cache_seconds
 from pulsarbox.server.live.choosing import CHUNK, DEAR_CHUNK, SHORT_FILTER, Chosen, Order, choose, chunk_of
 
 
 def run(choice: Generator[None, None, Chosen]) -> tuple[Chosen, int]:
-    """What was chosen, and in how many turns."""
+    """Return the chosen rows and the number of turns."""
     turns = 0
     while True:
         try:
@@ -31,7 +31,7 @@ VALUES = st.lists(st.one_of(st.none(), st.integers(-5, 5), st.floats(-2, 2), st.
 
 
 def place(value: Any, descending: bool) -> Any:
-    """Where a value stands, said in another way than choosing says it."""
+    """Return the sort key of a value, computed independently of the tested module."""
     if value is None:
         return (2, 0)
     if isinstance(value, str):
@@ -109,7 +109,7 @@ def test_a_long_filter_looks_at_fewer_in_a_turn() -> None:
 
 
 def test_the_value_of_each_is_made_once() -> None:
-    """One that is among the best is not asked again with every chunk: of a connection all its clients are counted."""
+    """Compute the values of the best rows once, not per chunk: the value of a connection counts all its clients."""
     made: list[int] = []
 
     def value(each: int) -> int:
@@ -127,5 +127,5 @@ def test_the_value_of_each_is_made_once() -> None:
 def test_what_is_dear_is_made_seldom_and_so_is_what_is_looked_for_in_vain(
     total: int, looked: int, seconds: float
 ) -> None:
-    """Ten thousand subscriptions of which none has a limit are looked through as well."""
-    assert dear_seconds(Chosen(total, 0, [], looked)) == seconds
+    """Scanned rows count even without a result, such as ten thousand subscriptions without limits."""
+    assert cache_seconds(Chosen(total, 0, [], looked)) == seconds

@@ -1,8 +1,8 @@
-"""The live view of clients, and letting one of them go."""
+"""The live view of clients, and disconnecting a client."""
 
 import pytest
 
-from pulsarbox.broker.clients import find, kick
+from pulsarbox.broker.connection.clients import find, kick
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
@@ -15,18 +15,18 @@ OTHER = "persistent://public/default/other"
 
 
 def clients(box: Box, **query: str) -> dict[str, Row]:
-    """The rows by id."""
+    """Return the rows by ID."""
     return {row["id"]: row for row in rows(box, "clients", sort="id", order="asc", **query)}
 
 
 def go(box: Box, client_id: str) -> None:
-    """Let a client go."""
+    """Disconnect a client."""
     kick(find(box.broker, client_id), "ops", box.now)
     box.turn()
 
 
 def a_client(box: Box) -> Client:
-    """With a producer and a consumer."""
+    """Return a client with a producer and a consumer."""
     client = box.client()
     client.producer(3, producer_name=f"sender-{client.cnx.number}")
     client.subscribe("s", 5, subType=CommandSubscribe.Shared, consumer_name="reader")

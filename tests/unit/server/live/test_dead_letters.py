@@ -1,4 +1,4 @@
-"""The live view of topics for dead letters."""
+"""The live view of dead letter topics."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ NAME = "persistent://public/default"
 
 
 def letters(box: Box, **query: str) -> dict[str, dict[str, Any]]:
-    """The rows by topic."""
+    """Return the rows by topic."""
     return {row["topic"].rpartition("/")[2]: row for row in rows(box, "deadletters", **query)}
 
 
@@ -66,7 +66,7 @@ def test_those_that_nobody_uses_are_told_of_too() -> None:
 
 
 def test_what_was_put_back_or_dropped_is_left_no_more_though_it_is_stored() -> None:
-    """As long as the ledger that it stands in is: until then it would seem that nothing has happened."""
+    """The count changes before the ledger is trimmed. Otherwise a replay or drop would seem to have no effect."""
     box = Box()
     client = box.client()
     client.subscribe("triage", 1, f"{NAME}/t-s-DLQ")

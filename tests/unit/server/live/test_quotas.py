@@ -1,10 +1,11 @@
-"""The live view of quotas: what is limited, by whom, what is used, and for how long it held something back."""
+"""The live view of quotas: limited object, level, usage, and throttled time."""
 
 from typing import Any
 
 import pytest
 
-from pulsarbox.broker.policies.kinds.backlog_quota import AGE, SIZE
+from pulsarbox.protocol.policies.policy_values import QUOTA_AGE as AGE
+from pulsarbox.protocol.policies.policy_values import QUOTA_SIZE as SIZE
 from tests.unit.broker.limits.rates import (
     EXCLUSIVE,
     SHARED,
@@ -23,12 +24,12 @@ PATIENT: dict[str, Any] = {"keepAliveIntervalSeconds": 86_400}
 
 
 def limits(box: Box, policy: str = "", **query: str) -> list[Row]:
-    """The rows of the view; of a policy alone."""
+    """Return the rows of the view, optionally of one policy only."""
     return [row for row in rows(box, "quotas", limit="1000", **query) if row["policy"].startswith(policy)]
 
 
 def limit(box: Box, policy: str, scope: str = "", unit: str = "") -> Row:
-    """The one row of a policy."""
+    """Return the only row of a policy."""
     found = [row for row in limits(box, policy) if scope in row["scope"] and unit in row["unit"]]
     assert len(found) == 1, found
     return found[0]
@@ -36,7 +37,7 @@ def limit(box: Box, policy: str, scope: str = "", unit: str = "") -> Row:
 
 def test_each_level_of_dispatch_says_what_is_used_and_which_of_them_holds() -> None:
     box = Box(dispatchThrottlingRateInMsg=40, **PATIENT)
-    box.broker.core.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
+    box.broker.put_resource_group("g", {"dispatchRateInMsgs": 30}, box.now)
     box.broker.tenants.set_policy("public/default", "resource_group_name", "g", box.now)
     set_namespace(box, "topicDispatchRate", {"standalone": dispatch_rate(20)})
     set_topic(box, "subscriptionPolicies", {"s": {"dispatchRate": dispatch_rate(10)}})

@@ -1,4 +1,4 @@
-"""The live view of subscriptions: what stands in a row, and why a backlog does."""
+"""The live view of subscriptions: columns, and causes of backlogs."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ PATIENT: dict[str, Any] = {"keepAliveIntervalSeconds": 86_400}
 
 
 def subscription(box: Box, name: str = "s", **query: str) -> Row:
-    """The row of a subscription."""
+    """Return the row of a subscription."""
     found = [row for row in rows(box, "subscriptions", **query) if row["subscription"] == name]
     assert len(found) == 1, found
     return found[0]

@@ -1,4 +1,4 @@
-"""Shorthand of the tests of live views: all rows of a view, by whatever way they are found."""
+"""Helper for live view tests: all rows of a view, by each way of querying."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ Row = dict[str, Any]
 
 
 def rows(box: Box, view: str, **query: str) -> list[Row]:
-    """The rows of a view, as an answer has them."""
+    """Return the rows of a view as in a response."""
     work = answers(box.broker, asked(VIEWS[view], query), Choices(), box.now)
     try:
         next(work)

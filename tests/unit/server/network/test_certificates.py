@@ -1,4 +1,4 @@
-"""The certificate of the box: what can be wrong with its files, and how it is renewed."""
+"""The certificate of a box: invalid files, and renewal."""
 
 import logging
 import os
@@ -108,7 +108,7 @@ def test_new_files_are_taken_and_broken_ones_are_not(authority: Authority, caplo
     first = held.context
 
     def turn(seconds: int) -> None:
-        """The wall clock goes on, by itself or moved: the other one stands."""
+        """Advance only the wall clock, as by the passage of time or a clock change."""
         timers.run(Now(0.0, WALL + 1000 * seconds))
 
     turn(301)
@@ -122,7 +122,7 @@ def test_new_files_are_taken_and_broken_ones_are_not(authority: Authority, caplo
     assert "does not match the certificate" in caplog.text
     shutil.copy(other.certificate, given.tlsCertificateFilePath)
     turn(904)
-    assert held.context is first  # nobody has looked
+    assert held.context is first  # before the next check
     turn(1204)
     assert held.context is not first
     assert held.certificate.subject == "other"
@@ -145,7 +145,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_each_day(
     held = Certificates(settings(authority, **files), now)
     held.watch(timers, Now(0.0, now))
     assert not caplog.records
-    for hour in range(24 * 12):  # of virtual time: from 40 days before its end to 28
+    for hour in range(24 * 12):  # from 40 to 28 days before expiry, in virtual time
         timers.run(Now(0.0, now + hour * 3_600_000, hour * 3_600_000))
     warnings = [record.getMessage() for record in caplog.records]
     assert [f"in {days} days" in each for days, each in zip((29, 28), warnings, strict=True)] == [True, True]

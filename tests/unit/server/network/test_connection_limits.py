@@ -1,4 +1,4 @@
-"""Who may connect, and what those are told who speak something else than a port does."""
+"""Connection limits, and responses to clients of another protocol."""
 
 import json
 import logging
@@ -9,15 +9,15 @@ from pulsarbox.config import Settings
 from pulsarbox.protocol.commands import parse_command
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.replies import NO_REQUEST
-from pulsarbox.server.network.connection_limits import CONNECTIONS_MIN, Gate
-from pulsarbox.server.network.protocol_mismatch import HTTP, PULSAR, TLS, Doors, advice, answer, spoken
+from pulsarbox.server.network.connection_limits import CONNECTIONS_MIN, ConnectionLimits
+from pulsarbox.server.network.protocol_mismatch import HTTP, PULSAR, TLS, ProtocolUrls, advice, answer, detect_protocol
 from pulsarbox.server.process.rlimit import FILES_OF_ITS_OWN
 
-DOORS = Doors("pulsar://h:1", "pulsar+ssl://h:2", "http://h:3", "https://h:4")
+DOORS = ProtocolUrls("pulsar://h:1", "pulsar+ssl://h:2", "http://h:3", "https://h:4")
 
 
 def test_half_open_connections_are_counted_by_address() -> None:
-    gate = Gate(Settings(maxHalfOpenConnectionsPerIp=2))
+    gate = ConnectionLimits(Settings(maxHalfOpenConnectionsPerIp=2))
     for host in ("a", "a", "b"):
         assert gate.refusal(host) is None
         gate.enters(host)
@@ -33,7 +33,7 @@ def test_half_open_connections_are_counted_by_address() -> None:
 
 
 def test_connections_of_the_protocol_are_counted_by_address_and_altogether() -> None:
-    gate = Gate(Settings(brokerMaxConnections=3, brokerMaxConnectionsPerIp=2))
+    gate = ConnectionLimits(Settings(brokerMaxConnections=3, brokerMaxConnectionsPerIp=2))
     gate.broker_enters("a")
     gate.broker_enters("a")
     assert "brokerMaxConnectionsPerIp allows no more" in (gate.broker_refusal("a", 2) or "")
@@ -46,7 +46,7 @@ def test_connections_of_the_protocol_are_counted_by_address_and_altogether() -> 
 
 @pytest.mark.parametrize(("files", "most"), [(FILES_OF_ITS_OWN + 100, 100), (10, CONNECTIONS_MIN)])
 def test_the_store_keeps_its_files(files: int, most: int) -> None:
-    gate = Gate(Settings(maxHalfOpenConnectionsPerIp=0), files)
+    gate = ConnectionLimits(Settings(maxHalfOpenConnectionsPerIp=0), files)
     for _ in range(most):
         assert gate.refusal("a") is None
         gate.enters("a")
@@ -56,11 +56,11 @@ def test_the_store_keeps_its_files(files: int, most: int) -> None:
 
 
 def test_what_clients_do_a_thousand_times_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    gate = Gate(Settings())
+    gate = ConnectionLimits(Settings())
     with caplog.at_level(logging.WARNING, "pulsarbox.server.network.connection_limits"):
         for number in range(1000):
-            gate.tell("refused", "refusing %s%%", number)
-        gate.tell("another", "another")
+            gate.warn("refused", "refusing %s%%", number)
+        gate.warn("another", "another")
     assert [record.getMessage() for record in caplog.records] == ["refusing 0%", "another"]
 
 
@@ -80,7 +80,7 @@ def test_what_clients_do_a_thousand_times_is_one_line(caplog: pytest.LogCaptureF
     ],
 )
 def test_what_is_spoken(head: bytes, what: str) -> None:
-    assert spoken(head) == what
+    assert detect_protocol(head) == what
 
 
 def test_who_can_be_told_is_told_where_to_go() -> None:
@@ -89,7 +89,7 @@ def test_who_can_be_told_is_told_where_to_go() -> None:
     )
     assert "over TLS (pulsar+ssl://h:2); the service URL is pulsar://h:1" in advice(PULSAR, True, False, DOORS)
     assert advice(TLS, False, True, DOORS).endswith("(http://h:3); TLS is served at https://h:4")
-    only = Doors("", "pulsar+ssl://h:2", "", "https://h:4")
+    only = ProtocolUrls("", "pulsar+ssl://h:2", "", "https://h:4")
     assert advice(HTTP, True, False, only).endswith("HTTP is served at https://h:4")
     assert advice(PULSAR, True, True, only).endswith("the service URL is pulsar+ssl://h:2")
     assert advice(TLS, False, False, DOORS._replace(pulsar_tls="")).endswith("TLS is not enabled for this protocol")

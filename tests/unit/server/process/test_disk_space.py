@@ -1,4 +1,4 @@
-"""When a disk is said to be nearly full."""
+"""Thresholds at which a disk is reported as nearly full."""
 
 from pulsarbox.server.process.disk_space import Judgement
 
@@ -7,7 +7,7 @@ GIB = 1 << 30
 
 def kinds(total: int, *free: float) -> list[str | None]:
     judgement = Judgement()
-    return [found[0] if (found := judgement.look(round(each * GIB), total)) else None for each in free]
+    return [found[0] if (found := judgement.assess(round(each * GIB), total)) else None for each in free]
 
 
 def test_it_is_told_once_and_when_it_is_over() -> None:
@@ -19,6 +19,6 @@ def test_a_small_disk_is_low_by_its_share() -> None:
 
 
 def test_the_words_have_numbers() -> None:
-    found = Judgement().look(100 << 20, 10 * GIB)
+    found = Judgement().assess(100 << 20, 10 * GIB)
     assert found is not None
     assert "100 MiB of the disk's 10,240 MiB are free" in found[1]

@@ -1,4 +1,4 @@
-"""What the daemon writes about itself: its lines, how seldom they come, and the file they go to."""
+"""The log of the daemon: its lines, their rate limit, and the log file."""
 
 import json
 import logging
@@ -46,7 +46,7 @@ def test_json_has_one_object_a_line_with_its_fields() -> None:
 
 
 class Clock:
-    """Goes on when it is told to."""
+    """A clock that advances on request."""
 
     def __init__(self) -> None:
         self.time = 100.0
@@ -68,7 +68,7 @@ def test_what_may_happen_often_is_told_seldom_with_the_number_left_out() -> None
 
 
 def slow(clock: Clock, *seconds: float, slow_ms: int = 100) -> None:
-    """Commits that take so long, one after another."""
+    """Report successive commits of these durations."""
     times = iter(seconds)
 
     def commit(_: Batch) -> None:
@@ -139,7 +139,7 @@ assert len(os.listdir("/proc/self/fd")) == before
 
 
 def write(path: Path, backups: int, lines: int, rename_after: int = -1, *more: str) -> None:
-    """A process that logs to a file as a box in the background does: it is its stdout and stderr."""
+    """A process that logs to a file like a box in the background: the file is its stdout and stderr."""
     with path.open("ab") as log:
         words = [str(path), str(backups), str(lines), str(rename_after), *more]
         subprocess.run([sys.executable, "-c", WRITER, *words], stdout=log, stderr=log, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""What tells of a box in memory, and who may have made it."""
+"""Registration of in-memory boxes, and the users allowed to create an entry."""
 
 import os
 import tempfile
@@ -36,13 +36,13 @@ def test_the_users_runtime_directory_is_taken_where_there_is_one(
     entry = MemoryEntry()
     assert entry.path.parent == tmp_path / "pulsarbox"
     monkeypatch.delenv("XDG_RUNTIME_DIR")
-    assert entries() == []  # a shell that does not know of it
+    assert entries() == []  # a shell without the variable
     entry.close()
 
 
 def test_what_a_killed_one_left_is_removed() -> None:
     entry = MemoryEntry()
-    os.close(entry._lock)  # as the kernel does
+    os.close(entry._lock)  # as the kernel does when a process is killed
     (entry.path / "RUNNING").write_text("{}")
     assert entries() == []
     assert not entry.path.exists()

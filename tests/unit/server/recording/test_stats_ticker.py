@@ -1,4 +1,4 @@
-"""Ticking once a second (``server.ticking``)."""
+"""Ticks once a second (``server.recording.stats_ticker``)."""
 
 import asyncio
 from types import SimpleNamespace
@@ -8,10 +8,12 @@ import pytest
 
 from pulsarbox.clock import Now
 from pulsarbox.server.recording import stats_ticker
-from pulsarbox.server.recording.stats_ticker import TOPICS_AT_ONCE, Ticking
+from pulsarbox.server.recording.stats_ticker import TOPICS_AT_ONCE, StatsTicker
 
 
-def test_it_ticks_and_looks_at_some_topics_at_a_time_until_all_were_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_ticks_and_looks_at_some_topics_at_a_time_until_all_were_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(stats_ticker, "STEP_SECONDS", 0.001)
     told: list[str] = []
     enough = asyncio.Event()
@@ -27,15 +29,12 @@ def test_it_ticks_and_looks_at_some_topics_at_a_time_until_all_were_looked_at(mo
             told.append("step")
             return told[-3:] == ["step"] * 3
 
-    async def run() -> None:
-        shell = cast(Any, SimpleNamespace(broker=SimpleNamespace(samples=Samples()), now=lambda: Now(0.0, 0)))
-        ticker = Ticking(shell)
-        ticker.start()
-        await enough.wait()
-        ticker.stop()
-        before = len(told)
-        await asyncio.sleep(0.01)
-        assert len(told) == before, "no more once it is stopped"
-
-    asyncio.run(run())
+    shell = cast(Any, SimpleNamespace(broker=SimpleNamespace(samples=Samples()), now=lambda: Now(0.0, 0)))
+    ticker = StatsTicker(shell)
+    ticker.start()
+    await enough.wait()
+    ticker.stop()
+    before = len(told)
+    await asyncio.sleep(0.01)
+    assert len(told) == before, "no more once it is stopped"
     assert told[:8] == ["tick", "step", "step", "step"] * 2

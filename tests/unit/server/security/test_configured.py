@@ -1,4 +1,4 @@
-"""``pulsarbox.server.security.configured``: settings that work, and what is said of those that cannot."""
+"""``pulsarbox.server.security.configured``: valid settings, and the errors of invalid ones."""
 
 import base64
 import json
@@ -90,11 +90,11 @@ def test_the_claims_are_those_of_the_settings() -> None:
 @pytest.mark.parametrize(
     ("settings", "key", "text"),
     [
-        ({}, "authenticationProviders", "there is no provider: token, basic, tls"),
-        ({"authenticationProviders": " , "}, "authenticationProviders", "there is no provider"),
-        ({"authenticationProviders": "kerberos"}, "authenticationProviders", "kerberos is not known here"),
-        ({"authenticationProviders": f"{JAVA}OpenID"}, "authenticationProviders", "token with tokenJwksFile"),
-        ({"authenticationProviders": "token"}, "tokenSecretKey", "the provider token has no key"),
+        ({}, "authenticationProviders", "requires a provider; expected token, basic or tls"),
+        ({"authenticationProviders": " , "}, "authenticationProviders", "requires a provider"),
+        ({"authenticationProviders": "kerberos"}, "authenticationProviders", "unknown provider kerberos"),
+        ({"authenticationProviders": f"{JAVA}OpenID"}, "authenticationProviders", "use token with tokenJwksFile"),
+        ({"authenticationProviders": "token"}, "tokenSecretKey", "the token provider has no key"),
         (
             {"authenticationProviders": "token", "tokenSecretKey": "/nowhere.key"},
             "tokenSecretKey",
@@ -117,13 +117,13 @@ def test_the_claims_are_those_of_the_settings() -> None:
         (
             {"authenticationProviders": "token", "tokenSecretKey": named(SECRET), "tokenAudienceClaim": "aud"},
             "tokenAudience",
-            "what this box is called there is not",
+            "tokenAudienceClaim requires tokenAudience",
         ),
-        ({"authenticationProviders": "token", "tokenJwksFile": "k"}, "tokenJwksIssuers", "needs the issuer"),
+        ({"authenticationProviders": "token", "tokenJwksFile": "k"}, "tokenJwksIssuers", "requires tokenJwksIssuers"),
         (
             {"authenticationProviders": "token", "tokenJwksFile": "k", "tokenJwksIssuers": "i"},
             "tokenAudience",
-            "what this box is called in tokens",
+            "tokenJwksFile requires tokenAudience",
         ),
         (
             {

@@ -1,4 +1,4 @@
-"""``pulsarbox.server.security.credential_files``: changed files with keys and users take effect while a box runs."""
+"""``pulsarbox.server.security.credential_files``: changed key and user files take effect while a box runs."""
 
 import json
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.host import Host
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.server.security.watched_file import WatchedFile
@@ -15,7 +16,7 @@ from tests.unit.broker.security.signing import GUARDED, NOW, by_connection
 from tests.unit.broker.security.test_token import issued, row
 
 HASHED = "{SHA}fEqNCco3Yq9h5ZUglD3CZJT4lBs="
-"""Of the password 123456."""
+"""SHA-1 hash of the password 123456."""
 
 
 def is_accepted(box: Box, method: str, data: bytes) -> bool:
@@ -66,7 +67,7 @@ def test_a_changed_key_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
 
 
 def test_files_are_read_beside_the_loop_one_check_at_a_time(tmp_path: Path) -> None:
-    """A check may hang on a network drive: no other one begins meanwhile, and the loop only takes the new values."""
+    """A check may hang on a network drive. No other check starts meanwhile, and the loop only receives the values."""
     file = tmp_path / "value"
     file.write_text("1")
     files, used = CredentialFiles(), list[str]()
@@ -77,7 +78,7 @@ def test_files_are_read_beside_the_loop_one_check_at_a_time(tmp_path: Path) -> N
     def beside(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
         started.append((work, done))
 
-    box.broker.beside = beside
+    box.broker.host = Host(run_in_thread=beside)
     files.watch(box.broker, box.now)
     file.write_text("22")
     box.advance(29)

@@ -1,4 +1,4 @@
-"""How options say where a broker is, and with what it is proved who asks."""
+"""Broker URL and credentials from the options."""
 
 from ssl import SSLCertVerificationError
 
@@ -16,7 +16,7 @@ TOKEN = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
 
 
 def reached(**options: str) -> Reach:
-    """``a_b`` is a.b."""
+    """Return the resolved target; an option ``a_b`` stands for ``a.b``."""
     return reach(parse({"topic": "t", **{name.replace("_", "."): value for name, value in options.items()}}, BATCH))
 
 
@@ -27,7 +27,7 @@ def test_the_client_s_credentials_are_those_of_the_admin_api_too() -> None:
 
 
 def test_the_admin_api_may_have_credentials_of_its_own() -> None:
-    """As the existing connector's page has it: the same option, below pulsar.admin."""
+    """The existing connector documents the same option name below pulsar.admin."""
     found = reached(
         service_url="pulsar+ssl://localhost:6651",
         pulsar_admin_authPluginClassName=TOKEN,

@@ -1,4 +1,4 @@
-"""Entries opened many at a time say what they say one by one: whatever the metadata, its order and its oddities."""
+"""Bulk decoding of entries equals decoding one by one, for any metadata."""
 
 from itertools import accumulate
 from random import Random
@@ -17,7 +17,7 @@ from pulsarbox.spark.access import Entry
 from pulsarbox.spark.access.volume_blocks import Block
 from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.decode import batch_decoder
-from pulsarbox.spark.decode.batch_decoder import Together
+from pulsarbox.spark.decode.batch_decoder import BatchDecoder
 from pulsarbox.spark.decode.entry_decoder import _Opening
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.decode.protobuf_columns import Many
@@ -42,7 +42,7 @@ unknown = st.sampled_from([b"", b"\xa8\x3e\x07", b"\xaa\x3e\x03abc", b"\xad\x3e1
 
 
 class Told:
-    """A service that notes what is lost."""
+    """Service that records losses."""
 
     def __init__(self) -> None:
         self.told: list[Lost] = []
@@ -52,8 +52,9 @@ class Told:
 
 
 def written(message: Message, order: int, more: bytes) -> bytes:
-    """In another order of its fields, as a writer may have it; some stand twice, the first of which does not count."""
-    random = Random(order)  # no secret
+    """Encode the fields in a different order, as other writers may; the first copy of a repeated field is
+    overridden."""
+    random = Random(order)  # not security-relevant
     parts = [more]
     for field, value in message.ListFields():
         one = type(message)()
@@ -85,7 +86,7 @@ def one_by_one(entries: list[Entry], wanted: frozenset[str]) -> tuple[Messages, 
 
 def check(entries: list[Entry], wanted: frozenset[str], *, has_to: bool) -> None:
     made = Messages(T, 3)
-    added = Together(wanted).add(entries, made)
+    added = BatchDecoder(wanted).add(entries, made)
     expected, lost = one_by_one(entries, wanted)
     if added is None:
         assert made == Messages(T, 3), "nothing may be added"
@@ -136,7 +137,7 @@ def a_batch(singles: list[Any], codec: str, at: int) -> Entry:
     some_columns,
 )
 def test_batches(given: list[Any], usual: bool, wanted: frozenset[str]) -> None:
-    if usual:  # the fields in the order in which clients write them
+    if usual:  # fields in the order used by clients
         given = [([(fields, 0, more, body) for fields, _, more, body in singles], codec) for singles, codec in given]
     entries = [a_batch(singles, codec, at) for at, (singles, codec) in enumerate(given)]
     check(entries, wanted, has_to=usual)
@@ -153,7 +154,7 @@ TOPICS = [(T, 3), ("persistent://public/default/alone", -1), ("persistent://publ
 
 
 def block_of(frames: list[tuple[int, bytes]], first: int) -> Block:
-    """Entries of ledgers 7 and on, by turns; each of the topic that is as far down the list."""
+    """A block with entries of several ledgers in the given order; the number of an entry selects its topic."""
     data, bodies, nexts = b"gap", [], [first] * len(TOPICS)
     numbers, entries, metadata = [], [], []
     for number, stored in frames:
@@ -168,7 +169,7 @@ def block_of(frames: list[tuple[int, bytes]], first: int) -> Block:
 
 
 def of_topic(some: Messages, number: int) -> Messages:
-    """Those of one topic."""
+    """The messages of one topic."""
     topic, partition = TOPICS[number]
     rows = [row for row, of in enumerate(some.of) if of == number]
     found = Messages(topic, partition, len(rows))
@@ -209,12 +210,12 @@ def test_a_block_says_what_the_entries_of_each_topic_do(given: list[Any], first:
         for each in given
     ]
     block = block_of(frames, first)
-    found = Together(wanted).block(block, TOPICS)
+    found = BatchDecoder(wanted).block(block, TOPICS)
     assert found is not None or any(len(each) == 4 and each[2] % 5 == 1 for each in given)
     for number, entries in block.each().items():
         topic, partition = TOPICS[number]
         expected = Messages(topic, partition)
-        if Together(wanted).add(entries, expected) is not None and found is not None:
+        if BatchDecoder(wanted).add(entries, expected) is not None and found is not None:
             assert of_topic(found, number) == expected
 
 
@@ -222,8 +223,8 @@ def test_what_is_special_in_a_block_is_left_alone() -> None:
     usual = MessageMetadata(producer_name="p", sequence_id=5, publish_time=6)
     special = MessageMetadata(producer_name="p", sequence_id=5, publish_time=6, num_chunks_from_msg=2)
     frames = [(at, frame(each.SerializeToString(), b"x", 0)[2]) for at, each in enumerate((usual, special))]
-    assert Together(COLUMNS).block(block_of(frames, 0), TOPICS) is None
-    found = Together(COLUMNS).block(block_of(frames[:1], 0), TOPICS)
+    assert BatchDecoder(COLUMNS).block(block_of(frames, 0), TOPICS) is None
+    found = BatchDecoder(COLUMNS).block(block_of(frames[:1], 0), TOPICS)
     assert found is not None and found.payloads() == [b"x"]
 
 
@@ -249,11 +250,11 @@ def test_what_is_special_is_left_alone(special: dict[str, Any]) -> None:
         frame(MessageMetadata(**usual, **more).SerializeToString(), b"xyz", at) for at, more in enumerate([{}, special])
     ]
     made = Messages(T, 3)
-    assert Together(COLUMNS).add(entries, made) is None
+    assert BatchDecoder(COLUMNS).add(entries, made) is None
     assert made == Messages(T, 3)
-    assert Together(COLUMNS).add([(7, 0, b"\x0e\x01")], made) is None
-    assert Together(COLUMNS).add([(7, 0, b"\x0e\x02" + entries[0][2][2:])], made) is None
-    assert Together(COLUMNS).add([(7, 0, entries[0][2][:-5])], made) is None
+    assert BatchDecoder(COLUMNS).add([(7, 0, b"\x0e\x01")], made) is None
+    assert BatchDecoder(COLUMNS).add([(7, 0, b"\x0e\x02" + entries[0][2][2:])], made) is None
+    assert BatchDecoder(COLUMNS).add([(7, 0, entries[0][2][:-5])], made) is None
 
 
 def test_what_cannot_be_read_of_many_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""Entries opened into columns: what each column says, and which messages of an entry are wanted."""
+"""Entries decoded into columns: content of each column, and selection of messages within an entry."""
 
 from base64 import b64encode
 from typing import Any, cast
@@ -26,7 +26,7 @@ SEGMENT = TopicSegment(T, 7, 0, 99, 100, 1000)
 
 
 class Told:
-    """A service that notes what is lost."""
+    """Service that records losses."""
 
     def __init__(self) -> None:
         self.told: list[Lost] = []
@@ -176,7 +176,7 @@ def test_chunks_whose_beginning_is_gone_make_no_message(monkeypatch: pytest.Monk
 
 
 def test_a_first_chunk_that_is_too_far_back_to_be_looked_for_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, by whoever reads the last chunk: the message belongs there."""
+    """Reported once, by the reader of the last chunk, because the message belongs to that position."""
     a = chunks("a", 3, 0)
     log = [a[0], *(entry(at=at) for at in range(1, 200)), (7, 200, a[1][2]), entry(at=201), (7, 202, a[2][2])]
 

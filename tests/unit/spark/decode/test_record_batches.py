@@ -1,4 +1,4 @@
-"""Messages to record batches: types as Spark wants them, values by their schemas, and what becomes of bad ones."""
+"""Messages as record batches: Spark's types, values by schema, and invalid values."""
 
 import io
 import json
@@ -39,7 +39,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, Schema
 from pulsarbox.protocol.schema.key_value import joined
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.message_columns import Cuts, Messages, Properties
-from pulsarbox.spark.decode.record_batches import MalformedError, Tables
+from pulsarbox.spark.decode.record_batches import MalformedError, RecordBatches
 from pulsarbox.spark.decode.row_columns import ALL
 from pulsarbox.spark.decode.value_decoder import UnreadableValues
 from pulsarbox.spark.schema.spark_types import NoColumnsError, of_row, type_of, value_fields, with_corrupt
@@ -86,13 +86,15 @@ def columns_of(**types: DataType) -> StructType:
 BINARY, INT, LONG, TEXT, TIME = BinaryType(), IntegerType(), LongType(), StringType(), TimestampType()
 
 
-def tables(columns: StructType | None, known: Schema | None, form: str = "auto", mode: str = "permissive") -> Tables:
+def tables(
+    columns: StructType | None, known: Schema | None, form: str = "auto", mode: str = "permissive"
+) -> RecordBatches:
     registry = Registry(Reach("pulsar://127.0.0.1:1"))
     registry.know(TOPIC, b"", known)
     registry.know(TOPIC, b"\0", known)
     if columns is None:
         columns = StructType(with_corrupt(value_fields(known)))
-    return Tables(columns, registry, form, mode)
+    return RecordBatches(columns, registry, form, mode)
 
 
 def messages(*payloads: bytes | None, version: bytes | None = b"\0", **more: Any) -> Messages:
@@ -101,7 +103,7 @@ def messages(*payloads: bytes | None, version: bytes | None = b"\0", **more: Any
     return Messages(TOPIC, -1, count, payload=list(payloads), schema_version=versions, **more)
 
 
-def read(made: Tables, given: Messages) -> list[dict[str, Any]]:
+def read(made: RecordBatches, given: Messages) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = made.batch(given).to_pylist()
     return rows
 
@@ -182,7 +184,7 @@ def test_columns_that_can_be_read_are_not_refused() -> None:
 
 
 def test_one_message_with_a_number_that_spark_has_not_does_not_end_the_read() -> None:
-    """An event time in nanoseconds, by mistake; a sequence id of -1, which the protocol has unsigned."""
+    """An event time given in nanoseconds by mistake, and a sequence ID of -1, which is unsigned in the protocol."""
     columns = StructType([*value_fields(None), *map(of_row, ALL)])
     wrong = [1_700_000_000_000_000_000, 2**64 - 1, 2**63 // 1000 + 1, None]
     four: dict[str, Any] = {
@@ -258,7 +260,8 @@ GOOD = [b'{"id":1}', b'{"id": 2, "name": "b"}', b' {"id":3}', b"{}", b'{"id":4,"
 
 @given(st.lists(st.one_of(st.sampled_from(GOOD), st.sampled_from(HOSTILE), st.none()), max_size=12))
 def test_what_stands_beside_a_value_does_not_change_how_it_is_read(payloads: list[bytes | None]) -> None:
-    """Read at once or one by one, each value is the same; what is no JSON object of the schema is told apart."""
+    """Bulk and single decoding return the same values; anything but a JSON object of the schema is reported
+    separately."""
     known = schema(Schema.Json, SIMPLE)
     together = read(tables(None, known), messages(*payloads)) if payloads else []
     alone = [read(tables(None, known), messages(payload))[0] for payload in payloads]
@@ -304,7 +307,7 @@ def test_older_records_get_the_defaults_of_the_newest_schema() -> None:
     registry.know(TOPIC, b"\0", schema(Schema.Avro, SIMPLE))
     registry.know(TOPIC, b"\1", schema(Schema.Avro, newer))
     registry.know(TOPIC, b"", schema(Schema.Avro, newer))
-    made = Tables(columns_of(id=LONG, size=INT, gone=TEXT), registry, "auto", "permissive")
+    made = RecordBatches(columns_of(id=LONG, size=INT, gone=TEXT), registry, "auto", "permissive")
     given = messages(
         avro(newer, {"id": 1, "name": None, "size": 3}),
         avro(SIMPLE, {"id": 2, "name": "b"}),
@@ -422,13 +425,13 @@ SEVERAL = [
 ]
 
 
-def tables_of_several(columns: StructType, mode: str = "permissive") -> Tables:
+def tables_of_several(columns: StructType, mode: str = "permissive") -> RecordBatches:
     registry = Registry(Reach("pulsar://127.0.0.1:1"))
     simple = schema(Schema.Json, SIMPLE)
     for (topic, _), known in zip(SEVERAL, [None, simple, simple, schema(Schema.Avro, SIMPLE)], strict=True):
         for version in (b"", b"\1"):
             registry.know(topic, version, known)
-    return Tables(columns, registry, "auto", mode)
+    return RecordBatches(columns, registry, "auto", mode)
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2]) | st.integers(0, 3), st.booleans()), max_size=20), st.booleans())
@@ -494,7 +497,7 @@ def test_no_rows_are_a_batch_too() -> None:
 
 
 def test_records_that_double_with_each_level() -> None:
-    """40 lines of a definition would be 2**40 columns."""
+    """A definition of 40 lines would expand to 2**40 columns."""
     message = FileDescriptorProto(name="a.proto")
     message.message_type.add(name="D0")
     for level in range(30):

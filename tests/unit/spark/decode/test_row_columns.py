@@ -1,4 +1,4 @@
-"""Which columns are asked for."""
+"""Requested columns of rows."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Values of JSON: one by one and many at once are read alike, and what is indented is read many at once."""
+"""JSON values decode identically one by one and in bulk, and indented values are decoded in bulk."""
 
 import json
 from typing import Any
@@ -19,7 +19,7 @@ def of_json(target: pa.DataType = ROW) -> Decoder:
 
 
 def read(monkeypatch: pytest.MonkeyPatch, values: list[bytes]) -> tuple[list[Any], int, bool]:
-    """The values, how many cannot be read, and whether they were read many at once."""
+    """Return the values, the number of invalid ones, and whether they were decoded in bulk."""
     made, one_by_one = of_json(), []
     alone = made._read
 
@@ -47,14 +47,14 @@ def test_lines_and_indented_objects_together(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     "values",
     [
-        (b'{"a":1}{"a":2,"b":', b"{}}"),  # together two objects
+        (b'{"a":1}{"a":2,"b":', b"{}}"),  # two objects when joined
         (b'{"a":1}{"c":[{}', b"{}]}"),
         (b'{"a":1}{"b":"}', b'{"}'),
         (b'{"a":1}{"a":2}', b""),
         (b'{"a":1},{"a":2}', b"{}"),
         (b'{"a":1}}', b'{{"a":1}'),
         (b'{"a":1', b'"b":"x"}'),
-        (b'{"b":"x\ny"}', b'{"b":"x\ny"}'),  # a line break within a text is not JSON
+        (b'{"b":"x\ny"}', b'{"b":"x\ny"}'),  # an unescaped line break in a string is invalid JSON
         (b"[1]", b"[2]"),
     ],
 )

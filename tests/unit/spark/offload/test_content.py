@@ -1,4 +1,4 @@
-"""Checksums of columns: the same however rows are cut, another one for other rows."""
+"""Checksums of columns are independent of row grouping, and differ for other rows."""
 
 from itertools import pairwise
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which ledgers are offloaded next, what is gone, and what the box has to keep."""
+"""Selection of ledgers to offload, detection of lost ledgers, and required retention in the box."""
 
 from hypothesis import given
 from hypothesis import strategies as st

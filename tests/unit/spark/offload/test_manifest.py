@@ -1,4 +1,4 @@
-"""The manifest: what half a line, a wrong byte and two writers do to it."""
+"""The manifest with a truncated line, a wrong byte, or two writers."""
 
 from pathlib import Path
 

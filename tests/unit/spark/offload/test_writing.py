@@ -1,4 +1,4 @@
-"""A file of a ledger: cut into row groups, what is known of it, and what it is told of when it is read back."""
+"""The file of a ledger: row groups, metadata, and verification."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ SCHEMA = pa.schema(
 
 
 def rows(first: int, count: int) -> pa.RecordBatch:
-    """Messages of a hundred bytes, one a millisecond."""
+    """Messages of 100 bytes, one per millisecond."""
     numbers = range(first, first + count)
     columns = [
         pa.array([b"%100d" % number for number in numbers]),

@@ -1,4 +1,4 @@
-"""What a file declares, and what is said of one that declares something wrong."""
+"""Declarations of a pipeline file, and the errors of invalid ones."""
 
 import sys
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def _modules() -> Iterator[None]:
 
 
 def passed(df: Any) -> Any:
-    """Of frames."""
+    """Step on frames."""
     return df
 
 
 def same(value: Any, ctx: Any) -> Any:
-    """Of messages."""
+    """Step on messages."""
     return value
 
 
@@ -74,7 +74,7 @@ def test_files_are_at_home_where_that_is_said() -> None:
 
 
 def joined(orders: Any, refunds: Any) -> Any:
-    """Of two frames."""
+    """Step on two frames."""
     return orders
 
 
@@ -93,11 +93,11 @@ def test_two_inputs_go_by_name() -> None:
 
 
 async def waits(value: Any, ctx: Any) -> Any:
-    """Of nobody who awaits it."""
+    """Coroutine that is never awaited."""
 
 
 def three(value: Any, ctx: Any, more: Any) -> Any:
-    """Of too much."""
+    """Step with too many parameters."""
 
 
 @pytest.mark.parametrize(

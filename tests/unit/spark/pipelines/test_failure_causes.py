@@ -1,8 +1,8 @@
-"""What a failed query is told to have failed with."""
+"""The reported cause of a failed query."""
 
 import pytest
 
-from pulsarbox.spark.pipelines.failure_causes import is_misfit, line_of, told
+from pulsarbox.spark.pipelines.failure_causes import innermost_exception, is_misfit, line_of
 
 WORKER = """[STREAM_FAILED] Query [id = 7a, runId = 8b] terminated with exception: Job aborted due to stage failure: Task 0 in
 stage 1.0 failed 3 times, most recent failure: Lost task 0.2: org.apache.spark.api.python.PythonException: Traceback (most recent call last):
@@ -32,31 +32,31 @@ Driver stacktrace:
     ],
 )
 def test_an_exception_in_a_worker_is_told_with_the_users_line(error: str, said: str) -> None:
-    assert told(WORKER.replace("{error}", error), "/home/ann/shop.py") == said
+    assert innermost_exception(WORKER.replace("{error}", error), "/home/ann/shop.py") == said
 
 
 def test_what_no_line_of_the_user_has_to_do_with_is_told_as_it_is() -> None:
     text = WORKER.replace("{error}", "pulsarbox.spark.topic_segments.DataLost: entries from 1:2 are gone")
-    assert told(text, "/home/ann/other.py") == "entries from 1:2 are gone"
+    assert innermost_exception(text, "/home/ann/other.py") == "entries from 1:2 are gone"
     sparks = "[SOME_CLASS.OF_ERROR] The state is\nbroken.\n\tat org.apache.spark.X\n\tat org.apache.spark.Y"
-    assert told(sparks, "/home/ann/shop.py") == "The state is broken."
+    assert innermost_exception(sparks, "/home/ann/shop.py") == "The state is broken."
     planned = "[A.B] There is no x. Did you mean y? SQLSTATE: 42703;\n'Project ['x]\n+- ~Relation [password=p]"
-    assert told(planned, "") == "There is no x. Did you mean y?"
+    assert innermost_exception(planned, "") == "There is no x. Did you mean y?"
     refused = "requirement failed: no Update mode.\n=== Streaming Query ===\nIdentifier: totals"
-    assert told(refused, "") == "requirement failed: no Update mode."
+    assert innermost_exception(refused, "") == "requirement failed: no Update mode."
 
 
 def test_what_spark_and_python_say_around_it_is_left_out() -> None:
     call = "An error occurred while calling o7.load.\n: org.apache.spark.SparkException: "
-    assert told(f"{call}[DATA_SOURCE_NOT_FOUND] Failed to find x. SQLSTATE: 42K02\n\tat a.B$.c(D.scala:1)", "") == (
-        "Failed to find x."
-    )
+    assert innermost_exception(
+        f"{call}[DATA_SOURCE_NOT_FOUND] Failed to find x. SQLSTATE: 42K02\n\tat a.B$.c(D.scala:1)", ""
+    ) == ("Failed to find x.")
     text = "[DIVIDE_BY_ZERO] Division by zero. SQLSTATE: 22012\n== SQL (line 1, position 6) ==\n1 / 0\n^^^^^\n"
-    assert told(text, "") == "Division by zero."
+    assert innermost_exception(text, "") == "Division by zero."
     why = "Caused by: a.B: [MALFORMED_RECORD] Malformed. SQLSTATE: 22023\n\t... 1 more\n"
     unread = f"{call}[FAILED_READ_FILE.NO_HINT] Error while reading file:///x.csv.  SQLSTATE: KD001\n\tat a.b(C:1)\n"
     assert (
-        told(f"{unread}Caused by: a.C: outer\n\tat a.b(C:1)\n{why}", "")
+        innermost_exception(f"{unread}Caused by: a.C: outer\n\tat a.b(C:1)\n{why}", "")
         == "Error while reading file:///x.csv: Malformed."
     )
 
@@ -64,7 +64,7 @@ def test_what_spark_and_python_say_around_it_is_left_out() -> None:
 def test_the_reason_of_what_spark_says_vaguely_is_its_innermost_cause() -> None:
     text = "Error while instantiating 'a.B':\n\nJVM stacktrace:\njava.lang.E: Error\n\tat a.b(C:1)\n"
     cause = "Caused by: a.E: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'x' is invalid. SQLSTATE: 22022\n"
-    assert told(text + cause, "") == "Error while instantiating 'a.B': The value 'x' is invalid."
+    assert innermost_exception(text + cause, "") == "Error while instantiating 'a.B': The value 'x' is invalid."
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_is_not_the_query_of_its_checkpoint_is_known(text: str, misfit: boo
 
 
 def test_what_is_long_is_cut() -> None:
-    assert len(told("x" * 5000, "")) < 700
+    assert len(innermost_exception("x" * 5000, "")) < 700
 
 
 def test_an_exception_of_ones_own_is_told_with_the_last_line_of_the_file() -> None:

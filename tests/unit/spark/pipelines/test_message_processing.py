@@ -1,4 +1,4 @@
-"""Functions tried out without Spark: values, retries, dead letters, state and timers, on a clock that stands."""
+"""Functions without Spark: values, retries, dead letters, state and timers, on a controlled clock."""
 
 import sys
 from collections.abc import Iterator
@@ -206,7 +206,7 @@ def test_state_by_another_key_than_the_messages() -> None:
     made.send({"user": "ann"}, key="k1")
     made.send({"user": "ann"}, key="k2")
     assert made.state("ann") == {"value": 2}
-    made.send({"nobody": 1}, key="k3")  # its key cannot be made
+    made.send({"nobody": 1}, key="k3")  # its key cannot be created
     assert "KeyError: 'user'" in made.dead_letters[0].properties["FAILURE_REASON"]
     assert made.state("k3") == {}
 
@@ -252,7 +252,7 @@ def test_timers_are_called_when_the_clock_comes_to_them() -> None:
     made.send("x", key="a")
     made.advance("4m")
     made.send("y", key="b")
-    made.send("z", key="a")  # its timer begins anew
+    made.send("z", key="a")  # restarts its timer
     assert made.advance("4m59s") == []
     assert texts(made.advance("1s")) == ["timer a z 540000", "timer b y 540000"]
     assert list(made.timers("a")) == ["daily"]

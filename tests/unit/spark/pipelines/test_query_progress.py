@@ -1,4 +1,4 @@
-"""How queries are going, as Spark's progress tells it."""
+"""Status of queries, derived from Spark's progress."""
 
 import errno
 import io
@@ -10,7 +10,7 @@ import pytest
 
 from pulsarbox.pipelines import Function
 from pulsarbox.spark.pipelines.query_progress import RUNNING, Watched, lag_of
-from pulsarbox.spark.pipelines.runner_output import Telling
+from pulsarbox.spark.pipelines.runner_output import RunnerOutput
 
 
 def step(name: str = "clean") -> Function:
@@ -37,7 +37,7 @@ def test_micro_batches_add_up() -> None:
     watched.rate(0)
     watched.progressed(progress(0, 1500, dead=1))
     watched.progressed(progress(1, 500))
-    watched.progressed(progress(2, 0, durationMs={"triggerExecution": 1}, sources=[]))  # there was nothing to do
+    watched.progressed(progress(2, 0, durationMs={"triggerExecution": 1}, sources=[]))  # an idle trigger
     assert watched.line(4) == "clean: running, batch 1, 2,000 rows, 500/s, lag 0, 1 dead letter"
     assert watched.row(4) == {
         "query": "clean",
@@ -51,7 +51,7 @@ def test_micro_batches_add_up() -> None:
         "deadLetters": 1,
         "lastError": None,
     }
-    assert watched.rate(30) < 100  # what was long ago does not count
+    assert watched.rate(30) < 100  # old progress does not count
 
 
 def test_the_lag_is_what_was_not_read_yet() -> None:
@@ -72,19 +72,19 @@ def test_a_terminal_that_was_closed_ends_nothing(monkeypatch: pytest.MonkeyPatch
             return True
 
     monkeypatch.setattr(sys, "stderr", Closed())
-    telling = Telling([Watched(step("one"))])
+    telling = RunnerOutput([Watched(step("one"))])
     telling.show()
-    telling.say("something")
+    telling.print_line("something")
     telling.end()
 
 
 def test_where_there_is_no_terminal_a_line_tells_what_has_changed() -> None:
     said: list[str] = []
     one, two = Watched(step("one")), Watched(step("two"))
-    telling = Telling([one, two], said.append)
+    telling = RunnerOutput([one, two], said.append)
     telling.show()
     assert said == ["one: starting", "two: starting"]
-    telling.say("something else")
+    telling.print_line("something else")
     telling.show()  # too soon
     telling.end()
     assert said[2:] == ["something else", "one: starting", "two: starting"]

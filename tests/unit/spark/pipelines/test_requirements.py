@@ -1,4 +1,4 @@
-"""What is said before Spark is started, and of a JVM that does not start."""
+"""Checks before Spark starts, and errors of a JVM that does not start."""
 
 import socket
 from pathlib import Path
@@ -12,7 +12,7 @@ from pulsarbox.spark.pipelines.requirements import SparkMissingError, check, not
 
 @pytest.fixture
 def java(tmp_path: Path) -> dict[str, str]:
-    """An environment that has one."""
+    """An environment with Java."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch(mode=0o700)
     return {"PATH": str(tmp_path / "bin")}

@@ -1,4 +1,4 @@
-"""Where a pipeline runs, as options of commands say it."""
+"""Run options of a pipeline as command options."""
 
 import os
 import re
@@ -100,7 +100,7 @@ def test_sparks_processes_do_not_load_it_out_of_archives(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("work", sorted(LOADED))
 def test_what_processes_of_sparks_need_is_loaded_before_they_are_forked(tmp_path: Path, work: str) -> None:
-    """As Spark starts it: it answers with the port to ask at, forks for each connection, and ends with its stdin."""
+    """The server as Spark starts it: it reports its port, forks for each connection, and ends with its stdin."""
     command = [interpreter(tmp_path), "-m", "pyspark.daemon", work]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
@@ -127,18 +127,18 @@ def test_a_jvm_that_does_not_answer_any_more_is_waited_for(monkeypatch: pytest.M
     from pyspark import SparkContext
 
     class Gateway:
-        """Of a JVM that ends when nobody talks to it, and does not answer: another one has told it to end."""
+        """Gateway of a JVM that exits without connections and does not respond, because of an earlier shutdown."""
 
         proc = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 
         def shutdown(self) -> None:
-            """There is nothing to be told."""
+            """Do nothing."""
 
     class Session:
-        """Of it."""
+        """Session of that JVM."""
 
         def stop(self) -> None:
-            """Fails."""
+            """Fail."""
             raise ConnectionRefusedError("nobody answers")
 
     monkeypatch.setattr(SparkContext, "_gateway", Gateway())
@@ -151,7 +151,7 @@ def test_a_jvm_that_does_not_answer_any_more_is_waited_for(monkeypatch: pytest.M
 def test_the_log_of_the_run_before_is_kept_and_a_full_one_can_be_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The JVM is played: what it would be given writes."""
+    """The JVM is simulated: its stderr is written by the test."""
     from pyspark import SparkContext
 
     given: list[int] = []
@@ -191,18 +191,18 @@ def test_what_a_jvm_that_was_killed_has_left_does_not_fill_the_cache(tmp_path: P
 def test_classes_are_kept_of_a_jvm_that_has_ended_well(
     ended: str, is_kept: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that was killed has written half of them."""
+    """A killed JVM has written only part of the class archive."""
     from pyspark import SparkContext
 
     class Gateway:
         proc = subprocess.Popen(["/bin/sh", "-c", ended], stdin=subprocess.PIPE)
 
         def shutdown(self) -> None:
-            """There is nothing to be told."""
+            """Do nothing."""
 
     class Session:
         def stop(self) -> None:
-            """Nor here."""
+            """Do nothing."""
 
     kept = tmp_path / "spark.jsa"
     sessions._new(kept).touch()

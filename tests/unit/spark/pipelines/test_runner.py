@@ -1,4 +1,4 @@
-"""What a runner does when queries fail, end or are to stop; Spark's part is played. Real Spark: tests/e2e/spark."""
+"""A runner when queries fail, end or stop, with a simulated Spark. tests/e2e/spark covers real Spark."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ from pulsarbox.spark.pipelines.state import QueryState, known
 
 @dataclass
 class Played:
-    """A query of Spark's: it tells of these micro-batches, then it ends, with this error."""
+    """Simulated Spark query that reports the given micro-batches, then ends with the given error."""
 
     error: str | None = None
     batches: list[dict[str, Any]] = field(default_factory=list)
@@ -67,7 +67,7 @@ def batch(number: int, rows: int = 1) -> dict[str, Any]:
 
 
 class Stage:
-    """Runs pipelines whose queries are played: for each its lives, one after the other."""
+    """Runner of pipelines with simulated queries; each query has a list of consecutive lives."""
 
     def __init__(self, directory: Path) -> None:
         self.lives: dict[str, list[Played | Exception]] = {}
@@ -76,7 +76,7 @@ class Stage:
         self.asked: list[tuple[str, str]] = []
         self.there: list[str] = []
         self.refuses = "refused"
-        """How paths end that nobody may use."""
+        """Suffix of paths that are not accessible."""
         self._directory = directory
 
     def start(self, spark: object, step: Any, checkpoint: str, given: Any, *, once: bool) -> Played:
@@ -124,7 +124,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 def same(value: Any, ctx: Any) -> Any:
-    """Of messages."""
+    """Step on messages."""
     return value
 
 
@@ -168,7 +168,7 @@ def wrong() -> None:
 def test_what_stands_wrong_in_the_file_is_not_tried_again_and_what_is_not_ready_is(stage: Stage) -> None:
     users, not_ready = PipelineError("gives no DataFrame"), OSError("not yet")
     stage.lives = {"users": [users], "line": [Played(on_start=wrong)], "not_ready": [not_ready, not_ready, Played()]}
-    elsewhere = Function(process=max, inputs="raw", output="out", name="not_ready")  # no line of this file is its own
+    elsewhere = Function(process=max, inputs="raw", output="out", name="not_ready")  # not defined in this file
     ended = stage.run(step("users"), step("line"), elsewhere)
     assert {name: (each.state, each.starts) for name, each in ended.items()} == {
         "users": (FAILED, 1),
@@ -246,7 +246,7 @@ def test_a_jvm_that_ends_by_itself_fails_what_runs(
 def test_a_jvm_that_was_told_to_end_with_its_runner_is_no_failure(
     stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A supervisor's SIGTERM comes to the whole group of processes."""
+    """A supervisor's SIGTERM reaches the whole process group."""
 
     def end() -> None:
         signal.raise_signal(signal.SIGTERM)
@@ -371,7 +371,7 @@ def test_a_checkpoint_of_another_pipeline_is_not_gone_on_with(stage: Stage, tmp_
         stage.run(step("q", "others"))
     (kept,) = known(tmp_path)
     assert (kept.pid, kept.about["state"], kept.about["lastError"]) == (None, "stopped", None)
-    stage.run(step("q", ["raw", "others"]))  # one more topic is no other query
+    stage.run(step("q", ["raw", "others"]))  # an additional topic does not change the identity of the query
 
 
 def test_what_keeps_it_from_beginning_is_noted(stage: Stage, tmp_path: Path) -> None:
@@ -398,7 +398,7 @@ def test_the_namespace_of_a_sink_stays_what_it_was(stage: Stage, tmp_path: Path)
 def test_what_lies_beside_a_file_travels_and_what_is_installed_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file may be in a home directory that has Python below it, or in a clone of pulsarbox."""
+    """A file may be in a home directory with a Python installation below it, or in a clone of pulsarbox."""
 
     def module(name: str, *place: str) -> ModuleType:
         made = ModuleType(name)

@@ -1,4 +1,4 @@
-"""What commands of shipped pipelines make of what they are given: topics, ranges, places; and what they refuse."""
+"""Options of the ready-made pipelines: topics, ranges, paths, and rejected values."""
 
 import re
 from dataclasses import replace
@@ -10,9 +10,6 @@ from click.testing import CliRunner
 
 from pulsarbox.cli.main import main
 from pulsarbox.errors import Conflict, PulsarBoxError
-from pulsarbox.spark.connect.broker_api import Service
-from pulsarbox.spark.connect.target import reach
-from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.pipelines.declaration import PipelineError
 from pulsarbox.spark.pipelines.shipped import rollup
 from pulsarbox.spark.pipelines.shipped.acknowledged_entries import AcknowledgedEntries, read
@@ -95,15 +92,6 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
         read({"cursors": {"s": cursor}}, "t", "s")
 
 
-def test_a_box_that_is_too_old_to_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Service, "_of_box", lambda *_: {"earliest": "3:0", "subscription": "3:5"})
-    with (
-        Service(reach(parse({"service.url": "pulsar://localhost:1", "topic": "t"}, READ))) as service,
-        pytest.raises(PulsarBoxError, match=r"t: the box is older .* upgrade the box, or omit -s"),
-    ):
-        service.in_part("t", "s")
-
-
 def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:
     asked = Rollup("a", "rolled", HOW, tmp_path)
     assert [step.query for step in pipeline(asked).steps] == ["rollup"]
@@ -137,13 +125,13 @@ def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None
         ("rollup a --to b --window 5m --slide 2m", "multiple of its slide"),
         ("rollup a --to a", "steps form a cycle"),
         ("dlq-triage a-DLQ --replay", "--job NAME"),
-        ("dlq-triage a-DLQ --dry-run", "--dry-run is for --replay"),
-        ("dlq-triage a-DLQ --job j", "--job is for --replay"),
-        ("dlq-triage a-DLQ --to b", "--to is for --replay"),
+        ("dlq-triage a-DLQ --dry-run", "--dry-run requires --replay"),
+        ("dlq-triage a-DLQ --job j", "--job requires --replay"),
+        ("dlq-triage a-DLQ --to b", "--to requires --replay"),
         ("dlq-triage a-DLQ --filter 'key =='", "filter: "),
         ("dlq-triage a-DLQ --replay --job a/b", "letters, digits"),
-        ("backfill x --job j", "--to TOPIC, or --topic-column COL"),
-        ("backfill x --to t --job j --option header", "it looks like header=true"),
+        ("backfill x --job j", "--to TOPIC or --topic-column COL"),
+        ("backfill x --to t --job j --option header", "expected NAME=VALUE, such as header=true"),
         ("export a --to x --append --overwrite", "not both"),
         ("export a b --to x --from 1:2", "message ID of one topic"),
         ("export 'regex:a' b --to x", "one pattern or topics"),

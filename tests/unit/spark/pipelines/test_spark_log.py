@@ -1,4 +1,4 @@
-"""Spark's own log has a bound, and who writes it does not notice."""
+"""Spark's log file is bounded, transparently for its writer."""
 
 import threading
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.spark.pipelines import spark_log as logs
-from pulsarbox.spark.pipelines.spark_log import before, begin, bound, forget, keep_bounded
+from pulsarbox.spark.pipelines.spark_log import before, begin, bound, bound_periodically, forget
 
 
 def test_a_log_that_is_too_long_begins_anew_and_its_end_is_kept(tmp_path: Path) -> None:
@@ -18,7 +18,7 @@ def test_a_log_that_is_too_long_begins_anew_and_its_end_is_kept(tmp_path: Path) 
         stream.write(b"abc")
         stream.flush()
         assert bound(log, 10)
-        stream.write(b"more")  # where the file begins now, and not behind what was cut
+        stream.write(b"more")  # at the new start of the file, not after the removed part
     assert (before(log).read_bytes(), log.read_bytes()) == (b"3456789abc", b"more")
     assert {each.name for each in log.parent.iterdir()} == {"spark.log", "spark.log.1"}
 
@@ -42,7 +42,7 @@ def test_it_is_looked_at_as_long_as_it_is_written(tmp_path: Path, monkeypatch: p
         nonlocal looks
         looks += 1
         if looks == 3:
-            log.unlink()  # somebody may: it goes on
+            log.unlink()  # after external deletion, the log continues
         if looks == 5:
             log.write_bytes(b"x" * 50)
         if looks == 9:
@@ -50,6 +50,6 @@ def test_it_is_looked_at_as_long_as_it_is_written(tmp_path: Path, monkeypatch: p
         return looks < 9
 
     begin(log).close()
-    keep_bounded(log, is_written, 10)
+    bound_periodically(log, is_written, 10)
     assert over.wait(60)
     assert (log.stat().st_size, before(log).read_bytes()) == (0, b"x" * 10)

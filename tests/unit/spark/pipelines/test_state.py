@@ -1,4 +1,4 @@
-"""The state directory: locks, what is known of queries, resetting."""
+"""The state directory: locks, recorded queries, and reset."""
 
 import errno
 import fcntl
@@ -24,7 +24,7 @@ def test_a_query_is_run_by_one_at_a_time(tmp_path: Path) -> None:
 
 
 def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
-    """To see whether it runs, the lock is shared for a moment."""
+    """Listing shares the lock for a moment to check whether the query runs."""
     QueryState(tmp_path, "shop", "totals").release()
     with (tmp_path / "shop" / "totals" / "lock").open("r") as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
@@ -35,7 +35,7 @@ def test_who_lists_them_keeps_nobody_from_running_one(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_was_reset_while_it_was_asked_for_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes with its directory; whoever comes next makes another one, and both would run."""
+    """The lock is removed with its directory. A new process would create another lock, and both queries would run."""
     take = state._taken
 
     def late(file: int) -> bool:
@@ -101,8 +101,10 @@ def test_a_disk_that_is_full_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_who_is_killed_while_it_is_reset_leaves_nothing_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A query whose id is still there, and not how far it is, would begin anew as the same sink: the box would take
-    what it publishes for published."""
+    """A partial reset cannot leave a query ID without its progress.
+
+    Such a query would restart as the same sink, and the box would discard its messages as already published.
+    """
 
     def killed(place: Path, *_: object, **__: object) -> None:
         (place / "checkpoint" / "offsets" / "0").unlink()

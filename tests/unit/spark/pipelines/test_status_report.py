@@ -1,4 +1,4 @@
-"""What a runner tells the box, and whom it lets be."""
+"""Status reports of a runner to the box, and brokers that receive none."""
 
 import threading
 from typing import Any
@@ -13,7 +13,7 @@ from pulsarbox.spark.pipelines.status_report import Reporter
 
 
 class Told:
-    """Stands in for the Admin API; ``answers``: what it raises, one for each call."""
+    """Substitute for the Admin API; ``answers`` lists the exception to raise, if any, for each call."""
 
     def __init__(self, *answers: Exception | None) -> None:
         self.bodies: list[dict[str, Any]] = []
@@ -22,7 +22,7 @@ class Told:
         self.closed = False
         self._answers = list(answers)
 
-    def tell_pipeline(self, name: str, body: dict[str, Any]) -> None:
+    def report_pipeline(self, name: str, body: dict[str, Any]) -> None:
         self.names.append(name)
         self.bodies.append(body)
         self.told.release()
@@ -64,7 +64,7 @@ def test_who_is_refused_says_so_once_and_tells_again_when_it_may(
     refusal: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status_report, "REFUSED_SECONDS", 0.01)
-    monkeypatch.setattr(status_report, "EVERY_SECONDS", 600.0)  # when it was told it does not come to the end of that
+    monkeypatch.setattr(status_report, "EVERY_SECONDS", 600.0)  # the test ends before the next regular report
     admin, said = Told(refusal, refusal, None, refusal), list[str]()
     with reporter(admin, ["running"], said):
         for _ in range(3):

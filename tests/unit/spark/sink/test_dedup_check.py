@@ -1,4 +1,4 @@
-"""Whether a query that goes on has the partitions that it was begun with."""
+"""A resumed query requires the same partitions as at its start."""
 
 from pathlib import Path
 

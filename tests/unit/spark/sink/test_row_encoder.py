@@ -1,4 +1,4 @@
-"""Rows as messages: what columns mean, and what cannot be written."""
+"""Rows as messages: meaning of the columns, and rows that cannot be written."""
 
 from datetime import UTC, datetime
 from typing import Any

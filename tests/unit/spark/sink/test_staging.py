@@ -1,4 +1,4 @@
-"""How a task sends: in pieces, in one transaction after the other, again where the box went away in between."""
+"""Publishing by a task: in chunks, in consecutive transactions, and again after an interruption of the box."""
 
 from typing import Any
 
@@ -6,15 +6,15 @@ import pytest
 
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.client.partition_producer import Options
-from pulsarbox.errors import NotAllowed, PulsarBoxError
+from pulsarbox.errors import InvalidTxnStatus, NotAllowed, PulsarBoxError
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.sink import staging
 from pulsarbox.spark.sink.epoch_client import SinkError
 from pulsarbox.spark.sink.staging import Messages, Plain, Staging
 
 
-class Box:
-    """What tasks send to: keeps rows by transaction, and fails as the test says."""
+class FakeBroker:
+    """Broker for tasks that stores rows by transaction and fails as scripted."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows: dict[str, list[Any]] = {}
@@ -22,7 +22,7 @@ class Box:
         self.aborted: list[str] = []
         self.published_before = False
         self.fail_at: list[tuple[str, PulsarBoxError]] = []
-        """Failures still to come: at ``service``, ``send``, ``settle`` or ``abort``."""
+        """Scheduled failures: at ``service``, ``send``, ``settle`` or ``abort``."""
         self.connections = 0
         monkeypatch.setattr(staging, "_Sending", self.sending)
         monkeypatch.setattr(staging, "PAUSE_SECONDS", 0.0)
@@ -37,7 +37,7 @@ class Box:
         self.rows[f"0:{self.begun}"] = []
         return f"0:{self.begun}"
 
-    def connected(self) -> "Box":
+    def connected(self) -> "FakeBroker":
         self.connections += 1
         return self
 
@@ -57,9 +57,9 @@ class Box:
 
 
 class Asked:
-    """The box, as it is asked for epochs."""
+    """Box that records requests about epochs."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: FakeBroker) -> None:
         self.begin = box.begin
 
     def close(self) -> None:
@@ -67,9 +67,9 @@ class Asked:
 
 
 class Sending:
-    """One connection, and the transaction that it is in."""
+    """One connection with its current transaction."""
 
-    def __init__(self, box: Box) -> None:
+    def __init__(self, box: FakeBroker) -> None:
         self.box, self.client = box, box
         self.id = ""
         self.failed: PulsarBoxError | None = None
@@ -91,11 +91,11 @@ class Sending:
 
 
 @pytest.fixture
-def box(monkeypatch: pytest.MonkeyPatch) -> Box:
-    return Box(monkeypatch)
+def box(monkeypatch: pytest.MonkeyPatch) -> FakeBroker:
+    return FakeBroker(monkeypatch)
 
 
-def test_a_task_stages_in_one_transaction(box: Box) -> None:
+def test_a_task_stages_in_one_transaction(box: FakeBroker) -> None:
     task = box.staging()
     task.put("t", [b"a", b"b"])
     task.put("t", [Outgoing(b"c")])
@@ -103,13 +103,13 @@ def test_a_task_stages_in_one_transaction(box: Box) -> None:
     assert box.rows == {"0:1": [b"a", b"b", Outgoing(b"c")]}
 
 
-def test_a_task_without_rows_begins_nothing(box: Box) -> None:
+def test_a_task_without_rows_begins_nothing(box: FakeBroker) -> None:
     task = box.staging()
     task.put("t", [])
     assert (task.finish(), box.begun, box.connections) == ([], 0, 0)
 
 
-def test_an_epoch_that_was_published_is_not_staged(box: Box) -> None:
+def test_an_epoch_that_was_published_is_not_staged(box: FakeBroker) -> None:
     box.published_before = True
     task = box.staging()
     task.put("t", [b"a"])
@@ -117,7 +117,7 @@ def test_an_epoch_that_was_published_is_not_staged(box: Box) -> None:
     assert (task.finish(), task.known) == ([], True)
 
 
-def test_what_is_kept_is_bounded(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_kept_is_bounded(box: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "BYTES_MAX", 100)
     task = box.staging()
     for _ in range(10):
@@ -132,8 +132,8 @@ def test_what_is_kept_is_bounded(box: Box, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("where", ["send", "settle"])
-def test_what_was_on_its_way_is_staged_again_in_another_transaction(box: Box, where: str) -> None:
-    """Nobody knows what of it has arrived."""
+def test_what_was_on_its_way_is_staged_again_in_another_transaction(box: FakeBroker, where: str) -> None:
+    """The broker may or may not have received the messages in flight."""
     task = box.staging()
     task.put("t", [b"a"])
     box.fail_at.append((where, NotConnected("gone")))
@@ -142,7 +142,7 @@ def test_what_was_on_its_way_is_staged_again_in_another_transaction(box: Box, wh
     assert box.rows["0:2"] == [b"a", b"b"]
 
 
-def test_only_what_is_not_settled_is_sent_again(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_is_not_settled_is_sent_again(box: FakeBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staging, "ROWS_MAX", 1)
     task = box.staging()
     task.put("t", [b"a"])
@@ -152,7 +152,7 @@ def test_only_what_is_not_settled_is_sent_again(box: Box, monkeypatch: pytest.Mo
     assert [box.rows[each] for each in staged] == [[b"a"], [b"b"]]
 
 
-def test_an_epoch_that_was_published_meanwhile_is_not_staged_again(box: Box) -> None:
+def test_an_epoch_that_was_published_meanwhile_is_not_staged_again(box: FakeBroker) -> None:
     task = box.staging()
     task.put("t", [b"a"])
     box.published_before = True
@@ -160,7 +160,7 @@ def test_an_epoch_that_was_published_meanwhile_is_not_staged_again(box: Box) -> 
     assert (task.finish(), task.known) == ([], True)
 
 
-def test_a_box_is_waited_for_only_so_long(box: Box) -> None:
+def test_a_box_is_waited_for_only_so_long(box: FakeBroker) -> None:
     task = box.staging(seconds=0.0)
     box.fail_at.append(("send", NotConnected("the box is gone")))
     with pytest.raises(SinkError, match="the box is gone"):
@@ -170,14 +170,14 @@ def test_a_box_is_waited_for_only_so_long(box: Box) -> None:
     assert (box.aborted, box.connections) == (["0:1"], 0)
 
 
-def test_a_broker_that_cannot_be_reached_takes_no_transaction(box: Box) -> None:
+def test_a_broker_that_cannot_be_reached_takes_no_transaction(box: FakeBroker) -> None:
     box.fail_at += [("service", NotConnected("nobody is there"))] * 5
     task = box.staging()
     task.put("t", [b"a"])
     assert (task.finish(), box.begun) == (["0:1"], 1)
 
 
-def test_what_is_to_be_aborted_waits_for_a_broker_once(box: Box) -> None:
+def test_what_is_to_be_aborted_waits_for_a_broker_once(box: FakeBroker) -> None:
     box.fail_at += [("abort", NotAllowed("it has ended")), ("abort", NotConnected("nobody is there"))]
     staging.abort(box.connected, ["0:1", "0:2", "0:3"])  # type: ignore[arg-type]
     assert (box.aborted, box.connections) == (["0:1", "0:2"], 0)
@@ -186,9 +186,9 @@ def test_what_is_to_be_aborted_waits_for_a_broker_once(box: Box) -> None:
     assert (box.aborted, box.connections) == (["0:1", "0:2"], 0)
 
 
-def test_what_is_refused_is_not_tried_again(box: Box) -> None:
+def test_what_is_refused_is_not_tried_again(box: FakeBroker) -> None:
     task = box.staging()
-    box.fail_at.append(("send", NotAllowed("Transaction 0:1 is ABORTED: nothing can be added to it")))
+    box.fail_at.append(("send", InvalidTxnStatus("Transaction 0:1 is ABORTED: nothing can be added to it")))
     with pytest.raises(SinkError, match="longer than stageTimeout"):
         task.put("t", [b"a"])
     assert box.begun == 1
@@ -200,7 +200,7 @@ def test_what_is_large_goes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == [[b"12", b"34"], [b"567890"], [b"1"]]
 
 
-def test_what_a_client_refuses_is_told_in_words(box: Box) -> None:
+def test_what_a_client_refuses_is_told_in_words(box: FakeBroker) -> None:
     class Gone:
         def service(self) -> None:
             raise NotConnected("nobody is there")

@@ -1,4 +1,4 @@
-"""Typed columns as values: definitions made from types of Spark's, and values by the schema of a topic."""
+"""Typed columns as values: definitions from Spark types, and values by a topic's schema."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ ORDER = {
 
 
 class Broker:
-    """Has a schema or none, and takes one."""
+    """Broker with or without a schema, which accepts a new one."""
 
     def __init__(self, kind: int | None = None, definition: Any = None) -> None:
         self.found: tuple[Schema, bytes] | None = None
@@ -205,7 +205,7 @@ def test_types_inside_of_types() -> None:
         definition_of("interval", "c")
 
 
-# What is written is read ----------------------------------------------------------------------------------------------
+# Round trips ----------------------------------------------------------------------------------------------------------
 
 DAY, WHEN = date(2026, 11, 22), datetime(2026, 11, 22, 7, 30, 0, 123_456, tzinfo=UTC)
 EACH: dict[str, Any] = {
@@ -231,7 +231,7 @@ OF_JSON = [name for name in EACH if name not in ("raw", "day", "at", "local", "p
 
 
 def read_back(broker: Broker, write: Sinking, value: Any) -> Any:
-    """The value as a reader has it that goes by the schema which the topic was given."""
+    """Return the value as decoded by a reader with the schema registered for the topic."""
     data = encoded(broker, write, value)
     schema = broker.registered or (broker.found and broker.found[0])
     assert schema is not None
@@ -246,7 +246,7 @@ def read_back(broker: Broker, write: Sinking, value: Any) -> Any:
 def test_what_is_written_is_read(form: str, names: list[str], row: dict[str, Any]) -> None:
     write = sinking({"valueFormat": form}, **{name: EACH[name] for name in names})
     found = read_back(Broker(), write, {name: row[name] for name in names})
-    if form == "protobuf" and row is not FULL:  # it has no null for what is repeated
+    if form == "protobuf" and row is not FULL:  # repeated fields have no null in protobuf
         row = row | {"many": [], "named": {}}
     assert {name: found[name] for name in names} == {name: row[name] for name in names}
 
@@ -310,7 +310,7 @@ def test_a_key_and_a_value_by_their_schemas() -> None:
     data = found.encode({"key": None, "value": FULL["inside"]})
     assert data is not None
     assert decoder(of_value, of_value, target).array([data])[0].to_pylist() == [FULL["inside"]]
-    # The same in one payload.
+    # The same schema with key and value inline in one payload.
     inline = Schema(name="s", type=Schema.Type.KeyValue, schema_data=broker.registered.schema_data)
     for each in broker.registered.properties:
         inline.properties.add(key=each.key, value="INLINE" if each.value == "SEPARATED" else each.value)

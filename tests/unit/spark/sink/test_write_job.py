@@ -1,4 +1,4 @@
-"""A write without Spark: what its tasks send and its driver commits, and what Spark calls for that."""
+"""A write without Spark: publishing of its tasks, commit of its driver, and the calls made by Spark."""
 
 import pickle
 from typing import Any
@@ -29,7 +29,7 @@ def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Told:
-    """What the box was told, and what it answers."""
+    """Box that records requests and returns scripted responses."""
 
     def __init__(self) -> None:
         self.checked: list[str] = []
@@ -81,7 +81,7 @@ def part(*transactions: str, known: bool = False, sink: Sink = SINK) -> WriteAtt
 
 
 class Sent:
-    """Takes what a task sends."""
+    """Client that records the messages of a task."""
 
     known = False
 
@@ -140,7 +140,7 @@ def test_an_epoch_without_rows_asks_for_nothing(told: Told) -> None:
 
 
 def test_where_one_task_heard_that_the_epoch_was_published_nothing_of_it_is(told: Told) -> None:
-    """Whatever has become of the sink since."""
+    """A task reports the epoch as published, regardless of the sink's later state."""
     assert not write().commit([part("0:1"), part(known=True)])
     assert (told.committed, told.aborted) == ([], ["0:1"])
 
@@ -184,7 +184,7 @@ def test_what_is_aborted_is_what_was_staged(told: Told) -> None:
 def test_what_an_epoch_is_is_durable_before_it_is_published(
     told: Told, delivery: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a power cut Spark would make another one of that number, of which the broker would take nothing."""
+    """After a power cut, Spark would rebuild this epoch under the same number, and the broker would discard it."""
     settled: list[tuple[str, int, int]] = []
     monkeypatch.setattr(
         adapters, "make_durable", lambda where, epoch: settled.append((where, epoch, len(told.committed)))
@@ -203,7 +203,7 @@ def test_what_an_epoch_is_is_durable_before_it_is_published(
 
 
 class Task:
-    """One of Spark's."""
+    """Substitute for a Spark task context."""
 
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return 0

@@ -1,4 +1,4 @@
-"""What a micro-batch reads: about as much as it may, all in the end, and every topic has its turn."""
+"""Size of micro-batches: close to the limit, complete in the end, and fair to every topic."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 
 def available(topic: str, ledgers: list[tuple[int, int]], start: int = 0) -> Available:
-    """Ledgers of so many entries, each of so many messages."""
+    """Ledgers with the given numbers of entries, and of messages in each entry."""
     segments = [
         TopicSegment(
             topic, number, start if not number else 0, entries - 1, (entries - (0 if number else start)) * each, 100
@@ -26,7 +26,7 @@ LEDGERS = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 5)), min_size=1,
 
 
 def behind(found: Available, ledgers: list[tuple[int, int]], mark: Mark) -> int:
-    """The messages from the start to a place."""
+    """The number of messages from the start to a position."""
     count = 0
     for number, (entries, each) in enumerate(ledgers):
         first = found.start.place.entry if not number else 0
@@ -91,7 +91,7 @@ def test_topics_take_turns_where_the_limit_is_below_one_entry_of_each() -> None:
 
 
 def test_the_end_of_what_was_read_is_noted_with_its_total() -> None:
-    """So that a place at the end of a ledger that goes is not taken for a loss."""
+    """A position at the end of a trimmed ledger is not reported as data loss."""
     found = {"t": available("t", [(10, 1)])}
     assert admitted(found, 10, None)["t"].seen == 10
     assert admitted(found, 5, None)["t"].seen == 0

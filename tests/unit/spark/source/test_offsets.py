@@ -1,4 +1,4 @@
-"""The text of offsets: canonical, and with errors that say what to do."""
+"""The text form of offsets: canonical, with errors that explain what to do."""
 
 import json
 
@@ -63,7 +63,7 @@ def test_the_text_of_a_checkpoint_is_taken_as_it_is() -> None:
 
 
 def test_the_ids_of_java_for_both_ends_are_known() -> None:
-    """MessageId.earliest is -1:-1, MessageId.latest the largest there is; bytes are signed there."""
+    """MessageId.earliest is -1:-1, and MessageId.latest the largest ID; Java's bytes are signed."""
     earliest = [8, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 16, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1]
     latest = [8, -1, -1, -1, -1, -1, -1, -1, -1, 127, 16, -1, -1, -1, -1, -1, -1, -1, -1, 127]
     assert asked({"orders": earliest}) == {TOPIC: "earliest"}

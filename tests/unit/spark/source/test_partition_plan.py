@@ -1,4 +1,4 @@
-"""Partitions: every entry exactly once, of the size that was asked for, topics in order."""
+"""Partitions contain every entry exactly once, have the requested size, and preserve the order of topics."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 @st.composite
 def ledgers(draw: st.DrawFn) -> list[TopicSegment]:
-    """Of some topics, with volumes that they share, as a box tells them."""
+    """Segments of some topics that share volumes, as returned by a box."""
     found = []
     for number in range(draw(st.integers(0, 12))):
         first, entries = draw(st.integers(0, 50)), draw(st.integers(1, 400))
@@ -70,7 +70,7 @@ def test_a_larger_read_is_several_although_one_would_hold_it() -> None:
 
 
 def test_what_stands_in_one_volume_is_read_by_one_task() -> None:
-    """A hundred topics that were written in turn, into ten volumes of 64 MiB."""
+    """A hundred topics, written in turn into ten volumes of 64 MiB."""
     volumes = tuple(f"volumes/{number:08}" for number in range(10))
     segments = [
         TopicSegment(f"t-{number}", number, 0, 9_999, 10_000, 640 * MIB // 100, volumes=volumes)
@@ -83,7 +83,7 @@ def test_what_stands_in_one_volume_is_read_by_one_task() -> None:
 
 
 def test_a_task_reads_a_stretch_of_a_volume() -> None:
-    """A hundred topics that were written in turn into one volume: each task has the same part of each."""
+    """A hundred topics, written in turn into one volume: each task reads the same share of each topic."""
     segments = [
         TopicSegment(f"t-{number}", number, 0, 9_999, 10_000, 1 << 23, volumes=("volumes/00000001",))
         for number in range(100)
@@ -97,7 +97,7 @@ def test_a_task_reads_a_stretch_of_a_volume() -> None:
 
 @given(st.lists(st.integers(1_900, 2_100), min_size=100, max_size=100))
 def test_a_task_reads_a_stretch_of_a_volume_where_topics_are_not_alike(sizes: list[int]) -> None:
-    """A hundred topics of about 2 MiB: what is left of a division makes no partition, and shifts none."""
+    """A hundred topics of about 2 MiB: the remainder of a division neither adds a partition nor shifts one."""
     segments = [
         TopicSegment(f"t-{at}", at, 0, size - 1, size, size * 1_100, volumes=("volumes/00000001",))
         for at, size in enumerate(sizes)

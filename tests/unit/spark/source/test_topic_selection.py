@@ -1,4 +1,4 @@
-"""Which topics options mean, as a broker has them."""
+"""Topics selected by the options, as a broker lists them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ ORDERS = "persistent://public/default/orders"
 
 
 class Broker:
-    """Has orders, in two partitions."""
+    """Broker with the topic orders in two partitions."""
 
     def partitions(self, topic: str) -> list[str]:
         return [f"{topic}-partition-{at}" for at in range(2)] if topic == ORDERS else [topic]

@@ -1,4 +1,4 @@
-"""Data directories to back up, and what a restored one has to hold."""
+"""Data directories to back up, and the expected content of a restored one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +16,7 @@ from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all
 
 
 def quiet(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Discard progress reports."""
     assert what
     assert 0 <= done <= total
 
@@ -30,7 +30,7 @@ def restored(target: Path, data: Path, name: str | None = None, **options: bool)
 
 
 def fill(store: DiskStore) -> None:
-    """Sealed volumes, packed ones, and one that grows, with ledgers that are alive and dead ones."""
+    """Create sealed volumes, packed ones, and a growing one, with live and dead ledgers."""
     store.commit(60)
     store.drop(0, 1, 2, 3, 4, 5, 6)
     reclaim_all(store.now)
@@ -45,7 +45,7 @@ def fill(store: DiskStore) -> None:
 
 
 def opened(store: DiskStore, data: Path) -> DiskStore:
-    """The store of a restored directory, open, which should hold what ``store`` does."""
+    """Open the store of a restored directory, with the expected content of ``store``."""
     copy = DiskStore(data)
     copy.ends, copy.dropped = dict(store.ends), set(store.dropped)
     copy.open()
@@ -53,7 +53,7 @@ def opened(store: DiskStore, data: Path) -> DiskStore:
 
 
 def assert_restored(store: DiskStore, data: Path) -> None:
-    """A directory holds what a store did, and can be written on."""
+    """Check that a directory has the content of a store and accepts writes."""
     copy = opened(store, data)
     try:
         assert copy.next_position == store.next_position

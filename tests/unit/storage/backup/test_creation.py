@@ -1,4 +1,4 @@
-"""Making backups: of directories that nobody holds, and of one that a process writes and packs."""
+"""Creating backups of unused directories, and of one that a process writes and packs."""
 
 import errno
 import json
@@ -55,7 +55,7 @@ def test_a_backup_has_all_batches_and_is_restored_whole(filled: DiskStore, targe
 def test_volumes_that_are_not_sealed_yet_are_all_in_it(tmp_path: Path, target: Path) -> None:
     store = DiskStore(tmp_path / "data")
     store.open()
-    store.commit(60)  # several volumes are full, and no checkpoint was ever written
+    store.commit(60)  # several volumes are full, without a checkpoint
     assert len(store.names()) > 3
     store.close()
     made = backed_up(store.path, target)
@@ -114,7 +114,7 @@ def test_the_next_backup_stores_what_is_new(filled: DiskStore, target: Path, tmp
     filled.commit(1)
     filled.close()
     third = backed_up(filled.path, target, Plan(link=False))
-    # The log is stored again from the beginning of its last part, which is small.
+    # The log is stored again from the start of its last part, which is small.
     log = sum(file.size for file in third.manifest.files if file.volume)
     assert third.copied == meta + log
     restored(target, tmp_path / "new")
@@ -145,7 +145,7 @@ def test_a_log_goes_on_behind_the_parts_that_are_stored(
 def test_a_restored_box_goes_on_in_the_same_backup_directory(filled: DiskStore, target: Path, tmp_path: Path) -> None:
     first = backed_up(filled.path, target).manifest
     filled.open()
-    filled.commit(3, (20, 21))  # lost with the box
+    filled.commit(3, (20, 21))  # lost in the crash
     filled.close()
     backed_up(filled.path, target)
     restored(target, tmp_path / "new", first.name)
@@ -153,7 +153,7 @@ def test_a_restored_box_goes_on_in_the_same_backup_directory(filled: DiskStore, 
     copy.open()
     copy.ends, copy.dropped = dict(filled.ends), set(filled.dropped)
     copy.ends.update({20: filled.ends[20] - 6, 21: filled.ends[21] - 6})
-    copy.commit(3, (22,))  # other batches at the same positions
+    copy.commit(3, (22,))  # different batches at the same positions
     copy.close()
     made = backed_up(copy.path, target)
     assert made.manifest.box.lineage == (first.box.instance,)
@@ -207,7 +207,7 @@ def test_a_full_disk_is_refused_early(sample: Path, target: Path, monkeypatch: p
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, number: int, code: int) -> None:
-    """Adding the file of a number fails behind its first chunk."""
+    """Make the addition of the given file, by number, fail after its first chunk."""
     count, add = 0, StoredFiles.add
 
     def fails(self: StoredFiles, chunks: Iterable[bytes], pace: CopyPace) -> Stored:
@@ -267,7 +267,7 @@ def test_a_damaged_log_is_refused(sample: Path, target: Path) -> None:
         log = env.open_db(b"log")
         with env.begin(write=True, db=log) as txn:
             value = bytearray(txn.get((7).to_bytes(8, "big"), b""))
-            value[25] ^= 1  # in the header of a record
+            value[25] ^= 1  # within the header of a record
             txn.put((7).to_bytes(8, "big"), bytes(value))
     with pytest.raises(BackupError, match=r"batch 7 of volumes/00000003 cannot be copied: .*storage check"):
         backed_up(sample, target)
@@ -283,7 +283,7 @@ def test_a_missing_volume_is_named(sample: Path, target: Path, monkeypatch: pyte
 
 def test_an_old_format_is_refused(sample: Path, target: Path) -> None:
     (sample / "INSTANCE").write_text(json.dumps({"format": 1, "instance": "x"}))
-    with pytest.raises(BackupError, match="has format 1: start the box once"):
+    with pytest.raises(PersistenceError, match="has format 1, but this version of pulsarbox reads format 3"):
         backed_up(sample, target)
 
 
@@ -297,14 +297,17 @@ def test_the_data_directory_notes_its_last_backup(sample: Path, target: Path) ->
     assert last_backup(sample) is None
 
 
-# While a process writes
+# Backups during writes
 
 LEDGER_BATCHES = 6
-"""Of engine_writer: the ledger begins, four batches of five entries, the ledger ends; one batch makes the topic."""
+"""Batches of engine_writer per ledger: its creation, four batches of five entries, and its end.
+
+An additional first batch creates the topic.
+"""
 
 
 def expected(position: int) -> dict[int, int]:
-    """The entries by ledger of what engine_writer has committed up to a position."""
+    """The entries by ledger that engine_writer has committed up to a position."""
     alive: dict[int, int] = {}
     closed: list[int] = []
     for at in range(position - 1):
@@ -320,7 +323,7 @@ def expected(position: int) -> dict[int, int]:
 
 
 def held(data: Path) -> dict[int, int]:
-    """The entries by ledger that a restored directory has, by its checkpoint and its log; each is read."""
+    """The entries by ledger in a restored directory, from its checkpoint and its log; each entry is read."""
     engine = LmdbEngine(data)
     try:
         recovery = engine.recover()
@@ -355,7 +358,7 @@ def test_backups_of_a_store_that_is_written_and_packed(target: Path, tmp_path: P
             positions += [create(data, target, Plan(rate=0), quiet).manifest.position for _ in range(4)]
         finally:
             process.kill()
-    positions.append(backed_up(data, target).manifest.position)  # of what the kill has left
+    positions.append(backed_up(data, target).manifest.position)  # the state after the kill
     assert positions == sorted(positions)
     for number, (name, position) in enumerate(zip(Repository(target).names(), positions, strict=True)):
         new = tmp_path / f"new-{number}"

@@ -1,4 +1,4 @@
-"""Restoring: into new directories, over a box, and what an interruption leaves."""
+"""Restoring into new directories and over a box, and the result of an interruption."""
 
 import os
 import shutil
@@ -77,7 +77,7 @@ def test_what_an_earlier_restore_has_left_is_not_the_box(sample: Path, target: P
 def test_the_id_is_kept_where_that_is_wanted(sample: Path, target: Path, tmp_path: Path) -> None:
     backed_up(sample, target)
     assert restored(target, tmp_path / "new", keep_id=True).instance == INSTANCE
-    assert Box(tmp_path / "new").instance == INSTANCE
+    assert Box(tmp_path / "new").identity.instance == INSTANCE
     assert restored(target, tmp_path / "other").instance != INSTANCE
 
 
@@ -165,10 +165,10 @@ def test_damage_found_on_the_way_puts_the_old_box_back(sample: Path, target: Pat
     with pytest.raises(BackupDamaged, match="do not match their checksum"):
         restored(target, old, force=True)
     assert contents(old) == before
-    assert Box(old).instance == "older"
+    assert Box(old).identity.instance == "older"
 
 
-# Killed in between
+# Killed during a restore
 
 STEPS = ("os.rename", "os.unlink", "os.mkdir", "os.rmdir", "shutil.rmtree", "open")
 _KILLED = """
@@ -196,7 +196,7 @@ print(number - left)
 
 
 def restore_killed_at(target: Path, data: Path, number: int) -> subprocess.CompletedProcess[str]:
-    """Restore in a process that kills itself before its so manieth change of the target; 0: never."""
+    """Restore in a process that kills itself before the given change of the target, counted from 1; 0 means never."""
     code = _KILLED.replace("{steps!r}", repr(STEPS))
     return subprocess.run(
         [sys.executable, "-c", code, str(target), str(data), str(number)], capture_output=True, check=False, text=True
@@ -225,7 +225,7 @@ def test_a_restore_that_is_killed_anywhere_is_no_box_and_can_be_repeated(
         if (data / RESTORING).exists():
             states.add("restoring")
             _refused(data)
-            # Fails: what was there comes back, whatever the first one had done.
+            # A failing restore reinstates the previous data, whatever the killed restore has done.
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(restoring, "_ROOM_LEFT", 1 << 60)
                 with pytest.raises(BackupError, match="free up space"):

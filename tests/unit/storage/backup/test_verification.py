@@ -1,4 +1,4 @@
-"""Damage of a backup is found and named: a changed byte, a missing and a truncated file, a changed manifest."""
+"""Verification detects and names damage: a changed byte, a missing or truncated file, a changed manifest."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +13,6 @@ from pulsarbox.storage.backup.manifest import (
     BackupError,
     BackupFile,
     BackupNotFound,
-    BoxIdentity,
     Manifest,
     pack_file,
     pack_manifest,
@@ -22,6 +21,7 @@ from pulsarbox.storage.backup.manifest import (
 from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.verification import BackupReport, verify
+from pulsarbox.storage.lmdb.directory import BoxIdentity
 from tests.unit.storage.backup.conftest import backed_up, quiet, restored
 
 
@@ -214,7 +214,7 @@ def test_a_path_that_no_backup_has_is_refused(path: str) -> None:
 )
 def test_a_manifest_of_half_a_box_is_refused(files: tuple[BackupFile, ...]) -> None:
     document = pack_manifest(manifest_of(*files)._replace(position=8))
-    if files == (META,):  # nothing behind the sealed volumes
+    if files == (META,):  # nothing after the sealed volumes
         assert unpack_manifest(document, "m").files == files
         return
     with pytest.raises(BackupDamaged, match="do not form a complete data directory"):

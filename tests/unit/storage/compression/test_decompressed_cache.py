@@ -1,4 +1,4 @@
-"""Unpacked entries that are kept: never too many, never others, and nothing is unpacked twice that is kept."""
+"""The cache of decompressed entries is bounded, correct, and avoids repeated decompression."""
 
 import random
 import tracemalloc
@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.errors import EntryDamaged
-from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, Unpacked
+from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_BYTES, DecompressedCache
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry
 from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, reclaim_all
-from tests.unit.storage.test_compressed import Telemetry, telemetry
+from tests.unit.storage.packing.test_volume_packer_compression import Telemetry, telemetry
 
 PLACES = st.tuples(st.integers(1, 3), st.integers(0, 6))
 
@@ -33,10 +33,10 @@ def size_of(entry_id: int) -> int:
 
 @given(st.lists(PLACES, max_size=80), st.integers(0, 12_000))
 def test_it_gives_what_was_kept_and_what_was_asked_for_of_late(asked: list[tuple[int, int]], limit: int) -> None:
-    kept = Unpacked(limit)
+    kept = DecompressedCache(limit)
     for at, place in enumerate(asked):
         entry = entry_of(*place, size_of(place[1]))
-        late: set[tuple[int, int]] = set()  # those asked for last that fit into half of the room
+        late: set[tuple[int, int]] = set()  # the last requested entries that fit into half of the limit
         for before in reversed(asked[:at]):
             if sum(size_of(each) + ENTRY_BYTES for _, each in late | {before}) > limit // 2:
                 break
@@ -44,7 +44,7 @@ def test_it_gives_what_was_kept_and_what_was_asked_for_of_late(asked: list[tuple
         found = kept.get(*place)
         assert found == entry or (found is None and place not in late)
         if found is None:
-            kept.keep(entry)
+            kept.store(entry)
         held = {**kept._younger, **kept._older}
         assert len(held) == len(kept._younger) + len(kept._older)
         assert kept.use.bytes == sum(len(each.body) + ENTRY_BYTES for each in held.values()) <= limit
@@ -53,12 +53,12 @@ def test_it_gives_what_was_kept_and_what_was_asked_for_of_late(asked: list[tuple
 
 def test_it_takes_no_more_memory_than_it_says() -> None:
     limit = 1 << 20
-    kept = Unpacked(limit)
+    kept = DecompressedCache(limit)
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
         for number in range(4000):
-            kept.keep(entry_of((1 << 40) + number, (1 << 33) + number, 100))
+            kept.store(entry_of((1 << 40) + number, (1 << 33) + number, 100))
         taken = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
@@ -67,7 +67,7 @@ def test_it_takes_no_more_memory_than_it_says() -> None:
 
 
 class Counting:
-    """An unpacker that says how many bodies it was asked for."""
+    """Unpacker that counts the requested bodies."""
 
     def __init__(self, engine: LmdbEngine) -> None:
         self._behind = engine._unpacker
@@ -81,7 +81,7 @@ class Counting:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Telemetry:
-    """A ledger of which nearly all is compressed."""
+    """A ledger with almost all entries compressed."""
     made = Telemetry(tmp_path / "data")
     made.publish(1, telemetry(1500))
     made.publish(2, telemetry(1500, seed=2))
@@ -100,8 +100,8 @@ def test_what_is_read_again_is_not_unpacked_again(store: Telemetry) -> None:
     assert counting.bodies == once
     use = store.engine.unpacked
     assert use.misses == once
-    assert use.hits >= 2 * once  # one more for each read that ended before an entry for want of room
-    told = store.engine.standing()
+    assert use.hits >= 2 * once  # one more for each read that ended before an entry because of its byte limit
+    told = store.engine.statistics()
     assert [told["unpackedHits"], told["unpackedMisses"], told["unpackedBytes"]] == list(use)
     assert 0 < use.bytes <= KEPT_BYTES
     store.engine.close()
@@ -110,7 +110,7 @@ def test_what_is_read_again_is_not_unpacked_again(store: Telemetry) -> None:
 def test_random_reads_with_little_room_are_those_without_it(store: Telemetry, tmp_path: Path) -> None:
     dice = random.Random(5)
     for room in (0, 4000, 200_000):
-        store.engine._unpacked = Unpacked(room)
+        store.engine._unpacked = DecompressedCache(room)
         for _ in range(60):
             ledger_id = dice.randrange(1, 3)
             first = dice.randrange(1500)

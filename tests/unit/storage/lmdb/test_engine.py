@@ -1,4 +1,4 @@
-"""The LMDB engine: the suite of all engines; volumes that roll; crashes, full disks, damage and a second opener."""
+"""The LMDB engine: the conformance suite; volume rollover; crashes, full disks, damage and a second opener."""
 
 import errno
 import fcntl
@@ -51,7 +51,7 @@ class LmdbStore(Store):
         return self.factory()
 
     def open(self) -> LmdbEngine:
-        """Reopen, for those that look behind the interface."""
+        """Reopen the store, for tests of engine internals."""
         engine = self.reopen()
         assert isinstance(engine, LmdbEngine)
         return engine
@@ -62,7 +62,8 @@ class LmdbStore(Store):
 
 
 class TestLmdbEngine(EngineConformance):
-    """The suite: as configured by default, with the index written all the time, and with a volume every few batches."""
+    """The suite with the default configuration, with continuous index writes, and with a new volume every few
+    batches."""
 
     @pytest.fixture(params=[(1 << 30, 20_000), (1 << 30, 10), (60_000, 25)], ids=["default", "index", "volumes"])
     def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
@@ -74,14 +75,14 @@ class TestLmdbEngine(EngineConformance):
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[LmdbStore]:
-    """A store whose volumes take a few batches, with two open at a time."""
+    """A store whose volumes hold a few batches, with at most two of them open."""
     store = LmdbStore(tmp_path / "data", 150_000, 25, open_volumes_max=2)
     yield store
     store.close()
 
 
 def commit_rounds(engine: Engine, first: int, rounds: int, ledgers: int = 3) -> None:
-    """Two entries in each ledger a batch; batch n holds entries 2n - 2 and 2n - 1."""
+    """Commit two entries to each ledger per batch; batch n holds entries 2n - 2 and 2n - 1."""
     for position in range(first, first + rounds):
         engine.commit(batch_of(position, [(ledger, 2 * position - 2, 2) for ledger in range(ledgers)], 400))
 
@@ -120,7 +121,7 @@ def test_the_log_is_recovered_from_the_volume_of_the_mark_on(small: LmdbStore) -
 
 
 def test_a_copy_at_any_moment_is_a_store_up_to_there(small: LmdbStore, tmp_path: Path) -> None:
-    """What a crash leaves: files as they are, and nothing of what memory knew."""
+    """A copy has the state of a crash: the files at that moment, without the content of memory."""
     engine = small.open()
     for rounds in range(1, 90):
         commit_rounds(engine, rounds, 1)
@@ -166,7 +167,7 @@ def test_whatever_was_committed_survives_a_kill(small: LmdbStore) -> None:
             child.send_signal(signal.SIGKILL)
             committed = max([committed, *map(int, child.stdout.read().splitlines())])
         engine = small.open()
-        # One more may have been durable when the child was killed before it could say so.
+        # One more batch may have been durable when the child was killed before reporting it.
         assert small.next_position - 1 in (committed, committed + 1)
         check_rounds(engine, small.next_position - 1)
         assert len(small.batches) == small.next_position - 1
@@ -200,24 +201,39 @@ def test_who_only_looks_at_the_lock_does_not_keep_a_box_from_starting(small: Lmd
     small.close()
 
 
+def _files(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name != "LOCK"}
+
+
 def test_an_unknown_format_refuses_to_start(small: LmdbStore) -> None:
     small.open()
     small.close()
     path = small.path / "INSTANCE"
     fields = json.loads(path.read_text())
-    assert fields["format"] == 2
+    assert fields["format"] == 3
     assert fields["created"] > 1_600_000_000_000
-    for version in (0, 4, "x", "2", True, None):
-        path.write_text(json.dumps({**fields, "format": version}))
+    for number in (0, 1, 4, "x", "2", True, 3.0, None):
+        path.write_text(json.dumps({**fields, "format": number}))
+        before = _files(small.path)
         with pytest.raises(
-            PersistenceError, match=f"has format {version}, this version of pulsarbox reads format 1, 2"
+            PersistenceError, match=f"has format {number!r}, but this version of pulsarbox reads format 3: open it with"
         ):
             LmdbEngine(small.path).recover()
+        assert _files(small.path) == before
     path.write_text("{")
     with pytest.raises(PersistenceError, match="INSTANCE is damaged"):
         LmdbEngine(small.path).recover()
     path.unlink()
     with pytest.raises(PersistenceError, match="INSTANCE file is missing"):
+        LmdbEngine(small.path).recover()
+
+
+def test_a_missing_table_refuses_to_start(small: LmdbStore) -> None:
+    small.open()
+    small.close()
+    with lmdb.open(str(small.path / "meta"), max_dbs=16) as env, env.begin(write=True) as txn:
+        txn.drop(env.open_db(b"needs", txn=txn))
+    with pytest.raises(PersistenceError, match="meta is damaged: its table needs is missing; restore a backup"):
         LmdbEngine(small.path).recover()
 
 
@@ -256,7 +272,8 @@ def test_a_truncated_older_volume_fails_its_reads_only(small: LmdbStore) -> None
 
 
 def test_a_short_file_that_lacks_nothing_is_accepted(tmp_path: Path) -> None:
-    """LMDB need not write pages that a transaction took and gave back: the child process says it is whole."""
+    """LMDB need not write pages that a transaction allocated and freed: the child process reports the file as
+    intact."""
     path = tmp_path / "env"
     with lmdb.open(str(path), max_dbs=4) as env:
         table = env.open_db(b"log")
@@ -264,7 +281,7 @@ def test_a_short_file_that_lacks_nothing_is_accepted(tmp_path: Path) -> None:
             txn.put(b"a", b"1" * 100_000)
     whole = (path / "data.mdb").read_bytes()
     verify_environment(path)
-    # Claim one page more than there is: nothing that can be reached is in it.
+    # Claim one page more than exists: the page is unreachable.
     for page in (0, 4096):
         at = page + 16 + 120
         last = int.from_bytes(whole[at : at + 8], sys.byteorder)
@@ -295,7 +312,7 @@ def test_a_damaged_batch_is_named(small: LmdbStore) -> None:
         with env.begin(write=True, db=table) as txn:
             value = txn.get(LOG_KEY.pack(2))
             assert value is not None
-            txn.put(LOG_KEY.pack(2), value[:40] + b"?" + value[41:])  # in the header of its first entry
+            txn.put(LOG_KEY.pack(2), value[:40] + b"?" + value[41:])  # within the header of its first entry
     with pytest.raises(PersistenceError, match="batch 2: batch is damaged"):
         small.make().recover()
 
@@ -316,9 +333,9 @@ def test_a_full_map_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_changes_nothing_and_heals(small: LmdbStore) -> None:
-    """The limit on the size of files stands in for the disk; LMDB sees a write that fails."""
+    """A limit on the file size simulates the full disk: LMDB receives a failed write."""
     engine = small.open()
-    commit_rounds(engine, 1, 4)  # 24 entries: the next but one writes the index as well
+    commit_rounds(engine, 1, 4)  # 24 entries: the second batch from here also flushes the index
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = (small.path / "volumes" / "00000001" / "data.mdb").stat().st_size
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
@@ -341,14 +358,14 @@ def test_a_full_disk_changes_nothing_and_heals(small: LmdbStore) -> None:
 def test_a_short_write_says_full_where_the_disk_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """LMDB reports the write that fills a disk as an input/output error."""
     error = lmdb.Error("mdb_txn_commit", errno.EIO)
-    error.code = errno.EIO  # type: ignore[misc]  # as the C extension does
+    error.code = errno.EIO  # type: ignore[misc]  # like the C extension
     assert "the disk is full" not in str(failure("x", error, tmp_path))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(1, 1, 0))
     assert str(failure("x", error, tmp_path)) == "x: the disk is full"
 
 
 def test_after_a_panic_the_volume_is_opened_again(small: LmdbStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The meta page was written, but LMDB could not know: the batch is refused, and gone."""
+    """LMDB cannot confirm the written meta page: the batch is rejected and discarded."""
     from pulsarbox.storage.lmdb.volume import Volume
 
     engine = small.open()
@@ -405,7 +422,7 @@ def test_what_a_crash_left_half_made_is_removed(small: LmdbStore) -> None:
 
 
 def test_reading_beside_committing(small: LmdbStore) -> None:
-    """The reader sees every batch whose commit has returned, while the index is written and volumes roll."""
+    """The reader sees every batch whose commit has returned, during index flushes and volume rollover."""
     engine = small.open()
     done = 0
     failures: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""What an open store says of itself."""
+"""Statistics of an open store."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def filled(path: Path) -> LmdbEngine:
 def test_volumes_maps_and_disk(tmp_path: Path) -> None:
     engine = filled(tmp_path / "data")
     try:
-        found = engine.standing()
+        found = engine.statistics()
         rows = found["rows"]
         assert rows[0]["state"] == "current"
         assert len(rows) == found["volumes"] > 2
@@ -50,7 +50,7 @@ def test_volumes_maps_and_disk(tmp_path: Path) -> None:
         engine.checkpoint(Checkpoint(59, {b"a": b"b"}, ()))
         while engine.reclaim() is not None:
             pass
-        sealed = [row for row in engine.standing()["rows"] if row["state"] == "sealed"]
+        sealed = [row for row in engine.statistics()["rows"] if row["state"] == "sealed"]
         assert len(sealed) == len(rows) - 1
         assert sum(row["liveEntries"] for row in sealed) > 500
         assert all(0.2 < row["liveShare"] <= 1 for row in sealed)
@@ -68,7 +68,7 @@ def test_a_reader_that_holds_pages_is_told_with_its_process(tmp_path: Path) -> N
         assert reader.stdout.readline() == b"reads\n"
         for position in (30, 59):
             engine.checkpoint(Checkpoint(position, {b"a": b"%d" % position}, ()))
-        oldest = engine.standing()["meta"]["oldestReader"]
+        oldest = engine.statistics()["meta"]["oldestReader"]
         assert oldest["pid"] == reader.pid
         assert oldest["behind"] >= 2
     finally:

@@ -1,4 +1,4 @@
-"""The pool of open environments: limits, kept ones, retired ones, and threads that open at once."""
+"""The pool of open environments: limits, reuse, retirement, and concurrent opening."""
 
 import threading
 
@@ -9,7 +9,7 @@ from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone, Pool
 
 
 class Thing:
-    """Something that is open."""
+    """A resource that can be closed."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -32,7 +32,7 @@ def use(pool: Pool[Thing], number: int) -> Thing:
 
 def test_the_longest_unused_one_is_closed_and_a_kept_one_is_not() -> None:
     pool = Pool(2, Thing)
-    pool.keep(1)
+    pool.pin(1)
     things = {number: use(pool, number) for number in (1, 2, 3)}
     assert [thing.closed for thing in things.values()] == [False, True, False]
     pool.release(1)

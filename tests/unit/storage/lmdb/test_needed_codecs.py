@@ -1,4 +1,4 @@
-"""A store whose entries need a codec that is not there: it does not open, and says which one, and who needs it."""
+"""A store with entries of a missing codec does not open, and names the codec and its users."""
 
 import json
 import zlib
@@ -21,7 +21,7 @@ from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, 
 
 
 class Deflate:
-    """A plugin and its own codec."""
+    """A plugin with a custom codec."""
 
     api = 1
     name = "deflate"
@@ -45,7 +45,7 @@ class Deflate:
 
 
 class Liar(Deflate):
-    """What it has compressed does not come back."""
+    """A codec that does not restore the compressed data."""
 
     name = "liar"
     rest_tag = b"liar"
@@ -55,7 +55,7 @@ class Liar(Deflate):
 
 
 class Bomber(Deflate):
-    """It makes a thousand times what it was told."""
+    """A codec that decompresses to a thousand times the declared size."""
 
     name = "bomber"
     rest_tag = b"bomb"
@@ -65,7 +65,7 @@ class Bomber(Deflate):
 
 
 class Raiser(Deflate):
-    """It fails, now and then."""
+    """A codec that fails intermittently."""
 
     name = "raiser"
     rest_tag = b"rais"
@@ -77,14 +77,14 @@ class Raiser(Deflate):
 
 
 class Borrower(Deflate):
-    """It writes the tag of another."""
+    """A codec that writes the tag of another codec."""
 
     name = "borrower"
     rest_tag = b"zstd"
 
 
 def load(*there: type[Any]) -> Any:
-    """Where codecs come from that has these beside the built-in ones."""
+    """Return a plugin lookup with these codecs in addition to the built-in ones."""
 
     def found(kind: str, name: str) -> Any:
         if name in built_in(kind):
@@ -98,7 +98,7 @@ def load(*there: type[Any]) -> Any:
 
 
 class PluginStore(DiskStore):
-    """A data directory beside some plugins."""
+    """A data directory with a set of plugins."""
 
     there: tuple[type[Any], ...] = (Deflate, Liar, Bomber, Raiser, Borrower)
 
@@ -145,7 +145,7 @@ def test_without_its_codec_a_store_does_not_open_and_says_whose_entries_need_it(
     assert any(
         "compressed entries are not verified: cannot use the codec 'deflate'" in each.what for each in report.findings
     )
-    # With it everything is there; and what is dead needs nothing.
+    # With the codec all entries are readable; dead entries require no codec.
     plugged.there = (Deflate,)
     plugged.open()
     plugged.check()

@@ -1,4 +1,4 @@
-"""Data directories are their owner's alone: those that are made, whatever the umask, and those that are there."""
+"""Data directories are private to their owner, new and existing ones, regardless of the umask."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ from pulsarbox.storage.lmdb.private_files import make_directory, opener
 
 
 def modes(folder: Path) -> dict[str, int]:
-    """The modes of a directory, as ``.``, and of all in it; of a link that of the link."""
+    """The modes of a directory, as ``.``, and of everything in it; for a link, the mode of the link itself."""
     found = {".": stat.S_IMODE(folder.stat().st_mode)}
     return found | {str(path.relative_to(folder)): stat.S_IMODE(path.lstat().st_mode) for path in folder.rglob("*")}
 
@@ -27,14 +27,14 @@ def is_private(folder: Path) -> bool:
 
 @pytest.fixture(params=[0o000, 0o002, 0o022, 0o077], ids=oct)
 def umask(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A umask of the process."""
+    """Set the umask of the process."""
     before = os.umask(request.param)
     yield
     os.umask(before)
 
 
 def made(path: Path) -> Path:
-    """A data directory as a store leaves it."""
+    """A data directory as written by a store."""
     engine = LmdbEngine(path, volume_size=1 << 20, reserve_bytes=1 << 16)
     engine.recover()
     engine.check_room()
@@ -43,7 +43,7 @@ def made(path: Path) -> Path:
 
 
 def opened_up(folder: Path) -> None:
-    """Give everything the modes that earlier versions gave it with the usual umask."""
+    """Apply the modes of a copy made with the usual umask."""
     for path in (folder, *folder.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
@@ -69,7 +69,7 @@ def test_files_and_directories_of_our_own(tmp_path: Path) -> None:
         make_directory(tmp_path / "a" / "file")
 
 
-def test_a_directory_of_an_earlier_version_is_narrowed_and_the_log_says_so(
+def test_a_directory_that_others_can_read_is_narrowed_and_the_log_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     data = made(tmp_path / "data")
@@ -92,7 +92,7 @@ def test_a_directory_of_an_earlier_version_is_narrowed_and_the_log_says_so(
 
 
 def test_an_empty_directory_is_narrowed_without_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A new volume of a container: nobody could have read anything."""
+    """A new container volume: no other user could have read any data."""
     caplog.set_level(logging.INFO)
     (tmp_path / "volume").mkdir()
     (tmp_path / "volume").chmod(0o777)
@@ -120,7 +120,7 @@ def test_a_link_leads_to_the_directory_and_links_inside_lead_nowhere(tmp_path: P
 def test_a_directory_that_holds_other_things_keeps_its_mode_and_they_keep_theirs(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """``--data-dir .`` in somebody's project, or in a directory of the system."""
+    """``--data-dir .`` in a project folder, or in a system directory."""
     data = made(tmp_path / "data")
     (data / "bin").mkdir()
     (data / "bin" / "run").write_text("x")
@@ -163,7 +163,7 @@ def test_a_file_system_without_permissions_is_said_once(
 def test_a_start_does_not_wait_for_many_files(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The directory itself is narrowed at once, so that nobody gets to what is left."""
+    """The directory itself is restricted at once, which already blocks access to the remaining files."""
     data = made(tmp_path / "data")
     (data / "events").mkdir()
     for number in range(500):

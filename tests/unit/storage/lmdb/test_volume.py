@@ -1,4 +1,4 @@
-"""What ``pulsarbox.storage.lmdb.volume`` does by itself; the rest is seen through the engines."""
+"""``pulsarbox.storage.lmdb.volume`` alone; the engine tests cover the rest."""
 
 from pathlib import Path
 
@@ -42,10 +42,10 @@ def test_a_log_without_entries_is_not_read_again(tmp_path: Path) -> None:
 
 
 def test_an_environment_is_made_with_all_its_tables_at_once(tmp_path: Path) -> None:
-    """Each transaction is a sync, and a start waits for it."""
+    """Each transaction requires a sync, which delays the start."""
     create_environment(tmp_path / "new", (b"one", b"two", b"three"))
     with lmdb.open(str(tmp_path / "new"), max_dbs=3, create=False, readonly=True) as environment:
-        environment.open_db(b"three", create=False)  # raises where there is none
+        environment.open_db(b"three", create=False)  # raises an error if missing
         assert environment.info()["last_txnid"] == 1
     meta = MetaEnvironment(tmp_path / "meta")
     assert meta.environment.info()["last_txnid"] == 1

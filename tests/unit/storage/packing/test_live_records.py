@@ -1,4 +1,4 @@
-"""What is left of a batch when some of its ledgers are no more."""
+"""Live records of a batch after some of its ledgers were deleted."""
 
 from collections.abc import Callable
 
@@ -7,18 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import BATCH_HEADER
 from pulsarbox.storage.journal import JournalRun
-from pulsarbox.storage.packing.live_records import put_together, take_apart, wall_of
+from pulsarbox.storage.packing.live_records import live_entries, put_together, wall_of
 from pulsarbox.storage.record import Entry, Meta, check_batch, pack_meta, unpack_batch, unpack_entry
 from tests.unit.storage.batches import batch_of, entry_of
 
 
 def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, JournalRun]] | None:
-    """The batch with nothing but the entries of ledgers that are ``alive``."""
-    entries = take_apart(value, lambda ledger_id, _: alive(ledger_id))
+    """Return the batch with only the entries of ``alive`` ledgers."""
+    entries = live_entries(value, lambda ledger_id, _: alive(ledger_id))
     return put_together(entries, wall_of(value)) if entries else None
 
 
@@ -50,16 +49,6 @@ def test_what_is_alive_stays_as_it_was(runs: dict[int, int], alive: frozenset[in
     }
     assert all(isinstance(record, Entry) for _, record in unpack_batch(value))
     assert BATCH_HEADER.unpack_from(value)[5] == 7
-
-
-def test_a_batch_of_version_1_becomes_one_of_version_2() -> None:
-    value = batch_of(1, [(1, 0, 2), (2, 0, 2)]).value()
-    _, _, count, length, _, wall = BATCH_HEADER.unpack_from(value)
-    records = value[BATCH_HEADER.size :]
-    old = BATCH_HEADER.pack(1, 0, count, length, crc32c(records), wall) + records
-    packed = [pack_batch(one, lambda ledger_id: ledger_id == 2) for one in (old, value)]
-    assert packed[0] is not None and packed[1] is not None
-    assert packed[0][0] == packed[1][0]
 
 
 def test_a_damaged_body_is_kept_and_a_damaged_header_is_not_believed() -> None:

@@ -1,4 +1,4 @@
-"""Events on disk: appended, bounded, and read past whatever is damaged."""
+"""Event files: appended, bounded, and readable past damage."""
 
 import os
 from pathlib import Path
@@ -55,7 +55,7 @@ def test_no_folder_is_no_event(tmp_path: Path) -> None:
 def test_what_is_kept_is_bounded_and_the_oldest_goes(tmp_path: Path) -> None:
     size, number = 4096, 1
     for _ in range(200):
-        EventWriter(tmp_path, size, failing).write(rows(number, 1, "y" * 40))  # a start each
+        EventWriter(tmp_path, size, failing).write(rows(number, 1, "y" * 40))  # simulates a restart
         number += 1
     writer = EventWriter(tmp_path, size, failing)
     for _ in range(200):

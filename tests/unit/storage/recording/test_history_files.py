@@ -1,4 +1,4 @@
-"""What was shown, on disk: found by time, thinned with age, bounded, and read up to whatever is damaged."""
+"""History files: lookup by time, thinning with age, bounds, and reading up to damage."""
 
 import json
 import os

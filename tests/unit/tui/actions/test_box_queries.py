@@ -1,4 +1,4 @@
-"""What is asked of the box: what somebody sees, and at first what is known before there is a screen."""
+"""Queries to the box: those of the visible screen, and the first ones before a screen exists."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,7 +11,7 @@ from pulsarbox.tui.actions.box_queries import PANELS, VITALS, first, of_numbers,
 from pulsarbox.tui.feed import VIEWS, FeedError, RowQuery
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.columns import laid_out
-from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard, driven
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox
 
 FORESEEN = (
@@ -33,10 +33,9 @@ def asked_columns(target: str) -> set[str]:
 
 @pytest.mark.parametrize("place", FORESEEN)
 @pytest.mark.parametrize("size", [SMALL, WIDE])
-@driven
 async def test_what_a_first_screen_asks_is_known_before_there_is_one(place: str, size: tuple[int, int]) -> None:
     kept = Preferences(None)
-    kept.given(f"sort.{place}", ["topic", False])
+    kept.set_once(f"sort.{place}", ["topic", False])
     passing = "" if place == "overview" else "x"
     known = sorted(query.target for query in first(place, kept, size, passing))
     async with dashboard(FakeBox(), size, kept=kept, place=place, passing=passing) as driver:
@@ -44,9 +43,8 @@ async def test_what_a_first_screen_asks_is_known_before_there_is_one(place: str,
         assert known == sorted(target for _, target, _ in driver.box.asked)
 
 
-@driven
 async def test_the_line_at_the_top_has_its_numbers_as_soon_as_another_screen_is_seen() -> None:
-    """Without its timer, which comes round every two seconds."""
+    """The screen change updates the numbers without the timer, whose period is 2 s."""
     async with dashboard(place="quotas") as driver:
         await driver.until(lambda: "backlog 1.23M" in driver.told("vitals"))
         for number, key in enumerate("2389", 2):
@@ -81,7 +79,6 @@ def test_columns_that_have_no_room_are_not_asked_for() -> None:
     assert {"topic", "subscription", "type", "backlog", "cause", "causeText"} <= set(narrow)
 
 
-@driven
 async def test_columns_that_are_taken_away_are_not_asked_for_any_more() -> None:
     def asked(driver: Driver) -> set[str]:
         return asked_columns([target for _, target, _ in driver.box.asked if "/subscriptions?" in target][-1])
@@ -102,7 +99,7 @@ def test_a_view_that_says_nothing_of_it_is_asked_for_all() -> None:
 def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> None:
     box = FakeBox()
     soon, other = RowQuery("subscriptions", limit=3), RowQuery("topics", limit=2)
-    box.feed.foresee([soon, other])
+    box.feed.prefetch([soon, other])
     assert [row["topic"] for row in box.feed.view(soon).rows] == [row["topic"] for row in box.rows["subscriptions"][:3]]
     assert box.feed.view(other).total == 40
     assert [target for _, target, _ in box.asked] == [soon.target, other.target]
@@ -113,7 +110,7 @@ def test_what_was_foreseen_is_asked_once_and_given_to_the_first_who_asks() -> No
 def test_trouble_that_was_foreseen_is_told_to_the_first_who_asks() -> None:
     box = FakeBox()
     box.gone = "Connection refused"
-    box.feed.foresee([RowQuery("topics")])
+    box.feed.prefetch([RowQuery("topics")])
     with pytest.raises(FeedError, match="Connection refused"):
         box.feed.view(RowQuery("topics"))
     box.gone = ""

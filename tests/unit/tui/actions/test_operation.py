@@ -1,4 +1,4 @@
-"""The paths of what is done to a row, as the box reads them."""
+"""Request paths of operations on a row."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A limit changed in its place: numbers that would limit nothing are refused before anything is sent."""
+"""Limits changed in place: numbers without effect are rejected before a request is sent."""
 
 from typing import Any
 

@@ -105,7 +105,7 @@ def test_a_graph_is_drawn_anew_where_its_values_have_changed() -> None:
     graph, past = Graph("in", "in/s", "rate", "primary"), [1.0, 2.0]
     assert graph.show(past, 2.0)
     assert not graph.show(past, 2.0)
-    past.append(2.0)  # by whom it was shown
+    past.append(2.0)  # the same list object, with a new value
     assert graph.show(past, 2.0)
     assert not graph.show(tuple(past), 2.0)
 

@@ -1,4 +1,4 @@
-"""What the dashboard looks like: without colour, in light and dark, for a box that has a label."""
+"""Appearance of the dashboard: without color, light and dark, and with a label."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
-from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox
 
 LABEL = label_of("PRODUCTION", "darkred")
 READABLE = 4.5
-"""WCAG 2.2, 1.4.3."""
+"""Minimum contrast according to WCAG 2.2, 1.4.3."""
 
 
-@driven
+@pytest.mark.campaign
 async def test_a_box_with_a_label_looks_different_on_every_screen_and_in_the_dialogs() -> None:
     async with dashboard(size=SMALL, label=LABEL) as driver:
         for key in "1234567890":
@@ -39,7 +39,6 @@ async def test_a_box_with_a_label_looks_different_on_every_screen_and_in_the_dia
         assert "PRODUCTION: Clear the backlog" in driver.text()
 
 
-@driven
 async def test_without_a_label_nothing_is_said() -> None:
     async with dashboard(size=SMALL) as driver:
         assert driver.lines()[0].startswith(" pulsarbox standalone")
@@ -60,30 +59,24 @@ def test_a_label_that_cannot_be(text: str, color: str) -> None:
 
 
 @pytest.mark.parametrize("theme", [each.name for each in OURS])
-def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
-    """As it is drawn: the colours of every cell of every screen, not those that a theme promises."""
+async def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
+    """Checks the rendered colors of every cell of every screen, instead of the colors declared by a theme."""
     poor: dict[tuple[str, str, str], float] = {}
-
-    @driven
-    async def seen() -> None:
-        async with dashboard(FakeBox(), WIDE, kept=_kept(theme)) as driver:
-            for key in ("1", "2", "3", "enter", "4", "5", "6", "7", "8", "9", "0"):
-                await driver.press(key)
-                await driver.until(lambda: driver.screen.answered)
-                await driver.pilot.pause(0.05)
-                for strip in driver.screen._compositor.render_strips():
-                    for segment in strip:
-                        told = _contrast(segment)
-                        if told is not None and told[2] < READABLE:
-                            poor[(type(driver.screen).__name__, *told[:2])] = round(told[2], 2)
-
-    seen()
+    async with dashboard(FakeBox(), WIDE, kept=_kept(theme)) as driver:
+        for key in ("1", "2", "3", "enter", "4", "5", "6", "7", "8", "9", "0"):
+            await driver.press(key)
+            await driver.until(lambda: driver.screen.answered)
+            await driver.pilot.pause(0.05)
+            for strip in driver.screen._compositor.render_strips():
+                for segment in strip:
+                    told = _contrast(segment)
+                    if told is not None and told[2] < READABLE:
+                        poor[(type(driver.screen).__name__, *told[:2])] = round(told[2], 2)
     assert poor == {}
 
 
-@driven
 async def test_what_the_first_screen_says_can_be_seen() -> None:
-    """The library keeps what a text looked like before anything was styled, which is its ground's colour."""
+    """The library caches the text style from before the first styling, which has the background color."""
     async with dashboard(place="storage") as driver:
         await driver.pilot.pause(0.05)
         strips = [each for each in driver.screen._compositor.render_strips() if "disk free" in each.text]
@@ -107,11 +100,10 @@ def _kept(theme: str) -> Preferences:
     return kept
 
 
-def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """NO_COLOR: the same words and marks, and no cell with a colour of its own."""
+async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With NO_COLOR, the words and marks are the same, and no cell has a color."""
     texts: list[list[str]] = []
 
-    @driven
     async def seen() -> None:
         async with dashboard(FakeBox(), SMALL, label=LABEL) as driver:
             found = []
@@ -129,8 +121,8 @@ def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
                                 assert len(set(each.triplet)) == 1, segment
 
     monkeypatch.delenv("NO_COLOR", raising=False)
-    seen()
+    await seen()
     monkeypatch.setenv("NO_COLOR", "1")
-    seen()
+    await seen()
     assert texts[0] == texts[1]
     assert "● 2 holding back" in texts[0][0] and "● 12s" in texts[0][4]

@@ -1,10 +1,10 @@
-"""The table: only rows in view are asked for, and the cursor is about a row, not about a place."""
+"""The table requests only visible rows, and the cursor follows its row."""
 
 from typing import Any
 
 from pulsarbox.tui.actions.box_queries import AROUND
 from pulsarbox.tui.widgets.columns import Column, laid_out, shortened
-from tests.unit.tui.driving import SMALL, WIDE, dashboard, driven
+from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
 
 
@@ -13,7 +13,7 @@ def asked_rows(box: FakeBox) -> list[str]:
 
 
 class ManyRows(list[dict[str, Any]]):
-    """A million rows that are made when they are looked at."""
+    """A million rows, created on access."""
 
     def __len__(self) -> int:
         return 1_000_000
@@ -24,7 +24,6 @@ class ManyRows(list[dict[str, Any]]):
         return subscription(index)
 
 
-@driven
 async def test_of_a_million_rows_only_those_in_view_travel() -> None:
     box = FakeBox()
     many = ManyRows()
@@ -51,7 +50,6 @@ async def test_of_a_million_rows_only_those_in_view_travel() -> None:
         assert max(limits) == table.size.height + 2 * AROUND
 
 
-@driven
 async def test_the_cursor_stays_with_its_row_while_the_order_changes() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table
@@ -72,7 +70,6 @@ async def test_the_cursor_stays_with_its_row_while_the_order_changes() -> None:
         assert pointed()["topic"].endswith("orders-0"), "it is gone: the row in its place"
 
 
-@driven
 async def test_a_row_that_leaves_the_view_is_not_replaced_by_another() -> None:
     box = FakeBox()
     box.rows["subscriptions"] = [subscription(number) for number in range(500)]
@@ -89,7 +86,6 @@ async def test_a_row_that_leaves_the_view_is_not_replaced_by_another() -> None:
         assert table.pointed["topic"].endswith("orders-0") and table.cursor_in_view, "from the top of the view on"
 
 
-@driven
 async def test_marks_stay_with_rows_that_are_out_of_sight() -> None:
     box = FakeBox()
     box.rows["subscriptions"] = [subscription(number) for number in range(500)]
@@ -103,7 +99,6 @@ async def test_marks_stay_with_rows_that_are_out_of_sight() -> None:
         assert not driver.table.marked
 
 
-@driven
 async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table

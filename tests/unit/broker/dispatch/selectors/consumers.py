@@ -1,4 +1,4 @@
-"""Consumers as selectors see them, and what holds for every selector."""
+"""Consumers as selectors see them, and the properties required of every selector."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -23,17 +23,17 @@ class Someone:
 
 
 def sticky(name: str, *ranges: tuple[int, int]) -> Someone:
-    """A consumer that asks for ranges."""
+    """Return a consumer that requests ranges."""
     return Someone(name, KeySharedMeta(KeySharedMode.STICKY, ranges))
 
 
 def owners(selector: StickyKeySelector[Someone], slots: Iterable[int] = SLOTS) -> list[Someone | None]:
-    """Who has each slot."""
+    """Return the owner of each slot."""
     return [selector.select(slot) for slot in slots]
 
 
 def by_ranges(selector: StickyKeySelector[Someone], size: int = 65537) -> list[Someone | None]:
-    """Who has each slot according to the ranges, from 0 on; no slot may be in two."""
+    """Return the owner of each slot from 0 on, computed from the ranges. Ranges must not overlap."""
     found: list[Someone | None] = [None] * size
     for consumer, ranges in selector.ranges().items():
         assert ranges == sorted(ranges)

@@ -1,4 +1,4 @@
-"""Ranges that consumers choose, and what Pulsar says to those that cannot be."""
+"""Sticky hash ranges chosen by consumers, and Pulsar's errors for invalid ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Backlog quotas in virtual time: by size and by age, with each of the three things that may follow."""
+"""Backlog quotas by size and age in virtual time, with each of the three actions at the limit."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def used(box: Box, name: str = TOPIC) -> int:
 
 
 def consume(box: Box, sent: list[tuple[int, int]], subscription: str = "s") -> None:
-    """Let somebody acknowledge up to the last of these, and go."""
+    """Acknowledge up to the last of these positions with a separate consumer, and disconnect."""
     client = box.client()
     client.subscribe(subscription)
     client.ask("ack", consumer_id=1, ack_type=CommandAck.Cumulative,
@@ -102,6 +102,45 @@ def test_a_producer_is_held_and_goes_on_at_the_moment_the_backlog_falls() -> Non
     assert ready.producer_ready
     client.send(100, b"x")
     assert client.take("send_receipt").sequence_id == 100
+
+
+@pytest.mark.parametrize("follows", [HOLD, EXCEPTION])
+def test_a_backlog_of_exactly_the_limit_is_full_and_one_byte_less_is_not(follows: str) -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    publish(box, 3, 100)
+    size = used(box)
+    set_policy(box, backlog_quota_map=by_size(size + 1, follows))
+    assert topic_of(box).backlog.blocked is None
+    leave(producing(box))
+    set_policy(box, backlog_quota_map=by_size(size, follows))
+    assert topic_of(box).backlog.blocked is not None
+    assert box.client().producer(1).error == (HELD_ERROR if follows == HOLD else EXCEPTION_ERROR)
+
+
+def test_the_entry_that_reaches_exactly_the_limit_is_stored_and_closes_its_producer() -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    publish(box, 3, 100)
+    set_policy(box, backlog_quota_map=by_size(used(box) // 3 * 4, HOLD))
+    client = producing(box)
+    client.send(0, b"x" * 100)
+    assert [name for name, _ in frames(client)] == ["send_receipt", "close_producer"]
+
+
+def test_a_producer_is_refused_when_entries_that_are_not_durable_yet_reach_exactly_the_limit() -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    publish(box, 3, 100)
+    set_policy(box, backlog_quota_map=by_size(used(box) // 3 * 4, HOLD))
+    client = producing(box)
+    box.auto = False
+    client.send(0, b"x" * 100)
+    newcomer = box.client()
+    newcomer.ask("producer", topic=TOPIC, producer_id=1, request_id=5)
+    box.auto = True
+    box.turn()
+    assert newcomer.take("error").error == HELD_ERROR
 
 
 def test_messages_on_their_way_have_their_receipts_before_the_producer_is_closed() -> None:
@@ -235,6 +274,37 @@ def test_the_oldest_are_let_go_down_to_nine_tenths_for_those_who_have_them() -> 
         assert used(box) < entry * 10
     assert topic_of(box).subscriptions["slower"].clearing.expired == 0, "that is no expiry"
     assert topic_of(box).backlog.evictions > 10
+    assert (topic_of(box).backlog.evicting, box.broker.removals.running) == (False, 0)
+
+
+def test_a_message_larger_than_the_limit_is_evicted_itself() -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=by_size(50, EVICTION))
+    publish(box, 1, 100)
+    assert (backlog(box), used(box)) == (0, 0)
+    assert topic_of(box).backlog.evictions == 1
+
+
+@pytest.mark.parametrize(("kind", "quota"), [("size", by_size(200, HOLD)), ("age", by_age(30, EXCEPTION))])
+def test_a_quota_that_is_reached_and_one_that_is_released_are_events(kind: str, quota: dict[str, Any]) -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=quota)
+    sent = publish(box, 1, 300)
+    size = used(box)
+    box.advance(30)
+    consume(box, sent)
+    told = [each for each in box.broker.events.after(0, 100) if each.kind.startswith("quota-")]
+    assert [(each.kind, each.subject) for each in told] == [("quota-hit", TOPIC), ("quota-released", TOPIC)]
+    limit = 200 if kind == "size" else 30_000
+    assert dict(told[0].fields) == {"policy": kind, "limit": limit, "used": size}
+    assert dict(told[1].fields) == {"used": 0}
+    assert told[0].text == (
+        f"has used {size} of 200 bytes of its backlog quota: producers wait"
+        if kind == "size"
+        else "has messages older than its backlog quota of 30 s: producers are rejected"
+    )
 
 
 @pytest.mark.parametrize("follows", [HOLD, EXCEPTION])
@@ -271,6 +341,18 @@ def test_producers_are_kept_away_when_the_oldest_message_has_reached_its_age(fol
         assert [body.producer_ready for _, body in frames(client)] == [True]
     else:
         producing(box)
+
+
+def test_a_message_of_exactly_the_age_is_too_old() -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=by_age(30, HOLD))
+    publish(box, 1)
+    backlog = topic_of(box).backlog
+    box.advance(29.5)
+    assert backlog.blocked is None
+    box.advance(0.5)
+    assert backlog.blocked == backlog.age
 
 
 def test_messages_older_than_nine_tenths_of_the_age_are_let_go_in_memory_or_not() -> None:
@@ -357,3 +439,29 @@ def test_what_is_not_due_does_not_count_where_the_quota_says_so_until_it_is(*, u
     assert "close_producer" in client.names()
     set_policy(box, backlog_quota_map=by_size(10_000, HOLD))
     assert topic_of(box).backlog.blocked is None
+
+
+@pytest.mark.parametrize("later", [0, 9])
+@pytest.mark.parametrize("limited_before", [False, True])
+def test_delayed_messages_that_make_exactly_the_limit_fill_the_quota_when_the_last_is_due(
+    later: int, *, limited_before: bool
+) -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=by_size(10_000, HOLD, excludeDelayed=True))
+    client = producing(box)
+    backlog = topic_of(box).backlog
+    client.send(0, b"x" * 200, deliver_at_time=box.wall + 10_000)
+    entry = backlog.not_due
+    if not limited_before:
+        client.send(1, b"x" * 200, deliver_at_time=box.wall + 10_000 + later * 1000)
+    set_policy(box, backlog_quota_map=by_size(2 * entry, HOLD, excludeDelayed=True))
+    if limited_before:
+        client.send(1, b"x" * 200, deliver_at_time=box.wall + 10_000 + later * 1000)
+    assert (backlog.used, backlog.not_due) == (0, 2 * entry)
+    box.advance(9.5 + later)
+    assert backlog.blocked is None
+    box.advance(1)
+    assert topic_of(box).backlog is backlog
+    assert (backlog.used, backlog.not_due) == (2 * entry, 0)
+    assert topic_of(box).backlog.blocked is backlog.size

@@ -1,4 +1,4 @@
-"""Message TTL in virtual time: what expires, for whom, when exactly; connected or not, in memory or not."""
+"""Message TTL in virtual time: what expires and when, with and without consumers, in memory or unloaded."""
 
 import pytest
 from hypothesis import given
@@ -53,7 +53,7 @@ def test_a_topic_that_is_not_in_memory_is_no_exception_and_goes_back(*, restarte
         box = box.restart()
     box.advance(10 * DAY - 2)
     assert not list(box.broker.topics)
-    assert box.broker.core.catalog.first("deadline/") is not None
+    assert box.broker.catalog.first("deadline/") is not None
     box.advance(4)
     assert not list(box.broker.topics), "it came into memory for this alone"
     assert backlog(box) == 0
@@ -67,7 +67,7 @@ def test_a_policy_that_comes_later_holds_for_what_is_there_in_memory_or_not() ->
         publish(box, 3, topic=name)
     unload(box)
     box.advance(MINUTE)
-    assert topic_of(box).name is not None  # in memory again, the other is not
+    assert topic_of(box).name is not None  # loaded again, unlike the other topic
     set_policy(box, message_ttl_in_seconds=30)
     box.advance(0.1)
     assert (backlog(box), backlog(box, name=other)) == (0, 0)
@@ -90,7 +90,7 @@ def test_a_walk_that_a_crash_interrupts_goes_on() -> None:
     again = box.restart()
     again.advance(31)
     assert [backlog(again, name=name) for name in names] == [0] * len(names)
-    assert again.broker.core.catalog.first("walk/") is None
+    assert again.broker.catalog.first("walk/") is None
 
 
 def test_the_brokers_own_value_from_a_file_holds_after_a_restart_for_topics_that_nobody_loads() -> None:
@@ -133,7 +133,7 @@ def test_what_a_consumer_holds_expires_too_and_its_permits_are_its_own() -> None
     sent = publish(box, 3)
     assert client.received() == sent[:2]
     box.advance(61)
-    client.inbox.clear()  # a ping
+    client.inbox.clear()  # discard a PING
     assert backlog(box) == 0
     consumer = topic_of(box).subscriptions["s"].consumers[0]
     assert (len(consumer.held), consumer.unacked) == (0, 0)

@@ -1,4 +1,4 @@
-"""Retention in virtual time: the rows of the table of the cookbook, and what it never touches."""
+"""Retention in virtual time: the combinations of Pulsar's cookbook, and data that is never deleted."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pulsarbox.broker.policies.kinds.retention import (
     LedgerBounds,
     Retention,
-    last_ledger_goes_after,
+    current_ledger_retention,
     ledger_bounds,
 )
 from tests.unit.broker.playbook import AS_PULSAR, Box
@@ -35,23 +35,23 @@ def retention(minutes: int, megabytes: int) -> dict[str, int]:
 
 
 def clear(box: Box, subscription: str = "s") -> None:
-    """Acknowledge everything."""
+    """Acknowledge all messages."""
     topic_of(box).subscriptions[subscription].clearing.clear(lambda now: None, box.now)
     box.turn()
 
 
 def stored(box: Box) -> int:
-    """Bytes of all entries that are kept."""
+    """Return the stored bytes of all entries."""
     return topic_of(box).ledger.size
 
 
 def acknowledged(box: Box, megabytes: int) -> None:
-    """Publish and acknowledge so much."""
+    """Publish and acknowledge an amount of data."""
     publish(box, megabytes * 4, MIB // 4)
     clear(box)
 
 
-# Time limit, size limit (-1 of either: no such limit), and what is left of 6 MiB after an hour, after three hours.
+# Time limit, size limit (-1: unlimited), and the remainder of 6 MiB after one hour and after three hours.
 ROWS = [
     pytest.param(-1, -1, 6, 6, id="infinite"),
     pytest.param(-1, 3, 3, 3, id="size alone"),
@@ -159,7 +159,7 @@ def test_a_topic_in_use_does_not_get_a_ledger_a_message() -> None:
         publish(box, 1)
         clear(box)
         box.advance(30)
-    assert box.broker.core.commits.new_id() < 20, "ids are for ledgers above all"
+    assert box.broker.commits.new_id() < 20, "ids are for ledgers above all"
 
 
 @pytest.mark.parametrize("level", ["topic", "namespace", "broker"])
@@ -199,6 +199,6 @@ def test_a_ledger_is_an_eighth_of_what_is_kept_at_most(time_ms: int, size: int) 
     assert bounds.age <= most.age
     assert size <= 8 << 20 or bounds.size * 8 <= size
     assert time_ms <= 8 * 60_000 or bounds.age * 8 <= time_ms
-    goes = last_ledger_goes_after(Retention(time_ms, size), 600_000)
+    goes = current_ledger_retention(Retention(time_ms, size), 600_000)
     assert (goes == -1) == (time_ms < 0 and size != 0)
     assert goes == -1 or goes >= 600_000

@@ -1,4 +1,4 @@
-"""What schemas clients may bring to a topic."""
+"""Which schemas clients may register on a topic."""
 
 import json
 from typing import Any
@@ -48,7 +48,7 @@ def test_producers_that_must_bring_one(level: str) -> None:
     if level == "namespace":
         box.broker.tenants.set_policy(NAMESPACE, "schema_validation_enforced", True, box.now)
     elif level == "topic":
-        box.broker.core.policies.set_topic(parse_topic(TOPIC), "schemaValidationEnforced", True, box.now)
+        box.broker.policies.set_topic(parse_topic(TOPIC), "schemaValidationEnforced", True, box.now)
     client = box.client()
     assert refusal(client.producer(1)) is None, "the topic has no schema"
     completed(box.broker.schemas.putting(parse_topic(TOPIC), KNOWN, 0))
@@ -57,7 +57,7 @@ def test_producers_that_must_bring_one(level: str) -> None:
     assert refusal(client.subscribe()) is None
 
 
-# Schemas that follow one another -------------------------------------------------------------------------------------
+# Successive schemas ---------------------------------------------------------------------------------------------------
 
 FIRST = avro(record("R", field("a")))
 WIDER = avro(record("R", field("a"), field("b")))
@@ -81,7 +81,7 @@ def test_the_strategy_and_who_sets_it(level: str) -> None:
         box.broker.tenants.set_policy(NAMESPACE, "schema_auto_update_compatibility_strategy", "Forward", box.now)
     elif level == "topic":
         box.broker.tenants.set_policy(NAMESPACE, "schema_compatibility_strategy", "BACKWARD", box.now)
-        box.broker.core.policies.set_topic(parse_topic(TOPIC), "schemaCompatibilityStrategy", "FORWARD", box.now)
+        box.broker.policies.set_topic(parse_topic(TOPIC), "schemaCompatibilityStrategy", "FORWARD", box.now)
     client = box.client()
     assert not incompatible(client.producer(1, schema=FIRST))
     assert not incompatible(client.producer(2, schema=WIDER)), "the old one skips what it does not know"
@@ -117,7 +117,7 @@ def test_a_consumer_gives_a_topic_that_nobody_uses_its_schema() -> None:
 @pytest.mark.parametrize("who", ["a producer", "a consumer", "a message", "nobody"])
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
 def test_a_topic_in_use_has_bytes(who: str, domain: str) -> None:
-    """And is not given a schema by a consumer, unless everything goes."""
+    """A consumer cannot add a schema to such a topic unless compatibility is ALWAYS_COMPATIBLE."""
     box = Box()
     client, topic = box.client(), f"{domain}://public/default/t"
     if who == "a consumer":

@@ -1,4 +1,4 @@
-"""The live views over HTTP: which rows come, in which order, and what is refused."""
+"""Live views over HTTP: selection and order of rows, and invalid requests."""
 
 import json
 from typing import Any
@@ -10,14 +10,15 @@ from pulsarbox.server.http.box.live_views import top as handler
 from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS
+from tests.unit.broker.core_driver import START
 from tests.unit.broker.roles import guarded_box
-from tests.unit.server.http.harness import ADMIN, START, Box, with_box
+from tests.unit.server.http.harness import ADMIN, HttpBox
 
 TOP = "/pulsarbox/v1/top"
 
 
-async def subscriptions(box: Box, **counts: int) -> None:
-    """Topics of namespace public/default by name, each with so many subscriptions."""
+async def subscriptions(box: HttpBox, **counts: int) -> None:
+    """Create topics in namespace public/default by name, each with a number of subscriptions."""
     for topic, count in counts.items():
         assert (await box.put(f"/persistent/public/default/{topic}")).status == 204
         for number in range(count):
@@ -25,47 +26,41 @@ async def subscriptions(box: Box, **counts: int) -> None:
             assert (await box.ask("PUT", path)).status == 204
 
 
-async def top(box: Box, view: str, query: str = "") -> dict[str, Any]:
-    """The answer of a view."""
+async def top(box: HttpBox, view: str, query: str = "") -> dict[str, Any]:
+    """Return the response of a view."""
     got = await box.ask("GET", f"{TOP}/{view}?{query}")
     assert got.status == 200, got.text
     found: dict[str, Any] = got.value
     return found
 
 
-def test_the_subscriptions_of_a_box_in_the_order_and_the_columns_that_were_asked_for() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2, b=1)
-        found = await top(box, "subscriptions", "sort=topic&order=asc&columns=topic,subscription")
-        name = "persistent://public/default/"
-        assert found["rows"] == [
-            {"topic": f"{name}a", "subscription": "s0"},
-            {"topic": f"{name}a", "subscription": "s1"},
-            {"topic": f"{name}b", "subscription": "s0"},
-        ]
-        assert (found["total"], found["matching"], found["offset"]) == (3, 3, 0)
-        assert (found["view"], found["now"], found["sampled"]) == ("subscriptions", START, START)
-        assert (found["readOnly"], found["virtualClock"]) == (False, None)
-
-    with_box(scenario)
+async def test_the_subscriptions_of_a_box_in_the_order_and_the_columns_that_were_asked_for(box: HttpBox) -> None:
+    await subscriptions(box, a=2, b=1)
+    found = await top(box, "subscriptions", "sort=topic&order=asc&columns=topic,subscription")
+    name = "persistent://public/default/"
+    assert found["rows"] == [
+        {"topic": f"{name}a", "subscription": "s0"},
+        {"topic": f"{name}a", "subscription": "s1"},
+        {"topic": f"{name}b", "subscription": "s0"},
+    ]
+    assert (found["total"], found["matching"], found["offset"]) == (3, 3, 0)
+    assert (found["view"], found["now"], found["sampled"]) == ("subscriptions", START, START)
+    assert (found["readOnly"], found["virtualClock"]) == (False, None)
 
 
-def test_only_the_window_and_what_passes_the_filter_travels() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=5, b=5)
-        query = "sort=subscription&order=asc&columns=subscription&filter=endswith(topic,%22/a%22)&offset=1&limit=2"
-        found = await top(box, "subscriptions", query)
-        assert found["rows"] == [{"subscription": "s1"}, {"subscription": "s2"}]
-        assert (found["total"], found["matching"], found["offset"]) == (10, 5, 1)
-        assert (await top(box, "subscriptions", "filter=!/a$&limit=0"))["matching"] == 5
-
-    with_box(scenario)
+async def test_only_the_window_and_what_passes_the_filter_travels(box: HttpBox) -> None:
+    await subscriptions(box, a=5, b=5)
+    query = "sort=subscription&order=asc&columns=subscription&filter=endswith(topic,%22/a%22)&offset=1&limit=2"
+    found = await top(box, "subscriptions", query)
+    assert found["rows"] == [{"subscription": "s1"}, {"subscription": "s2"}]
+    assert (found["total"], found["matching"], found["offset"]) == (10, 5, 1)
+    assert (await top(box, "subscriptions", "filter=!/a$&limit=0"))["matching"] == 5
 
 
 @pytest.mark.parametrize(
     ("path", "status", "words"),
     [
-        ("nothing", 404, "There is no view 'nothing'; available:"),
+        ("nothing", 404, "Unknown view 'nothing'; available:"),
         ("subscriptions?at=1", 404, "No history is recorded"),
         ("subscriptions?sort=backlogs", 400, "sort: subscriptions has no column 'backlogs'; did you mean backlog?"),
         ("subscriptions?columns=topic,x", 400, "columns: subscriptions has no column 'x'; available: topic,"),
@@ -80,121 +75,94 @@ def test_only_the_window_and_what_passes_the_filter_travels() -> None:
         ("subscriptions?tenant=a/b", 400, "tenant must be the name of one tenant"),
     ],
 )
-def test_what_is_refused_says_why(path: str, status: int, words: str) -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", f"{TOP}/{path}")
-        assert got.status == status
-        assert words in got.reason
-
-    with_box(scenario)
+async def test_what_is_refused_says_why(box: HttpBox, path: str, status: int, words: str) -> None:
+    got = await box.ask("GET", f"{TOP}/{path}")
+    assert got.status == status
+    assert words in got.reason
 
 
-def test_a_tenant_or_a_namespace_alone() -> None:
-    async def scenario(box: Box) -> None:
-        await box.put("/tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
-        await box.put("/namespaces/shop/eu")
-        await box.put("/persistent/shop/eu/t")
-        await box.ask("PUT", f"{ADMIN}/persistent/shop/eu/t/subscription/s")
-        await subscriptions(box, a=1)
-        for query, count in (("", 2), ("tenant=shop", 1), ("namespace=shop/eu", 1), ("tenant=sho", 0)):
-            assert (await top(box, "subscriptions", query))["total"] == count
-
-    with_box(scenario)
+async def test_a_tenant_or_a_namespace_alone(box: HttpBox) -> None:
+    await box.put("/tenants/shop", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    await box.put("/namespaces/shop/eu")
+    await box.put("/persistent/shop/eu/t")
+    await box.ask("PUT", f"{ADMIN}/persistent/shop/eu/t/subscription/s")
+    await subscriptions(box, a=1)
+    for query, count in (("", 2), ("tenant=shop", 1), ("namespace=shop/eu", 1), ("tenant=sho", 0)):
+        assert (await top(box, "subscriptions", query))["total"] == count
 
 
-def test_the_overview_of_a_box() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2, b=1)
+async def test_the_overview_of_a_box(box: HttpBox) -> None:
+    await subscriptions(box, a=2, b=1)
+    box.broker.samples.tick(box.shell.now())
+    found = await top(box, "overview")
+    assert (found["view"], found["rows"], found["seriesStep"]) == ("overview", [], 1.0)
+    totals = found["totals"]
+    assert (totals["topics"], totals["subscriptions"], totals["backlog"], totals["deadLetters"]) == (2, 3, 0, 0)
+    assert (totals["connections"], totals["throttled"], totals["started"], totals["uptime"]) == (0, 0, START, 0)
+    assert (totals["diskFree"], totals["p99"]) == (None, None), "in memory, and nothing was published"
+    assert totals["memory"] > 0
+    series = found["series"]
+    assert {name: values[-1] for name, values in series.items()} == {
+        "publishRate": 0.0, "deliverRate": 0.0, "backlog": 0.0, "p99": None,
+    }  # fmt: skip
+
+
+async def test_of_the_overview_what_is_named(box: HttpBox) -> None:
+    await subscriptions(box, a=2, b=1)
+    every = await top(box, "overview")
+    assert set(overview.COLUMNS) == {*every["totals"], "series"}
+    found = await top(box, "overview", "columns=topics,uptime,p99")
+    assert found["totals"] == {"topics": 2, "uptime": 0, "p99": None}
+    assert "series" not in found
+    assert list((await top(box, "overview", "columns=series"))["series"]) == list(every["series"])
+    refused = await box.ask("GET", f"{TOP}/overview?columns=topic")
+    assert (refused.status, "did you mean topics?" in refused.text) == (400, True), refused.text
+
+
+async def test_the_overview_of_a_tenant_tells_nothing_of_others(box: HttpBox) -> None:
+    await subscriptions(box, a=2)
+    found = await top(box, "overview", "tenant=shop")
+    assert found["series"] == {"publishRate": [], "deliverRate": [], "backlog": []}
+    assert {name: value for name, value in found["totals"].items() if value} == {}
+    assert (await top(box, "overview", "tenant=public"))["totals"]["subscriptions"] == 2
+
+
+async def test_the_graphs_of_a_tenant_begin_when_somebody_looks_and_are_of_nobody_else(box: HttpBox) -> None:
+    await subscriptions(box, a=2)
+    name = "/persistent/public/default/a"
+    for _ in range(3):
+        sent = await box.ask("POST", f"/topics{name}", {"producerName": "p", "messages": [{"payload": "x"}]})
+        assert sent.status == 200, sent.text
+    for query, backlog in (("tenant=public", 6), ("namespace=public/default", 6), ("tenant=shop", 0)):
+        await top(box, "overview", query)
         box.broker.samples.tick(box.shell.now())
-        found = await top(box, "overview")
-        assert (found["view"], found["rows"], found["seriesStep"]) == ("overview", [], 1.0)
-        totals = found["totals"]
-        assert (totals["topics"], totals["subscriptions"], totals["backlog"], totals["deadLetters"]) == (2, 3, 0, 0)
-        assert (totals["connections"], totals["throttled"], totals["started"], totals["uptime"]) == (0, 0, START, 0)
-        assert (totals["diskFree"], totals["p99"]) == (None, None), "in memory, and nothing was published"
-        assert totals["memory"] > 0
-        series = found["series"]
-        assert {name: values[-1] for name, values in series.items()} == {
-            "publishRate": 0.0, "deliverRate": 0.0, "backlog": 0.0, "p99": None,
-        }  # fmt: skip
-
-    with_box(scenario)
+        found = await top(box, "overview", f"{query}&columns=backlog,series")
+        assert found["totals"] == {"backlog": backlog}
+        assert found["series"]["backlog"] == [float(backlog)]
 
 
-def test_of_the_overview_what_is_named() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2, b=1)
-        every = await top(box, "overview")
-        assert set(overview.COLUMNS) == {*every["totals"], "series"}
-        found = await top(box, "overview", "columns=topics,uptime,p99")
-        assert found["totals"] == {"topics": 2, "uptime": 0, "p99": None}
-        assert "series" not in found
-        assert list((await top(box, "overview", "columns=series"))["series"]) == list(every["series"])
-        refused = await box.ask("GET", f"{TOP}/overview?columns=topic")
-        assert (refused.status, "did you mean topics?" in refused.text) == (400, True), refused.text
-
-    with_box(scenario)
-
-
-def test_the_overview_of_a_tenant_tells_nothing_of_others() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2)
-        found = await top(box, "overview", "tenant=shop")
-        assert found["series"] == {"publishRate": [], "deliverRate": [], "backlog": []}
-        assert {name: value for name, value in found["totals"].items() if value} == {}
-        assert (await top(box, "overview", "tenant=public"))["totals"]["subscriptions"] == 2
-
-    with_box(scenario)
-
-
-def test_the_graphs_of_a_tenant_begin_when_somebody_looks_and_are_of_nobody_else() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2)
-        name = "/persistent/public/default/a"
-        for _ in range(3):
-            sent = await box.ask("POST", f"/topics{name}", {"producerName": "p", "messages": [{"payload": "x"}]})
-            assert sent.status == 200, sent.text
-        for query, backlog in (("tenant=public", 6), ("namespace=public/default", 6), ("tenant=shop", 0)):
-            await top(box, "overview", query)
-            box.broker.samples.tick(box.shell.now())
-            found = await top(box, "overview", f"{query}&columns=backlog,series")
-            assert found["totals"] == {"backlog": backlog}
-            assert found["series"]["backlog"] == [float(backlog)]
-
-    with_box(scenario)
-
-
-def test_the_topics_of_a_box_those_that_nobody_uses_too() -> None:
-    async def scenario(box: Box) -> None:
-        await subscriptions(box, a=2)
-        assert (await box.put("/persistent/public/default/p/partitions", 3)).status == 204
-        found = await top(box, "topics", "sort=topic&order=asc&columns=topic,subscriptions,loaded,oldest,quota")
-        name = "persistent://public/default"
-        nothing = {"oldest": None, "quota": None}
-        assert found["rows"] == [
-            {"topic": f"{name}/a", "subscriptions": 2, "loaded": True} | nothing,
-            *({"topic": f"{name}/p-partition-{i}", "subscriptions": 0, "loaded": False} | nothing for i in range(3)),
-        ]
-        assert found["complete"]
-
-    with_box(scenario)
+async def test_the_topics_of_a_box_those_that_nobody_uses_too(box: HttpBox) -> None:
+    await subscriptions(box, a=2)
+    assert (await box.put("/persistent/public/default/p/partitions", 3)).status == 204
+    found = await top(box, "topics", "sort=topic&order=asc&columns=topic,subscriptions,loaded,oldest,quota")
+    name = "persistent://public/default"
+    nothing = {"oldest": None, "quota": None}
+    assert found["rows"] == [
+        {"topic": f"{name}/a", "subscriptions": 2, "loaded": True} | nothing,
+        *({"topic": f"{name}/p-partition-{i}", "subscriptions": 0, "loaded": False} | nothing for i in range(3)),
+    ]
+    assert found["complete"]
 
 
 @pytest.mark.parametrize("view", ["overview", *VIEWS])
-def test_a_mistake_of_ours_is_an_answer(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(box: Box) -> None:
-        monkeypatch.setattr(box.broker.samples, "step", lambda now, at_once: 1 / 0)
-        assert (await box.ask("GET", f"{TOP}/{view}")).status == 500
-
-    with_box(scenario)
+async def test_a_mistake_of_ours_is_an_answer(view: str, monkeypatch: pytest.MonkeyPatch, box: HttpBox) -> None:
+    monkeypatch.setattr(box.broker.samples, "step", lambda now, at_once: 1 / 0)
+    assert (await box.ask("GET", f"{TOP}/{view}")).status == 500
 
 
-def test_who_is_let_go_has_to_be_there() -> None:
-    async def scenario(box: Box) -> None:
-        for client, status in (("7", 404), ("x", 400)):
-            assert (await box.ask("POST", f"/pulsarbox/v1/clients/{client}/kick")).status == status
-
-    with_box(scenario)
+async def test_who_is_let_go_has_to_be_there(box: HttpBox) -> None:
+    for client, status in (("7", 404), ("x", 400)):
+        assert (await box.ask("POST", f"/pulsarbox/v1/clients/{client}/kick")).status == status
 
 
 @pytest.mark.parametrize(
@@ -213,7 +181,7 @@ def test_it_says_who_may_change_what_is_shown(role: str, view: str, query: dict[
     box = guarded_box()
     call = HttpRequest(box.broker, box.now, {"view": view}, query, b"", "", principal=Principal(role, "token"))
     given: list[HttpResponse] = []
-    handler(call).when_given(given.append)
+    handler(call).on_complete(given.append)
     while not given:
         box.broker.on_timer(box.now)
     assert json.loads(given[0].body)["readOnly"] is read_only

@@ -1,4 +1,4 @@
-"""Pipelines over HTTP: who tells of them, who sees them, and the view of them."""
+"""Pipelines over HTTP: reporting, visibility, and the live view."""
 
 import json
 from typing import Any
@@ -10,8 +10,7 @@ from pulsarbox.server.http.box.pipelines import forget, listing, tell
 from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.roles import guarded_box
-from tests.unit.server.http.harness import Box as WebBox
-from tests.unit.server.http.harness import with_box
+from tests.unit.server.http.harness import HttpBox
 from tests.unit.server.live.views import rows
 
 PIPELINES = "/pulsarbox/v1/pipelines"
@@ -25,19 +24,16 @@ TOTALS = query("totals", "persistent://shop/eu/orders", "persistent://shop/eu/to
 CLEAN = query("clean", "regex:shop/eu/raw-.*", "persistent://acme/prod/clean", lag=9)
 
 
-def test_what_was_told_is_listed_and_in_the_view() -> None:
-    async def scenario(box: WebBox) -> None:
-        assert (await box.ask("PUT", f"{PIPELINES}/p", {"queries": [TOTALS, CLEAN], "pid": 7})).status == 204
-        listed = (await box.ask("GET", PIPELINES)).value
-        assert [(row["query"], row["pid"], row["lag"]) for row in listed] == [("totals", 7, 3), ("clean", 7, 9)]
-        shown = (await box.ask("GET", "/pulsarbox/v1/top/pipelines")).value["rows"]
-        assert [row["query"] for row in shown] == ["clean", "totals"]  # by lag
-        assert shown[1] == listed[0]
-        assert (await box.ask("PUT", f"{PIPELINES}/p", {"queries": [{}]})).status == 400
-        assert (await box.ask("DELETE", f"{PIPELINES}/p")).status == 204
-        assert (await box.ask("GET", PIPELINES)).value == []
-
-    with_box(scenario)
+async def test_what_was_told_is_listed_and_in_the_view(box: HttpBox) -> None:
+    assert (await box.ask("PUT", f"{PIPELINES}/p", {"queries": [TOTALS, CLEAN], "pid": 7})).status == 204
+    listed = (await box.ask("GET", PIPELINES)).value
+    assert [(row["query"], row["pid"], row["lag"]) for row in listed] == [("totals", 7, 3), ("clean", 7, 9)]
+    shown = (await box.ask("GET", "/pulsarbox/v1/top/pipelines")).value["rows"]
+    assert [row["query"] for row in shown] == ["clean", "totals"]  # sorted by lag
+    assert shown[1] == listed[0]
+    assert (await box.ask("PUT", f"{PIPELINES}/p", {"queries": [{}]})).status == 400
+    assert (await box.ask("DELETE", f"{PIPELINES}/p")).status == 204
+    assert (await box.ask("GET", PIPELINES)).value == []
 
 
 def call_of(box: Box, role: str | None, body: Any = None, name: str = "p") -> HttpRequest:

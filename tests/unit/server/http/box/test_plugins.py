@@ -1,4 +1,6 @@
-"""The plugins of a box over HTTP: what they cost and who goes by them."""
+"""Plugins of a box over HTTP: their cost and users."""
+
+import pytest
 
 from pulsarbox.broker.dispatch.consumer_choice import round_robin
 from pulsarbox.broker.plugins import Plugins
@@ -6,30 +8,25 @@ from pulsarbox.config import Settings
 from pulsarbox.plugins.registry import get
 from pulsarbox.server.metrics.exposition import text_of
 from pulsarbox.server.metrics.plugins import costs
-from tests.unit.server.http.harness import Box, with_box
+from tests.unit.server.http.harness import HttpBox
 
 PLUGINS = "/pulsarbox/v1/plugins"
 
 
-def test_a_box_without_plugins() -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.ask("GET", PLUGINS)).value == []
-        assert not list(costs(box.broker.core.plugins, ""))
-
-    with_box(scenario)
+async def test_a_box_without_plugins(box: HttpBox) -> None:
+    assert (await box.ask("GET", PLUGINS)).value == []
+    assert not list(costs(box.broker.plugins, ""))
 
 
-def test_what_is_disabled_or_missing() -> None:
-    async def scenario(box: Box) -> None:
-        core = box.broker.core
-        assert core.plugins.choice_of("gone", {}) is round_robin
-        shown = {each["name"]: each for each in (await box.ask("GET", PLUGINS)).value}
-        assert shown["off"]["state"] == "disabled"
-        assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
-        assert "there is no plugin 'gone'" in shown["gone"]["lastError"]
-        assert (await box.ask("GET", f"{PLUGINS}?tenant=public")).value == []
-
-    with_box(scenario, Settings(pluginsDisabled="routing:off"))
+@pytest.mark.settings(Settings(pluginsDisabled="routing:off"))
+async def test_what_is_disabled_or_missing(box: HttpBox) -> None:
+    core = box.broker
+    assert core.plugins.choice_of("gone", {}) is round_robin
+    shown = {each["name"]: each for each in (await box.ask("GET", PLUGINS)).value}
+    assert shown["off"]["state"] == "disabled"
+    assert (shown["gone"]["kind"], shown["gone"]["state"]) == ("routing", "missing")
+    assert "there is no plugin 'gone'" in shown["gone"]["lastError"]
+    assert (await box.ask("GET", f"{PLUGINS}?tenant=public")).value == []
 
 
 def test_what_a_plugin_costs_is_a_metric() -> None:

@@ -1,4 +1,4 @@
-"""The stretches of a topic that a reader sees, for who reads it in parts; and the places of a topic."""
+"""Segments of a topic for parallel readers, and positions in a topic."""
 
 import json
 import random
@@ -12,24 +12,25 @@ from pulsarbox.config import Settings
 from pulsarbox.errors import AuthorizationError
 from pulsarbox.server.http.box import segments as route
 from pulsarbox.server.http.framework.request import HttpRequest
+from tests.unit.broker.core_driver import START
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.clients import Client
-from tests.unit.server.http.harness import START, Box, with_box
-from tests.unit.server.http.test_hidden_messages import ABORT, COMMIT, Scene
+from tests.unit.server.http.harness import HttpBox, running_box
+from tests.unit.server.http.resources.test_messages_hidden import ABORT, COMMIT, Scene
 
 T = "persistent://public/default/t"
 SEGMENTS = "/pulsarbox/v1/segments/public/default/t"
 PLACES = "/pulsarbox/v1/places/public/default/t"
 
 
-async def told(box: Box, path: str) -> Any:
+async def told(box: HttpBox, path: str) -> Any:
     got = await box.ask("GET", path)
     assert got.status == 200, got.text
     return got.value
 
 
-async def every(box: Box, query: str = "") -> list[dict[str, Any]]:
-    """All segments, answer by answer."""
+async def every(box: HttpBox, query: str = "") -> list[dict[str, Any]]:
+    """Return all segments, page by page."""
     found, begin = [], ""
     while True:
         some = await told(box, f"{SEGMENTS}?{query}{begin}")
@@ -40,7 +41,7 @@ async def every(box: Box, query: str = "") -> list[dict[str, Any]]:
 
 
 def entries(found: list[dict[str, Any]]) -> list[tuple[int, int]]:
-    """What a reader would read, as ledgers and entries."""
+    """Return the ledgers and entries that a reader would read."""
     return [
         (each["ledger"], entry)
         for each in found
@@ -49,70 +50,62 @@ def entries(found: list[dict[str, Any]]) -> list[tuple[int, int]]:
     ]
 
 
-def test_ranges_are_half_open_and_cut_through_ledgers() -> None:
-    async def scenario(box: Box) -> None:
-        client = Client(box)
-        client.subscribe(T)
-        ids = client.publish(T, 12)
-        whole = await told(box, SEGMENTS)
-        assert entries(whole["segments"]) == ids
-        assert [(each["messages"], each["last"] - each["first"] + 1) for each in whole["segments"]] == [
-            (5, 5), (5, 5), (2, 2)
-        ]  # fmt: skip
-        stats = (await box.get("/persistent/public/default/t/internalStats")).value
-        assert sum(each["bytes"] for each in whole["segments"]) == stats["totalSize"]
-        assert whole["earliest"] == f"{ids[0][0]}:0" and whole["end"] == f"{ids[-1][0]}:{ids[-1][1] + 1}"
-        assert (whole["before"], whole["total"], whole["compacted"], whole["next"]) == (0, 12, None, None)
-        for low in range(12):
-            for high in range(low, 12):
-                query = f"?from={ids[low][0]}:{ids[low][1]}&to={ids[high][0]}:{ids[high][1]}"
-                some = (await told(box, SEGMENTS + query))["segments"]
-                assert entries(some) == ids[low:high]
-                assert sum(each["messages"] for each in some) == high - low
-
-    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
+@pytest.mark.settings(Settings(managedLedgerMaxEntriesPerLedger=5))
+async def test_ranges_are_half_open_and_cut_through_ledgers(box: HttpBox) -> None:
+    client = Client(box)
+    client.subscribe(T)
+    ids = client.publish(T, 12)
+    whole = await told(box, SEGMENTS)
+    assert entries(whole["segments"]) == ids
+    assert [(each["messages"], each["last"] - each["first"] + 1) for each in whole["segments"]] == [
+        (5, 5), (5, 5), (2, 2)
+    ]  # fmt: skip
+    stats = (await box.get("/persistent/public/default/t/internalStats")).value
+    assert sum(each["bytes"] for each in whole["segments"]) == stats["totalSize"]
+    assert whole["earliest"] == f"{ids[0][0]}:0" and whole["end"] == f"{ids[-1][0]}:{ids[-1][1] + 1}"
+    assert (whole["before"], whole["total"], whole["compacted"], whole["next"]) == (0, 12, None, None)
+    for low in range(12):
+        for high in range(low, 12):
+            query = f"?from={ids[low][0]}:{ids[low][1]}&to={ids[high][0]}:{ids[high][1]}"
+            some = (await told(box, SEGMENTS + query))["segments"]
+            assert entries(some) == ids[low:high]
+            assert sum(each["messages"] for each in some) == high - low
 
 
-def test_of_each_ledger_it_is_told_what_it_is_as_a_whole() -> None:
-    async def scenario(box: Box) -> None:
-        client = Client(box)
-        client.subscribe(T)
-        ids = client.publish(T, 12)
-        whole = (await told(box, SEGMENTS))["segments"]
-        known = [(each["entries"], each["before"], each["after"]) for each in whole]
-        assert known == [(5, 0, 5), (5, 5, 10), (2, 10, 12)]
-        assert [each["closed"] for each in whole] == [START, START, 0]
-        part = (await told(box, f"{SEGMENTS}?from={ids[6][0]}:{ids[6][1]}"))["segments"]
-        assert (part[0]["first"], part[0]["entries"], part[0]["before"], part[0]["after"]) == (1, 5, 5, 10)
-        await box.ask("POST", "/admin/v2/persistent/public/default/t/terminate")
-        assert all(each["closed"] for each in (await told(box, SEGMENTS))["segments"])
-
-    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=5))
+@pytest.mark.settings(Settings(managedLedgerMaxEntriesPerLedger=5))
+async def test_of_each_ledger_it_is_told_what_it_is_as_a_whole(box: HttpBox) -> None:
+    client = Client(box)
+    client.subscribe(T)
+    ids = client.publish(T, 12)
+    whole = (await told(box, SEGMENTS))["segments"]
+    known = [(each["entries"], each["before"], each["after"]) for each in whole]
+    assert known == [(5, 0, 5), (5, 5, 10), (2, 10, 12)]
+    assert [each["closed"] for each in whole] == [START, START, 0]
+    part = (await told(box, f"{SEGMENTS}?from={ids[6][0]}:{ids[6][1]}"))["segments"]
+    assert (part[0]["first"], part[0]["entries"], part[0]["before"], part[0]["after"]) == (1, 5, 5, 10)
+    await box.ask("POST", "/admin/v2/persistent/public/default/t/terminate")
+    assert all(each["closed"] for each in (await told(box, SEGMENTS))["segments"])
 
 
-def test_what_was_aborted_is_hidden_and_an_open_transaction_is_the_end() -> None:
-    async def scenario(box: Box) -> None:
-        scene = Scene(box)
-        opened = scene.lay_out()
-        found = await told(box, SEGMENTS)
-        (one,) = found["segments"]
-        assert (one["first"], one["last"], one["hidden"], one["messages"]) == (0, 3, [[1, 2]], 2)
-        assert found["end"] == f"{one['ledger']}:4"
-        scene.end(opened, COMMIT)
-        (one,) = await every(box)
-        assert (one["last"], one["hidden"], one["messages"]) == (5, [[1, 2]], 4)
-        (one,) = await every(box, f"from={one['ledger']}:2&to={one['ledger']}:4")
-        assert (one["first"], one["last"], one["hidden"], one["messages"]) == (2, 3, [[2, 2]], 1)
-
-    with_box(scenario)
+async def test_what_was_aborted_is_hidden_and_an_open_transaction_is_the_end(box: HttpBox) -> None:
+    scene = Scene(box)
+    opened = scene.lay_out()
+    found = await told(box, SEGMENTS)
+    (one,) = found["segments"]
+    assert (one["first"], one["last"], one["hidden"], one["messages"]) == (0, 3, [[1, 2]], 2)
+    assert found["end"] == f"{one['ledger']}:4"
+    scene.end(opened, COMMIT)
+    (one,) = await every(box)
+    assert (one["last"], one["hidden"], one["messages"]) == (5, [[1, 2]], 4)
+    (one,) = await every(box, f"from={one['ledger']}:2&to={one['ledger']}:4")
+    assert (one["first"], one["last"], one["hidden"], one["messages"]) == (2, 3, [[2, 2]], 1)
 
 
-def test_long_answers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_answers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(visible_segments, "SEGMENTS_MAX", 2)
     monkeypatch.setattr(visible_segments, "RUNS_MAX", 3)
     monkeypatch.setattr(route, "AT_ONCE", 2)
-
-    async def scenario(box: Box) -> None:
+    async with running_box(Settings(managedLedgerMaxEntriesPerLedger=7)) as box:
         scene, chance = Scene(box), random.Random(5)
         seen: list[int] = []
         for _ in range(60):
@@ -128,48 +121,40 @@ def test_long_answers_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
         assert [7 * ledgers.index(ledger) + entry for ledger, entry in entries(found)] == seen
         assert sum(each["messages"] for each in found) == pytest.approx(len(seen), abs=len(found))
 
-    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=7))
+
+@pytest.mark.settings(Settings(managedLedgerMaxEntriesPerLedger=4))
+async def test_places(box: HttpBox) -> None:
+    client = Client(box)
+    consumer = client.subscribe(T)
+    ids = client.publish(T, 3) + client.publish(T, 3, publish_time=START + 5000)
+    client.ack(consumer, ids[0], ids[1])
+    found = await told(box, f"{PLACES}?subscription=s&time={START + 1}")
+    assert found["subscription"] == "{}:{}".format(*ids[2])
+    assert found["at"] == "{}:{}".format(*ids[3])
+    found = await told(box, f"{PLACES}?time={START + 9000}")
+    assert found["at"] == found["end"] == f"{ids[-1][0]}:{ids[-1][1] + 1}"
+    assert (found["earliest"], found["before"], found["total"]) == (f"{ids[0][0]}:0", 0, 6)
 
 
-def test_places() -> None:
-    async def scenario(box: Box) -> None:
-        client = Client(box)
-        consumer = client.subscribe(T)
-        ids = client.publish(T, 3) + client.publish(T, 3, publish_time=START + 5000)
-        client.ack(consumer, ids[0], ids[1])
-        found = await told(box, f"{PLACES}?subscription=s&time={START + 1}")
-        assert found["subscription"] == "{}:{}".format(*ids[2])
-        assert found["at"] == "{}:{}".format(*ids[3])
-        found = await told(box, f"{PLACES}?time={START + 9000}")
-        assert found["at"] == found["end"] == f"{ids[-1][0]}:{ids[-1][1] + 1}"
-        assert (found["earliest"], found["before"], found["total"]) == (f"{ids[0][0]}:0", 0, 6)
-
-    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
-
-
-def test_batches_that_are_acknowledged_in_part() -> None:
-    async def scenario(box: Box) -> None:
-        client = Client(box)
-        consumer = client.subscribe(T)
-        whole, part, other = client.publish(T, 3, batch=4)
-        client.ack_in_batch(consumer, part, left=0b1010)
-        found = await told(box, f"{PLACES}?subscription=s")
-        assert found["batches"] == [{"ledger": part[0], "entry": part[1], "messages": 4, "left": "a"}]
-        assert (found["batchesTotal"], found["subscription"]) == (1, "{}:{}".format(*whole))
-        client.ack(consumer, whole)
-        assert (await told(box, f"{PLACES}?subscription=s"))["subscription"] == "{}:{}:1".format(*part)
-        client.ack(consumer, part)
-        found = await told(box, f"{PLACES}?subscription=s")
-        assert (found["batches"], found["subscription"]) == ([], "{}:{}".format(*other))
-
-    with_box(scenario)
+async def test_batches_that_are_acknowledged_in_part(box: HttpBox) -> None:
+    client = Client(box)
+    consumer = client.subscribe(T)
+    whole, part, other = client.publish(T, 3, batch=4)
+    client.ack_in_batch(consumer, part, left=0b1010)
+    found = await told(box, f"{PLACES}?subscription=s")
+    assert found["batches"] == [{"ledger": part[0], "entry": part[1], "messages": 4, "left": "a"}]
+    assert (found["batchesTotal"], found["subscription"]) == (1, "{}:{}".format(*whole))
+    client.ack(consumer, whole)
+    assert (await told(box, f"{PLACES}?subscription=s"))["subscription"] == "{}:{}:1".format(*part)
+    client.ack(consumer, part)
+    found = await told(box, f"{PLACES}?subscription=s")
+    assert (found["batches"], found["subscription"]) == ([], "{}:{}".format(*other))
 
 
-def test_places_of_many_topics() -> None:
+async def test_places_of_many_topics() -> None:
     other, missing = "persistent://public/default/other", "persistent://public/default/missing"
     away = "persistent://public/nowhere/t"
-
-    async def scenario(box: Box) -> None:
+    async with running_box() as box:
         client = Client(box)
         client.publish(T, 3)
         client.publish(other, 5)
@@ -183,15 +168,12 @@ def test_places_of_many_topics() -> None:
         got = await box.ask("POST", "/pulsarbox/v1/places", {"topics": [T] * 1001})
         assert got.status == 400 and "the maximum is 1000" in got.reason
 
-    with_box(scenario)
 
-
-def test_segments_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_segments_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
     other, missing = "persistent://public/default/other", "persistent://public/default/missing"
-
-    async def scenario(box: Box) -> None:
+    async with running_box(Settings(managedLedgerMaxEntriesPerLedger=4)) as box:
         client = Client(box)
-        client.subscribe(T)  # else ledgers that are full are trimmed
+        client.subscribe(T)  # otherwise full ledgers are trimmed
         ids = client.publish(T, 9)
         client.publish(other, 3)
         begin, end = "{}:{}".format(*ids[2]), "{}:{}".format(*ids[7])
@@ -219,8 +201,6 @@ def test_segments_of_many_topics(monkeypatch: pytest.MonkeyPatch) -> None:
         got = await box.ask("POST", path, {"topics": [{"topic": f"non-{T}"}]})
         assert got.status == 400 and "Segments of a non-persistent topic" in got.reason
 
-    with_box(scenario, Settings(managedLedgerMaxEntriesPerLedger=4))
-
 
 @pytest.mark.parametrize("what", ["places", "segments"])
 def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing(what: str) -> None:
@@ -241,16 +221,13 @@ def test_who_may_not_consume_from_one_of_many_topics_is_told_nothing(what: str) 
         ask("topic-producer", own)
 
 
-def test_what_cannot_be_asked() -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.ask("GET", SEGMENTS)).status == 404
-        await box.put("/persistent/public/default/parted/partitions", 2)
-        assert (await box.ask("GET", "/pulsarbox/v1/segments/public/default/parted")).status == 405
-        Client(box).publish(T, 1)
-        for query in ("from=7", "to=1:2:3", "from=a:b", "to=%C2%B2:1", "from=-2:0"):
-            got = await box.ask("GET", f"{SEGMENTS}?{query}")
-            assert got.status == 400 and "12:345" in got.reason
-        assert (await box.ask("GET", f"{PLACES}?time=soon")).status == 400
-        assert (await box.ask("GET", f"{PLACES}?subscription=nobody")).status == 404
-
-    with_box(scenario)
+async def test_what_cannot_be_asked(box: HttpBox) -> None:
+    assert (await box.ask("GET", SEGMENTS)).status == 404
+    await box.put("/persistent/public/default/parted/partitions", 2)
+    assert (await box.ask("GET", "/pulsarbox/v1/segments/public/default/parted")).status == 405
+    Client(box).publish(T, 1)
+    for query in ("from=7", "to=1:2:3", "from=a:b", "to=%C2%B2:1", "from=-2:0"):
+        got = await box.ask("GET", f"{SEGMENTS}?{query}")
+        assert got.status == 400 and "12:345" in got.reason
+    assert (await box.ask("GET", f"{PLACES}?time=soon")).status == 400
+    assert (await box.ask("GET", f"{PLACES}?subscription=nobody")).status == 404

@@ -1,4 +1,4 @@
-"""Who sends an HTTP request, and who is sent away."""
+"""Authentication of HTTP requests."""
 
 import base64
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.config import Settings
 from tests.unit.broker.security.signing import GUARDED, NOW, token
-from tests.unit.server.http.harness import ADMIN, Box, with_box
+from tests.unit.server.http.harness import ADMIN, HttpBox, running_box
 
 METHOD = "X-Pulsar-Auth-Method-Name"
 BASIC = "Basic " + base64.b64encode(b"admin:123456").decode()
@@ -32,11 +32,9 @@ def bearer(**claims: Any) -> dict[str, str]:
         {"Authorization": BASIC, METHOD: "basic"},
     ],
 )
-def test_who_proves_a_name_is_let_in(headers: dict[str, str]) -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.ask("GET", ADMIN + "/tenants", headers=headers)).status == 200
-
-    with_box(scenario, guarded())
+@pytest.mark.settings(guarded())
+async def test_who_proves_a_name_is_let_in(box: HttpBox, headers: dict[str, str]) -> None:
+    assert (await box.ask("GET", ADMIN + "/tenants", headers=headers)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -54,77 +52,63 @@ def test_who_proves_a_name_is_let_in(headers: dict[str, str]) -> None:
         ({METHOD: ""}, "Unsupported authentication method: []."),
     ],
 )
-def test_who_proves_nothing_is_sent_away_and_told_how_to_prove_it(headers: dict[str, str], reason: str) -> None:
-    async def scenario(box: Box) -> None:
-        for method, path in (("GET", "/tenants"), ("PUT", "/tenants/t"), ("GET", "/nothing"), ("DELETE", "/tenants")):
-            got = await box.ask(method, ADMIN + path, headers=headers)
-            assert got.status == 401 and reason in got.reason
-            assert got.headers["WWW-Authenticate"].startswith('Bearer realm="pulsarbox", Basic realm')
-        assert "t" not in box.broker.tenants.all()
+@pytest.mark.settings(guarded())
+async def test_who_proves_nothing_is_sent_away_and_told_how_to_prove_it(
+    box: HttpBox, headers: dict[str, str], reason: str
+) -> None:
+    for method, path in (("GET", "/tenants"), ("PUT", "/tenants/t"), ("GET", "/nothing"), ("DELETE", "/tenants")):
+        got = await box.ask(method, ADMIN + path, headers=headers)
+        assert got.status == 401 and reason in got.reason
+        assert got.headers["WWW-Authenticate"].startswith('Bearer realm="pulsarbox", Basic realm')
+    assert "t" not in box.broker.tenants.all()
 
-    with_box(scenario, guarded())
 
-
-def test_the_anonymous_role() -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.get("/tenants")).status == 200
-        wrong = {"Authorization": "Bearer x"}
-        assert (await box.ask("GET", ADMIN + "/tenants", headers=wrong)).status == 200
-        assert (await box.ask("GET", ADMIN + "/tenants", headers=wrong | {METHOD: "token"})).status == 401
-
-    with_box(scenario, guarded(anonymousUserRole="nobody"))
+@pytest.mark.settings(guarded(anonymousUserRole="nobody"))
+async def test_the_anonymous_role(box: HttpBox) -> None:
+    assert (await box.get("/tenants")).status == 200
+    wrong = {"Authorization": "Bearer x"}
+    assert (await box.ask("GET", ADMIN + "/tenants", headers=wrong)).status == 200
+    assert (await box.ask("GET", ADMIN + "/tenants", headers=wrong | {METHOD: "token"})).status == 401
 
 
 @pytest.mark.parametrize("path", ["/admin/v2/brokers/health", "/admin/v2/brokers/ready", "/metrics"])
-def test_what_is_for_anyone_asks_nobody(path: str) -> None:
-    async def scenario(box: Box) -> None:
-        for headers in ({}, {"Authorization": "Bearer x"}, bearer()):
-            assert (await box.ask("GET", path, headers=headers)).status == 200
-
-    with_box(scenario, guarded())
+@pytest.mark.settings(guarded())
+async def test_what_is_for_anyone_asks_nobody(box: HttpBox, path: str) -> None:
+    for headers in ({}, {"Authorization": "Bearer x"}, bearer()):
+        assert (await box.ask("GET", path, headers=headers)).status == 200
 
 
-def test_metrics_may_ask() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", "/metrics")
-        assert (got.status, got.reason) == (401, "Authentication required")
-        assert (await box.ask("GET", "/metrics", headers=bearer())).status == 200
-
-    with_box(scenario, guarded(authenticateMetricsEndpoint=True))
+@pytest.mark.settings(guarded(authenticateMetricsEndpoint=True))
+async def test_metrics_may_ask(box: HttpBox) -> None:
+    got = await box.ask("GET", "/metrics")
+    assert (got.status, got.reason) == (401, "Authentication required")
+    assert (await box.ask("GET", "/metrics", headers=bearer())).status == 200
 
 
-def test_no_body_is_read_of_who_may_ask_nothing() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("PUT", ADMIN + "/tenants/t", b"x" * 500_000)
-        assert got.status == 401
-        assert got.headers["Connection"] == "close"
-
-    with_box(scenario, guarded())
+@pytest.mark.settings(guarded())
+async def test_no_body_is_read_of_who_may_ask_nothing(box: HttpBox) -> None:
+    got = await box.ask("PUT", ADMIN + "/tenants/t", b"x" * 500_000)
+    assert got.status == 401
+    assert got.headers["Connection"] == "close"
 
 
-def test_an_action_is_told_with_the_role(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_action_is_told_with_the_role(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-
-    async def scenario(box: Box) -> None:
+    async with running_box(guarded()) as box:
         got = await box.ask(
             "PUT", ADMIN + "/tenants/t?token=secret", {"allowedClusters": ["standalone"]}, headers=bearer()
         )
         assert got.status == 204
-
-    with_box(scenario, guarded())
     (line,) = [each for each in caplog.records if "PUT" in each.getMessage()]
     assert line.getMessage() == "'ann' at 127.0.0.1: PUT /admin/v2/tenants/t?token=...: done (204)"
     assert line.__dict__["fields"]["role"] == "ann"
 
 
-def test_without_authentication_nobody_is_anybody() -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.ask("GET", ADMIN + "/tenants", headers={METHOD: "kerberos"})).status == 200
-
-    with_box(scenario)
+async def test_without_authentication_nobody_is_anybody(box: HttpBox) -> None:
+    assert (await box.ask("GET", ADMIN + "/tenants", headers={METHOD: "kerberos"})).status == 200
 
 
-def test_a_principal_is_what_handlers_are_given() -> None:
+async def test_a_principal_is_what_handlers_are_given() -> None:
     from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
     from pulsarbox.server.http.framework.routes import Match
 
@@ -134,7 +118,7 @@ def test_a_principal_is_what_handlers_are_given() -> None:
         given.append(call.principal)
         return HttpResponse(204)
 
-    async def scenario(box: Box) -> None:
+    async with running_box(guarded()) as box:
         from pulsarbox.server.http.framework import server as http_server
 
         found = http_server.HttpServer._match
@@ -148,6 +132,4 @@ def test_a_principal_is_what_handlers_are_given() -> None:
             patch.setattr(http_server.HttpServer, "_match", replaced)
             await box.ask("GET", ADMIN + "/tenants", headers=bearer(exp=NOW + 5))
             await box.ask("GET", ADMIN + "/tenants", headers={"Authorization": BASIC, "X-Original-Principal": "bob"})
-
-    with_box(scenario, guarded())
     assert given == [Principal("ann", "token", (NOW + 5) * 1000), Principal("admin", "basic", original="bob")]

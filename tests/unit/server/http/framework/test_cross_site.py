@@ -1,4 +1,4 @@
-"""Requests that web pages make browsers send: what is refused, by which header, and how it is allowed."""
+"""Cross-site requests by browsers: the headers that cause rejection, and the settings that allow them."""
 
 import asyncio
 from typing import Any
@@ -7,10 +7,11 @@ import pytest
 from multidict import CIMultiDict
 
 from pulsarbox.broker.endpoints import Ports, endpoints_of
+from pulsarbox.broker.host import Host
 from pulsarbox.config import ConfigError, Settings
 from pulsarbox.server.http.framework.cross_site import AllowedSources, refusal_of
 from tests.unit.broker.security.signing import GUARDED, token
-from tests.unit.server.http.harness import ADMIN, Box, with_box
+from tests.unit.server.http.harness import ADMIN, HttpBox
 
 EVIL = "http://evil.example"
 CLUSTERS = f"{ADMIN}/clusters"
@@ -18,7 +19,7 @@ EVERYWHERE = "0.0.0.0"
 
 
 def refused(headers: list[tuple[str, str]], machine: str = "laptop", **settings: Any) -> str:
-    """Which rule refuses, in a word; empty where none does."""
+    """Return one word for the rule that rejects the request, or an empty string."""
     given = Settings(**settings)
     rules = AllowedSources.of(given, endpoints_of(given, "localhost", Ports(6650, 8080)), machine)
     reason = refusal_of(CIMultiDict(headers), rules, host=True, origin=True)
@@ -60,7 +61,7 @@ HOSTS = {
     "\u00e9vil.example": False,
     "localhost:999999": False,
 }
-"""As a box on loopback takes them."""
+"""Host headers and their acceptance by a box on loopback."""
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -118,7 +119,7 @@ def test_names_of_the_box_are_let_in(settings: dict[str, str], let_in: list[str]
     ],
 )
 def test_names_of_private_networks_are_let_in_where_the_box_serves_one(host: str) -> None:
-    """Names of services in a compose network or a cluster: public DNS has none of them."""
+    """Service names in a compose network or a cluster do not exist in public DNS."""
     assert refused([("Host", host)], bindAddress=EVERYWHERE) == ""
     assert refused([("Host", host)]) == "Host"
     for evil in ("evil.example", "pulsar.com", "svc.com", "notlocal", "local.evil.example"):
@@ -199,122 +200,105 @@ ATTACKS: tuple[dict[str, str], ...] = (
 
 
 @pytest.mark.parametrize("attack", ATTACKS, ids=str)
-def test_nothing_is_done_for_a_foreign_page_on_any_path(attack: dict[str, str]) -> None:
-    async def scenario(box: Box) -> None:
-        shut: list[str] = []
-        box.broker.on_shutdown = shut.append
-        topic = "/persistent/public/default/t"
-        assert (await box.put(topic)).status == 204
-        for method, path in (
-            ("POST", "/topics/persistent/public/default/t"),
-            ("POST", f"{ADMIN}{topic}/terminate"),
-            ("DELETE", f"{ADMIN}{topic}"),
-            ("POST", f"{ADMIN}/brokers/shutdown"),
-            ("GET", f"{ADMIN}/brokers/health"),
-            ("HEAD", f"{ADMIN}/brokers/ready"),
-            ("GET", "/metrics"),
-            ("GET", "/status.html"),
-            ("GET", "/pulsarbox/v1/events?follow=true"),
-            ("GET", "/nothing"),
-            ("OPTIONS", "/metrics"),
-            ("PATCH", "/metrics"),
-        ):
-            got = await box.ask(method, path, b"x", headers=attack)
-            assert got.status == 403, (method, path)
-            if method != "HEAD":
-                assert "httpAllowed" in got.reason and "docs/security.md" in got.reason
-        assert not shut
-        assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
-
-    with_box(scenario)
+async def test_nothing_is_done_for_a_foreign_page_on_any_path(box: HttpBox, attack: dict[str, str]) -> None:
+    shut: list[str] = []
+    box.broker.host = Host(on_shutdown=shut.append)
+    topic = "/persistent/public/default/t"
+    assert (await box.put(topic)).status == 204
+    for method, path in (
+        ("POST", "/topics/persistent/public/default/t"),
+        ("POST", f"{ADMIN}{topic}/terminate"),
+        ("DELETE", f"{ADMIN}{topic}"),
+        ("POST", f"{ADMIN}/brokers/shutdown"),
+        ("GET", f"{ADMIN}/brokers/health"),
+        ("HEAD", f"{ADMIN}/brokers/ready"),
+        ("GET", "/metrics"),
+        ("GET", "/status.html"),
+        ("GET", "/pulsarbox/v1/events?follow=true"),
+        ("GET", "/nothing"),
+        ("OPTIONS", "/metrics"),
+        ("PATCH", "/metrics"),
+    ):
+        got = await box.ask(method, path, b"x", headers=attack)
+        assert got.status == 403, (method, path)
+        if method != "HEAD":
+            assert "httpAllowed" in got.reason and "docs/security.md" in got.reason
+    assert not shut
+    assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
 
 
-def test_a_change_of_the_settings_holds_at_once() -> None:
-    async def scenario(box: Box) -> None:
-        async def status(**headers: str) -> int:
-            return (await box.ask("GET", CLUSTERS, headers=headers)).status
+async def test_a_change_of_the_settings_holds_at_once(box: HttpBox) -> None:
+    async def status(**headers: str) -> int:
+        return (await box.ask("GET", CLUSTERS, headers=headers)).status
 
-        assert await status(Host="box.example.com") == 403
-        assert await status(Origin="http://b.example") == 403
-        for name, value in (("httpAllowedHosts", "box.example.com"), ("httpAllowedOrigins", "http:%2F%2Fb.example")):
-            assert (await box.post(f"/brokers/configuration/{name}/{value}")).status == 200
-        assert await status(Host="box.example.com") == 200
-        assert await status(Origin="http://b.example") == 200
-        assert await status(Origin="http://c.example") == 403
-        assert (await box.post("/brokers/configuration/httpAllowedHosts/http:%2F%2Fx")).status == 412
-        assert (await box.delete("/brokers/configuration/httpAllowedHosts")).status == 200
-        assert await status(Host="box.example.com") == 403
-
-    with_box(scenario)
+    assert await status(Host="box.example.com") == 403
+    assert await status(Origin="http://b.example") == 403
+    for name, value in (("httpAllowedHosts", "box.example.com"), ("httpAllowedOrigins", "http:%2F%2Fb.example")):
+        assert (await box.post(f"/brokers/configuration/{name}/{value}")).status == 200
+    assert await status(Host="box.example.com") == 200
+    assert await status(Origin="http://b.example") == 200
+    assert await status(Origin="http://c.example") == 403
+    assert (await box.post("/brokers/configuration/httpAllowedHosts/http:%2F%2Fx")).status == 412
+    assert (await box.delete("/brokers/configuration/httpAllowedHosts")).status == 200
+    assert await status(Host="box.example.com") == 403
 
 
-def test_pages_that_are_let_in_may_ask_beforehand_and_read_the_answers() -> None:
-    async def scenario(box: Box) -> None:
-        asked = {"Origin": "https://board.example", "Access-Control-Request-Method": "DELETE"}
-        got = await box.ask("OPTIONS", CLUSTERS, headers=asked | {"Access-Control-Request-Headers": "authorization"})
-        assert got.status == 204
-        assert got.headers["Access-Control-Allow-Origin"] == "https://board.example"
-        assert "DELETE" in got.headers["Access-Control-Allow-Methods"]
-        assert got.headers["Access-Control-Allow-Headers"] == "authorization"
-        for path in (CLUSTERS, "/metrics", "/nothing"):
-            got = await box.ask("GET", path, headers={"Origin": "https://board.example"})
-            assert got.headers["Access-Control-Allow-Origin"] == "https://board.example", path
-            assert "Access-Control-Allow-Credentials" not in got.headers
-        for headers in ({}, {"Origin": f"http://127.0.0.1:{box.port}"}):
-            got = await box.ask("GET", CLUSTERS, headers=headers)
-            assert (got.status, "Access-Control-Allow-Origin" in got.headers) == (200, False)
-        refused = await box.ask("OPTIONS", CLUSTERS, headers=asked | {"Host": "evil.example"})
-        assert refused.status == 403
-
-    with_box(scenario, Settings(httpAllowedOrigins="https://board.example"))
+@pytest.mark.settings(Settings(httpAllowedOrigins="https://board.example"))
+async def test_pages_that_are_let_in_may_ask_beforehand_and_read_the_answers(box: HttpBox) -> None:
+    asked = {"Origin": "https://board.example", "Access-Control-Request-Method": "DELETE"}
+    got = await box.ask("OPTIONS", CLUSTERS, headers=asked | {"Access-Control-Request-Headers": "authorization"})
+    assert got.status == 204
+    assert got.headers["Access-Control-Allow-Origin"] == "https://board.example"
+    assert "DELETE" in got.headers["Access-Control-Allow-Methods"]
+    assert got.headers["Access-Control-Allow-Headers"] == "authorization"
+    for path in (CLUSTERS, "/metrics", "/nothing"):
+        got = await box.ask("GET", path, headers={"Origin": "https://board.example"})
+        assert got.headers["Access-Control-Allow-Origin"] == "https://board.example", path
+        assert "Access-Control-Allow-Credentials" not in got.headers
+    for headers in ({}, {"Origin": f"http://127.0.0.1:{box.port}"}):
+        got = await box.ask("GET", CLUSTERS, headers=headers)
+        assert (got.status, "Access-Control-Allow-Origin" in got.headers) == (200, False)
+    refused = await box.ask("OPTIONS", CLUSTERS, headers=asked | {"Host": "evil.example"})
+    assert refused.status == 403
 
 
 FOREIGN_HOST = {"Host": "box.example.com"}
 FOREIGN_PAGE = {"Origin": EVIL}
 
 
-def with_guarded(scenario: Any, **settings: Any) -> None:
-    with_box(scenario, Settings(**GUARDED | settings))
+def guarded(**settings: Any) -> Settings:
+    return Settings(**GUARDED | settings)
 
 
-def test_a_token_is_added_by_no_browser() -> None:
-    async def scenario(box: Box) -> None:
+@pytest.mark.settings(guarded())
+async def test_a_token_is_added_by_no_browser(box: HttpBox) -> None:
+    proof = {"Authorization": f"Bearer {token(sub='ann').decode()}"}
+    for foreign in (FOREIGN_HOST, FOREIGN_PAGE, {"Sec-Fetch-Site": "cross-site"}):
+        assert (await box.ask("GET", CLUSTERS, headers=proof | foreign)).status == 200
+        assert (await box.ask("GET", CLUSTERS, headers=foreign)).status == 401
+        assert (await box.ask("GET", f"{ADMIN}/brokers/ready", headers=foreign)).status == 200
+
+
+@pytest.mark.settings(guarded())
+async def test_a_password_is_added_by_browsers_for_the_host_that_it_was_given_to(box: HttpBox) -> None:
+    proof = {"Authorization": "Basic YWRtaW46MTIzNDU2"}
+    assert (await box.ask("GET", CLUSTERS, headers=proof)).status == 200
+    assert (await box.ask("GET", CLUSTERS, headers=proof | FOREIGN_HOST)).status == 200
+    assert (await box.ask("POST", f"{ADMIN}/brokers/shutdown", headers=proof | FOREIGN_PAGE)).status == 403
+
+
+@pytest.mark.settings(guarded(anonymousUserRole="guest"))
+async def test_what_the_anonymous_role_may_a_page_could(box: HttpBox) -> None:
+    assert (await box.ask("GET", CLUSTERS)).status == 200
+    for foreign in (FOREIGN_HOST, FOREIGN_PAGE):
+        assert (await box.ask("GET", CLUSTERS, headers=foreign)).status == 403
         proof = {"Authorization": f"Bearer {token(sub='ann').decode()}"}
-        for foreign in (FOREIGN_HOST, FOREIGN_PAGE, {"Sec-Fetch-Site": "cross-site"}):
-            assert (await box.ask("GET", CLUSTERS, headers=proof | foreign)).status == 200
-            assert (await box.ask("GET", CLUSTERS, headers=foreign)).status == 401
-            assert (await box.ask("GET", f"{ADMIN}/brokers/ready", headers=foreign)).status == 200
-
-    with_guarded(scenario)
+        assert (await box.ask("GET", CLUSTERS, headers=proof | foreign)).status == 200
 
 
-def test_a_password_is_added_by_browsers_for_the_host_that_it_was_given_to() -> None:
-    async def scenario(box: Box) -> None:
-        proof = {"Authorization": "Basic YWRtaW46MTIzNDU2"}
-        assert (await box.ask("GET", CLUSTERS, headers=proof)).status == 200
-        assert (await box.ask("GET", CLUSTERS, headers=proof | FOREIGN_HOST)).status == 200
-        assert (await box.ask("POST", f"{ADMIN}/brokers/shutdown", headers=proof | FOREIGN_PAGE)).status == 403
-
-    with_guarded(scenario)
-
-
-def test_what_the_anonymous_role_may_a_page_could() -> None:
-    async def scenario(box: Box) -> None:
-        assert (await box.ask("GET", CLUSTERS)).status == 200
-        for foreign in (FOREIGN_HOST, FOREIGN_PAGE):
-            assert (await box.ask("GET", CLUSTERS, headers=foreign)).status == 403
-            proof = {"Authorization": f"Bearer {token(sub='ann').decode()}"}
-            assert (await box.ask("GET", CLUSTERS, headers=proof | foreign)).status == 200
-
-    with_guarded(scenario, anonymousUserRole="guest")
-
-
-def test_a_body_that_a_page_sends_is_not_read() -> None:
-    async def scenario(box: Box) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", box.port)
-        writer.write(b"POST /topics/persistent/public/default/t HTTP/1.1\r\nHost: localhost\r\n")
-        writer.write(b"Origin: http://evil.example\r\nContent-Length: 1000000\r\n\r\n")
-        assert (await reader.readline()).startswith(b"HTTP/1.1 403")
-        writer.close()
-
-    with_box(scenario)
+async def test_a_body_that_a_page_sends_is_not_read(box: HttpBox) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", box.port)
+    writer.write(b"POST /topics/persistent/public/default/t HTTP/1.1\r\nHost: localhost\r\n")
+    writer.write(b"Origin: http://evil.example\r\nContent-Length: 1000000\r\n\r\n")
+    assert (await reader.readline()).startswith(b"HTTP/1.1 403")
+    writer.close()

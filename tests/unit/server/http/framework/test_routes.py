@@ -1,4 +1,4 @@
-"""The table of routes: what each row permits, and how a path finds its row."""
+"""The route table: permissions of each row, and matching of paths."""
 
 import re
 from typing import cast
@@ -273,7 +273,7 @@ POLICIES = {
         "{subscription}/dispatchRate": "GET POST DELETE",
     },
 }
-"""Policies, by the methods that an admin of the tenant may use."""
+"""Policies, by the methods available to a tenant admin."""
 PERMISSIONS |= {
     f"{method} {name}/{policy}": "TENANT_ADMIN"
     for name, policies in POLICIES.items()
@@ -352,7 +352,7 @@ def test_the_methods_of_a_path() -> None:
 
 
 def _shape(method: str, path: str) -> tuple[str, str]:
-    """Without the names of the variables."""
+    """Return the path with anonymous variables."""
     return method, re.sub(r"{(?!domain})[^}]*}", "{}", path)
 
 

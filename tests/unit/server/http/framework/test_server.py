@@ -1,4 +1,4 @@
-"""The port itself: errors, limits, the log, and that no answer overtakes the disk."""
+"""The HTTP server: errors, limits, the log, and responses that wait for the disk."""
 
 import asyncio
 import logging
@@ -10,56 +10,48 @@ from pulsarbox.server.http import HttpServer
 from pulsarbox.server.http.framework import audit
 from pulsarbox.server.http.framework import server as http_server
 from pulsarbox.server.network.listeners import listen
-from tests.unit.server.http.harness import ADMIN, Box, InstantShell, until, with_box
+from tests.unit.server.http.harness import ADMIN, HttpBox, InstantShell, running_box, until
 
 
-def test_no_answer_before_the_change_is_durable() -> None:
-    async def scenario(box: Box) -> None:
-        box.shell.held = True
-        asked = [
-            asyncio.ensure_future(request)  # noqa: TID251 - of the test's own
-            for request in (
-                box.put("/persistent/public/default/t"),
-                box.get("/persistent/public/default"),
-                box.get("/brokers/health"),
-            )
-        ]
-        done, _ = await asyncio.wait(asked, timeout=0.2)
-        assert not done
-        box.shell.held = False
-        box.shell.kick()
-        assert [got.status for got in await asyncio.gather(*asked)] == [204, 200, 200]
-        assert box.shell.engine.disk.log
-
-    with_box(scenario)
+async def test_no_answer_before_the_change_is_durable(box: HttpBox) -> None:
+    box.shell.held = True
+    asked = [
+        asyncio.ensure_future(request)  # noqa: TID251 - a task of the test itself
+        for request in (
+            box.put("/persistent/public/default/t"),
+            box.get("/persistent/public/default"),
+            box.get("/brokers/health"),
+        )
+    ]
+    done, _ = await asyncio.wait(asked, timeout=0.2)
+    assert not done
+    box.shell.held = False
+    box.shell.kick()
+    assert [got.status for got in await asyncio.gather(*asked)] == [204, 200, 200]
+    assert box.shell.engine.disk.log
 
 
-def test_a_refusal_that_tells_of_a_change_waits_for_it_too() -> None:
-    async def scenario(box: Box) -> None:
-        box.shell.held = True
-        first = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
-        await until(lambda: list(box.broker.topics))  # else the second may be the first
-        second = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - of the test's own
-        done, _ = await asyncio.wait([second], timeout=0.2)
-        assert not done
-        box.shell.held = False
-        box.shell.kick()
-        assert [(await first).status, (await second).status] == [204, 409]
-
-    with_box(scenario)
+async def test_a_refusal_that_tells_of_a_change_waits_for_it_too(box: HttpBox) -> None:
+    box.shell.held = True
+    first = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - a task of the test itself
+    await until(lambda: list(box.broker.topics))  # otherwise the second request may arrive first
+    second = asyncio.ensure_future(box.put("/persistent/public/default/t"))  # noqa: TID251 - a task of the test itself
+    done, _ = await asyncio.wait([second], timeout=0.2)
+    assert not done
+    box.shell.held = False
+    box.shell.kick()
+    assert [(await first).status, (await second).status] == [204, 409]
 
 
-def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scenario(box: Box) -> None:
+async def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "DURABLE_SECONDS_MAX", 0.05)
+    async with running_box() as box:
         box.shell.held = True
         got = await box.put("/persistent/public/default/t")
         assert (got.status, got.reason) == (503, "The change was not stored in time; it may still take effect")
         box.shell.held = False
         box.shell.kick()
         assert (await box.get("/persistent/public/default")).value == ["persistent://public/default/t"]
-
-    monkeypatch.setattr(http_server, "DURABLE_SECONDS_MAX", 0.05)
-    with_box(scenario)
 
 
 @pytest.mark.parametrize(
@@ -87,73 +79,56 @@ def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         ("PATCH", "/admin/v2/tenants/public", 405, "PATCH is not a method of this API"),
     ],
 )
-def test_what_is_not_there(method: str, path: str, status: int, reason: str) -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask(method, path)
-        assert got.status == status
-        assert got.reason.startswith(reason)
-        assert got.headers["Content-Type"] == "application/json"
-
-    with_box(scenario)
+async def test_what_is_not_there(box: HttpBox, method: str, path: str, status: int, reason: str) -> None:
+    got = await box.ask(method, path)
+    assert got.status == status
+    assert got.reason.startswith(reason)
+    assert got.headers["Content-Type"] == "application/json"
 
 
-def test_head_is_get_without_the_body() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("HEAD", "/admin/v2/tenants")
-        assert (got.status, got.text, got.headers["Content-Length"]) == (200, "", "19")
-
-    with_box(scenario)
+async def test_head_is_get_without_the_body(box: HttpBox) -> None:
+    got = await box.ask("HEAD", "/admin/v2/tenants")
+    assert (got.status, got.text, got.headers["Content-Length"]) == (200, "", "19")
 
 
-def test_a_body_has_a_limit() -> None:
-    async def scenario(box: Box) -> None:
-        fits, exceeds = b" " * 1048576, b" " * 1048577
-        assert (await box.put("/persistent/public/default/t", fits)).status == 204
-        got = await box.put("/persistent/public/default/u", exceeds)
-        assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes (httpMaxRequestSize)")
-        assert len(list(box.broker.topics)) == 1
-
-    with_box(scenario)
+async def test_a_body_has_a_limit(box: HttpBox) -> None:
+    fits, exceeds = b" " * 1048576, b" " * 1048577
+    assert (await box.put("/persistent/public/default/t", fits)).status == 204
+    got = await box.put("/persistent/public/default/u", exceeds)
+    assert (got.status, got.reason) == (413, "The body is larger than 1048576 bytes (httpMaxRequestSize)")
+    assert len(list(box.broker.topics)) == 1
 
 
-def test_a_deep_body() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.put("/persistent/public/default/t", b"[" * 500_000)
-        assert (got.status, got.reason) == (400, "The body is nested too deep")
-
-    with_box(scenario)
+async def test_a_deep_body(box: HttpBox) -> None:
+    got = await box.put("/persistent/public/default/t", b"[" * 500_000)
+    assert (got.status, got.reason) == (400, "The body is nested too deep")
 
 
-def test_a_failure_is_logged_and_not_shown(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(box: Box) -> None:
+async def test_a_failure_is_logged_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running_box() as box:
         monkeypatch.setattr(box.broker, "tenants", None)
         got = await box.get("/tenants")
         assert (got.status, got.reason) == (500, "The broker failed to process the request; its log has the reason")
-
-    with_box(scenario)
     assert "AttributeError" in caplog.text
 
 
-def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixture) -> None:
-    async def scenario(box: Box) -> None:
+async def test_changes_are_logged_and_questions_are_not(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with running_box() as box:
         await box.get("/tenants")
         await box.put("/persistent/public/default/a%0Ab")
         await box.delete("/tenants/x")
-
-    caplog.set_level(logging.INFO)
-    with_box(scenario)
     assert [each.getMessage() for each in caplog.records if each.name == audit.__name__] == [
         f"127.0.0.1: PUT {ADMIN}/persistent/public/default/a%0Ab: done (204)",
         f"127.0.0.1: DELETE {ADMIN}/tenants/x: refused with 404: Tenant doesn't exist",
     ]
 
 
-def test_stopping_is_always_allowed() -> None:
-    async def scenario() -> None:
-        server = HttpServer(InstantShell(Settings()))
-        await server.stop()
-        await server.start(await listen("127.0.0.1", 0, "--web-port"))
-        await server.stop()
-        await server.stop()
-
-    asyncio.run(scenario())
+async def test_stopping_is_always_allowed() -> None:
+    server = HttpServer(InstantShell(Settings()))
+    await server.stop()
+    await server.start(await listen("127.0.0.1", 0, "--web-port"))
+    await server.stop()
+    await server.stop()

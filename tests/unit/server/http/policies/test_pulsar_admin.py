@@ -1,4 +1,4 @@
-"""What Pulsar's own pulsar-admin sends for each of its commands about policies: a box takes it."""
+"""A box accepts the policy requests of Pulsar's own pulsar-admin."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
-from tests.unit.server.http.harness import Box, with_box
+from tests.unit.server.http.harness import HttpBox
 
 RECORDED: Final = Path(__file__).parents[3] / "cli" / "pulsar_admin" / "recorded.jsonl"
 WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME) for place in row.places} | {
@@ -16,17 +16,17 @@ WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME
 }
 
 REFUSED: Final = {
-    "get": (404,),  # of a resource group: there is none of that name
-    "set-auto-topic-creation": (412,),  # a number of partitions for topics that have none
-    "set-persistence": (400,),  # numbers that Pulsar refuses too
-    "set-resource-group": (412,),  # there is none
-    "set-retention": (400,),  # a single 0
+    "get": (404,),  # the resource group does not exist
+    "set-auto-topic-creation": (412,),  # a partition count for non-partitioned topics
+    "set-persistence": (400,),  # numbers that Pulsar rejects too
+    "set-resource-group": (412,),  # the resource group does not exist
+    "set-retention": (400,),  # zero in only one of the limits
 }
-"""Commands whose recorded values cannot be, and the status that says so."""
+"""Commands whose recorded values are invalid, and the status of the rejection."""
 
 
 def requests() -> list[tuple[str, str, str, Any]]:
-    """Command, method, path with query, body: what is about policies of the namespace and the topic of the records."""
+    """Return command, method, path with query, and body of each recorded policy request."""
     found = []
     for line in RECORDED.read_text("utf-8").splitlines():
         recorded = json.loads(line)
@@ -42,18 +42,15 @@ def requests() -> list[tuple[str, str, str, Any]]:
     return found
 
 
-def test_a_box_takes_what_pulsar_admin_sends() -> None:
-    async def scenario(box: Box) -> None:
-        await box.put("/tenants/ten", {"adminRoles": [], "allowedClusters": ["standalone"]})
-        await box.put("/namespaces/ten/nsp")
-        await box.put("/persistent/ten/nsp/top")
-        wrong, commands = [], set()
-        for command, method, path, body in requests():
-            got = await box.ask(method, path, body)
-            commands.add(command)
-            if got.status >= 400 and got.status not in REFUSED.get(command, ()):
-                wrong.append((command, method, path, body, got.status, got.text))
-        assert wrong == []
-        assert len(commands) > 90
-
-    with_box(scenario)
+async def test_a_box_takes_what_pulsar_admin_sends(box: HttpBox) -> None:
+    await box.put("/tenants/ten", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    await box.put("/namespaces/ten/nsp")
+    await box.put("/persistent/ten/nsp/top")
+    wrong, commands = [], set()
+    for command, method, path, body in requests():
+        got = await box.ask(method, path, body)
+        commands.add(command)
+        if got.status >= 400 and got.status not in REFUSED.get(command, ()):
+            wrong.append((command, method, path, body, got.status, got.text))
+    assert wrong == []
+    assert len(commands) > 90

@@ -1,7 +1,7 @@
-"""What Pulsar 4.2.4 answered to set, get, applied and remove of every policy, asked of a box again.
+"""Responses of Pulsar 4.2.4 to set, get, applied and remove of every policy, replayed against a box.
 
-The data are requests in order, ``[method, path, body, status, answer]``; where the answer is null, Pulsar sent a page,
-a stack trace or a parser's words, and only the status counts.
+The data are requests in order, ``[method, path, body, status, answer]``. If the answer is null, Pulsar sent a page, a
+stack trace or a parser message, and only the status counts.
 """
 
 import json
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.names import parse_topic
-from tests.unit.broker.policies.test_table import CONSTANTS
-from tests.unit.server.http.harness import Box, Got, with_box
+from tests.unit.broker.policies.test_policy import CONSTANTS
+from tests.unit.server.http.harness import Got, HttpBox
 
 RECORDED: Final = Path(__file__).parents[4] / "data" / "admin-policies.jsonl"
 
@@ -27,7 +27,7 @@ WANTED: Final = (
     (r"GET \S+/messageTTL\?applied=true", "what is set for all clusters counts as applied"),
     (r"GET persistent/own/n/p/backlogQuotaMap\?applied=true", "each type of quota has what holds for it"),
 )
-"""Requests to which a box says something else, and why."""
+"""Requests whose responses differ from Pulsar's, and the reason."""
 
 
 def rows() -> list[list[Any]]:
@@ -47,37 +47,31 @@ def alike(got: Got, status: int, told: str | None) -> bool:
         return got.text == told
 
 
-def test_a_box_answers_as_pulsar_did() -> None:
-    async def scenario(box: Box) -> None:
-        await box.put("/tenants/own", {"adminRoles": [], "allowedClusters": ["standalone"]})
-        await box.put("/namespaces/own/n")
-        await box.put("/persistent/own/n/t")
-        await box.put("/persistent/own/n/p/partitions", 3)
-        differ = []
-        for method, path, body, status, told in rows():
-            got = await box.ask(method, f"/admin/v2/{path}", None if body is None else body.encode())
-            shown = f"{method} {path}" + ("" if body is None else f" {body}")
-            if not alike(got, status, told):
-                differ.append((shown, (status, told), (got.status, got.text)))
-        unwanted = [each for each in differ if not any(re.match(known, each[0]) for known, _ in WANTED)]
-        assert unwanted == [], unwanted
-        idle = [known for known, _ in WANTED if not any(re.match(known, each[0]) for each in differ)]
-        assert idle == [], "these are no differences any more"
-
-    with_box(scenario)
+async def test_a_box_answers_as_pulsar_did(box: HttpBox) -> None:
+    await box.put("/tenants/own", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    await box.put("/namespaces/own/n")
+    await box.put("/persistent/own/n/t")
+    await box.put("/persistent/own/n/p/partitions", 3)
+    differ = []
+    for method, path, body, status, told in rows():
+        got = await box.ask(method, f"/admin/v2/{path}", None if body is None else body.encode())
+        shown = f"{method} {path}" + ("" if body is None else f" {body}")
+        if not alike(got, status, told):
+            differ.append((shown, (status, told), (got.status, got.text)))
+    unwanted = [each for each in differ if not any(re.match(known, each[0]) for known, _ in WANTED)]
+    assert unwanted == [], unwanted
+    idle = [known for known, _ in WANTED if not any(re.match(known, each[0]) for each in differ)]
+    assert idle == [], "these are no differences any more"
 
 
-def test_what_a_box_takes_it_can_go_by() -> None:
-    async def scenario(box: Box) -> None:
-        await box.put("/tenants/own", {"adminRoles": [], "allowedClusters": ["standalone"]})
-        await box.put("/namespaces/own/n")
-        await box.put("/persistent/own/n/t")
-        topic = parse_topic("own/n/t")
-        for method, path, body, *_ in rows():
-            if method != "GET":
-                await box.ask(method, f"/admin/v2/{path}", None if body is None else body.encode())
-                policies = box.broker.core.policies.of(topic)
-                for policy in CONSTANTS:
-                    policies.get(policy)
-
-    with_box(scenario)
+async def test_what_a_box_takes_it_can_go_by(box: HttpBox) -> None:
+    await box.put("/tenants/own", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    await box.put("/namespaces/own/n")
+    await box.put("/persistent/own/n/t")
+    topic = parse_topic("own/n/t")
+    for method, path, body, *_ in rows():
+        if method != "GET":
+            await box.ask(method, f"/admin/v2/{path}", None if body is None else body.encode())
+            policies = box.broker.policies.of(topic)
+            for policy in CONSTANTS:
+                policies.get(policy)

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsarbox.config import Settings
-from tests.unit.server.http.harness import BROKER_URL, WEB_URL, Box, with_box
+from tests.unit.server.http.harness import BROKER_URL, WEB_URL, HttpBox
 
 TOPIC = "/lookup/v2/topic/persistent/public/default/t"
 
@@ -19,27 +19,23 @@ TOPIC = "/lookup/v2/topic/persistent/public/default/t"
         ("a:b:c", "box", "box:8080"),
     ],
 )
-def test_the_broker_is_where_the_client_found_it(host: str, name: str, web: str) -> None:
-    async def scenario(box: Box) -> None:
-        for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
-            got = await box.ask("GET", topic, headers={"Host": host})
-            assert got.status == 200
-            assert got.value == {
-                "brokerUrl": f"pulsar://{name}:6650",
-                "httpUrl": f"http://{web}",
-                "nativeUrl": f"pulsar://{name}:6650",
-                "brokerUrlSsl": "",
-            }
-
-    with_box(scenario, Settings(httpAllowedHosts="*"))
+@pytest.mark.settings(Settings(httpAllowedHosts="*"))
+async def test_the_broker_is_where_the_client_found_it(box: HttpBox, host: str, name: str, web: str) -> None:
+    for topic in (TOPIC, TOPIC.replace("persistent", "non-persistent")):
+        got = await box.ask("GET", topic, headers={"Host": host})
+        assert got.status == 200
+        assert got.value == {
+            "brokerUrl": f"pulsar://{name}:6650",
+            "httpUrl": f"http://{web}",
+            "nativeUrl": f"pulsar://{name}:6650",
+            "brokerUrlSsl": "",
+        }
 
 
-def test_an_advertised_address_wins() -> None:
-    async def scenario(box: Box) -> None:
-        got = (await box.ask("GET", TOPIC, headers={"Host": "other:80"})).value
-        assert (got["brokerUrl"], got["httpUrl"]) == (BROKER_URL, WEB_URL)
-
-    with_box(scenario, Settings(advertisedAddress="box", httpAllowedHosts="other"))
+@pytest.mark.settings(Settings(advertisedAddress="box", httpAllowedHosts="other"))
+async def test_an_advertised_address_wins(box: HttpBox) -> None:
+    got = (await box.ask("GET", TOPIC, headers={"Host": "other:80"})).value
+    assert (got["brokerUrl"], got["httpUrl"]) == (BROKER_URL, WEB_URL)
 
 
 LISTENERS = "in:pulsar://in:1,out:pulsar://out:2,out:pulsar+ssl://out:3,out:http://out:4,out:https://out:5"
@@ -63,15 +59,13 @@ LISTENERS = "in:pulsar://in:1,out:pulsar://out:2,out:pulsar+ssl://out:3,out:http
         ),
     ],
 )
-def test_a_listener_is_named_in_the_query_or_a_header(
-    query: str, header: dict[str, str], urls: tuple[str, ...]
+@pytest.mark.settings(Settings(advertisedListeners=LISTENERS, httpAllowedHosts="other"))
+async def test_a_listener_is_named_in_the_query_or_a_header(
+    box: HttpBox, query: str, header: dict[str, str], urls: tuple[str, ...]
 ) -> None:
-    async def scenario(box: Box) -> None:
-        got = (await box.ask("GET", TOPIC + query, headers={"Host": "other:80"} | header)).value
-        assert tuple(got.get(name) for name in ("brokerUrl", "brokerUrlTls", "httpUrl", "httpUrlTls")) == urls
-        assert got["nativeUrl"] == got["brokerUrl"]
-
-    with_box(scenario, Settings(advertisedListeners=LISTENERS, httpAllowedHosts="other"))
+    got = (await box.ask("GET", TOPIC + query, headers={"Host": "other:80"} | header)).value
+    assert tuple(got.get(name) for name in ("brokerUrl", "brokerUrlTls", "httpUrl", "httpUrlTls")) == urls
+    assert got["nativeUrl"] == got["brokerUrl"]
 
 
 @pytest.mark.parametrize(
@@ -85,22 +79,16 @@ def test_a_listener_is_named_in_the_query_or_a_header(
         ("/lookup/v2/topic/persistent/public/default", 404, "There is nothing at"),
     ],
 )
-def test_refusals(path: str, status: int, reason: str) -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", path)
-        assert got.status == status
-        assert got.reason.startswith(reason)
-
-    with_box(scenario)
+async def test_refusals(box: HttpBox, path: str, status: int, reason: str) -> None:
+    got = await box.ask("GET", path)
+    assert got.status == status
+    assert got.reason.startswith(reason)
 
 
 @pytest.mark.parametrize(
     ("name", "bundle"),
     [("alpha", "0x00000000_0x40000000"), ("beta", "0xc0000000_0xffffffff"), ("gamma", "0x00000000_0x40000000")],
 )
-def test_the_bundle_of_a_topic(name: str, bundle: str) -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", f"/lookup/v2/topic/persistent/public/default/{name}/bundle")
-        assert (got.status, got.text) == (200, bundle)
-
-    with_box(scenario)
+async def test_the_bundle_of_a_topic(box: HttpBox, name: str, bundle: str) -> None:
+    got = await box.ask("GET", f"/lookup/v2/topic/persistent/public/default/{name}/bundle")
+    assert (got.status, got.text) == (200, bundle)

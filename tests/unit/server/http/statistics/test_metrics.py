@@ -1,4 +1,4 @@
-"""`/metrics`: the text is Prometheus', names, labels and types are those recorded of a Pulsar 4.2.4 (tests/data)."""
+"""`/metrics`: Prometheus text format, with names, labels and types recorded from Pulsar 4.2.4 (tests/data)."""
 
 import asyncio
 import gzip
@@ -10,7 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from pulsarbox.broker.topic.topic import PersistentTopic
-from pulsarbox.broker.transactions.coordinator import OPEN_MS
+from pulsarbox.broker.transactions.transaction_table import OPEN_MS
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.server.http.statistics import metrics
@@ -18,7 +18,7 @@ from pulsarbox.server.metrics import scrape as scraping
 from pulsarbox.server.metrics.exposition import Metric, labels, text_of
 from tests.unit.broker.security.signing import GUARDED, token
 from tests.unit.server.http.clients import Client
-from tests.unit.server.http.harness import Box, with_box
+from tests.unit.server.http.harness import HttpBox, running_box
 
 DATA: Final = Path(__file__).parents[4] / "data"
 T = "persistent://public/default/t"
@@ -34,17 +34,17 @@ TXN: Final = (
 )
 OURS_BY_NAME: Final = frozenset(
     (
-        "pulsar_delayed_message_index_size_bytes",  # in the sources of Pulsar, and not in what was recorded
-        "pulsar_entry_size_overflow",  # what boards call pulsar_entry_size_le_overflow
+        "pulsar_delayed_message_index_size_bytes",  # in Pulsar's sources, but absent from the recording
+        "pulsar_entry_size_overflow",  # dashboards use the name pulsar_entry_size_le_overflow
         *(f"pulsar_replication_{what}" for what in ("rate_in", "rate_out", "throughput_in", "throughput_out")),
-        *(f"pulsar_txn_{what}" for what in TXN),  # what was recorded was of a Pulsar without transactions
-        "pulsar_replication_backlog",  # a Pulsar that does not replicate has none of these five
+        *(f"pulsar_txn_{what}" for what in TXN),  # the recorded Pulsar had transactions disabled
+        "pulsar_replication_backlog",  # these five are absent without replication
     )
 )
 
 
 class Fact(NamedTuple):
-    """How Pulsar shows a metric."""
+    """Pulsar's definition of a metric."""
 
     kind: str
     labels: frozenset[str]
@@ -56,7 +56,7 @@ def recorded() -> dict[str, Fact]:
 
 
 class Sample(NamedTuple):
-    """One line."""
+    """One sample line."""
 
     kind: str
     labels: dict[str, str]
@@ -67,7 +67,7 @@ Samples = dict[str, list[Sample]]
 
 
 def samples(text: str) -> Samples:
-    """The text, parsed; every metric stands in one place."""
+    """Parse the text, and check that each metric family occurs once."""
     found: Samples = {}
     families: list[str] = []
     for family in text_string_to_metric_families(text):
@@ -78,20 +78,20 @@ def samples(text: str) -> Samples:
     return found
 
 
-async def scraped(box: Box) -> Samples:
+async def scraped(box: HttpBox) -> Samples:
     got = await box.ask("GET", "/metrics/")
     assert got.status == 200
     return samples(got.text)
 
 
 def one(found: Samples, metric: str, **given: str) -> float:
-    """The value of the only line with these labels."""
+    """Return the value of the only sample with these labels."""
     (only,) = [each for each in found[metric] if given.items() <= each.labels.items()]
     return only.value
 
 
-def traffic(box: Box) -> Client:
-    """A topic with everything: producers, a Shared subscription with unacknowledged messages, one without consumers."""
+def traffic(box: HttpBox) -> Client:
+    """Create a topic with producers, a Shared subscription with unacknowledged messages, and one without consumers."""
     client = Client(box)
     producer = client.producer(T, producer_name='the "first"')
     for i in range(10):
@@ -106,10 +106,9 @@ def traffic(box: Box) -> Client:
     return client
 
 
-def test_names_labels_and_types_are_those_of_pulsar() -> None:
+async def test_names_labels_and_types_are_those_of_pulsar() -> None:
     facts = recorded()
-
-    async def scenario(box: Box) -> None:
+    async with running_box(EVERYTHING) as box:
         traffic(box)
         found = await scraped(box)
         theirs = {name: each for name, each in found.items() if not name.startswith("pulsarbox_")}
@@ -119,116 +118,94 @@ def test_names_labels_and_types_are_those_of_pulsar() -> None:
                 assert sample.kind == facts[name].kind, name
                 assert ",".join(sample.labels) in facts[name].labels, (name, sample.labels)
 
-    with_box(scenario, EVERYTHING)
+
+async def test_messages_that_a_non_persistent_topic_drops_are_counted(box: HttpBox) -> None:
+    client, topic = Client(box), "non-persistent://public/default/n"
+    producer = client.producer(topic)
+    client.subscribe(topic, "slow", permits=1)
+    for number in range(3):
+        client.send(producer, number)
+    found, slow = await scraped(box), {"topic": topic, "subscription": "slow"}
+    assert one(found, "pulsar_subscription_msg_drop_rate", **slow) == 2
+    assert one(found, "pulsarbox_subscription_dropped_messages", **slow) == 2
 
 
-def test_messages_that_a_non_persistent_topic_drops_are_counted() -> None:
-    async def scenario(box: Box) -> None:
-        client, topic = Client(box), "non-persistent://public/default/n"
-        producer = client.producer(topic)
-        client.subscribe(topic, "slow", permits=1)
-        for number in range(3):
-            client.send(producer, number)
-        found, slow = await scraped(box), {"topic": topic, "subscription": "slow"}
-        assert one(found, "pulsar_subscription_msg_drop_rate", **slow) == 2
-        assert one(found, "pulsarbox_subscription_dropped_messages", **slow) == 2
-
-    with_box(scenario)
-
-
-def test_what_a_topic_and_its_subscriptions_show() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        found = await scraped(box)
-        counts = {"subscriptions": 2, "producers": 1, "consumers": 2}
-        for what, count in counts.items():
-            assert one(found, f"pulsar_{what}_count", topic=T) == count
-        assert one(found, "pulsar_in_messages_total", topic=T) == 10
-        assert one(found, "pulsar_in_bytes_total", topic=T) == one(found, "pulsar_storage_size", topic=T) > 4500
-        assert one(found, "pulsar_storage_backlog_size", topic=T) == one(found, "pulsar_storage_size", topic=T)
-        assert one(found, "pulsar_msg_backlog", topic=T) == 9 + 10
-        assert one(found, "pulsar_rate_in", topic=T) == 10, "younger than a second counts as one"
-        assert one(found, "pulsar_storage_backlog_quota_limit", topic=T) == -1
-        shared = {"topic": T, "subscription": "shared"}
-        assert one(found, "pulsar_subscription_back_log", **shared) == 9
-        assert one(found, "pulsar_subscription_unacked_messages", **shared) == 9
-        assert one(found, "pulsar_out_messages_total", **shared) == 10
-        assert one(found, "pulsar_subscription_msg_rate_out", **shared) == 10
-        assert one(found, "pulsar_subscription_msg_ack_rate", **shared) == 1
-        assert one(found, "pulsar_subscription_consumers_count", **shared) == 1
-        assert one(found, "pulsarbox_subscription_ack_ranges", **shared) == 1
-        assert one(found, "pulsarbox_subscription_standstill_seconds", reason="no-permits", subscription="ex\\cl") >= 0
-        assert one(found, "pulsar_out_messages_total", subscription="ex\\cl") == 4
-        assert one(found, "pulsar_subscription_msg_drop_rate", **shared) == 0
-        silent = "non-persistent://public/default/n"
-        assert one(found, "pulsar_in_messages_total", topic=silent) == 1
-        assert one(found, "pulsar_storage_size", topic=silent) == 0
-        assert one(found, "pulsar_topics_count", namespace="public/default") == 2
-
-    with_box(scenario)
+async def test_what_a_topic_and_its_subscriptions_show(box: HttpBox) -> None:
+    traffic(box)
+    found = await scraped(box)
+    counts = {"subscriptions": 2, "producers": 1, "consumers": 2}
+    for what, count in counts.items():
+        assert one(found, f"pulsar_{what}_count", topic=T) == count
+    assert one(found, "pulsar_in_messages_total", topic=T) == 10
+    assert one(found, "pulsar_in_bytes_total", topic=T) == one(found, "pulsar_storage_size", topic=T) > 4500
+    assert one(found, "pulsar_storage_backlog_size", topic=T) == one(found, "pulsar_storage_size", topic=T)
+    assert one(found, "pulsar_msg_backlog", topic=T) == 9 + 10
+    assert one(found, "pulsar_rate_in", topic=T) == 10, "younger than a second counts as one"
+    assert one(found, "pulsar_storage_backlog_quota_limit", topic=T) == -1
+    shared = {"topic": T, "subscription": "shared"}
+    assert one(found, "pulsar_subscription_back_log", **shared) == 9
+    assert one(found, "pulsar_subscription_unacked_messages", **shared) == 9
+    assert one(found, "pulsar_out_messages_total", **shared) == 10
+    assert one(found, "pulsar_subscription_msg_rate_out", **shared) == 10
+    assert one(found, "pulsar_subscription_msg_ack_rate", **shared) == 1
+    assert one(found, "pulsar_subscription_consumers_count", **shared) == 1
+    assert one(found, "pulsarbox_subscription_ack_ranges", **shared) == 1
+    assert one(found, "pulsarbox_subscription_standstill_seconds", reason="no-permits", subscription="ex\\cl") >= 0
+    assert one(found, "pulsar_out_messages_total", subscription="ex\\cl") == 4
+    assert one(found, "pulsar_subscription_msg_drop_rate", **shared) == 0
+    silent = "non-persistent://public/default/n"
+    assert one(found, "pulsar_in_messages_total", topic=silent) == 1
+    assert one(found, "pulsar_storage_size", topic=silent) == 0
+    assert one(found, "pulsar_topics_count", namespace="public/default") == 2
 
 
-def test_entries_of_the_last_minute_stand_in_their_buckets() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        found = await scraped(box)
-        entries = one(found, "pulsar_entry_size_count", topic=T)
-        assert entries == 10 * 60, "projected to a minute, as long as the topic is younger"
-        sizes = [
-            name
-            for name in found
-            if name.startswith("pulsar_entry_size_") and name.split("_")[-1] not in ("count", "sum")
-        ]
-        told = {name: one(found, name, topic=T) for name in sizes}
-        assert sum(told.values()) == entries
-        assert told["pulsar_entry_size_le_128"] == entries, "as the one commit that was looked into says"
-        latencies = [name for name in found if name.startswith("pulsar_storage_write_latency_le_")]
-        assert (
-            sum(one(found, name, topic=T) for name in [*latencies, "pulsar_storage_write_latency_overflow"]) == entries
-        )
-        assert one(found, "pulsar_storage_write_latency_le_0_5", topic=T) == entries, "the clock stands"
-
-    with_box(scenario)
+async def test_entries_of_the_last_minute_stand_in_their_buckets(box: HttpBox) -> None:
+    traffic(box)
+    found = await scraped(box)
+    entries = one(found, "pulsar_entry_size_count", topic=T)
+    assert entries == 10 * 60, "projected to a minute, as long as the topic is younger"
+    sizes = [
+        name for name in found if name.startswith("pulsar_entry_size_") and name.split("_")[-1] not in ("count", "sum")
+    ]
+    told = {name: one(found, name, topic=T) for name in sizes}
+    assert sum(told.values()) == entries
+    assert told["pulsar_entry_size_le_128"] == entries, "as the one commit that was looked into says"
+    latencies = [name for name in found if name.startswith("pulsar_storage_write_latency_le_")]
+    assert sum(one(found, name, topic=T) for name in [*latencies, "pulsar_storage_write_latency_overflow"]) == entries
+    assert one(found, "pulsar_storage_write_latency_le_0_5", topic=T) == entries, "the clock stands"
 
 
-def test_without_topics_namespaces_are_told_of() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        client = Client(box)
-        client.publish("persistent://public/default/other", 5)
-        found = await scraped(box)
-        assert not [name for name, lines in found.items() for line in lines if "topic" in line.labels]
-        whole = {"namespace": "public/default"}
-        assert one(found, "pulsar_topics_count", **whole) == 3
-        assert one(found, "pulsar_in_messages_total", **whole) == 16
-        assert one(found, "pulsar_msg_backlog", **whole, remote_cluster="local") == 19
-        assert one(found, "pulsar_out_messages_total", **whole) == 14
-        assert one(found, "pulsar_entry_size_count", **whole) >= 15 * 60
-        assert "pulsar_subscription_back_log" not in found
-        assert "pulsar_producer_msg_rate_in" not in found
-
-    with_box(
-        scenario,
-        Settings(exposeTopicLevelMetricsInPrometheus=False, exposeProducerLevelMetricsInPrometheus=True),
-    )
+@pytest.mark.settings(Settings(exposeTopicLevelMetricsInPrometheus=False, exposeProducerLevelMetricsInPrometheus=True))
+async def test_without_topics_namespaces_are_told_of(box: HttpBox) -> None:
+    traffic(box)
+    client = Client(box)
+    client.publish("persistent://public/default/other", 5)
+    found = await scraped(box)
+    assert not [name for name, lines in found.items() for line in lines if "topic" in line.labels]
+    whole = {"namespace": "public/default"}
+    assert one(found, "pulsar_topics_count", **whole) == 3
+    assert one(found, "pulsar_in_messages_total", **whole) == 16
+    assert one(found, "pulsar_msg_backlog", **whole, remote_cluster="local") == 19
+    assert one(found, "pulsar_out_messages_total", **whole) == 14
+    assert one(found, "pulsar_entry_size_count", **whole) >= 15 * 60
+    assert "pulsar_subscription_back_log" not in found
+    assert "pulsar_producer_msg_rate_in" not in found
 
 
-def test_producers_and_consumers_are_told_of_where_that_is_asked_for() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        found = await scraped(box)
-        assert one(found, "pulsar_producer_msg_rate_in", producer_name='the "first"', producer_id="1") == 10
-        told = found["pulsar_consumer_unacked_messages"]
-        (consumer,) = [line for line in told if line.labels["subscription"] == "shared"]
-        assert consumer.value == 9
-        assert len(found["pulsar_out_messages_total"]) == 2 * 2, "once a subscription, once a consumer"
-
-    with_box(scenario, EVERYTHING)
+@pytest.mark.settings(EVERYTHING)
+async def test_producers_and_consumers_are_told_of_where_that_is_asked_for(box: HttpBox) -> None:
+    traffic(box)
+    found = await scraped(box)
+    assert one(found, "pulsar_producer_msg_rate_in", producer_name='the "first"', producer_id="1") == 10
+    told = found["pulsar_consumer_unacked_messages"]
+    (consumer,) = [line for line in told if line.labels["subscription"] == "shared"]
+    assert consumer.value == 9
+    assert len(found["pulsar_out_messages_total"]) == 2 * 2, "once a subscription, once a consumer"
 
 
 @pytest.mark.parametrize("split", [False, True])
-def test_how_partitions_are_called(split: bool) -> None:
-    async def scenario(box: Box) -> None:
+async def test_how_partitions_are_called(split: bool) -> None:
+    async with running_box(Settings(splitTopicAndPartitionLabelInPrometheus=split)) as box:
         await box.put("/persistent/public/default/p/partitions", 2)
         client = Client(box)
         client.publish("persistent://public/default/p-partition-1", 3)
@@ -242,38 +219,32 @@ def test_how_partitions_are_called(split: bool) -> None:
             assert one(found, "pulsar_in_messages_total", topic=f"{name}-partition-1") == 3
             assert not [line for line in found["pulsar_in_messages_total"] if "partition" in line.labels]
 
-    with_box(scenario, Settings(splitTopicAndPartitionLabelInPrometheus=split))
+
+async def test_the_box_as_a_whole(box: HttpBox) -> None:
+    traffic(box)
+    found = await scraped(box)
+    assert one(found, "pulsar_version_info", version="4.2.4", cluster="standalone") == 1
+    assert one(found, "pulsar_broker_topics_count") == 2
+    assert one(found, "pulsar_broker_msg_backlog") == 19
+    assert one(found, "pulsar_broker_in_bytes_total", system_topic="false") > 4500
+    assert one(found, "pulsarbox_commit_entries_total") == 10
+    commits = one(found, "pulsarbox_commit_seconds_count")
+    assert one(found, "pulsarbox_commit_seconds_bucket", le="+Inf") == commits >= 10
+    assert one(found, "pulsar_broker_publish_latency_count") == 10
+    assert len(found["pulsar_broker_publish_latency"]) == 6
+    assert one(found, "pulsar_active_connections") == 1
+    assert one(found, "process_resident_memory_bytes") > 1 << 20
+    assert one(found, "process_cpu_seconds_total") > 0
+    assert one(found, "pulsarbox_refusing_messages") == 0
+    assert one(found, "pulsar_broker_storage_read_rate") == 14
+    assert one(found, "pulsar_ml_cache_misses_rate") >= 14, "nobody was there when they came: all were read"
+    assert one(found, "pulsar_ml_cache_misses_throughput") > 4500
+    assert one(found, "pulsar_ml_cache_hits_rate") == one(found, "pulsar_ml_cache_hits_throughput") == 0
 
 
-def test_the_box_as_a_whole() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        found = await scraped(box)
-        assert one(found, "pulsar_version_info", version="4.2.4", cluster="standalone") == 1
-        assert one(found, "pulsar_broker_topics_count") == 2
-        assert one(found, "pulsar_broker_msg_backlog") == 19
-        assert one(found, "pulsar_broker_in_bytes_total", system_topic="false") > 4500
-        assert one(found, "pulsarbox_commit_entries_total") == 10
-        commits = one(found, "pulsarbox_commit_seconds_count")
-        assert one(found, "pulsarbox_commit_seconds_bucket", le="+Inf") == commits >= 10
-        assert one(found, "pulsar_broker_publish_latency_count") == 10
-        assert len(found["pulsar_broker_publish_latency"]) == 6
-        assert one(found, "pulsar_active_connections") == 1
-        assert one(found, "process_resident_memory_bytes") > 1 << 20
-        assert one(found, "process_cpu_seconds_total") > 0
-        assert one(found, "pulsarbox_refusing_messages") == 0
-        assert one(found, "pulsar_broker_storage_read_rate") == 14
-        assert one(found, "pulsar_ml_cache_misses_rate") >= 14, "nobody was there when they came: all were read"
-        assert one(found, "pulsar_ml_cache_misses_throughput") > 4500
-        assert one(found, "pulsar_ml_cache_hits_rate") == one(found, "pulsar_ml_cache_hits_throughput") == 0
-
-    with_box(scenario)
-
-
-def test_the_text_comes_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_text_comes_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scraping, "TOPICS_AT_ONCE", 2)
-
-    async def scenario(box: Box) -> None:
+    async with running_box() as box:
         client = Client(box)
         for i in range(5):
             client.publish(f"{T}-{i}", 1)
@@ -295,68 +266,55 @@ def test_the_text_comes_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
         await scraped(box)
         assert between - before > turns - between, "more turns, the fewer topics one looks at"
 
-    with_box(scenario)
+
+async def test_head_gzip_and_both_paths(box: HttpBox) -> None:
+    traffic(box)
+    for path in ("/metrics", "/metrics/"):
+        head = await box.ask("HEAD", path)
+        assert (head.status, head.text) == (200, "")
+        assert head.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    url = f"http://127.0.0.1:{box.port}/metrics"
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        async with session.get(url, headers={"Accept-Encoding": "gzip"}) as packed:
+            assert packed.headers["Content-Encoding"] == "gzip"
+            text = gzip.decompress(await packed.read()).decode()
+        async with session.get(url, headers={"Accept-Encoding": "identity"}) as plain:
+            assert "Content-Encoding" not in plain.headers
+            assert set(samples(await plain.text())) == set(samples(text))
+    assert (await box.ask("POST", "/metrics")).status == 405
 
 
-def test_head_gzip_and_both_paths() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        for path in ("/metrics", "/metrics/"):
-            head = await box.ask("HEAD", path)
-            assert (head.status, head.text) == (200, "")
-            assert head.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-        url = f"http://127.0.0.1:{box.port}/metrics"
-        async with aiohttp.ClientSession(auto_decompress=False) as session:
-            async with session.get(url, headers={"Accept-Encoding": "gzip"}) as packed:
-                assert packed.headers["Content-Encoding"] == "gzip"
-                text = gzip.decompress(await packed.read()).decode()
-            async with session.get(url, headers={"Accept-Encoding": "identity"}) as plain:
-                assert "Content-Encoding" not in plain.headers
-                assert set(samples(await plain.text())) == set(samples(text))
-        assert (await box.ask("POST", "/metrics")).status == 405
-
-    with_box(scenario)
+async def test_a_client_that_leaves_hurts_nobody(box: HttpBox) -> None:
+    traffic(box)
+    _, writer = await asyncio.open_connection("127.0.0.1", box.port)
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: box\r\n\r\n")
+    await writer.drain()
+    writer.transport.abort()
+    assert (await box.ask("GET", "/metrics")).status == 200
 
 
-def test_a_client_that_leaves_hurts_nobody() -> None:
-    async def scenario(box: Box) -> None:
-        traffic(box)
-        _, writer = await asyncio.open_connection("127.0.0.1", box.port)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: box\r\n\r\n")
-        await writer.drain()
-        writer.transport.abort()
-        assert (await box.ask("GET", "/metrics")).status == 200
-
-    with_box(scenario)
+@pytest.mark.settings(Settings(authenticateMetricsEndpoint=True))
+async def test_the_endpoint_can_be_closed(box: HttpBox) -> None:
+    got = await box.ask("GET", "/metrics")
+    assert got.status == 401
+    assert "authenticateMetricsEndpoint" in got.reason
 
 
-def test_the_endpoint_can_be_closed() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", "/metrics")
-        assert got.status == 401
-        assert "authenticateMetricsEndpoint" in got.reason
-
-    with_box(scenario, Settings(authenticateMetricsEndpoint=True))
-
-
-def test_names_that_were_proved_are_counted() -> None:
-    async def scenario(box: Box) -> None:
-        for shown in (token(), token(), token(exp=1), token(b"x" * 32)):
-            headers = {"Authorization": f"Bearer {shown.decode()}"}
-            await box.ask("GET", "/admin/v2/tenants", headers=headers)
-        found = await scraped(box)
-        of = {"provider_name": "AuthenticationProviderToken", "auth_method": "token"}
-        assert one(found, "pulsar_authentication_success_total", **of) == 2
-        assert one(found, "pulsar_authentication_failures_total", **of, reason="INVALID_TOKEN") == 2
-        assert one(found, "pulsar_expired_token_total") == 1
-
-    with_box(scenario, Settings(**GUARDED))
+@pytest.mark.settings(Settings(**GUARDED))
+async def test_names_that_were_proved_are_counted(box: HttpBox) -> None:
+    for shown in (token(), token(), token(exp=1), token(b"x" * 32)):
+        headers = {"Authorization": f"Bearer {shown.decode()}"}
+        await box.ask("GET", "/admin/v2/tenants", headers=headers)
+    found = await scraped(box)
+    of = {"provider_name": "AuthenticationProviderToken", "auth_method": "token"}
+    assert one(found, "pulsar_authentication_success_total", **of) == 2
+    assert one(found, "pulsar_authentication_failures_total", **of, reason="INVALID_TOKEN") == 2
+    assert one(found, "pulsar_expired_token_total") == 1
 
 
-def test_a_file_decides_about_the_status_page(tmp_path: Path) -> None:
+async def test_a_file_decides_about_the_status_page(tmp_path: Path) -> None:
     file = tmp_path / "status"
-
-    async def scenario(box: Box) -> None:
+    async with running_box(Settings(statusFilePath=str(file))) as box:
         gone = await box.ask("GET", "/status.html")
         assert gone.status == 404
         assert str(file) in gone.reason
@@ -367,16 +325,11 @@ def test_a_file_decides_about_the_status_page(tmp_path: Path) -> None:
         file.mkdir()
         assert (await box.ask("GET", "/status.html")).status == 404
 
-    with_box(scenario, Settings(statusFilePath=str(file)))
 
-
-def test_without_a_file_there_is_no_status_page() -> None:
-    async def scenario(box: Box) -> None:
-        got = await box.ask("GET", "/status.html")
-        assert got.status == 404
-        assert "statusFilePath" in got.reason
-
-    with_box(scenario)
+async def test_without_a_file_there_is_no_status_page(box: HttpBox) -> None:
+    got = await box.ask("GET", "/status.html")
+    assert got.status == 404
+    assert "statusFilePath" in got.reason
 
 
 def test_labels_are_escaped() -> None:

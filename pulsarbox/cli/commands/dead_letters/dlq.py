@@ -1,0 +1,157 @@
+"""``pulsarbox dlq``: list dead letter topics, group and process their messages."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from pulsarbox.cli.commands.dlq_options import subscription_option
+from pulsarbox.cli.common.exits import Denied, Misused
+from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
+from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.connect.admin_client import namespace_named, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.process import completions
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+
+_MORE: Final = {
+    "show": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.dlq_messages:show", "Show dead letters without acknowledging them."
+    ),
+    "export": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.dlq_messages:export", "Write dead letters to stdout as JSON envelopes."
+    ),
+    "replay": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.dlq_jobs:replay", "Republish dead letters, as a job of the box."
+    ),
+    "drop": LazyCommand(
+        "pulsarbox.cli.commands.dead_letters.dlq_jobs:drop", "Acknowledge dead letters, as a job of the box."
+    ),
+}
+
+
+@click.group(cls=LazyGroup, lazy_commands=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
+def dlq() -> None:
+    """Inspect, group, replay, drop and export dead letters.
+
+    `pulsarbox sub dead-letter` sets when the box moves a message to a dead letter topic.
+
+    \b
+    Examples:
+      pulsarbox dlq list
+      pulsarbox dlq groups orders-billing-DLQ
+      pulsarbox dlq replay orders-billing-DLQ --dry-run
+    """
+
+
+@dlq.command("list")
+@click.argument("namespace", metavar="[NAMESPACE]", required=False)
+@output_options
+@with_admin
+def list_topics(namespace: str | None, output: OutputOptions, admin: "Admin") -> None:
+    """List the dead letter and retry topics of NAMESPACE, by default of all namespaces.
+
+    Includes topics that end with -DLQ or -RETRY, as clients name them, and topics to which the box has moved dead
+    letters. Fields: topic, messages (stored), size (bytes), subscriptions, backlogs (messages per subscription), lost
+    (true: without subscription and retention, so new messages are dropped), last (last publish, ms since 1970). Not
+    supported against Apache Pulsar.
+
+    \b
+    Examples:
+      pulsarbox dlq list
+      pulsarbox dlq list acme/prod --filter 'messages > 0' -o json
+    """
+    show(output, partial(_listed, admin, None if namespace is None else namespace_named(namespace)))
+
+
+def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
+    rows: list[dict[str, Any]] = []
+    found = [namespace] if namespace else _all_namespaces(admin)
+    for each in found:
+        with suggesting(admin, topic_named(f"{each}/-")):
+            rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
+    return TableOutput(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
+
+
+def _all_namespaces(admin: "Admin") -> list[str]:
+    from pulsarbox.client.admin import AdminRefused
+
+    try:
+        return [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
+    except AdminRefused as error:
+        if error.status != 403:
+            raise
+        raise Denied(f"{error}; specify one of your namespaces: `pulsarbox dlq list TENANT/NAMESPACE`") from error
+
+
+def _row(told: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "topic": short(told["topic"]),
+        "messages": told["messages"],
+        "size": told["size"],
+        "subscriptions": sorted(told["backlogs"]),
+        "backlogs": told["backlogs"],
+        "lost": told["lost"],
+        "last": told["lastPublishTime"],
+    }
+
+
+@dlq.command("groups")
+@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@subscription_option("Group the backlog of this subscription; default: the only one of TOPIC.")
+@click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
+@click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")
+@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
+@form_option
+@with_admin
+def groups(
+    name: str,
+    subscription: str | None,
+    stored: bool,
+    which: str | None,
+    limit: int | None,
+    output: OutputOptions,
+    admin: "Admin",
+) -> None:
+    """Group the dead letters of TOPIC by cause.
+
+    Messages share a group if they have the same error in their properties (ignoring numbers and IDs), origin topic
+    and payload shape. Fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave
+    up), shape, first and last (time of becoming dead letters, ms since 1970), sample (ID of the newest), sampleTopic.
+    Not supported against Apache Pulsar.
+
+    \b
+    Exit codes:
+      2  an option is invalid, or TOPIC has several subscriptions and none is named
+      3  the topic or subscription does not exist
+
+    \b
+    Examples:
+      pulsarbox dlq groups orders-billing-DLQ
+      pulsarbox dlq groups orders-billing-DLQ -s triage --limit 100000 -o json
+      pulsarbox dlq groups orders-billing-DLQ --filter 'publish_time > time("-1h")'
+    """  # fmt: skip
+    from pulsarbox.cli.commands.dead_letters.dlq_messages import only_subscription
+
+    if stored and subscription is not None:
+        raise Misused("--stored and -s cannot be combined: --stored reads all stored messages")
+    if not stored and subscription is None:
+        subscription = only_subscription(admin, name)
+    query = {"subscription": subscription, "filter": which, "limit": None if limit is None else str(limit)}
+    show(output, partial(_grouped, admin, name, {field: text for field, text in query.items() if text is not None}))
+
+
+def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> TableOutput:
+    topic = topic_named(name)
+    with suggesting(admin, topic, query.get("subscription")):
+        found = admin.dead_letter_groups(topic, **query)
+    if found["bounded"]:
+        notify(f"read the newest {found['entries']:,} of {found['of']:,} entries; increase --limit to read more")
+    rows = [
+        each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
+        for each in found["groups"]
+    ]
+    return TableOutput(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")

@@ -1,0 +1,224 @@
+"""HTTP and HTTPS requests to a broker's Admin API, with credentials.
+
+Paths and bodies come from the caller. Redirects, by which a cluster names the broker that owns a topic, are followed;
+credentials are forwarded only to brokers with the same scheme.
+"""
+
+import http.client
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+from pulsarbox.client.credentials import NOBODY, Credentials
+from pulsarbox.errors import CODE_HEADER
+
+__all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
+
+REDIRECTS_MAX: Final = 20
+ANSWER_BYTES_MAX: Final = 256 << 20
+LINE_BYTES_MAX: Final = 1 << 20
+_REASON_MAX: Final = 2000
+"""Characters of a response that is not JSON in an error message."""
+_REDIRECTED: Final = frozenset({301, 302, 307, 308})
+
+
+class Unanswered(Exception):
+    """The server is unreachable or does not speak HTTP; the message gives the reason."""
+
+
+class TooSlow(Unanswered):
+    """The request timed out."""
+
+
+class Refusal(Exception):
+    """A streaming request was rejected."""
+
+    def __init__(self, reply: "Reply") -> None:
+        super().__init__(reply.status)
+        self.reply = reply
+
+
+class Reply(NamedTuple):
+    """A response with any status."""
+
+    status: int
+    headers: dict[str, str]
+    """By lower-case name."""
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body as text; invalid UTF-8 is replaced."""
+        return self.body.decode("utf-8", "replace").strip()
+
+    @property
+    def code(self) -> str:
+        """The code of an error of a box, see ``PulsarBoxError.error_code``; empty if there is none."""
+        return self.headers.get(CODE_HEADER.lower(), "")
+
+    @property
+    def reason(self) -> str:
+        """The broker's error message, or the HTTP status if there is none."""
+        text = self.text
+        try:
+            found: Any = json.loads(text)
+        except ValueError:
+            found = None
+        if isinstance(found, dict) and isinstance(found.get("reason"), str):
+            found = found["reason"]
+            if "Stacktrace:" in found:  # a Java broker's error, whose message is one line within it
+                found = found.partition("Message: ")[2].partition("\n")[0] or found
+        reason = (found if isinstance(found, str) else text).strip()
+        if not reason or reason.startswith("<"):
+            return f"HTTP {self.status} {http.client.responses.get(self.status, '')}".strip()
+        return reason[:_REASON_MAX]
+
+
+class Web:
+    """A broker's web service: sequential requests on a persistent connection."""
+
+    def __init__(
+        self,
+        hosts: Sequence[tuple[str, int]],
+        *,
+        secure: bool = False,
+        credentials: Credentials = NOBODY,
+        seconds: float = 60.0,
+    ) -> None:
+        """``hosts``: tried in turn until one answers. ``seconds``: response timeout."""
+        self._hosts = tuple(hosts)
+        self._secure = secure
+        self._credentials = credentials
+        self._seconds = seconds
+        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def exchange(
+        self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
+    ) -> Reply:
+        """Send a request and return the response; ``kind`` is the content type of ``body``. Raises Unanswered,
+        TooSlow."""
+        reply = self._asked(method, target, body, kind, accept)
+        for _ in range(REDIRECTS_MAX):
+            if reply.status not in _REDIRECTED or not reply.headers.get("location"):
+                return reply
+            target = self._moved(target, reply.headers["location"])
+            reply = self._asked(method, target, body, kind, accept)
+        raise Unanswered(f"too many redirects ({REDIRECTS_MAX}), the last to {target}")
+
+    def lines(self, target: str) -> Iterator[bytes]:
+        """Yield the lines of a streaming response as they arrive; empty lines are heartbeats. Uses a connection of its
+        own.
+
+        Raises Unanswered if the connection fails, TooSlow if nothing arrives for too long, and Refusal with the Reply
+        for an unsuccessful response.
+        """
+        connection = self._new_connection()
+        try:
+            connection.request("GET", target, headers={"Accept": "*/*", **self._credentials.headers()})
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                headers = {name.lower(): value for name, value in response.getheaders()}
+                raise Refusal(Reply(response.status, headers, response.read(ANSWER_BYTES_MAX)))
+            while line := response.readline(LINE_BYTES_MAX):
+                yield line.rstrip(b"\n")
+        except TimeoutError as error:
+            raise TooSlow(f"no data received for {self._seconds:g} s") from error
+        except (http.client.HTTPException, OSError) as error:
+            raise Unanswered(_in_words(error)) from error
+        finally:
+            connection.close()
+
+    def _moved(self, target: str, location: str) -> str:
+        """Switch to the broker that a redirect names, and return the target there."""
+        host, port = self._hosts[0]
+        scheme = "https" if self._secure else "http"
+        to = urlsplit(urljoin(f"{scheme}://{host}:{port}{target}", location))
+        if to.scheme not in ("http", "https") or not to.hostname:
+            raise Unanswered(f"the broker redirects to {location}, which is not an HTTP address")
+        if to.scheme != scheme:
+            raise Unanswered(f"the broker redirects from {scheme} to {location}: use this address for --admin-url")
+        self.close()
+        self._hosts = ((to.hostname, to.port or (443 if self._secure else 80)),)
+        return to.path + (f"?{to.query}" if to.query else "")
+
+    def _asked(self, method: str, target: str, body: bytes | None, kind: str, accept: str) -> Reply:
+        headers = {"Accept": accept, **self._credentials.headers()}
+        if body is not None:
+            headers["Content-Type"] = kind
+        kept = self._connection is not None
+        try:
+            return self._once(method, target, body, headers)
+        except (ConnectionError, http.client.BadStatusLine) as error:
+            self.close()
+            if not kept or method == "POST":
+                raise Unanswered(_in_words(error)) from error
+        # An idle connection has been closed by the server: GET, PUT and DELETE may be repeated.
+        try:
+            return self._once(method, target, body, headers)
+        except (ConnectionError, http.client.BadStatusLine) as error:
+            self.close()
+            raise Unanswered(_in_words(error)) from error
+
+    def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+        connection = self._connected()
+        try:
+            connection.request(method, target, body, headers)
+            response = connection.getresponse()
+            answer = response.read(ANSWER_BYTES_MAX)
+            if response.length:  # a bounded read does not report missing bytes itself
+                raise http.client.IncompleteRead(answer, response.length)
+        except TimeoutError as error:
+            self.close()
+            raise TooSlow(f"no answer within {self._seconds:g} s") from error
+        except (http.client.HTTPException, OSError) as error:
+            if isinstance(error, ConnectionError | http.client.BadStatusLine):
+                raise
+            self.close()
+            # TLS errors may surface here as OSError.
+            what = "" if isinstance(error, OSError) else "the server does not speak HTTP: "
+            raise Unanswered(f"{what}{error}") from error
+        if response.will_close:
+            self.close()
+        return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        if self._connection is None:
+            self._connection = self._new_connection()
+        return self._connection
+
+    def _new_connection(self) -> http.client.HTTPConnection:
+        reasons = []
+        for host, port in self._hosts:
+            connection = self._to(host, port)
+            try:
+                connection.connect()
+            except TimeoutError:
+                reasons.append(f"{host}:{port} does not answer")
+            except OSError as error:
+                reasons.append(f"{host}:{port}: {error.strerror or error}")
+            else:
+                return connection
+            connection.close()
+        raise Unanswered("; ".join(reasons))
+
+    def _to(self, host: str, port: int) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(host, port, timeout=self._seconds)
+        try:
+            context = self._credentials.tls()
+        except OSError as error:
+            raise Unanswered(f"cannot load the certificates: {error}") from error
+        return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
+
+
+def _in_words(error: Exception) -> str:
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "connection closed without a response: is this the port of the Admin API?"
+    return str(error) or type(error).__name__
