@@ -55,6 +55,9 @@ from typing import ClassVar, Final
 CODE_HEADER: Final = "X-Pulsarbox-Error"
 """Header of an answer of the Admin API with the error's ``PulsarBoxError.error_code``."""
 
+WARNING_HEADER: Final = "X-Pulsarbox-Warning"
+"""Header of an answer of the Admin API to a change that is stored but has no effect in a box: the reason."""
+
 GRANT_HINT: Final = ": admins of the tenant can grant it"
 """End of the text of an authorization error, for clients that have no advice of their own."""
 
