@@ -7,10 +7,13 @@ import pytest
 from pulsarbox.broker.replay.grouping import Grouping
 from pulsarbox.broker.replay.job import Job
 from pulsarbox.broker.stats.topic_samples import letters_of
+from pulsarbox.protocol.PulsarApi_pb2 import CommandSubscribe
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.replay.playbook import (
+    DLQ,
     SUB,
     backlog,
+    batch_of,
     bodies,
     counted,
     create,
@@ -20,7 +23,7 @@ from tests.unit.broker.replay.playbook import (
     told,
     topic_of,
 )
-from tests.unit.broker.transactions_playbook import MINUTE, Txn
+from tests.unit.broker.transactions_playbook import MINUTE, Txn, some_of
 
 LONG: dict[str, Any] = {"keepAliveIntervalSeconds": 1_000_000}
 
@@ -100,6 +103,26 @@ def test_a_dry_run_counts_what_can_be_seen(subscription: str) -> None:
     txn.commit()
     assert seen() == 4
     assert grouped(box, subscription) == 4
+
+
+def test_a_batch_is_read_again_when_a_transaction_acknowledges_a_part_of_it() -> None:
+    box = Box(**LONG, acknowledgmentAtBatchIndexLevelEnabled=True)
+    client = dead_letter_topic(box, b"first")
+    client.send(1, batch_of((b"0", {}), (b"1", {}), (b"2", {})), batch=3, highest=3)
+    client.names()
+    reader = box.client()
+    reader.subscribe(SUB, topic=DLQ, subType=CommandSubscribe.Shared)
+    reader.flow(10)
+    _, batch = reader.received()
+    txn = Txn(reader, 20 * MINUTE)
+    txn.ack(some_of(batch, 3, 1))
+    reader.cnx.closed(box.now)
+    job = create(box, rate=1)
+    box.advance(0.5)
+    assert counted(job) == (1, 1, 0, 0), "the rate delays the batch, which the job has read"
+    txn.of(client).commit()
+    box.advance(10)
+    assert (job.state, bodies(box)) == ("done", [b"first", b"0", b"2"])
 
 
 def coming_back(box: Box) -> tuple[Job, Client]:
