@@ -31,6 +31,8 @@ from pulsarbox.server.one_shot_thread import BackgroundWork, run_in_thread
 from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.process.runtime_file import RuntimeFile, remove, write
 from pulsarbox.server.recording.event_recorder import EventRecorder
+from pulsarbox.server.recording.rate_sampler import RateSampler
+from pulsarbox.server.recording.stats_ticker import StatsTicker
 from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
@@ -113,6 +115,7 @@ class Serving:
         self._http: HttpServer | None = None
         self._keeper: EventRecorder
         self._recorder: HistoryRecorder | None = None
+        self._samplers: list[RateSampler | StatsTicker] = []
 
     async def open(self) -> RuntimeFile:
         """Serve the binary port and return its addresses; connections to the HTTP port wait in its backlog.
@@ -255,6 +258,9 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
+        self._samplers = [RateSampler(self.shell), StatsTicker(self.shell)]
+        for sampler in self._samplers:
+            sampler.start()
         if self._data is not None and self._settings.historyMaxMbytes:
             recorder = import_module("pulsarbox.server.recording.history_recorder")
             self._recorder = recorder.HistoryRecorder(self.shell, self._data, self._settings)
@@ -293,6 +299,8 @@ class Serving:
             await asyncio.sleep(0.01)
         for connection in list(shell.connections.values()):
             connection.abort()
+        for sampler in self._samplers:
+            sampler.stop()
         if self._http is not None:
             await self._http.stop()
         for each in self.sockets:

@@ -36,8 +36,6 @@ from pulsarbox.server.http.framework.request import (
 from pulsarbox.server.http.framework.routes import Match, split_path
 from pulsarbox.server.http.framework.streamed_response import stream
 from pulsarbox.server.http.route_table import all_routes
-from pulsarbox.server.recording.rate_sampler import RateSampler
-from pulsarbox.server.recording.stats_ticker import StatsTicker
 from pulsarbox.server.shell_protocol import Shell
 
 if TYPE_CHECKING:
@@ -70,11 +68,9 @@ class HttpServer:
         self._body_seconds = 0.0
         """Timeout for receiving a body, in seconds."""
         self._body_max = 0
-        self._sampling = RateSampler(shell)
         self._live = LiveAnswers()
         self._cross_site = CrossSite(shell.broker)
         self._audit = Audit(shell.broker.refusals, shell.broker.events)
-        self._ticking = StatsTicker(shell)
 
     async def start(
         self,
@@ -101,14 +97,10 @@ class HttpServer:
                 tls_sockets, server, certificates, shell.gate, shell.protocol_urls, web=True, seconds=seconds
             )
             self._tls.start()
-        self._sampling.start()
-        self._ticking.start()
 
     async def stop(self) -> None:
         """Close the port; requests in progress get a moment to finish."""
-        self._sampling.stop()
         self._live.end()
-        self._ticking.stop()
         if self._tls is not None:
             self._tls.stop()
         if self._runner is not None:
