@@ -31,8 +31,6 @@ from pulsarbox.server.one_shot_thread import BackgroundWork, run_in_thread
 from pulsarbox.server.plugins import plugins_of
 from pulsarbox.server.process.runtime_file import RuntimeFile, remove, write
 from pulsarbox.server.recording.event_recorder import EventRecorder
-from pulsarbox.server.recording.rate_sampler import RateSampler
-from pulsarbox.server.recording.stats_ticker import StatsTicker
 from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
@@ -45,6 +43,8 @@ if TYPE_CHECKING:
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
+    from pulsarbox.server.recording.rate_sampler import RateSampler
+    from pulsarbox.server.recording.stats_ticker import StatsTicker
 
 log = logging.getLogger(__name__)
 
@@ -258,13 +258,19 @@ class Serving:
         self._http = http.HttpServer(self.shell)
         certificates = self._certificates if self._web_tls_sockets else None
         await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
-        self._samplers = [RateSampler(self.shell), StatsTicker(self.shell)]
-        for sampler in self._samplers:
-            sampler.start()
+        self._start_samplers()
         if self._data is not None and self._settings.historyMaxMbytes:
             recorder = import_module("pulsarbox.server.recording.history_recorder")
             self._recorder = recorder.HistoryRecorder(self.shell, self._data, self._settings)
             self._recorder.start()
+
+    def _start_samplers(self) -> None:
+        from pulsarbox.server.recording.rate_sampler import RateSampler
+        from pulsarbox.server.recording.stats_ticker import StatsTicker
+
+        self._samplers = [RateSampler(self.shell), StatsTicker(self.shell)]
+        for sampler in self._samplers:
+            sampler.start()
 
     def _record_addresses(self) -> None:
         """Record the addresses in the data directory."""

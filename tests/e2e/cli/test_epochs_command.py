@@ -4,9 +4,11 @@ import json
 import subprocess
 from collections.abc import Callable
 
+import click
 import pytest
 
 from pulsarbox.cli.commands.epochs import forget
+from pulsarbox.cli.main import main
 from pulsarbox.cli.process import completions
 from pulsarbox.client.admin_call import ask
 from tests.e2e.conftest import Running
@@ -45,7 +47,10 @@ def test_sinks_are_listed_shown_and_forgotten(box: Running, space: str, run: Run
 def test_the_names_of_sinks_are_completed(box: Running, space: str) -> None:
     commit(box, f"{space}/sales", 1)
     commit(box, "public/default/ours-of-the-test", 1)
-    context = forget.make_context("forget", ["x", "--admin-url", box.web_url], resilient_parsing=True)
+    # A command remembers its help option, which it inherits from the command above it.
+    above = click.Context(main, **main.context_settings)
+    words = ["x", "--admin-url", box.web_url]
+    context = forget.make_context("forget", words, parent=above, resilient_parsing=True)
     parameter = forget.params[0]
     assert completions.sinks(context, parameter, f"{space}/s") == [f"{space}/sales"]
     assert completions.sinks(context, parameter, "ours-") == ["ours-of-the-test"]
