@@ -44,6 +44,7 @@
     ├── PreconditionFailed              412: an invalid name or value in an Admin API request
     ├── BadRequest                      400: a malformed Admin API request
     ├── NotAcceptable                   406: an invalid number of partitions
+    ├── PayloadTooLarge                 413: an upload exceeds a limit
     └── Unprocessable                   422: a well-formed value that makes no sense
 
 The wire codes are those of ServerError in the Pulsar protocol. The mapping of exceptions to codes follows Pulsar's
@@ -387,6 +388,13 @@ class NotAcceptable(PulsarBoxError):
 
     server_error = 1
     http_status = 406
+
+
+class PayloadTooLarge(PulsarBoxError):
+    """An upload exceeds a limit of its size, or of the size of all uploads together."""
+
+    server_error = 1
+    http_status = 413
 
 
 class Unprocessable(PulsarBoxError):

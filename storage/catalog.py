@@ -58,6 +58,13 @@
     epoch/<tenant>/<namespace>/<sink>       {"epoch": the last epoch that a sink has committed, -1 for none,
                                             "committed": ms, "owner": the role that began it}; if the writer names
                                             itself, "writer", its "run", and "former": the writers it replaced
+    package/<tenant>/<namespace>/<type>/<name>/<version>
+                                            {"ledger": that has its content, "entries": n, "size": bytes, "metadata": as
+                                            in the Admin API}
+    packagedata/<ledger id>                 {"package": its name, "entries": n}: the ledger has the content of a
+                                            package. Without "entries", it is being uploaded, and the row does not
+                                            survive a restart
+    packages                                {"count": n, "bytes": n} of all packages
     open/<topic id>/<most>/<least>          {"runs": [[ledger, first entry, last, messages before, after, bytes before,
                                             after]]}: the entries of an open transaction
     aborted/<topic id>/<ledger id>/<first entry>
@@ -97,6 +104,8 @@ TXNS: Final = "txn/"
 PENDING: Final = "pending/"
 JOBS: Final = "job/"
 UNSUBSCRIBED: Final = "unsubscribed/"
+PACKAGES: Final = "packages"
+PACKAGE_DATA: Final = "packagedata/"
 
 _AFTER_ALL: Final = "\U0010ffff"
 
@@ -228,6 +237,16 @@ def pending_key(most: int, least: int, topic_id: int | None = None, cursor_id: i
 def epoch_key(sink: str) -> str:
     """Return the key of a sink's last epoch; for ``tenant/namespace/``, the key prefix of all of the namespace."""
     return f"epoch/{sink}"
+
+
+def package_key(namespace: str, kind: str = "", name: str = "", version: str = "") -> str:
+    """Return the key of a package's row; without a version, name or type, the key prefix of all of these."""
+    return f"package/{namespace}/" + "".join(f"{each}/" for each in (kind, name) if each) + version
+
+
+def package_data_key(ledger_id: int) -> str:
+    """Return the key of a ledger that has the content of a package."""
+    return f"{PACKAGE_DATA}{ledger_id:016x}"
 
 
 def open_key(topic_id: int, most: int | None = None, least: int = 0) -> str:

@@ -297,6 +297,8 @@ class Store:
             self._drop_topic(self.catalog.get(key))
         elif kind in ("compacted", "compacting") and value is None and not is_kept(self.catalog, kind, rest):
             self.dropped.append(int(rest.rpartition("/")[2], 16))
+        elif kind == "packagedata" and value is None:
+            self.dropped.append(int(rest, 16))
         if kind not in ("ledger", "cursor"):
             self.catalog.apply(key, value)
             self._apply_transaction(kind, key, value)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pulsarbox.broker.host import Host
     from pulsarbox.broker.limits.box_limits import BoxLimits
     from pulsarbox.broker.long_computation import Computations
+    from pulsarbox.broker.packages.packages import Packages
     from pulsarbox.broker.persistence.group_commit import GroupCommit
     from pulsarbox.broker.persistence.housekeeping import Chore
     from pulsarbox.broker.persistence.read_queue import ReadQueue
@@ -122,6 +123,7 @@ class Broker:
     topics: Topics
     coordinator: Coordinator
     epochs: Epochs
+    packages: Packages
     removal: BulkDeletion
     routing: PartitionRouting
     dead_letters: DeadLetterRouter

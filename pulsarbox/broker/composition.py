@@ -30,6 +30,7 @@ from pulsarbox.broker.health import HealthCheck
 from pulsarbox.broker.host import Host
 from pulsarbox.broker.limits.box_limits import BoxLimits
 from pulsarbox.broker.long_computation import Computations
+from pulsarbox.broker.packages.packages import Packages
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.persistence.read_queue import ReadQueue
 from pulsarbox.broker.plugins import Plugins
@@ -98,6 +99,7 @@ def compose(
     _connect_settings(broker)
     plugins.prepare(settings)
     drop_leftovers(core.catalog, core.commits, box_now)
+    broker.packages.drop_leftovers(box_now)
     broker.walks.start(current.current, box_now)
     broker.jobs.start(box_now)
     return broker
@@ -122,6 +124,7 @@ def _compose_broker(
     _enforce_unsubscribed_limit(core, topics)
     coordinator = Coordinator(core.transactions, commits, timers, topics.persistent)
     epochs = Epochs(catalog, commits, core.authorization, core.transactions, coordinator)
+    packages = Packages(catalog, commits, core.reads, current, tenants)
     routing = PartitionRouting(settings, core.plugins, topics)
     size = settings.maxMessageSize
     dead_letters = DeadLetterRouter(catalog, commits, topics, schemas, routing, core.dead_letters, size)
@@ -160,7 +163,8 @@ def _compose_broker(
         topics=topics,
         coordinator=coordinator,
         epochs=epochs,
-        removal=BulkDeletion(catalog, core.policies, topics, tenants, epochs),
+        packages=packages,
+        removal=BulkDeletion(catalog, core.policies, topics, tenants, epochs, packages),
         routing=routing,
         dead_letters=dead_letters,
         walks=PolicyWalks(catalog, commits, timers, core.policies, topics.apply_policies),

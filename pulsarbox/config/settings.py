@@ -17,6 +17,7 @@ from pulsarbox.config.sections.authorization_settings import AuthorizationSettin
 from pulsarbox.config.sections.client_policy_settings import ClientPolicySettings
 from pulsarbox.config.sections.logging_settings import LoggingSettings
 from pulsarbox.config.sections.managed_ledger_settings import ManagedLedgerSettings
+from pulsarbox.config.sections.package_settings import PackageSettings
 from pulsarbox.config.sections.plugin_settings import PluginSettings
 from pulsarbox.config.sections.policy_settings import PolicySettings
 from pulsarbox.config.sections.recording_settings import RecordingSettings
@@ -36,6 +37,7 @@ MIB: Final = 1024 * 1024
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Settings(
     WebSettings,
+    PackageSettings,
     PolicySettings,
     RetentionSettings,
     ThrottleSettings,

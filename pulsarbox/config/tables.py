@@ -17,6 +17,7 @@ TABLES: Final = {
     "authentication": "Authentication of clients: tokens, passwords and client certificates",
     "authorization": "Authorization of authenticated clients",
     "admin": "The Admin REST API",
+    "packages": "Packages: files with the code of functions, sinks and sources",
     "recording": "Recorded events, and the history of the live views",
     "metrics": "Metrics at /metrics and the health check at /status.html",
     "logging": "Log level, format and rotation",

@@ -239,7 +239,7 @@ class _Judgement:
                 self.findings.append(
                     warning(f"ledger {ledger_id}", what, "nothing; the others are not read")._replace(ledger=ledger_id)
                 )
-            if not holdings.name_of(ledger.topic_id):
+            if not holdings.name_of(ledger.topic_id) and ledger_id not in holdings.packages:
                 what = f"it belongs to topic {ledger.topic_id}, which does not exist: it cannot be read"
                 self.findings.append(warning(f"ledger {ledger_id}", what, "nothing; it only uses disk space"))
         # Ledgers that the log deletes after the checkpoint are reclaimed with the next one.

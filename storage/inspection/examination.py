@@ -33,7 +33,7 @@ from pulsarbox.storage.lmdb.meta_environment import unpack_row as unpack_meta_ro
 from pulsarbox.storage.record import NotNow, Unpacker, check_batch, unpack_entry, unpack_record
 from pulsarbox.storage.transactions import TxnId
 
-_FORWARDED = {"topic", "ledger", "cursor", "owner", "partitions", *TRANSACTIONS}
+_FORWARDED = {"topic", "ledger", "cursor", "owner", "packagedata", "partitions", *TRANSACTIONS}
 
 
 def examine_meta(path: Path, options: dict[str, Any]) -> Iterator[Line]:

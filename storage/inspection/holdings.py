@@ -29,6 +29,8 @@ class Holdings:
         self.ledgers: dict[int, Ledger] = {}
         self.compacted: set[int] = set()
         """The compacted ledgers among them."""
+        self.packages: dict[int, str] = {}
+        """Names of packages, by the ledger with their content."""
         self.cursors: dict[int, tuple[int, str]] = {}
         self.acks: set[int] = set()
         self.producers: dict[int, set[str]] = {}
@@ -44,7 +46,9 @@ class Holdings:
             raise PersistenceError(f"row {key!r} is damaged: {error!r}") from error
 
     def topic_of(self, ledger_id: int) -> str:
-        """Return the topic of a ledger; empty if unknown."""
+        """Return the topic or the package of a ledger; empty if unknown."""
+        if ledger_id in self.packages:
+            return self.packages[ledger_id]
         ledger = self.ledgers.get(ledger_id)
         return self.owners.get(ledger_id, "") if ledger is None else self.name_of(ledger.topic_id)
 
@@ -74,6 +78,8 @@ class Holdings:
             self._apply_ledger(rest, row, replayed)
         elif kind in ("compacted", "compacting"):
             self._apply_compacted(kind, rest, row, replayed)
+        elif kind == "packagedata":
+            self._apply_package(int(rest, 16), row, replayed)
         elif kind == "cursor":
             topic_id, cursor_id = (int(part, 16) for part in rest.split("/"))
             _put(self.cursors, cursor_id, None if row is None else (topic_id, str(row["name"])))
@@ -115,6 +121,15 @@ class Holdings:
             self.ledgers[ledger_id] = Ledger(topic_id, entries, finished, replayed or not finished)
         elif ledger_id in self.ledgers and self.ledgers[ledger_id].closed == finished:
             del self.ledgers[ledger_id]
+
+    def _apply_package(self, ledger_id: int, row: Any, replayed: bool) -> None:
+        """Apply the row of a ledger with the content of a package; its entries are known once the upload is over."""
+        _put(self.packages, ledger_id, None if row is None else str(row["package"]))
+        ledger = None
+        if row is not None:
+            finished = "entries" in row
+            ledger = Ledger(0, int(row.get("entries", 0)), finished, replayed or not finished)
+        _put(self.ledgers, ledger_id, ledger)
 
     def _validate_row(self, kind: str, rest: str, value: bytes) -> None:
         """Validate a row that is not JSON."""

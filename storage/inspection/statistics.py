@@ -122,6 +122,8 @@ class _Gathering:
                 "open_transactions": self.holdings.transactions.open_transactions(),
                 "aborted_entries": self.holdings.transactions.aborted_entries(),
                 "sinks": len(self.holdings.transactions.epochs),
+                "packages": len(self.holdings.packages),
+                "package_bytes": sum(totals[each][1] for each in self.holdings.packages),
                 "rows": self.holdings.rows,
                 "damaged_rows": self.damaged_rows,
                 "entries": sum(entries for entries, _ in totals.values()),
@@ -225,6 +227,8 @@ class _Gathering:
     def _topics(self, totals: dict[int, tuple[int, int]], limit: int) -> list[dict[str, Any]]:
         sums: dict[int, list[int]] = {topic_id: [0, 0, 0] for topic_id in self.holdings.topics}
         for ledger_id, (entries, size) in totals.items():
+            if ledger_id in self.holdings.packages:
+                continue
             row = sums.setdefault(self.holdings.ledgers[ledger_id].topic_id, [0, 0, 0])
             row[0] += 1
             row[1] += entries

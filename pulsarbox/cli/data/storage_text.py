@@ -69,6 +69,7 @@ def _facts(document: dict[str, Any]) -> Table:
         f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
         "transactions": f"{totals['open_transactions']:,} open; {totals['aborted_entries']:,} entries were aborted;"
         f" {totals['sinks']:,} sinks with epochs",
+        "packages": f"{totals['packages']:,}, {megabytes(totals['package_bytes'])}",
         "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
         f" {megabytes(disk['volumes'])}), {megabytes(disk['reserved'])} reserved, {megabytes(disk['free'])} free",
     }

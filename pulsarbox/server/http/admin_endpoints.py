@@ -18,11 +18,10 @@ NEVER: Final = {
     "bookies": "pulsarbox stores ledgers itself and has no bookies",
     "clusters": "pulsarbox is a single cluster",
     "entry-filters": "entry filters are Java classes",
-    "functions": "pulsarbox has no Pulsar Functions or connectors; pipelines run on Spark",
+    "functions": "pulsarbox runs no Pulsar Functions or connectors; pipelines run on Spark",
     "java": "it applies to the Java process of a broker",
     "load-balancing": "a single broker owns all topics, so there is no load to balance",
     "metadata-store": "pulsarbox has no metadata store besides its data directory",
-    "packages": "pulsarbox has no Pulsar Functions, and therefore no packages",
     "transaction-logs": "transactions are stored in the common log and have no logs of their own",
 }
 """Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""

@@ -8,6 +8,7 @@ or with the number of partitions.
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from pulsarbox.broker.packages.packages import Packages
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.broker.topic.maintenance.deletion_report import Deletion
@@ -24,12 +25,21 @@ Step = Callable[[Now], None]
 class BulkDeletion:
     """Returns deletions as steps, for the caller to run in order, some per turn."""
 
-    def __init__(self, catalog: Catalog, policies: Policies, topics: Topics, tenants: Tenants, epochs: Epochs) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        policies: Policies,
+        topics: Topics,
+        tenants: Tenants,
+        epochs: Epochs,
+        packages: Packages,
+    ) -> None:
         self._catalog = catalog
         self._policies = policies
         self._topics = topics
         self._tenants = tenants
         self._epochs = epochs
+        self._packages = packages
 
     def of_partitioned(self, name: TopicName, *, force: bool) -> Iterator[Step]:
         """Delete a partitioned topic, its partitions and their subscriptions.
@@ -66,7 +76,7 @@ class BulkDeletion:
             self._topics.leaving.discard(str(name))
 
     def of_namespace(self, namespace: str, *, force: bool) -> Iterator[Step]:
-        """Delete a namespace and all its topics.
+        """Delete a namespace with all its topics and packages.
 
         Raises NotFound; Conflict if it is being deleted or, without ``force``, has topics.
         """
@@ -85,6 +95,8 @@ class BulkDeletion:
                     yield partial(self._delete, parse_topic(name), force=True, why=Deletion.NAMESPACE)
             for name in self._partitioned(namespace):
                 yield partial(self._topics.forget_partitioned, parse_topic(name))
+            for key in self._packages.keys_of(namespace):
+                yield partial(self._packages.delete_key, key)
             yield partial(self._forget_namespace, namespace)
         finally:
             self._tenants.leaving.discard(namespace)

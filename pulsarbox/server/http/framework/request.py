@@ -58,6 +58,15 @@ class LiveResponse(NamedTuple):
     """Registers a callback for new lines; returns a function that unregisters it."""
 
 
+class Download(NamedTuple):
+    """An answer that is read from the disk step by step. It does not wait for the disk otherwise."""
+
+    size: int
+    """Bytes of the answer."""
+    read: Callable[[Callable[[bytes, Exception | None, Now], None], Now], None]
+    """Requests the next bytes, which are empty at the end, or an error."""
+
+
 class DeferredAnswer:
     """A deferred answer, which waits for a read, other turns or the disk. It is given once."""
 

@@ -14,9 +14,17 @@ from urllib.parse import unquote, unquote_plus
 
 from pulsarbox.errors import BadRequest
 from pulsarbox.names import DOMAINS
-from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, LiveResponse, Pieces
+from pulsarbox.server.http.framework.request import (
+    DeferredAnswer,
+    Download,
+    HttpRequest,
+    HttpResponse,
+    LiveResponse,
+    Pieces,
+)
+from pulsarbox.server.http.framework.upload import Upload
 
-Handler = Callable[[HttpRequest], HttpResponse | DeferredAnswer | Pieces | LiveResponse]
+Handler = Callable[[HttpRequest], HttpResponse | DeferredAnswer | Pieces | LiveResponse | Download | Upload]
 
 
 class Permission(enum.Enum):
@@ -56,6 +64,8 @@ class HttpRoute(NamedTuple):
     path: str
     permission: Permission
     handler: Handler
+    streams_body: bool = False
+    """Whether the handler is called before the body, and returns the ``Upload`` that receives it."""
 
 
 class Match(NamedTuple):

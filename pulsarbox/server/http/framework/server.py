@@ -22,10 +22,12 @@ from pulsarbox.server.http.framework.authentication import authenticate_request
 from pulsarbox.server.http.framework.authorization import permit
 from pulsarbox.server.http.framework.connections import HttpConnection, Server
 from pulsarbox.server.http.framework.cross_site import CrossSite
+from pulsarbox.server.http.framework.file_download import send_download
 from pulsarbox.server.http.framework.live_stream import LiveAnswers, holder_of
 from pulsarbox.server.http.framework.request import (
     FAILED,
     DeferredAnswer,
+    Download,
     HttpRequest,
     HttpResponse,
     LiveResponse,
@@ -35,6 +37,7 @@ from pulsarbox.server.http.framework.request import (
 )
 from pulsarbox.server.http.framework.routes import Match, split_path
 from pulsarbox.server.http.framework.streamed_response import stream
+from pulsarbox.server.http.framework.upload import Upload, receive_upload
 from pulsarbox.server.http.route_table import all_routes
 from pulsarbox.server.shell_protocol import Shell
 
@@ -53,6 +56,9 @@ BACKLOG = 1024
 """Connections queued by the system until they are accepted; further ones are retried after a second."""
 
 SERVER: Final = {"Server": "pulsarbox"}
+
+Answered = HttpResponse | DeferredAnswer | Pieces | LiveResponse | Download | Upload
+"""What a handler returns."""
 
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 
@@ -120,10 +126,15 @@ class HttpServer:
             return self._unread(request, who, None)
         if reason := self._cross_site.refusal(request.headers, who):
             return self._unread(request, refusal(403, reason), who)
-        body = await self._body(request)
-        if isinstance(body, HttpResponse):
-            return self._unread(request, body, who)
-        found = self._given(request, match, body, who)
+        if isinstance(match, Match) and match.route.streams_body:
+            found: Answered = await self._uploaded(request, match, who)
+            if isinstance(found, HttpResponse) and found.status >= 400:
+                return self._unread(request, await self._durable(found), who)
+        else:
+            body = await self._body(request)
+            if isinstance(body, HttpResponse):
+                return self._unread(request, body, who)
+            found = self._given(request, match, body, who)
         headers = {**SERVER, **self._cross_site.shared_with(request.headers)}
         if isinstance(found, Pieces):
             return await stream(request, found, headers)
@@ -133,6 +144,12 @@ class HttpServer:
             if refused is None:
                 return await self._live.stream(request, found, headers, holder, lambda: self._may_still(request, who))
             found = refused
+        if isinstance(found, Download):
+            sent = await send_download(request, found, self._shell, headers)
+            if not isinstance(sent, HttpResponse):
+                return sent
+            found = sent
+        assert isinstance(found, HttpResponse | DeferredAnswer), f"{request.path} does not stream its body"
         given = await self._durable(await self._there(found))
         self._audit.log(request, given, who, self._shell.now())
         # 204 has no body, and so no content type.
@@ -140,6 +157,13 @@ class HttpServer:
         if given.status != 204:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
+
+    async def _uploaded(self, request: web.BaseRequest, match: Match, who: Principal | None) -> "Answered":
+        """Pass the body to the handler as it arrives, and return the answer."""
+        found = self._given(request, match, b"", who)
+        if isinstance(found, HttpResponse | DeferredAnswer | Pieces | LiveResponse | Download):
+            return found
+        return await receive_upload(request, found, self._shell, self._there, self._body_seconds)
 
     def _unread(self, request: web.BaseRequest, given: HttpResponse, who: Principal | None) -> web.Response:
         """Answer a request whose body was not read completely, and close the connection."""
@@ -169,7 +193,7 @@ class HttpServer:
 
     def _given(
         self, request: web.BaseRequest, match: Match | HttpResponse, body: bytes, who: Principal | None
-    ) -> HttpResponse | DeferredAnswer | Pieces | LiveResponse:
+    ) -> "Answered":
         """Return the handler's answer, possibly deferred, or the error answer of its exception."""
         if isinstance(match, HttpResponse):
             return match
