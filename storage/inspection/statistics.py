@@ -122,7 +122,7 @@ class _Gathering:
                 "open_transactions": self.holdings.transactions.open_transactions(),
                 "aborted_entries": self.holdings.transactions.aborted_entries(),
                 "sinks": len(self.holdings.transactions.epochs),
-                "packages": len(self.holdings.packages),
+                "packages": sum(self.holdings.ledgers[each].closed for each in self.holdings.packages),
                 "package_bytes": sum(totals[each][1] for each in self.holdings.packages),
                 "rows": self.holdings.rows,
                 "damaged_rows": self.damaged_rows,

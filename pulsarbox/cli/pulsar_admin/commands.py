@@ -36,6 +36,9 @@ class AdminGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         assert self.name
         row = table.named(self.name, cmd_name)
+        reason = table.LEFT_OUT_COMMANDS.get((self.name, cmd_name))
+        if reason is not None and not ctx.resilient_parsing:
+            ctx.fail(f"`{self.name} {cmd_name}` of pulsar-admin is not supported: {reason}")
         return None if row is None else AdminCommand(table.command(self.name, row), self._common)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -30,10 +30,14 @@ class Session:
     def reply(self, call: AdminRequest, values: dict[str, Any]) -> Reply:
         """Send a request and return the raw response. Raises Failed for an error response, Unreachable, TimedOut."""
         body = body_of(call, values)
-        target = path_of(call, values) + query_of(call, values)
         data = None if body is None else (str(body) if call.plain else compact(body)).encode()
+        return self.send(call, values, data, call.kind)
+
+    def send(self, call: AdminRequest, values: dict[str, Any], data: bytes | None, kind: str) -> Reply:
+        """Send a request with a body of its own, whose content type is ``kind``. Raises as ``reply``."""
+        target = path_of(call, values) + query_of(call, values)
         try:
-            reply = self._web.exchange(call.method, target, data, call.kind)
+            reply = self._web.exchange(call.method, target, data, kind)
         except TooSlow:
             raise self._target.silent(self._seconds) from None
         except Unanswered as error:

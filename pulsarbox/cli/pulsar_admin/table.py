@@ -34,11 +34,16 @@ GROUPS: Final = {
     "broker-stats": "Show metrics and load of a broker.",
     "brokers": "Manage brokers: health, version, dynamic settings.",
     "clusters": "Manage clusters.",
+    "functions": "Show Pulsar Functions. A box runs none.",
+    "functions-worker": "Show functions workers. A box has none.",
     "namespaces": "Manage namespaces and their policies.",
     "ns-isolation-policy": "Manage namespace isolation policies.",
+    "packages": "Manage packages of functions, sinks and sources.",
     "resource-quotas": "Manage resource quotas of bundles.",
     "resourcegroups": "Manage resource groups.",
     "schemas": "Manage topic schemas.",
+    "sinks": "Show Pulsar IO sinks. A box runs none.",
+    "sources": "Show Pulsar IO sources. A box runs none.",
     "tenants": "Manage tenants.",
     "topicPolicies": "Manage topic policies.",
     "topics": "Manage topics, subscriptions and messages.",
@@ -55,17 +60,22 @@ OLD_GROUPS: Final = {
 
 LEFT_OUT: Final = {
     "documents": "it generates the documentation of pulsar-admin",
-    "functions": "pulsarbox has no functions workers; use `pulsarbox pipeline`, which runs on Spark",
-    "functions-worker": "pulsarbox has no functions workers; use `pulsarbox pipeline`, which runs on Spark",
     "migration": "it migrates the metadata store of a cluster, and a box has none",
-    "packages": "it stores the code of Pulsar Functions, which pulsarbox does not run",
     "proxy-stats": "it queries a Pulsar proxy, not a broker",
-    "sinks": "pulsarbox has no Pulsar IO workers; use `pulsarbox pipeline`, which runs on Spark",
-    "sources": "pulsarbox has no Pulsar IO workers; use `pulsarbox pipeline`, which runs on Spark",
 }
 """Unsupported groups of pulsar-admin, each with the reason."""
 
-LEFT_OUT_COMMANDS: Final = {("schemas", "extract"): "it reads Java classes from a JAR file"}
+_RUNS_CODE: Final = "pulsarbox runs no functions or connectors; use `pulsarbox pipeline`, which runs on Spark"
+
+LEFT_OUT_COMMANDS: Final = {
+    ("schemas", "extract"): "it reads Java classes from a JAR file",
+    **{
+        (group, name): _RUNS_CODE
+        for group in ("functions", "sinks", "sources")
+        for name in ("localrun", "create", "update", "restart", "stop", "start")
+    },
+    **{("functions", name): _RUNS_CODE for name in ("putstate", "trigger", "upload", "download")},
+}
 """Unsupported commands of pulsar-admin, each with the reason."""
 
 _TABLES: Final = Path(__file__).with_name("tables")

@@ -74,6 +74,7 @@ def test_every_command_of_pulsar_admin_is_here_or_left_out_for_a_reason() -> Non
 
 SAME = [fact for fact in facts() if (fact.group, fact.name) in commands()]
 MORE_REQUIRED = {
+    ("functions", "querystate", "key"),
     ("namespaces", "get-topic-positions", "bundle"),
     ("transactions", "scale-transactionCoordinators", "replicas"),
 }
@@ -195,7 +196,10 @@ def test_every_endpoint_has_a_command_or_a_reason_to_have_none() -> None:
 
 
 WITHOUT_COMMAND: dict[str, str] = {
-    r"/admin/v[23]/(functions|sources|sinks|source|sink|worker|worker-stats|packages)\b": "no Pulsar Functions",
+    r"/admin/v2/functions/": "of the former version, v2",
+    r"/admin/v3/(functions|sinks|sources)/(.*/)?(connectors|leader|configdefinition|upload|download)\b": "for workers",
+    r"/admin/v3/(functions|sinks|sources)/{tenant}/{namespace}/{\w+}(/|$)": "a box runs no functions or connectors",
+    r"/admin/v2/worker/(cluster/leader/ready|connectors|(leader/)?drain)$": "for workers",
 }
 """Unsupported endpoints of pulsar-admin's groups, by path."""
 
