@@ -7,7 +7,9 @@ from pulsarbox.server.http.framework.routes import Permission
 
 _GRANTED: Final = {
     "functions": Permission.FUNCTIONS,
+    "source": Permission.SOURCES,
     "sources": Permission.SOURCES,
+    "sink": Permission.SINKS,
     "sinks": Permission.SINKS,
     "packages": Permission.PACKAGES,
 }

@@ -1,7 +1,8 @@
 """Reads of Pulsar Functions, Pulsar IO and their workers: a box runs none, so lists are empty and names unknown.
 
 The codes and messages are those of Pulsar 4.2.4 with its functions worker enabled and no function registered. Requests
-that would run code are refused, see ``unsupported_endpoints``.
+that would run code are refused, see ``unsupported_endpoints``. Pulsar's Java client uses the former paths ``sink`` and
+``source``.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +16,7 @@ from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permissio
 
 _KINDS: Final = {"functionName": "Function", "sourceName": "Source", "sinkName": "Sink"}
 """Kinds of components in messages, by the path variable with the name."""
-_GROUPS: Final = ("functions", "sources", "sinks", "worker", "worker-stats")
+_GROUPS: Final = ("functions", "source", "sources", "sink", "sinks", "worker", "worker-stats")
 _ANY_ROLE: Final = ("connectors", "builtins", "builtinsources", "builtinsinks", "configdefinition", "ready")
 """Last path segments of endpoints that Pulsar answers to every authenticated role."""
 

@@ -197,6 +197,7 @@ def test_every_endpoint_has_a_command_or_a_reason_to_have_none() -> None:
 
 WITHOUT_COMMAND: dict[str, str] = {
     r"/admin/v2/functions/": "of the former version, v2",
+    r"/admin/v3/(sink|source)/": "former paths of sinks and sources",
     r"/admin/v3/(functions|sinks|sources)/(.*/)?(connectors|leader|configdefinition|upload|download)\b": "for workers",
     r"/admin/v3/(functions|sinks|sources)/{tenant}/{namespace}/{\w+}(/|$)": "a box runs no functions or connectors",
     r"/admin/v2/worker/(cluster/leader/ready|connectors|(leader/)?drain)$": "for workers",

@@ -17,6 +17,9 @@ FUNCTION = "Function f doesn't exist"
         ("/admin/v3/functions/no-tenant/no-namespace", []),
         ("/admin/v3/sources/public/default", []),
         ("/admin/v3/sinks/public/default", []),
+        ("/admin/v3/source/public/default", []),
+        ("/admin/v3/sink/public/default", []),
+        ("/admin/v3/sink/builtinsinks", []),
         ("/admin/v2/functions/public/default", []),
         ("/admin/v3/functions/builtins", []),
         ("/admin/v3/functions/connectors", []),
@@ -61,6 +64,7 @@ async def test_lists_are_empty(box: HttpBox, path: str, value: object) -> None:
         ("GET", "/admin/v3/sources/public/default/f/0/status", "Source f doesn't exist"),
         ("DELETE", "/admin/v3/sources/public/default/f", "Source f doesn't exist"),
         ("GET", "/admin/v3/sinks/public/default/f/status", "Sink f doesn't exist"),
+        ("DELETE", "/admin/v3/sink/public/default/f", "Sink f doesn't exist"),
         ("DELETE", "/admin/v3/sinks/public/default/f", "Sink f doesn't exist"),
         ("GET", "/admin/v3/sinks/builtinsinks/x/configdefinition", "Built-in connector x doesn't exist"),
         ("GET", "/admin/v3/functions/download?path=a", "No code of a function is stored at a"),
@@ -90,6 +94,6 @@ async def test_requests_that_run_code_are_refused_with_the_reason(box: HttpBox) 
 
 
 def test_every_read_of_the_groups_has_a_route() -> None:
-    groups = ("/functions/", "/sources/", "/sinks/", "/worker/", "/worker-stats/")
+    groups = ("/functions/", "/sources/", "/sinks/", "/source/", "/sink/", "/worker/", "/worker-stats/")
     reads = {each.path for each in endpoints() if any(group in each.path for group in groups) and each.method == "GET"}
     assert {route.path for route in functions.ROUTES if route.method == "GET"} == reads
