@@ -77,7 +77,8 @@ from the kind, so that a later version can append fields to a header; readers sk
 "so far" counts from the first entry of the topic through this one, so any backlog is a subtraction.
 The body of an entry of a compacted ledger is COMPACTED_PREFIX (the original ledger and entry, u64 each, and the
 original size u32), then the remaining messages of the entry. Its totals are those of the original entry; its checksum
-(flag OWN_CHECKSUM) covers the prefix as well. The metadata rows name the topic of a compacted ledger.
+(flag OWN_CHECKSUM) covers the prefix as well. The metadata rows name the topic of a compacted ledger. The bodies of
+the entries of a package's ledger are consecutive bytes of the package; metadata rows name it as well.
 
 The offsets of the index count from the start of the batch value. Kinds and flags are never reused.
 

@@ -124,9 +124,8 @@ def _compose_broker(
     _enforce_unsubscribed_limit(core, topics)
     coordinator = Coordinator(core.transactions, commits, timers, topics.persistent)
     epochs = Epochs(catalog, commits, core.authorization, core.transactions, coordinator)
-    packages = Packages(catalog, commits, core.reads, current, tenants)
+    size, packages = settings.maxMessageSize, Packages(catalog, commits, core.reads, current, tenants)
     routing = PartitionRouting(settings, core.plugins, topics)
-    size = settings.maxMessageSize
     dead_letters = DeadLetterRouter(catalog, commits, topics, schemas, routing, core.dead_letters, size)
     faults, outbox_of, cnx_of = _connection_classes(settings)
     return Broker(

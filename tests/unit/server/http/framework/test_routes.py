@@ -9,6 +9,7 @@ from pulsarbox.errors import BadRequest
 from pulsarbox.server.http.admin_endpoints import endpoints
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission, Routes, split_path
+from pulsarbox.server.http.resources import functions
 from pulsarbox.server.http.route_table import ROOMS, all_routes
 
 SUB = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/subscription/{subscription}"
@@ -289,6 +290,32 @@ PERMISSIONS |= {
     "PUT /admin/v2/resourcegroups/{resourcegroup}": "SUPERUSER",
     "DELETE /admin/v2/resourcegroups/{resourcegroup}": "SUPERUSER",
 }
+PACKAGES = "/admin/v3/packages/{type}/{tenant}/{namespace}"
+PERMISSIONS |= dict.fromkeys(
+    (
+        f"GET {PACKAGES}",
+        f"GET {PACKAGES}/{{packageName}}",
+        f"GET {PACKAGES}/{{packageName}}/{{version}}",
+        f"POST {PACKAGES}/{{packageName}}/{{version}}",
+        f"DELETE {PACKAGES}/{{packageName}}/{{version}}",
+        f"GET {PACKAGES}/{{packageName}}/{{version}}/metadata",
+        f"PUT {PACKAGES}/{{packageName}}/{{version}}/metadata",
+    ),
+    "PACKAGES",
+)
+FUNCTIONS = {
+    r"(GET|DELETE) /admin/v[23]/functions/{tenant}/.*": "FUNCTIONS",
+    r"(GET|DELETE) /admin/v3/sources?/{tenant}/.*": "SOURCES",
+    r"(GET|DELETE) /admin/v3/sinks?/{tenant}/.*": "SINKS",
+    r"GET /admin/v[23]/functions/(connectors|builtins)": "NAMED",
+    r"GET /admin/v3/(sink|source)s?/builtin(sinks|sources)(/{name}/configdefinition)?": "NAMED",
+    r"GET /admin/v2/worker/(connectors|cluster/leader/ready)": "NAMED",
+    r"GET /admin/v[23]/functions/download": "SUPERUSER",
+    r"POST /admin/v3/(functions|sinks?|sources?)/(builtins/reload|reloadBuiltIn(Sinks|Sources))": "SUPERUSER",
+    r"GET /admin/v2/worker/(assignments|cluster|cluster/leader|drain|leader/drain)": "SUPERUSER",
+    r"GET /admin/v2/worker-stats/(functionsmetrics|metrics)": "SUPERUSER",
+}
+"""Permissions of reads about functions, by patterns that match the whole route."""
 
 
 def nothing(call: HttpRequest) -> HttpResponse:
@@ -300,7 +327,14 @@ def routes(*paths: str) -> Routes:
 
 
 def test_the_permission_of_every_route() -> None:
-    assert {f"{row.method} {row.path}": row.permission.name for room in ROOMS for row in room.ROUTES} == PERMISSIONS
+    rooms = [room for room in ROOMS if room is not functions]
+    assert {f"{row.method} {row.path}": row.permission.name for room in rooms for row in room.ROUTES} == PERMISSIONS
+
+
+def test_the_permission_of_every_read_about_functions() -> None:
+    for row in functions.ROUTES:
+        found = [name for pattern, name in FUNCTIONS.items() if re.fullmatch(pattern, f"{row.method} {row.path}")]
+        assert found == [row.permission.name], row.path
 
 
 @pytest.mark.parametrize("permission", [None, "", "SUPERUSER"])

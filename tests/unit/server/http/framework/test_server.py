@@ -58,10 +58,10 @@ async def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> N
     ("method", "path", "status", "reason"),
     [
         (
-            "GET",
-            "/admin/v3/functions/public/default",
+            "POST",
+            "/admin/v3/functions/public/default/f",
             501,
-            "listFunctions is not supported: pulsarbox has no Pulsar Func",
+            "registerFunction is not supported: pulsarbox runs no Pulsar Func",
         ),
         ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: pulsarbox is a single cluster"),
         (
