@@ -30,8 +30,8 @@ class PackageName(NamedTuple):
         for part in (name, version):
             if _UNFIT.search(part) or len(part) > NAME_MAX:
                 raise PreconditionFailed(
-                    f"Invalid package name {str(made)[:400]!r}: a name and a version have at most {NAME_MAX} characters,"
-                    " none of them @ or a control character"
+                    f"Invalid package name {str(made)[:400]!r}: a name and a version have at most {NAME_MAX}"
+                    " characters, none of them @ or a control character"
                 )
         if not name or "/" in name:
             raise PreconditionFailed(f"Invalid package name {str(made)[:400]!r}: a name is not empty and has no slash")

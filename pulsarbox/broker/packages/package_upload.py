@@ -32,9 +32,7 @@ class UploadOwner(Protocol):
 class PackageUpload:
     """An upload in progress. The caller writes one piece after another, and waits for each."""
 
-    def __init__(
-        self, commits: GroupCommit, settings: CurrentSettings, name: PackageName, owner: UploadOwner
-    ) -> None:
+    def __init__(self, commits: GroupCommit, settings: CurrentSettings, name: PackageName, owner: UploadOwner) -> None:
         self._commits = commits
         self._settings = settings
         self._owner = owner

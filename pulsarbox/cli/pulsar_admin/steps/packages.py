@@ -13,7 +13,9 @@ from pulsarbox.cli.pulsar_admin.printing import compact
 from pulsarbox.cli.pulsar_admin.session import Session, body_of
 from pulsarbox.cli.pulsar_admin.table import Command
 
-_NAME: Final = re.compile(r"(?P<type>\w+)://(?P<tenant>[^/@]+)/(?P<namespace_name>[^/@]+)/(?P<name>[^/@]+)(@(?P<version>[^@]*))?")
+_NAME: Final = re.compile(
+    r"(?P<type>\w+)://(?P<tenant>[^/@]+)/(?P<namespace_name>[^/@]+)/(?P<name>[^/@]+)(@(?P<version>[^@]*))?"
+)
 
 
 def of_package(session: Session, command: Command, values: dict[str, Any]) -> Any:

@@ -41,7 +41,7 @@ class MultipartDecoder:
         """``content_type``: the header with the boundary. Raises BadRequest without one."""
         found = _BOUNDARY.search(content_type)
         if found is None:
-            raise BadRequest("The header Content-Type has no valid boundary: expected multipart/form-data; boundary=...")
+            raise BadRequest("Content-Type has no valid boundary: expected multipart/form-data; boundary=...")
         self._delimiter = b"\r\n--" + (found[1] or found[2]).encode("utf-8", "replace")
         self._buffer = bytearray(_CRLF)  # the first delimiter may be at the very beginning
         self._skipped = 0

@@ -126,30 +126,42 @@ class HttpServer:
             return self._unread(request, who, None)
         if reason := self._cross_site.refusal(request.headers, who):
             return self._unread(request, refusal(403, reason), who)
+        found = await self._handled(request, match, who)
+        if isinstance(found, web.Response):
+            return found
+        return await self._sent(request, found, who)
+
+    async def _handled(
+        self, request: web.BaseRequest, match: Match | HttpResponse, who: Principal | None
+    ) -> "Answered | web.Response":
+        """Read the body and return the handler's answer, or the response if the body was not read."""
         if isinstance(match, Match) and match.route.streams_body:
-            found: Answered = await self._uploaded(request, match, who)
+            found = await self._uploaded(request, match, who)
             if isinstance(found, HttpResponse) and found.status >= 400:
                 return self._unread(request, await self._durable(found), who)
-        else:
-            body = await self._body(request)
-            if isinstance(body, HttpResponse):
-                return self._unread(request, body, who)
-            found = self._given(request, match, body, who)
+            return found
+        body = await self._body(request)
+        if isinstance(body, HttpResponse):
+            return self._unread(request, body, who)
+        return self._given(request, match, body, who)
+
+    async def _sent(self, request: web.BaseRequest, found: "Answered", who: Principal | None) -> web.StreamResponse:
+        """Send an answer, unless it is to be returned to the library."""
         headers = {**SERVER, **self._cross_site.shared_with(request.headers)}
         if isinstance(found, Pieces):
             return await stream(request, found, headers)
+        if isinstance(found, Download):
+            sent = await send_download(request, found, self._shell, headers)
+            if not isinstance(sent, HttpResponse):
+                return sent
+            found = sent
         if isinstance(found, LiveResponse):
             holder = holder_of(who, request.remote)
             refused = self._live.refusal(holder, self._shell.broker.settings)
             if refused is None:
                 return await self._live.stream(request, found, headers, holder, lambda: self._may_still(request, who))
             found = refused
-        if isinstance(found, Download):
-            sent = await send_download(request, found, self._shell, headers)
-            if not isinstance(sent, HttpResponse):
-                return sent
-            found = sent
-        assert isinstance(found, HttpResponse | DeferredAnswer), f"{request.path} does not stream its body"
+        assert isinstance(found, HttpResponse | DeferredAnswer), f"the route of {request.path} does not stream its body"
         given = await self._durable(await self._there(found))
         self._audit.log(request, given, who, self._shell.now())
         # 204 has no body, and so no content type.

@@ -95,9 +95,7 @@ def _enabled(call: HttpRequest) -> PackageName:
 
 def _name(call: HttpRequest) -> PackageName:
     path: Any = call.path
-    return PackageName.of(
-        path["type"], path["tenant"], path["namespace"], path["packageName"], path.get("version", "")
-    )
+    return PackageName.of(path["type"], path["tenant"], path["namespace"], path["packageName"], path.get("version", ""))
 
 
 _PACKAGES: Final = "/admin/v3/packages/{type}/{tenant}/{namespace}"

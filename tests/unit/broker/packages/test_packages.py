@@ -53,7 +53,7 @@ def test_a_crash_at_any_commit_leaves_the_whole_package_or_nothing(commits: int,
     whole = False
     for _ in range(commits):
         over = storing.upload.over  # its rows are in the next batch
-        whole = box.commit() and over or whole
+        whole = (box.commit() and over) or whole
         if checkpoint:
             box.broker.commits.ask_checkpoint()
             box.chore()

@@ -41,18 +41,24 @@ def test_an_empty_part_is_a_part() -> None:
     assert decoded(part("a", b"") + b"--xyz--") == {"a": b""}
 
 
-@pytest.mark.parametrize("written", ['form-data; filename="n"; name=file', 'FORM-DATA; Name="file"; filename="a;name=b"'])
+@pytest.mark.parametrize(
+    "written", ['form-data; filename="n"; name=file', 'FORM-DATA; Name="file"; filename="a;name=b"']
+)
 def test_the_name_of_a_part(written: str) -> None:
     head = f"Content-Type: text/plain\r\ncontent-disposition: {written}\r\n\r\n".encode()
     assert decoded(b"--xyz\r\n" + head + b"1\r\n--xyz--") == {"file": b"1"}
 
 
-@pytest.mark.parametrize("given", ['multipart/form-data;boundary="xyz"', "multipart/form-data; charset=a; Boundary=xyz"])
+@pytest.mark.parametrize(
+    "given", ['multipart/form-data;boundary="xyz"', "multipart/form-data; charset=a; Boundary=xyz"]
+)
 def test_the_boundary_may_be_quoted(given: str) -> None:
     assert [data for _, data in MultipartDecoder(given).feed(part("a", b"1") + b"--xyz--")] == [b"", b"1"]
 
 
-@pytest.mark.parametrize("given", ["", "multipart/form-data", "multipart/form-data; boundary=", f"a; boundary={'x' * 71}"])
+@pytest.mark.parametrize(
+    "given", ["", "multipart/form-data", "multipart/form-data; boundary=", f"a; boundary={'x' * 71}"]
+)
 def test_a_boundary_is_required(given: str) -> None:
     with pytest.raises(BadRequest, match="boundary"):
         MultipartDecoder(given)

@@ -79,7 +79,9 @@ async def test_a_download_names_a_file(box: HttpBox) -> None:
     assert (await box.ask("GET", "/admin/v3/functions/download")).status == 412
 
 
-@pytest.mark.parametrize("path", ["functions/builtins/reload", "sources/reloadBuiltInSources", "sinks/reloadBuiltInSinks"])
+@pytest.mark.parametrize(
+    "path", ["functions/builtins/reload", "sources/reloadBuiltInSources", "sinks/reloadBuiltInSinks"]
+)
 async def test_a_reload_finds_nothing_new(box: HttpBox, path: str) -> None:
     assert (await box.ask("POST", f"/admin/v3/{path}")).status == 204
 

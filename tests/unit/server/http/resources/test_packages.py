@@ -9,6 +9,7 @@ import pytest
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.http.framework import upload
+from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.catalog import PACKAGE_DATA, PACKAGES
 from pulsarbox.storage.package_content import ENTRY_BYTES
 from tests.unit.server.http.harness import Got, HttpBox, until
@@ -45,7 +46,7 @@ async def send_part(box: HttpBox, path: str, body: bytes, length: int | None = N
 
 def leftovers(box: HttpBox) -> list[str]:
     """Return the rows of all packages."""
-    return [key for key in box.broker.catalog.keys("package")]
+    return list(box.broker.catalog.keys("package"))
 
 
 @pytest.mark.parametrize("content", [b"", b"code", LARGE, LARGE[: 2 * ENTRY_BYTES]])
@@ -213,7 +214,8 @@ async def test_an_interrupted_upload_leaves_nothing(box: HttpBox) -> None:
 
 
 async def test_uploads_at_the_same_time_are_bounded(box: HttpBox) -> None:
-    writers = [await send_part(box, f"{P}/a/{number}", field("file", LARGE[: ENTRY_BYTES + 100])) for number in range(16)]
+    body = field("file", LARGE[: ENTRY_BYTES + 100])
+    writers = [await send_part(box, f"{P}/a/{number}", body) for number in range(16)]
     await until(lambda: box.broker.packages.total == 16 * ENTRY_BYTES)
     assert (await put(box, f"{P}/b/1")).status == 503
     for writer in writers:
@@ -243,11 +245,13 @@ async def test_a_client_that_asks_is_invited_to_send_the_body(box: HttpBox) -> N
 
 async def test_a_commit_that_fails_cancels_the_upload(box: HttpBox) -> None:
     box.shell.held = True
-    asking = asyncio.create_task(put(box, f"{P}/a/1", form(LARGE)))
+    asking = spawn("an upload", put(box, f"{P}/a/1", form(LARGE)))
     await until(lambda: box.broker.packages.total)
     box.shell.core.commit(PersistenceError("the disk is gone"))
     box.shell.held = False
-    await until(lambda: box.shell.core.advance(0.2) or asking.done())
+    while not asking.done():
+        box.shell.core.advance(0.2)  # to the retry
+        await asyncio.sleep(0)
     got = await asking
     assert (got.status, "the disk is gone" in got.reason) == (500, True)
     assert not leftovers(box)
@@ -306,6 +310,6 @@ async def test_a_head_has_the_size(box: HttpBox) -> None:
 async def test_damaged_content_is_an_error(box: HttpBox) -> None:
     await put(box, f"{P}/a/1")
     ledger = int(next(box.broker.catalog.keys(PACKAGE_DATA)).removeprefix(PACKAGE_DATA), 16)
-    box.broker.catalog.note(f"package/public/default/function/a/1", {"ledger": ledger + 7, "entries": 1, "size": 4})
+    box.broker.catalog.note("package/public/default/function/a/1", {"ledger": ledger + 7, "entries": 1, "size": 4})
     got = await box.ask("GET", f"{P}/a/1")
     assert got.status == 500
