@@ -77,6 +77,10 @@ BODIES: Final[dict[str, Callable[[random.Random], Any]]] = {
         "schema": dice.choice(("", "{", '{"type":"record","name":"R","fields":[]}', 5)),
         "properties": dice.choice(({}, {"a": "b"}, None, [])),
     },
+    "PackageMetadata": lambda dice: {
+        "description": dice.choice(_TEXTS),
+        "properties": dict(zip(some(dice, _TEXTS), some(dice, _TEXTS), strict=False)),
+    },
     "int": lambda dice: dice.choice((1, 4, 5, 0, -1)),
 }
 """Valid and nearly valid bodies, by the Java type in the table."""

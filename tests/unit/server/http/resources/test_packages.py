@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+import aiohttp
 import pytest
 
 from pulsarbox.config import Settings
@@ -12,6 +13,7 @@ from pulsarbox.server.http.framework import upload
 from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.catalog import PACKAGE_DATA, PACKAGES
 from pulsarbox.storage.package_content import ENTRY_BYTES
+from tests.unit.broker.security.signing import GUARDED
 from tests.unit.server.http.harness import Got, HttpBox, until
 
 P = "/admin/v3/packages/function/public/default"
@@ -313,3 +315,23 @@ async def test_damaged_content_is_an_error(box: HttpBox) -> None:
     box.broker.catalog.note("package/public/default/function/a/1", {"ledger": ledger + 7, "entries": 1, "size": 4})
     got = await box.ask("GET", f"{P}/a/1")
     assert got.status == 500
+
+
+async def test_a_download_that_cannot_continue_is_cut_off(box: HttpBox) -> None:
+    await put(box, f"{P}/a/1", form(LARGE))
+    key = "package/public/default/function/a/1"
+    row = box.broker.catalog.get(key)
+    assert row is not None
+    box.broker.catalog.note(key, row | {"entries": row["entries"] + 1, "size": row["size"] + 1})
+    with pytest.raises(aiohttp.ClientPayloadError):
+        await box.ask("GET", f"{P}/a/1")
+
+
+@pytest.mark.settings(Settings(**GUARDED))
+async def test_a_client_without_permission_is_refused_before_its_body(box: HttpBox) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", box.port)
+    head = f"POST {P}/a/1 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n"
+    writer.write(f"{head}Content-Type: {FORM['Content-Type']}\r\n\r\n".encode())
+    assert (await reader.readline()).startswith(b"HTTP/1.1 401")
+    writer.close()
+    assert not box.broker.packages.total
