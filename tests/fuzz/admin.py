@@ -143,7 +143,8 @@ class Campaign:
         before = self._rows() if request.method not in ("GET", "HEAD", "OPTIONS") else None
         status, body = self._ask(request.method, request.target, request.body, request.headers)
         self.statuses[status] += 1
-        if request.is_foreign and not (status == 403 or (status == 400 and b"Malformed HTTP request" in body)):
+        malformed = status == 400 and (b"Malformed HTTP request" in body or request.method == "HEAD")  # without a body
+        if request.is_foreign and status != 403 and not malformed:
             raise Broken(f"{request} comes from a foreign page and is answered with {status}: {body[:200]!r}")
         if not request.is_foreign and b"docs/security.md" in body:
             raise Broken(f"{request} comes from no foreign page and is refused: {body[:200]!r}")

@@ -29,6 +29,8 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "name": ("allowAutoTopicCreation", "defaultNumPartitions", "brokerShutdownTimeoutMs", "clusterName"),
     "value": ("true", "false", "3", "20000"),
     "version": ("0", "1", "99"),
+    "type": ("function", "function", "source"),
+    "packageName": ("code",),
 }
 """Values of path variables. The tenant public is excluded: every start creates it again."""
 METHODS: Final = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS")
@@ -91,6 +93,16 @@ JSON_BREAKERS: Final = (
 )  # fmt: skip
 
 
+_PART: Final = b'--xyz\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+_METADATA: Final = _PART % (b"metadata", b'{"description":"d"}')
+FORMS: Final = (
+    *[_METADATA + _PART % (b"file", b"code" * size) + b"--xyz--\r\n" for size in (0, 1, 1, 1000, 200_000)],
+    _METADATA, _METADATA + _PART % (b"file", b"code" * 100_000), _PART % (b"file", b"code") + b"--xyz--", b"--xyz--",
+    _PART * 20, b"",
+)  # fmt: skip
+"""Bodies of package uploads with this boundary: complete ones, then incomplete ones."""
+
+
 SOURCES: Final[tuple[tuple[dict[str, str], bool], ...]] = (
     ({"Host": "evil.example"}, True),
     ({"Host": "evil.example:{port}", "Origin": "http://evil.example:{port}", "Sec-Fetch-Site": "same-origin"}, True),
@@ -135,6 +147,8 @@ def made(endpoint: Endpoint, dice: random.Random, wildness: float = 0.05) -> Req
     method = endpoint.method if dice.random() < 0.97 else dice.choice(METHODS)
     target, body = "/".join(segments) + _query(endpoint, dice), _body(endpoint, dice)
     headers, is_foreign = dice.choice(SOURCES) if dice.random() < 0.1 else ({}, False)
+    if endpoint.operation == "upload" and dice.random() < 0.9:
+        headers, body = headers | {"Content-Type": "multipart/form-data; boundary=xyz"}, dice.choice(FORMS)
     return Request(endpoint, method, target, body, headers, is_foreign)
 
 
