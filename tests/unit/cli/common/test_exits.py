@@ -47,6 +47,7 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.PreconditionFailed, 2),
         (errors.BadRequest, 2),
         (errors.NotAcceptable, 2),
+        (errors.PayloadTooLarge, 1),
         (errors.Unprocessable, 2),
         (errors.TopicNotFound, 3),
         (errors.NamespaceNotFound, 3),
