@@ -188,6 +188,7 @@ generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.
 	$(BIN)/python -m tests.tools.generate_endpoints
 	$(BIN)/python -m tests.tools.generate_policies
 	$(BIN)/python -m tests.tools.generate_known
+	$(BIN)/python -m tests.tools.generate_admin_groups
 	$(BIN)/python -m tests.tools.generate_spark
 	$(BIN)/python -m pulsarbox.config --write
 

@@ -45,6 +45,13 @@ TABLE: Final = (
         "500 means a failure of the server",
     ),
     Known(
+        r"resourcegroups delete .*",
+        "`resourcegroups delete` of a resource group that does not exist",
+        "500",
+        "404, exit code 3",
+        "500 means a failure of the server",
+    ),
+    Known(
         r"topics info-internal \S+: version",
         "`topics info-internal`: `version`",
         "version of the metadata, incremented with each change",

@@ -14,7 +14,8 @@ WITHOUT_MODULE: Final = {
     # The same filter in the commands and in the broker.
     "cli/messages/test_filter_agreement",
     # Recordings of Pulsar, compared with many modules.
-    "cli/pulsar_admin/test_recorded", "server/http/policies/test_pulsar_admin", "server/http/policies/test_recorded",
+    "cli/pulsar_admin/test_recorded", "cli/pulsar_admin/test_recorded_functions",
+    "server/http/policies/test_pulsar_admin", "server/http/policies/test_recorded",
     # Generated code.
     "protocol/test_generated",
     # Every route, with each kind of role.

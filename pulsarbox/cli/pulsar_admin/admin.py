@@ -9,6 +9,7 @@ from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.process.directory_options import CONFIG
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.commands import AdminGroup
+from pulsarbox.cli.pulsar_admin.version_option import version_option
 
 _LINES: Final = {**table.GROUPS, "tokens": "Create, show and validate keys and tokens."}
 """Groups and their summaries. Tokens are created locally, without a broker."""
@@ -61,19 +62,18 @@ class AdminRoot(SuggestingGroup):
             from pulsarbox.cli.pulsar_admin.tokens import tokens
 
             return tokens
-        summary = table.GROUPS.get(cmd_name) or table.OLD_GROUPS.get(cmd_name)
-        if summary is None:
-            if cmd_name in table.LEFT_OUT and not ctx.resilient_parsing:
-                ctx.fail(f"`{cmd_name}` of pulsar-admin is not supported: {table.LEFT_OUT[cmd_name]}")
-            return None
-        return AdminGroup(cmd_name, summary, cmd_name in table.OLD_GROUPS, _hidden(_common()))
+        name = table.ALIASES.get(cmd_name, cmd_name)
+        summary = table.GROUPS.get(name) or table.OLD_GROUPS.get(name)
+        return None if summary is None else AdminGroup(name, summary, name in table.OLD_GROUPS, _hidden(_common()))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Groups"):
             formatter.write_dl([(name, _LINES[name]) for name in self.list_commands(ctx)])
 
 
-@click.command(cls=AdminRoot, params=list(_common()), context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    cls=AdminRoot, params=[*_common(), *version_option(set())], context_settings={"help_option_names": ["-h", "--help"]}
+)
 @CONFIG
 @click.pass_context
 def admin(ctx: click.Context, /, **given: Any) -> None:

@@ -4,7 +4,7 @@ import importlib
 import shlex
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,6 +15,7 @@ from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.cli.pulsar_admin.printing import show
 from pulsarbox.cli.pulsar_admin.table import Command, Parameter
 from pulsarbox.cli.pulsar_admin.values import REPEATED, Value, collected
+from pulsarbox.cli.pulsar_admin.version_option import version_option
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 
@@ -26,7 +27,14 @@ class AdminGroup(SuggestingGroup):
 
     def __init__(self, name: str, summary: str, hidden: bool, common: list[click.Option]) -> None:
         example = f"\n\n\b\nExamples:\n  pulsarbox admin {name} --help"
-        super().__init__(name, help=summary + example, short_help=summary, hidden=hidden, context_settings=_SETTINGS)
+        super().__init__(
+            name,
+            help=summary + example,
+            short_help=summary,
+            hidden=hidden,
+            params=[*version_option(set(), hidden=True)],
+            context_settings=_SETTINGS,
+        )
         self._common = common
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -36,9 +44,6 @@ class AdminGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         assert self.name
         row = table.named(self.name, cmd_name)
-        reason = table.LEFT_OUT_COMMANDS.get((self.name, cmd_name))
-        if reason is not None and not ctx.resilient_parsing:
-            ctx.fail(f"`{self.name} {cmd_name}` of pulsar-admin is not supported: {reason}")
         return None if row is None else AdminCommand(table.command(self.name, row), self._common)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -60,7 +65,7 @@ class AdminCommand(click.Command):
             own.append(click.Option(["force", "-f", "--force", "--yes"], is_flag=True, help="Skip the confirmation."))
         super().__init__(
             command.name,
-            params=[*own, *self.common],
+            params=[*own, *self.common, *version_option(taken, hidden=True)],
             callback=self._called,
             help=_help(command),
             short_help=command.summary,
@@ -107,9 +112,12 @@ class AdminCommand(click.Command):
         ctx = click.get_current_context()
         common = dict(ctx.obj or {})
         common |= {option.name: given[option.name] for option in self.common if given.get(option.name or "")}
-        values = {one.name: _value(one, given[one.name]) for one in self.command.parameters}
+        values = _current(self.command, {one.name: _value(one, given[one.name]) for one in self.command.parameters})
         self._check(values)
         if self.command.question and not given.get("force") and not _agreed(self.command.question):
+            return
+        if not self.command.calls:
+            _step(self.command.run)(self.command, values)
             return
         with session_for(common) as session:
             if self.command.run:
@@ -153,7 +161,18 @@ def _step(run: str) -> Callable[..., Any]:
 
 
 def _value(parameter: Parameter, given: Any) -> Any:
+    if parameter.kind == "switch":
+        return given or None
     return collected(parameter.base, given, parameter.default) if parameter.base in REPEATED else given
+
+
+def _current(command: Command, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the values with those of outdated spellings under the names of their options."""
+    for old, name in command.old.items():
+        value = values.pop(old)
+        if values[name] is None:
+            values[name] = value
+    return values
 
 
 def stdin_is_terminal() -> bool:
@@ -178,10 +197,17 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
     kind = _type(parameter.kind)
     if not parameter.spellings:
         complete = completions.BY_NAME.get(parameter.name)
-        return click.Argument([parameter.name], type=kind, metavar=parameter.name.upper(), shell_complete=complete)
+        return click.Argument(
+            [parameter.name],
+            type=kind,
+            required=parameter.required,
+            nargs=-1 if parameter.several else 1,
+            metavar=f"[{parameter.name.upper()}]..." if parameter.several else parameter.name.upper(),
+            shell_complete=complete,
+        )
     spellings = [one for one in parameter.spellings if one.startswith("-")]
     text = table.option_help(command.group, command.name, parameter)
-    if parameter.kind == "flag":
+    if parameter.kind in ("flag", "switch"):
         return click.Option([parameter.name, *spellings], is_flag=True, help=text, hidden=parameter.hidden)
     several = parameter.base in REPEATED
     default: dict[str, Any] = {} if several or parameter.default is None else {"default": parameter.default}
@@ -200,7 +226,7 @@ def _parameter(command: Command, parameter: Parameter) -> click.Parameter:
 
 
 def _type(kind: str) -> click.ParamType[Any] | None:
-    if kind == "flag":
+    if kind in ("flag", "switch"):
         return None
     base, _, words = kind.removesuffix(")").partition("(")
     if base == "choice":
@@ -228,13 +254,35 @@ def _as_click_reads(command: AdminCommand, args: list[str]) -> list[str]:
 def _help(command: Command) -> str:
     words = [f"pulsarbox admin {command.group} {command.name}"]
     for one in command.parameters:
+        if one.several:
+            continue
         if not one.spellings:
             words.append(_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper())
         elif one.required:
             words.append(f"{_short(one)} {_EXAMPLES.get(one.name) or _EXAMPLES.get(one.base) or one.name.upper()}")
+    words += _MORE.get((command.group, command.name), ["--name orders"] if _needs_name(command) else [])
     if command.either:
         words.append(_short(next(one for one in command.parameters if one.name == command.either[0][0])))
     return f"{command.summary}\n\n\b\nExamples:\n  {' '.join(words)}"
+
+
+_MORE: Final = {
+    ("functions", name): ["--name totals --py totals.py --classname totals.Totals --inputs orders"]
+    for name in ("create", "localrun", "update")
+} | {
+    ("sinks", "create"): ["--name archive --archive jdbc.nar --inputs orders"],
+    ("sinks", "localrun"): ["--name archive --archive jdbc.nar --inputs orders"],
+    ("sources", "create"): ["--name changes --archive debezium.nar --destination-topic-name changes"],
+    ("sources", "localrun"): ["--name changes --archive debezium.nar --destination-topic-name changes"],
+    ("functions", "download"): ["--name orders --destination-file orders.py"],
+    ("functions", "trigger"): ["--name orders --trigger-value hello"],
+    ("functions", "upload"): ["--source-file orders.py"],
+}
+"""Further words of the examples in the help."""
+
+
+def _needs_name(command: Command) -> bool:
+    return any(one.name == "name" and not one.required for one in command.parameters)
 
 
 def _short(parameter: Parameter) -> str:
@@ -262,5 +310,8 @@ _EXAMPLES = {
     "map": "key=value",
     "message_id": "12:34",
     "datetime": "2026-01-31T12:00:00Z",
+    "package": "function://public/default/orders@1.0",
+    "state": """'{"key": "count", "numberValue": 3}'""",
+    "path": "orders.py",
 }
 """Example values in the help, by name or kind."""

@@ -58,11 +58,34 @@ def compact(value: Any) -> str:
     return scalar(value)
 
 
+_HTML: Final = {ord(one): f"\\u{ord(one):04x}" for one in "<>&='"}
+
+
+def gson(value: Any, indent: str | None = "") -> str:
+    """Format JSON as Java's Gson does: without null fields, one element per line, or on one line without ``indent``."""
+    inner = None if indent is None else indent + "  "
+    if isinstance(value, dict):
+        colon = ":" if inner is None else ": "
+        rows = [f"{gson(str(key))}{colon}{gson(one, inner)}" for key, one in value.items() if one is not None]
+        return _bracketed("{", rows, "}", indent)
+    if isinstance(value, list):
+        return _bracketed("[", [gson(one, inner) for one in value], "]", indent)
+    return scalar(value).translate(_HTML) if isinstance(value, str) else scalar(value)
+
+
+def _bracketed(opening: str, rows: list[str], closing: str, indent: str | None) -> str:
+    if indent is None or not rows:
+        return opening + ",".join(rows) + closing
+    return f"{opening}\n" + ",\n".join(f"{indent}  {row}" for row in rows) + f"\n{indent}{closing}"
+
+
 def show(printing: str, answer: Any) -> None:
     """Print a response in a format of the tables."""
     how, _, text = printing.partition(" ")
     if how == "said":
         click.echo(text)
+    elif how == "gson":
+        click.echo(gson(answer))
     elif how == "lines" and isinstance(answer, list):
         for one in answer:
             click.echo(plain(one))

@@ -1,15 +1,27 @@
 """Requests built from command line values, and conversion of responses to values or errors."""
 
-from typing import Any
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 from urllib.parse import quote, quote_plus, urlencode
 
-from pulsarbox.cli.common.exits import ending_of_status
+from pulsarbox.cli.common.exits import Failed, Misused, ending_of_status
 from pulsarbox.cli.connect.target import Target
+from pulsarbox.cli.pulsar_admin.package_name import PackageName
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
 from pulsarbox.cli.pulsar_admin.table import AdminRequest, Command
 from pulsarbox.cli.pulsar_admin.values import UNITS
-from pulsarbox.client.transport.web import Reply, TooSlow, Unanswered, Web
+from pulsarbox.client.transport.multipart import MultipartBody, Part
+from pulsarbox.client.transport.web import Reply, TooSlow, Unanswered, Unwritten, Web
 from pulsarbox.names import TopicName
+
+_MODE: Final = 0o644
+"""Mode of a downloaded file. A temporary file is readable by its owner only."""
+_NAME_MAX: Final = 100
+"""Characters of its name in the name of a temporary file, which the file system limits to 255 bytes."""
 
 
 class Session:
@@ -31,13 +43,34 @@ class Session:
         """Send a request and return the raw response. Raises Failed for an error response, Unreachable, TimedOut."""
         body = body_of(call, values)
         data = None if body is None else (str(body) if call.plain else compact(body)).encode()
-        return self.send(call, values, data, call.kind)
+        return self._checked(call, lambda: self._web.exchange(call.method, target_of(call, values), data, call.kind))
 
-    def send(self, call: AdminRequest, values: dict[str, Any], data: bytes | None, kind: str) -> Reply:
-        """Send a request with a body of its own, whose content type is ``kind``. Raises as ``reply``."""
-        target = path_of(call, values) + query_of(call, values)
+    def send_form(self, call: AdminRequest, values: dict[str, Any], parts: Sequence[Part]) -> Reply:
+        """Send a request with a form as its body, and return the raw response.
+
+        Raises Misused for a file that cannot be read, Failed for an error response, Unreachable, TimedOut.
+        """
         try:
-            reply = self._web.exchange(call.method, target, data, kind)
+            form = MultipartBody(parts)
+        except OSError as error:
+            raise Misused(f"cannot read {error.filename}: {error.strerror}") from None
+        return self._checked(call, lambda: self._web.exchange(call.method, target_of(call, values), form))
+
+    def download(self, call: AdminRequest, values: dict[str, Any], destination: str) -> None:
+        """Write the content of a response to a file, created with its folders, or replaced once it is complete.
+
+        Raises Failed for an error response or if the file cannot be written, Unreachable, TimedOut.
+        """
+        target = target_of(call, values)
+        try:
+            with _replacing(Path(destination)) as file:
+                self._checked(call, lambda: self._web.download(target, file))
+        except (OSError, Unwritten) as error:
+            raise Failed(f"cannot write {destination}: {error}") from None
+
+    def _checked(self, call: AdminRequest, exchange: Callable[[], Reply]) -> Reply:
+        try:
+            reply = exchange()
         except TooSlow:
             raise self._target.silent(self._seconds) from None
         except Unanswered as error:
@@ -47,9 +80,28 @@ class Session:
         return reply
 
 
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces the one at ``path`` on exit without an error. Creates missing folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_NAME_MAX]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(name).chmod(_MODE)
+        Path(name).replace(path)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def chosen(command: Command, values: dict[str, Any]) -> AdminRequest:
     """Return the first call of a command whose ``when`` options are all given."""
     return next(call for call in command.calls if all(values.get(name) not in (None, False) for name in call.when))
+
+
+def target_of(call: AdminRequest, values: dict[str, Any]) -> str:
+    """Return path and query with their values filled in."""
+    return path_of(call, values) + query_of(call, values)
 
 
 def path_of(call: AdminRequest, values: dict[str, Any]) -> str:
@@ -65,6 +117,8 @@ def _segment(call: AdminRequest, part: str, values: dict[str, Any]) -> str:
     if isinstance(value, TopicName):
         words = [value.tenant, value.namespace_local, value.local]
         return "/".join(quote(word, safe="") for word in ([] if what else [value.domain]) + words)
+    if isinstance(value, PackageName):
+        return "/".join(quote(word, safe="") for word in value.path(version=not what))
     if name == "namespace":
         return quote(value, safe="/")
     if name == "subscription" and call.path.startswith("/admin/v2/{topic}"):

@@ -5,21 +5,26 @@ A command is a block of lines, each introduced by a keyword::
     command NAME [hidden] [alias=NAME]...
     = one-line summary
     arg NAME KIND                                a required argument
+    args NAME KIND                               any number of arguments
     opt NAME KIND[*][=DEFAULT] SPELLING... [hidden]   an option; * marks a required one
+    old NAME KIND SPELLING...                    hidden spellings of the option NAME, used unless that is given
+    like COMMAND                                 the arguments and options of another command of the group
     either NAME NAME                             exactly one of two options
     confirm QUESTION                             confirmation, skipped with --force
     call METHOD PATH [when NAME...]              an Admin API request; the first with all ``when`` options given is sent
     query KEY[?]=VALUE...                        query of the call above; ? omits the key if the option is not given
-    body JSON                                    body of the call above
+    body JSON | like COMMAND                     body of the call above, or the first body of another command
     plain                                        sends the body of the call above as text
     type MEDIA-TYPE                              media type of the body; JSON by default
     run MODULE.NAME                              a function in ``steps`` that executes the calls above
-    print json | lines | pairs | said TEXT       output format; without it, nothing is printed
+    print json | gson | lines | pairs | said TEXT    output format; without it, nothing is printed
 
-In paths, ``{topic}`` stands for ``domain/tenant/namespace/name``, ``{topic.name}`` for the same without the domain, and
-``{namespace}`` for ``tenant/namespace``. In queries and bodies, ``$name`` is the value of an option, ``$name/millis``
-the same in another unit (``UNITS``), and ``!$name`` the negation of a flag. A body value that begins with ``?`` omits
-its key if the option is not given. Only the called command is parsed beyond its heading.
+In paths, ``{topic}`` stands for ``domain/tenant/namespace/name``, ``{topic.name}`` for the same without the domain,
+``{namespace}`` for ``tenant/namespace``, ``{package}`` for ``type/tenant/namespace/name/version``, and
+``{package.versions}`` for the same without the version. In queries and bodies, ``$name`` is the value of an option,
+``$name/millis`` the same in another unit (``UNITS``), and ``!$name`` the negation of a flag. A body value that begins
+with ``?`` omits its key if the option is not given. A ``switch`` is a flag that counts as not given without it. A
+command without a call runs without a broker. Only the called command is parsed beyond its heading.
 """
 
 import json
@@ -34,16 +39,19 @@ GROUPS: Final = {
     "broker-stats": "Show metrics and load of a broker.",
     "brokers": "Manage brokers: health, version, dynamic settings.",
     "clusters": "Manage clusters.",
-    "functions": "Show Pulsar Functions. A box runs none.",
-    "functions-worker": "Show functions workers. A box has none.",
+    "documents": "Print the reference of these commands.",
+    "functions": "Manage Pulsar Functions.",
+    "functions-worker": "Show and rebalance the functions workers.",
+    "migration": "Migrate the metadata store of a cluster.",
     "namespaces": "Manage namespaces and their policies.",
     "ns-isolation-policy": "Manage namespace isolation policies.",
-    "packages": "Manage packages of functions, sinks and sources.",
+    "packages": "Manage packages: the code of functions, sources and sinks.",
+    "proxy-stats": "Show the statistics of a Pulsar proxy.",
     "resource-quotas": "Manage resource quotas of bundles.",
     "resourcegroups": "Manage resource groups.",
     "schemas": "Manage topic schemas.",
-    "sinks": "Show Pulsar IO sinks. A box runs none.",
-    "sources": "Show Pulsar IO sources. A box runs none.",
+    "sinks": "Manage Pulsar IO sinks.",
+    "sources": "Manage Pulsar IO sources.",
     "tenants": "Manage tenants.",
     "topicPolicies": "Manage topic policies.",
     "topics": "Manage topics, subscriptions and messages.",
@@ -58,25 +66,8 @@ OLD_GROUPS: Final = {
 }
 """Groups that pulsar-admin accepts but hides."""
 
-LEFT_OUT: Final = {
-    "documents": "it generates the documentation of pulsar-admin",
-    "migration": "it migrates the metadata store of a cluster, and a box has none",
-    "proxy-stats": "it queries a Pulsar proxy, not a broker",
-}
-"""Unsupported groups of pulsar-admin, each with the reason."""
-
-_RUNS_CODE: Final = "pulsarbox runs no functions or connectors; use `pulsarbox pipeline`, which runs on Spark"
-
-LEFT_OUT_COMMANDS: Final = {
-    ("schemas", "extract"): "it reads Java classes from a JAR file",
-    **{
-        (group, name): _RUNS_CODE
-        for group in ("functions", "sinks", "sources")
-        for name in ("localrun", "create", "update", "restart", "stop", "start")
-    },
-    **{("functions", name): _RUNS_CODE for name in ("putstate", "trigger", "upload", "download")},
-}
-"""Unsupported commands of pulsar-admin, each with the reason."""
+ALIASES: Final = {"sink": "sinks", "source": "sources"}
+"""Other names of groups."""
 
 _TABLES: Final = Path(__file__).with_name("tables")
 _KIND: Final = re.compile(r"(?P<kind>\w+(\([^)]*\))?)(?P<required>\*?)(=(?P<default>.*))?")
@@ -94,6 +85,8 @@ class Parameter(NamedTuple):
     spellings: tuple[str, ...]
     """Empty for an argument."""
     hidden: bool
+    several: bool = False
+    """Whether it is an argument that may be given any number of times."""
 
     @property
     def base(self) -> str:
@@ -141,12 +134,14 @@ class Command:
     calls: list[AdminRequest] = field(default_factory=list)
     either: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of options, exactly one of which must be given."""
+    old: dict[str, str] = field(default_factory=dict)
+    """Options with outdated spellings, and the options that they stand for."""
     question: str = ""
     """Confirmation question."""
     run: str = ""
     """``module.name`` of a function in ``steps``; empty to send just the call."""
     printing: str = ""
-    """Output format: ``json``, ``lines``, ``pairs``, ``said ...`` or empty."""
+    """Output format: ``json``, ``gson``, ``lines``, ``pairs``, ``said ...`` or empty."""
 
 
 @cache
@@ -174,7 +169,8 @@ def command(group: str, heading: Heading) -> Command:
 def option_help(group: str, name: str, parameter: Parameter) -> str:
     """Return the help text of an option."""
     texts = _option_texts()
-    for key in (f"{group} {name} {parameter.name}", f"{name} {parameter.name}", parameter.name):
+    own = parameter.name.removesuffix("_old")
+    for key in (f"{group} {name} {own}", f"{name} {own}", f"{group} * {own}", own):
         if key in texts:
             return texts[key]
     return ""
@@ -193,23 +189,46 @@ def _heading(block: str) -> Heading:
     return Heading(name, summary.removeprefix("= "), "hidden" in marks, aliases, block)
 
 
-def _parameter(name: str, kind: str, spellings: list[str]) -> Parameter:
+def _parameter(name: str, kind: str, spellings: list[str], several: bool = False) -> Parameter:
     match = _KIND.fullmatch(kind)
     assert match, f"invalid parameter kind {kind}"
     hidden = "hidden" in spellings
     return Parameter(
         name,
         match["kind"],
-        bool(match["required"]) or not spellings,
+        bool(match["required"]) or not (spellings or several),
         match["default"],
         tuple(spelling for spelling in spellings if spelling != "hidden"),
         hidden,
+        several,
     )
 
 
 def _read_parameter(found: Command, rest: str) -> None:
     name, kind, *spellings = rest.split()
     found.parameters.append(_parameter(name, kind, spellings))
+
+
+def _read_arguments(found: Command, rest: str) -> None:
+    name, kind = rest.split()
+    found.parameters.append(_parameter(name, kind, [], several=True))
+
+
+def _read_old(found: Command, rest: str) -> None:
+    name, kind, *spellings = rest.split()
+    found.old[f"{name}_old"] = name
+    found.parameters.append(_parameter(f"{name}_old", kind, [*spellings, "hidden"]))
+
+
+def _read_like(found: Command, rest: str) -> None:
+    other = _other(found, rest)
+    found.parameters += other.parameters
+    found.either += other.either
+    found.old |= other.old
+
+
+def _other(found: Command, name: str) -> Command:
+    return command(found.group, headings(found.group)[name])
 
 
 def _read_call(found: Command, rest: str) -> None:
@@ -225,7 +244,9 @@ def _read_query(found: Command, rest: str) -> None:
 
 
 def _read_body(found: Command, rest: str) -> None:
-    found.calls[-1] = found.calls[-1]._replace(body=json.loads(rest))
+    name = rest.removeprefix("like ")
+    body = json.loads(rest) if name == rest else next(call.body for call in _other(found, name).calls if call.body)
+    found.calls[-1] = found.calls[-1]._replace(body=body)
 
 
 def _read_plain(found: Command, rest: str) -> None:
@@ -255,7 +276,10 @@ def _read_printing(found: Command, rest: str) -> None:
 
 _READERS: Final = {
     "arg": _read_parameter,
+    "args": _read_arguments,
     "opt": _read_parameter,
+    "old": _read_old,
+    "like": _read_like,
     "either": _read_either,
     "confirm": _read_question,
     "call": _read_call,

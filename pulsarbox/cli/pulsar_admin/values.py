@@ -1,5 +1,6 @@
 """Value types of pulsar-admin: durations, sizes, names, lists and maps, by the kinds of the tables."""
 
+import json
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -7,6 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.cli.pulsar_admin.package_name import PackageName
 from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_namespace, parse_topic
@@ -187,6 +189,17 @@ def pair(text: str) -> tuple[str, str]:
     return key, value
 
 
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object; null is an empty one."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"invalid JSON: {error}") from None
+    if found is not None and not isinstance(found, dict):
+        raise ValueError(f'expected a JSON object such as {{"key": "value"}}, not {clean(text[:40])}')
+    return found or {}
+
+
 def pairs(text: str) -> list[tuple[str, str]]:
     """Parse ``key=value,key=value``."""
     return [pair(part) for part in text.split(",")]
@@ -223,6 +236,8 @@ KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "minutes": ("TIME", minutes),
     "namespace": ("NAMESPACE", namespace),
     "not_negative_millis": ("TIME", not_negative_millis),
+    "object": ("JSON", json_object),
+    "package": ("PACKAGE", PackageName.parsed),
     "period": ("SECONDS", period),
     "quota_size": ("SIZE", quota_size),
     "quota_time": ("TIME", quota_time),
@@ -235,7 +250,7 @@ KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "text": ("TEXT", str),
     "topic": ("TOPIC", topic),
 }
-"""Metavar and parser of each converted kind. click handles ``flag`` and ``choice``."""
+"""Metavar and parser of each converted kind. click handles ``bool``, ``choice``, ``flag`` and ``switch``."""
 
 REPEATED: Final = frozenset({"ints", "list", "many", "map", "maps"})
 """Kinds whose option is repeatable."""

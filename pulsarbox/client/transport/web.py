@@ -7,13 +7,14 @@ credentials are forwarded only to brokers with the same scheme.
 import http.client
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
+from pulsarbox.client.transport.multipart import CHUNK_BYTES, MultipartBody
 from pulsarbox.errors import CODE_HEADER
 
-__all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Web"]
+__all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Unwritten", "Web"]
 
 REDIRECTS_MAX: Final = 20
 ANSWER_BYTES_MAX: Final = 256 << 20
@@ -22,6 +23,9 @@ _REASON_MAX: Final = 2000
 """Characters of a response that is not JSON in an error message."""
 _REDIRECTED: Final = frozenset({301, 302, 307, 308})
 
+Body = bytes | MultipartBody | None
+"""Body of a request."""
+
 
 class Unanswered(Exception):
     """The server is unreachable or does not speak HTTP; the message gives the reason."""
@@ -29,6 +33,10 @@ class Unanswered(Exception):
 
 class TooSlow(Unanswered):
     """The request timed out."""
+
+
+class Unwritten(Exception):
+    """A downloaded file cannot be written; the message gives the reason."""
 
 
 class Refusal(Exception):
@@ -100,17 +108,31 @@ class Web:
             self._connection = None
 
     def exchange(
-        self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
+        self, method: str, target: str, body: Body = None, kind: str = "application/json", accept: str = "*/*"
     ) -> Reply:
-        """Send a request and return the response; ``kind`` is the content type of ``body``. Raises Unanswered,
-        TooSlow."""
-        reply = self._asked(method, target, body, kind, accept)
+        """Send a request and return the response; ``kind`` is the content type of a ``body`` of bytes. Raises
+        Unanswered, TooSlow."""
+        return self._followed(_Request(method, target, body, kind, accept))
+
+    def download(self, target: str, file: BinaryIO) -> Reply:
+        """Write the body of a successful response to a file, and return the response, without that body.
+
+        Raises Unanswered, TooSlow and Unwritten. The file may then hold a part of the body.
+        """
+        try:
+            return self._followed(_Request("GET", target, file=file))
+        except Unwritten:
+            self.close()
+            raise
+
+    def _followed(self, request: "_Request") -> Reply:
+        reply = self._asked(request)
         for _ in range(REDIRECTS_MAX):
             if reply.status not in _REDIRECTED or not reply.headers.get("location"):
                 return reply
-            target = self._moved(target, reply.headers["location"])
-            reply = self._asked(method, target, body, kind, accept)
-        raise Unanswered(f"too many redirects ({REDIRECTS_MAX}), the last to {target}")
+            request = request._replace(target=self._moved(request.target, reply.headers["location"]))
+            reply = self._asked(request)
+        raise Unanswered(f"too many redirects ({REDIRECTS_MAX}), the last to {request.target}")
 
     def lines(self, target: str) -> Iterator[bytes]:
         """Yield the lines of a streaming response as they arrive; empty lines are heartbeats. Uses a connection of its
@@ -148,30 +170,27 @@ class Web:
         self._hosts = ((to.hostname, to.port or (443 if self._secure else 80)),)
         return to.path + (f"?{to.query}" if to.query else "")
 
-    def _asked(self, method: str, target: str, body: bytes | None, kind: str, accept: str) -> Reply:
-        headers = {"Accept": accept, **self._credentials.headers()}
-        if body is not None:
-            headers["Content-Type"] = kind
+    def _asked(self, request: "_Request") -> Reply:
         kept = self._connection is not None
         try:
-            return self._once(method, target, body, headers)
+            return self._once(request)
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
-            if not kept or method == "POST":
+            if not kept or request.method == "POST":
                 raise Unanswered(_in_words(error)) from error
         # An idle connection has been closed by the server: GET, PUT and DELETE may be repeated.
         try:
-            return self._once(method, target, body, headers)
+            return self._once(request)
         except (ConnectionError, http.client.BadStatusLine) as error:
             self.close()
             raise Unanswered(_in_words(error)) from error
 
-    def _once(self, method: str, target: str, body: bytes | None, headers: dict[str, str]) -> Reply:
+    def _once(self, request: "_Request") -> Reply:
         connection = self._connected()
         try:
-            connection.request(method, target, body, headers)
+            self._send(connection, request)
             response = connection.getresponse()
-            answer = response.read(ANSWER_BYTES_MAX)
+            answer = _content(response, request.file)
             if response.length:  # a bounded read does not report missing bytes itself
                 raise http.client.IncompleteRead(answer, response.length)
         except TimeoutError as error:
@@ -187,6 +206,20 @@ class Web:
         if response.will_close:
             self.close()
         return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, answer)
+
+    def _send(self, connection: http.client.HTTPConnection, request: "_Request") -> None:
+        headers = {"Accept": request.accept, **self._credentials.headers()}
+        body = request.body
+        if isinstance(body, MultipartBody):
+            headers |= {"Content-Type": body.kind, "Content-Length": str(body.length)}
+        elif body is not None:
+            headers["Content-Type"] = request.kind
+        try:
+            connection.request(request.method, request.target, body, headers)
+        except BrokenPipeError:
+            # A server may reject a form before it has read all of it; its response has the reason.
+            if not isinstance(body, MultipartBody):
+                raise
 
     def _connected(self) -> http.client.HTTPConnection:
         if self._connection is None:
@@ -216,6 +249,31 @@ class Web:
         except OSError as error:
             raise Unanswered(f"cannot load the certificates: {error}") from error
         return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=context)
+
+
+class _Request(NamedTuple):
+    """A request, as it is sent and sent again."""
+
+    method: str
+    target: str
+    body: Body = None
+    kind: str = "application/json"
+    """Media type of a body of bytes."""
+    accept: str = "*/*"
+    file: BinaryIO | None = None
+    """Destination of the body of a successful response."""
+
+
+def _content(response: http.client.HTTPResponse, file: BinaryIO | None) -> bytes:
+    """Return the body of a response, or write it to the file if the response is successful."""
+    if file is None or response.status != http.client.OK:
+        return response.read(ANSWER_BYTES_MAX)
+    while chunk := response.read(CHUNK_BYTES):
+        try:
+            file.write(chunk)
+        except OSError as error:
+            raise Unwritten(str(error)) from error
+    return b""
 
 
 def _in_words(error: Exception) -> str:

@@ -404,6 +404,106 @@ def _schema_file() -> Iterator[Path]:
 
 
 @scenario
+def cluster_records(broker: Broker) -> Steps:
+    """Clusters, failure domains and isolation policies, which are deleted at the end."""
+    yield from said(
+        broker,
+        "clusters create @ --url http://localhost:1 --broker-url pulsar://localhost:2",
+        "clusters create @ --url http://localhost:1",
+        "clusters get @",
+        "clusters update @ --url http://localhost:3 --broker-url pulsar://localhost:2 --proxy-protocol SNI",
+        "clusters update-peer-clusters @ --peer-clusters standalone",
+        "clusters get-peer-clusters @",
+        "clusters update-peer-clusters @ --peer-clusters elsewhere",
+        "clusters create-failure-domain @ --domain-name d --broker-list one:8080,two:8080",
+        "clusters get-failure-domain @ --domain-name d",
+        "clusters get-failure-domain @ --domain-name none",
+        "clusters update-failure-domain @ --domain-name d --broker-list one:8080",
+        "clusters list-failure-domains @",
+        "clusters delete-failure-domain @ --domain-name d",
+        "clusters get-cluster-migration @",
+        "ns-isolation-policy list @",
+        "ns-isolation-policy set @ p --namespaces @/.* --primary one.* --auto-failover-policy-type min_available"
+        " --auto-failover-policy-params min_limit=1,usage_threshold=80 --unload-scope none",
+        "ns-isolation-policy get @ p",
+        "ns-isolation-policy get @ none",
+        "ns-isolation-policy brokers @",
+        "ns-isolation-policy delete @ p",
+        "clusters delete @",
+        "clusters delete @",
+    )
+
+
+@scenario
+def racks_and_quotas(broker: Broker) -> Steps:
+    yield from said(
+        broker,
+        "bookies list-bookies",
+        "bookies racks-placement",
+        "bookies get-bookie-rack -b nowhere:3181",
+        "bookies delete-bookie-rack -b nowhere:3181",
+        "resource-quotas get",
+        "resource-quotas get -n @/none -b 0x00000000_0x40000000",
+        "resourcegroups get @",
+        "resourcegroups create @ -mp 10 -bp 1000",
+        "resourcegroups get @",
+        "resourcegroups update @ -md 5",
+        "resourcegroups get @",
+        "resourcegroups delete @",
+        "resourcegroups delete @",
+        "migration status",
+    )
+
+
+@scenario
+def components(broker: Broker) -> Steps:
+    """Functions, connectors and packages of a broker that has no functions worker."""
+    with tenant(broker) as name, _code_file() as path:
+        for line in (
+            *(f"{group} {command}" for group in ("functions", "sinks", "sources") for command in _COMPONENT_COMMANDS),
+            "functions available-functions",
+            "functions stats --name f",
+            "functions querystate --name f -k k",
+            'functions putstate --name f -s \'{"key": "k", "numberValue": 1}\'',
+            "functions trigger --name f --trigger-value v",
+            f"functions create --name f --classname f.F --inputs i --py {path}",
+            f"functions update --name f --classname f.F --inputs i --py {path}",
+            f"functions upload --source-file {path} --path f.py",
+            f"functions download --name f --destination-file {path}",
+            f"sinks create --name s --inputs i --archive {path}",
+            f"sources create --name s --destination-topic-name o --archive {path}",
+            "sinks create --name s --inputs i --sink-type jdbc",
+            "functions-worker get-cluster",
+            "functions-worker get-cluster-leader",
+            "functions-worker get-function-assignments",
+            "functions-worker function-stats",
+            "functions-worker monitoring-metrics",
+            "functions-worker rebalance",
+            "packages list public/default --type function",
+            "packages list-versions function://public/default/@",
+            "packages get-metadata function://public/default/@",
+            f"packages upload function://public/default/@ --description d --path {path}",
+            f"packages download function://public/default/@ --path {path}",
+            "packages delete function://public/default/@",
+        ):
+            yield line.replace(str(path), "FILE"), _ask(broker, line, name)
+
+
+_COMPONENT_COMMANDS: Final = (
+    "list", "get --name f", "status --name f", "status --name f --instance-id 0", "start --name f", "stop --name f",
+    "restart --name f", "delete --name f", "reload",
+)  # fmt: skip
+
+
+@contextmanager
+def _code_file() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "f.py"
+        path.write_text("def process(x): return x\n", "utf-8")
+        yield path
+
+
+@scenario
 def command_lines(broker: Broker) -> Steps:
     """Invalid command lines."""
     yield from said(
@@ -411,6 +511,10 @@ def command_lines(broker: Broker) -> Steps:
         "topics stats",
         "topics nonsense @/n/t",
         "nonsense",
+        "functions create --name f",
+        "sinks get",
+        "packages get-metadata nonsense",
+        "migration start",
         "topics create-partitioned-topic @/n/t",
         "topics create-partitioned-topic @/n/t -p many",
         "topics skip @/n/t -s s -n",

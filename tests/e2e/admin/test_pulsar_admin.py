@@ -134,10 +134,13 @@ def test_every_reading_command_reaches_its_endpoint(admin: Admin, box: Running, 
     topic = fresh("all")
     admin("topics", "create", topic)
     unknown = []
+    rooms = {room_of(one.path) for one in endpoints()}
     for group in table.GROUPS:
         for name, heading in table.headings(group).items():
             command = table.command(group, heading)
-            if any(call.method != "GET" for call in command.calls):
+            if any(call.method != "GET" or room_of(call.path) not in rooms for call in command.calls):
+                continue  # it changes something, or asks a proxy
+            if not command.calls:
                 continue
             words = [VALUES.get(one.name, "x") if one.name != "topic" else topic for one in arguments(command)]
             for one in command.parameters:
@@ -149,8 +152,14 @@ def test_every_reading_command_reaches_its_endpoint(admin: Admin, box: Running, 
     assert unknown == []
 
 
+def room_of(path: str) -> str:
+    """The resource of an endpoint, such as ``topics``."""
+    return path.split("/")[3] if path.startswith("/admin/") else "" if path.startswith("/lookup/") else path
+
+
 VALUES = {
     "namespace": "public/default",
+    "package": "function://public/default/orders@1",
     "tenant": "public",
     "cluster": "standalone",
     "datetime": "2026-01-31T12:00:00Z",

@@ -1,89 +1,43 @@
-"""Commands for packages, which are named ``type://tenant/namespace/name@version``."""
+"""Commands for packages of functions, sinks and sources."""
 
-import re
-import secrets
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
-from pulsarbox.cli.common.exits import Failed, Misused
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.printing import compact
 from pulsarbox.cli.pulsar_admin.session import Session, body_of
+from pulsarbox.cli.pulsar_admin.steps.functions import BYTES, JSON
 from pulsarbox.cli.pulsar_admin.table import Command
-
-_NAME: Final = re.compile(
-    r"(?P<type>\w+)://(?P<tenant>[^/@]+)/(?P<namespace_name>[^/@]+)/(?P<name>[^/@]+)(@(?P<version>[^@]*))?"
-)
-
-
-def of_package(session: Session, command: Command, values: dict[str, Any]) -> Any:
-    """Send the request about a package and return the response."""
-    return session.ask(command.calls[0], _named(values))
+from pulsarbox.client.transport.multipart import Part
 
 
 def update_metadata(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Replace the metadata of a package."""
-    of_package(session, command, values)
-    click.echo(f"The metadata of the package '{clean(values['package_name'])}' updated successfully")
+    """Replace description, contact and properties of a package."""
+    session.ask(command.calls[0], values)
+    click.echo(f"The metadata of the package '{clean(str(values['package']))}' updated successfully")
 
 
 def upload(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Upload a file."""
-    call, named = command.calls[0], _named(values)
-    boundary = secrets.token_hex(16)
-    body = _form(boundary, compact(body_of(call, values)).encode(), _content(values["path"]))
-    session.send(call, named, body, f"multipart/form-data; boundary={boundary}")
-    name, path = clean(values["package_name"]), clean(values["path"])
-    click.echo(f"The package '{name}' uploaded from path '{path}' successfully")
+    """Upload the file of a package with its metadata."""
+    call = command.calls[0]
+    metadata = Part("metadata", compact(body_of(call, values)), JSON)
+    session.send_form(call, values, [Part("file", Path(values["path"]), BYTES), metadata])
+    _say(values, f"uploaded from path '{clean(values['path'])}'")
 
 
 def download(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Download a package to a file."""
-    reply = session.reply(command.calls[0], _named(values))
-    try:
-        Path(values["path"]).write_bytes(reply.body)
-    except OSError as error:
-        raise Failed(f"cannot write {clean(values['path'])}: {error.strerror or error}") from None
-    name, path = clean(values["package_name"]), clean(values["path"])
-    click.echo(f"The package '{name}' downloaded to path '{path}' successfully")
+    """Download the file of a package."""
+    session.download(command.calls[0], values, values["path"])
+    _say(values, f"downloaded to path '{clean(values['path'])}'")
 
 
 def delete(session: Session, command: Command, values: dict[str, Any]) -> None:
     """Delete a version of a package."""
-    of_package(session, command, values)
-    click.echo(f"The package '{clean(values['package_name'])}' deleted successfully")
+    session.ask(command.calls[0], values)
+    _say(values, "deleted")
 
 
-def _named(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with the parts of the name; the default version is latest. Raises Misused."""
-    found = _NAME.fullmatch(values["package_name"])
-    if found is None:
-        raise Misused(
-            f"invalid package name {clean(values['package_name'])}: expected type://tenant/namespace/name@version"
-        )
-    parts = found.groupdict()
-    return values | parts | {"version": parts["version"] or "latest"}
-
-
-def _content(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise Misused(f"cannot read {clean(path)}: {error.strerror or error}") from None
-
-
-def _form(boundary: str, metadata: bytes, content: bytes) -> bytes:
-    """Return a form with the metadata as JSON and the file."""
-    heading = f'--{boundary}\r\nContent-Disposition: form-data; name="{{}}"{{}}\r\nContent-Type: {{}}\r\n\r\n'
-    return b"".join(
-        (
-            heading.format("metadata", "", "application/json").encode(),
-            metadata,
-            b"\r\n",
-            heading.format("file", '; filename="package"', "application/octet-stream").encode(),
-            content,
-            f"\r\n--{boundary}--\r\n".encode(),
-        )
-    )
+def _say(values: dict[str, Any], what: str) -> None:
+    click.echo(f"The package '{clean(str(values['package']))}' {what} successfully")

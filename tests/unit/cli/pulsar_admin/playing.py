@@ -3,7 +3,8 @@
 import contextlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from email.parser import BytesParser
+from typing import Any, BinaryIO
 from urllib.parse import parse_qsl
 
 import pytest
@@ -13,7 +14,8 @@ from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.main import main
 from pulsarbox.cli.pulsar_admin import connecting
 from pulsarbox.cli.pulsar_admin.session import Session
-from pulsarbox.client.transport.web import Reply, Web
+from pulsarbox.client.transport.multipart import MultipartBody
+from pulsarbox.client.transport.web import Body, Reply, Web
 
 NOTHING = {"status": 204}
 
@@ -29,11 +31,22 @@ class Played(Web):
         """Content types of the request bodies."""
 
     def exchange(
-        self, method: str, target: str, body: bytes | None = None, kind: str = "application/json", accept: str = "*/*"
+        self, method: str, target: str, body: Body = None, kind: str = "application/json", accept: str = "*/*"
     ) -> Reply:
         path, _, query = target.partition("?")
-        self.requests.append((method, path, query, value(body.decode()) if body else None))
+        self.requests.append((method, path, query, content(body)))
         self.kinds.append(kind)
+        return self._next()
+
+    def download(self, target: str, file: BinaryIO) -> Reply:
+        path, _, query = target.partition("?")
+        self.requests.append(("GET", path, query, None))
+        reply = self._next()
+        if reply.status == 200:
+            file.write(reply.body)
+        return reply
+
+    def _next(self) -> Reply:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         headers = {"content-type": answer.get("type", "application/json"), **answer.get("headers", {})}
         lower = {name.lower(): text for name, text in headers.items()}
@@ -42,6 +55,20 @@ class Played(Web):
             lower,
             answer.get("body", "").encode("latin-1" if "octet" in headers["content-type"] else "utf-8"),
         )
+
+
+def content(body: Body) -> Any:
+    """The body as JSON or text; a form as ``{"form": {name: [media type, content]}}``."""
+    if not isinstance(body, MultipartBody):
+        return value(body.decode()) if body else None
+    form = BytesParser().parsebytes(f"Content-Type: {body.kind}\r\n\r\n".encode() + b"".join(body))
+    return {"form": dict(map(_field, form.get_payload()))}
+
+
+def _field(part: Any) -> tuple[str, list[Any]]:
+    text = part.get_payload(decode=True).decode()
+    name, file = part.get_param("name", header="content-disposition"), part.get_filename()
+    return name, [part.get_content_type(), value(text) if file is None else {"file": file, "content": text}]
 
 
 def value(text: str) -> Any:

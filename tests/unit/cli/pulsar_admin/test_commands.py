@@ -199,7 +199,7 @@ def test_a_list_comes_with_commas_or_again_and_again(play: Player) -> None:
         (["namespaces", "set-backlog-quota", "a/b", "-p", "producer_exception"], "requires --limit"),
         (["namespaces", "set-offload-policies", "a/b", "-d", "tape"], "--driver: expected one of"),
         (["schemas", "get", "orders", "-a", "--version", "1"], "cannot be combined"),
-        (["functions", "create"], "`functions create` of pulsar-admin is not supported: pulsarbox runs no functions"),
+        (["functions", "get"], "specify --name or --fqfn"),
         (["topcs", "list"], "did you mean topics"),
         (["topics", "stast", "orders"], "did you mean stats"),
     ],
