@@ -22,6 +22,9 @@ RETRY_SUFFIX = "-RETRY"
 DEAD_LETTER_SUFFIXES = (DEAD_LETTER_SUFFIX, RETRY_SUFFIX)
 """Suffixes that clients append to ``<topic>-<subscription>``, or in old clients to ``<subscription>``."""
 
+PERMISSION_ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
+"""Actions that can be granted to a role, in Pulsar's order."""
+
 COMPACTION_SUBSCRIPTION = "__compaction"
 """Pulsar's name of the compaction subscription, whose cursor keeps messages until they are compacted."""
 

@@ -13,12 +13,14 @@ from pulsarbox.cli.common.root_command import Root
 
 COMMANDS: Final = {
     "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "Run pulsar-admin commands against any Pulsar."),
+    "apply": LazyCommand("pulsarbox.cli.declaration.apply:apply", "Create and change what a YAML file declares."),
     "backup": LazyCommand("pulsarbox.cli.data.backup:backup", "Create, verify, list and remove backups."),
     "clock": LazyCommand("pulsarbox.cli.commands.clock:clock", "Show the clock of a box; advance a virtual clock."),
     "config": LazyCommand(
         "pulsarbox.cli.process.config:config", "Show settings; create or check a configuration file."
     ),
     "context": LazyCommand("pulsarbox.cli.connect.context:context", "Manage named brokers and select the current one."),
+    "diff": LazyCommand("pulsarbox.cli.declaration.diff:diff", "Compare a box with a YAML file that declares it."),
     "dlq": LazyCommand(
         "pulsarbox.cli.commands.dead_letters.dlq:dlq", "Inspect, group, replay, drop and export dead letters."
     ),
@@ -40,6 +42,7 @@ COMMANDS: Final = {
         "pulsarbox.cli.commands.epochs:epochs", "Show and forget sinks that commit by epoch, such as Spark queries."
     ),
     "events": LazyCommand("pulsarbox.cli.commands.events:events", "Show recent events of a box; follow new ones."),
+    "export": LazyCommand("pulsarbox.cli.declaration.export:export", "Write the declaration of a box as YAML."),
     "fault": LazyCommand("pulsarbox.cli.commands.fault:fault", "Inject faults by rule, to test applications."),
     "job": LazyCommand(
         "pulsarbox.cli.commands.dead_letters.job:job", "List, pause, resume and cancel dead letter jobs."

@@ -8,13 +8,16 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.client.transport.web import Refusal, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError, SinkUnused
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.admin_paths import path_of, path_of_subscription, quoted, subscription_segment
+
+__all__ = ["Admin", "AdminRefused", "path_of", "path_of_subscription", "quoted", "subscription_segment"]
 
 ROWS_AT_ONCE: Final = 1000
 """Rows of a live view that a box returns in one response."""
@@ -74,6 +77,10 @@ class Admin:
         Raises Refused, NotConnected, NoAnswer.
         """
         return self._ask(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
+
+    def send(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
+        """Return the JSON of a response, as ``ask``; ``target`` is the whole quoted path with its query."""
+        return self._ask(method, target, body, content_type)
 
     def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -377,23 +384,3 @@ class Admin:
 
 def _epochs_of(sink: str) -> str:
     return f"/pulsarbox/v1/epochs/{quoted(*sink.split('/', 2))}"
-
-
-def quoted(*parts: str) -> str:
-    """Return names as a URL path."""
-    return "/".join(quote(part, safe="") for part in parts)
-
-
-def path_of(topic: TopicName, *more: str) -> str:
-    """Return the path of a topic, or of a resource below it."""
-    return "/" + quoted(topic.domain, topic.tenant, topic.namespace_local, topic.local, *more)
-
-
-def subscription_segment(name: str, *more: str) -> str:
-    """Return the path segment of a subscription, and a resource below it. Brokers decode the name twice."""
-    return quoted(quoted(name), *more)
-
-
-def path_of_subscription(topic: TopicName, name: str, *more: str) -> str:
-    """Return the path of a topic's subscription, or of a resource below it."""
-    return f"{path_of(topic)}/subscription/{subscription_segment(name, *more)}"

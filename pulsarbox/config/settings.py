@@ -177,6 +177,12 @@ class Settings(
         table="broker",
         minimum=1,
     )
+    initFile: str = setting(
+        "",
+        "Own setting. YAML file that declares tenants, namespaces, topics and what belongs to them, or a directory of "
+        "such files (*.yaml). Each start creates what is missing before it serves clients. Empty: none.",
+        table="broker",
+    )
     defaultNumberOfNamespaceBundles: int = setting(
         4,
         "Number of bundles of a new namespace that does not specify it. The broker owns all bundles; the number is "

@@ -40,6 +40,7 @@ from pulsarbox.storage.recording.event_files import FOLDER
 
 if TYPE_CHECKING:
     from pulsarbox.server.http import HttpServer
+    from pulsarbox.server.initialization.initial_state import InitialState
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
@@ -123,6 +124,7 @@ class Serving:
         Raises ConfigError, PersistenceError or OSError on failure; nothing is left open then.
         """
         settings = self._settings
+        initial = _initial_state(settings)
         operator = os.urandom(32).hex() if settings.authenticationEnabled else ""
         credential_files = CredentialFiles()
         authentication = authentication_of(settings, operator, credential_files)
@@ -152,18 +154,14 @@ class Serving:
                 each.close()
             raise
         self.shell = LoopShell(self.broker, self._engine, loop, background)
-        await self._serve(sockets, "")
-        self._serve_tls(tls_sockets, "")
-        for address, listening in own_ports:
-            if address.scheme == "pulsar+ssl":
-                self._serve_tls(listening, address.listener)
-            else:
-                await self._serve(listening, address.listener)
+        self.shell.start()
+        self._keep()
+        if initial is not None:
+            await self._initialize(initial)
+        await self._serve_all(sockets, tls_sockets, own_ports)
         if self._certificates is not None:
             self._certificates.watch(self.broker.timers, self.shell.now())
         credential_files.watch(self.broker, self.shell.now())
-        self.shell.start()
-        self._keep()
         self.running = RuntimeFile(
             pid=os.getpid(),
             started=time.time_ns() // 1_000_000,
@@ -190,6 +188,14 @@ class Serving:
         )
         self.broker.events.report("started", "", text, self.shell.now(), pid=os.getpid(), version=__version__)
         return self.running
+
+    async def _initialize(self, initial: "InitialState") -> None:
+        """Apply the declared state while no client is served. Raises ConfigError, with everything closed."""
+        try:
+            await initial.apply(await self._http_server())
+        except BaseException:
+            await self.close()
+            raise
 
     def _host(self, background: BackgroundWork) -> Host:
         """Return what this process offers the broker."""
@@ -228,6 +234,21 @@ class Serving:
         )
         return sockets
 
+    async def _serve_all(
+        self,
+        sockets: list[socket.socket],
+        tls_sockets: list[socket.socket],
+        own_ports: list[tuple[Address, list[socket.socket]]],
+    ) -> None:
+        """Serve the binary protocol on all of its ports."""
+        await self._serve(sockets, "")
+        self._serve_tls(tls_sockets, "")
+        for address, listening in own_ports:
+            if address.scheme == "pulsar+ssl":
+                self._serve_tls(listening, address.listener)
+            else:
+                await self._serve(listening, address.listener)
+
     async def _serve(self, sockets: list[socket.socket], listener: str) -> None:
         loop = asyncio.get_running_loop()
         for each in sockets:
@@ -254,10 +275,9 @@ class Serving:
 
     async def open_http(self) -> None:
         """Serve HTTP as well. The library is imported beside the loop, so that binary clients are served meanwhile."""
-        http = await run_in_thread("imports", lambda: import_module("pulsarbox.server.http"))
-        self._http = http.HttpServer(self.shell)
+        http = await self._http_server()
         certificates = self._certificates if self._web_tls_sockets else None
-        await self._http.start(self._web_sockets, self._web_tls_sockets, certificates)
+        await http.start(self._web_sockets, self._web_tls_sockets, certificates)
         self._start_samplers()
         if self._data is not None and self._settings.historyMaxMbytes:
             recorder = import_module("pulsarbox.server.recording.history_recorder")
@@ -271,6 +291,13 @@ class Serving:
         self._samplers = [RateSampler(self.shell), StatsTicker(self.shell)]
         for sampler in self._samplers:
             sampler.start()
+
+    async def _http_server(self) -> "HttpServer":
+        """Return the Admin API, which is started once its port is to be served."""
+        if self._http is None:
+            http = await run_in_thread("imports", lambda: import_module("pulsarbox.server.http"))
+            self._http = http.HttpServer(self.shell)
+        return self._http
 
     def _record_addresses(self) -> None:
         """Record the addresses in the data directory."""
@@ -323,6 +350,15 @@ class Serving:
         await asyncio.sleep(0)
         while not self.broker.commits.idle and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
+
+
+def _initial_state(settings: Settings) -> "InitialState | None":
+    """Return the state that initFile declares; None without it. Raises ConfigError."""
+    if not settings.initFile.strip():
+        return None
+    from pulsarbox.server.initialization.initial_state import InitialState
+
+    return InitialState(settings)
 
 
 def _certificates(settings: Settings) -> "Certificates":

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.policies.precedence import in_effect
-from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.principal import BOX, Principal
 from pulsarbox.broker.topic.system_topics import COORDINATORS
 from pulsarbox.config import Settings
 from pulsarbox.errors import GRANT_HINT, AuthenticationError, AuthorizationError, NamespaceNotFound
@@ -136,8 +136,11 @@ class Authorization:
     # Rules
 
     def _roles(self, principal: Principal | None) -> tuple[str, ...]:
-        """Return the roles to check: the principal's and, for a proxy, its original principal's; none if disabled."""
-        if not self.enabled:
+        """Return the roles to check: the principal's and, for a proxy, its original principal's.
+
+        None if authorization is disabled, and for the box itself.
+        """
+        if not self.enabled or principal is BOX:
             return ()
         if principal is None:
             raise AuthenticationError("Need to authenticate to perform the request")

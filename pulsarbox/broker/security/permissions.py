@@ -11,9 +11,8 @@ from typing import Any, Final
 from pulsarbox.broker.tenants import Tenants
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest
+from pulsarbox.names import PERMISSION_ACTIONS as ACTIONS
 from pulsarbox.names import TopicName
-
-ACTIONS: Final = ("produce", "consume", "functions", "sources", "sinks", "packages")
 
 Roles = dict[str, list[str]]
 """Actions by role; or roles by subscription."""

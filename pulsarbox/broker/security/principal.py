@@ -1,6 +1,6 @@
 """The principal: the result of authentication and the subject of authorization."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class Principal(NamedTuple):
@@ -20,3 +20,7 @@ class Principal(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.role!r} for {self.original!r}" if self.original else repr(self.role)
+
+
+BOX: Final = Principal("pulsarbox", "internal")
+"""The box itself, which may do everything. Compared by identity: no credentials lead to it."""

@@ -51,6 +51,34 @@ class ProgressLine:
             self._drawn = False
 
 
+class CountLine:
+    """Number of finished pieces of work, redrawn at intervals."""
+
+    def __init__(self, verb: str, noun: str, total: int = 0) -> None:
+        """``total`` 0: unknown."""
+        self.count = 0
+        self._text = f"{verb} {{:,}}{f' of {total:,}' if total else ''} {noun}"
+        self._shown = sys.stderr.isatty()
+        self._drawn = False
+        self._next = time.monotonic() + _EVERY_SECONDS
+
+    def add(self) -> None:
+        """Count one, and redraw the line if due."""
+        self.count += 1
+        if self._shown and (now := time.monotonic()) >= self._next:
+            self._next = now + _EVERY_SECONDS
+            sys.stderr.write(f"\r\x1b[K{self._text.format(self.count)}")
+            sys.stderr.flush()
+            self._drawn = True
+
+    def clear(self) -> None:
+        """Clear the line before other output."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False
+
+
 def messages(count: int) -> str:
     """Return ``1 message``, ``1,000 messages``."""
     return f"{count:,} message{'' if count == 1 else 's'}"

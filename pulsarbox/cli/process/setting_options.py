@@ -53,6 +53,7 @@ _SETTINGS: Final = (
     click.option("--web-tls-port", type=_PORT, help="Admin REST API port with TLS (webServicePortTls)."),
     click.option("--tls-cert", metavar="FILE", help="Server certificate, PEM (tlsCertificateFilePath)."),
     click.option("--tls-key", metavar="FILE", help="Private key of the certificate, PEM (tlsKeyFilePath)."),
+    click.option("--init", metavar="FILE", help="Create what FILE declares before serving clients (initFile)."),
     click.option(
         "--log-level",
         type=click.Choice(settings_by_name()["logLevel"].facts.choices),
@@ -80,6 +81,7 @@ _NAMES: Final = {
     "web_tls_port": "webServicePortTls",
     "tls_cert": "tlsCertificateFilePath",
     "tls_key": "tlsKeyFilePath",
+    "init": "initFile",
     "log_level": "logLevel",
     "clock": "brokerClock",
     "faults": "faultInjectionEnabled",

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from yarl import URL
 
-from pulsarbox.broker.security.principal import Principal
+from pulsarbox.broker.security.principal import BOX, Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
 from pulsarbox.server.http.framework.audit import Audit, printable
@@ -25,6 +26,7 @@ from pulsarbox.server.http.framework.cross_site import CrossSite
 from pulsarbox.server.http.framework.file_download import send_download
 from pulsarbox.server.http.framework.live_stream import LiveAnswers, holder_of
 from pulsarbox.server.http.framework.request import (
+    DONE,
     FAILED,
     DeferredAnswer,
     Download,
@@ -112,6 +114,31 @@ class HttpServer:
         if self._runner is not None:
             await self._runner.cleanup()
             self._runner = None
+
+    async def answer_itself(self, method: str, target: str, body: bytes) -> HttpResponse:
+        """Answer a request of the box itself, which no client sends: without authentication, with all permissions.
+
+        Does not wait for the disk; ``durable`` does, for any number of them.
+        """
+        url = URL(target, encoded=True)
+        try:
+            match = self._found(method, url.raw_path)
+            if isinstance(match, HttpResponse):
+                return match
+            call = HttpRequest(self._shell.broker, self._shell.now(), match.path, url.query, body, "", principal=BOX)
+            found = match.route.handler(call)
+        except PulsarBoxError as error:
+            return refusal_of(error)
+        finally:
+            self._shell.kick()
+        assert not isinstance(found, Pieces | LiveResponse), target
+        return await self._there(found)
+
+    async def durable(self) -> None:
+        """Return once everything that was answered is durable. Raises ServiceNotReady."""
+        given = await self._durable(DONE)
+        if given.status >= 400:
+            raise ServiceNotReady("the disk did not store the changes in time")
 
     async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
         """Handle one request in a single turn, from its last byte to its answer, except for waiting for the disk."""

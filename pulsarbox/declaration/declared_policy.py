@@ -1,0 +1,89 @@
+"""Values of declared policies: JSON as in the Admin API, or text as `pulsarbox ns policy` takes it."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pulsarbox.config.setting import did_you_mean
+from pulsarbox.errors import PulsarBoxError
+from pulsarbox.protocol.policies.checks import check, quota
+from pulsarbox.protocol.policies.policy_values import meaningful, problem
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
+from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
+
+ROWS_BY_NAME: Mapping[str, PolicyRow] = {row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME)}
+"""Every policy that can be declared: each backlog quota type is one."""
+
+
+def level_of(row: PolicyRow, *, topic: bool) -> PolicyEndpoint | None:
+    """Return the policy at the level of topics or namespaces; None if it does not exist there."""
+    return row.topic if topic else row.namespace
+
+
+def rows_at(*, topic: bool) -> Iterator[tuple[PolicyRow, PolicyEndpoint]]:
+    """Yield the policies that exist at the level of topics or namespaces."""
+    for row in ROWS_BY_NAME.values():
+        place = level_of(row, topic=topic)
+        if place is not None:
+            yield row, place
+
+
+def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
+    """Return a declared value as a broker stores it, or None if it removes the policy. Raises ValueError.
+
+    Rejects meaningless numbers and unknown members, which brokers accept.
+    """
+    value = read_value(row.shape, row.typed, given)
+    try:
+        value = quota(value) if row in QUOTA_ROWS else value
+        check(row, place, value)
+    except PulsarBoxError as error:
+        raise ValueError(str(error)) from None
+    if place.always is not None and value != place.always:
+        return None
+    return value if row.sets(value) and value != place.nothing else None
+
+
+def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> Any:
+    """Return a declared value in its JSON shape; ``defaults`` as ``PolicyRow.typed``. Raises ValueError."""
+    if isinstance(given, str):
+        given = _from_json(given) if given[:1] in ("{", "[", '"') else shape.parse(given)
+    if isinstance(given, dict):
+        given = _completed(shape, defaults, given)
+    try:
+        return shape.read(given, "the value")
+    except PulsarBoxError as error:
+        raise ValueError(str(error)) from None
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def _completed(shape: ValueShape, defaults: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(shape, ObjectShape):
+        for name in given:
+            if name not in shape.members:
+                raise ValueError(f"unknown member '{name}'{did_you_mean(name, shape.members)}")
+    missing = [name for name, default in defaults.items() if default is None and given.get(name) is None]
+    if missing:
+        raise ValueError(f"{missing[0]} is missing: specify {' and '.join(defaults)}; -1 for no limit")
+    value = {**defaults, **given}
+    wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
+    if wrong:
+        raise ValueError(wrong)
+    return value
+
+
+def is_unset(row: PolicyRow, place: PolicyEndpoint, present: Any) -> bool:
+    """Return whether a present value leaves the policy to the next level."""
+    return present is None or not row.sets(present) or present == place.unset
+
+
+def is_equal(declared: Any, present: Any) -> bool:
+    """Return whether a present value has the effect of a declared one."""
+    return bool(meaningful(declared) == meaningful(present))
