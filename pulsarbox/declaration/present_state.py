@@ -8,7 +8,7 @@ from typing import Any, Final
 from pulsarbox.declaration.admin_calls import Exchange, admin, own, reply_to, value_of
 from pulsarbox.declaration.declaration import Declaration, SubscriptionDeclaration, TopicDeclaration
 from pulsarbox.declaration.policy_calls import base_of, own_base_of
-from pulsarbox.names import DOMAINS, TopicName, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, DOMAINS, TopicName, parse_topic
 from pulsarbox.protocol.admin_paths import path_of, quoted, subscription_segment
 from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
 
@@ -199,7 +199,7 @@ def _subscriptions(name: TopicName, topic: PresentTopic) -> Exchange[dict[str, P
     counts: dict[str, int] = defaultdict(int)
     for part in parts:
         for each, told in part.get("subscriptions", {}).items():
-            if told["isDurable"]:
+            if told["isDurable"] and each != COMPACTION_SUBSCRIPTION:
                 counts[each] += 1
                 found[each] = PresentSubscription(dict(told["subscriptionProperties"]), counts[each])
     return found

@@ -17,7 +17,7 @@ from pulsarbox.declaration.declaration import (
 from pulsarbox.declaration.declared_policy import policy_value
 from pulsarbox.declaration.member_reader import MemberReader, is_null
 from pulsarbox.declaration.yaml_document import YamlMember, YamlNode, YamlScalar, plain
-from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.names import DEAD_LETTER_SUFFIX, TopicName, parse_topic
 from pulsarbox.protocol.policies.table import row_of
 from pulsarbox.protocol.schema.types import DEFINITION_BYTES_MAX, SCHEMA_TYPES
 
@@ -132,7 +132,7 @@ class TopicParser:
             texts = self._read.text_map(at.node, "properties")
             found["properties"] = Declared({key: each.value for key, each in texts.items()}, at.place)
         if "dead-letter" in members:
-            found["dead_letter"] = self._dead_letter(members["dead-letter"], topic)
+            found["dead_letter"] = self._checked_default(self._dead_letter(members["dead-letter"], topic), topic, name)
         if "dispatch-rate" in members:
             found["dispatch_rate"] = self._rate(members["dispatch-rate"])
         return SubscriptionDeclaration(member.place, **found)
@@ -173,6 +173,14 @@ class TopicParser:
             text = self._read.text(initial, _DEAD_LETTER[2])
             found |= {} if text is None else {_DEAD_LETTER[2]: text.value}
         return Declared(found, member.place)
+
+    def _checked_default(self, policy: Declared[Any], topic: TopicName, subscription: str) -> Declared[Any]:
+        """Check the name that the box would give the dead letter topic."""
+        if policy.value is not None and _DEAD_LETTER[1] not in policy.value:
+            name = f"{topic}-{subscription}{DEAD_LETTER_SUFFIX}"
+            what = f"dead-letter: declare a {_DEAD_LETTER[1]}"
+            self._read.attempt(policy.place, what, partial(parse_topic, name))
+        return policy
 
     def _target(self, member: YamlMember, topic: TopicName) -> TopicName | None:
         text = self._read.text(member, _DEAD_LETTER[1])

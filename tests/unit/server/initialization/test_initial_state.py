@@ -1,0 +1,269 @@
+"""Declarations applied to a box in process: every policy, round trips of exports, and conflicts."""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulsarbox.cli.common.yaml_text import to_yaml
+from pulsarbox.config import ConfigError, Settings
+from pulsarbox.declaration.declaration import Declaration
+from pulsarbox.declaration.declaration_parser import parse_declaration
+from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, rows_at
+from pulsarbox.declaration.exported_document import document_of
+from pulsarbox.declaration.plan import Step
+from pulsarbox.declaration.planner import planned
+from pulsarbox.declaration.present_state import all_present, present_of
+from pulsarbox.declaration.pruning import pruned_steps
+from pulsarbox.declaration.step_execution import carried_out
+from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
+from pulsarbox.server.http import HttpServer
+from pulsarbox.server.initialization.initial_state import InitialState, _answered
+from tests.unit.server.http.harness import InstantShell
+
+RATE: Final = {"dispatchThrottlingRateInMsg": 7, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 2}
+VALUES: Final[dict[str, Any]] = {
+    "allowed-topic-property-keys-for-metrics": ["a", "b"],
+    "auto-subscription-creation": {"allowAutoSubscriptionCreation": False},
+    "auto-topic-creation": {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3},
+    "backlog-quota:destination_storage": {"limitSize": 1 << 20, "policy": "producer_exception", "excludeDelayed": True},
+    "backlog-quota:message_age": {"limitTime": 60, "policy": "consumer_backlog_eviction"},
+    "compaction-threshold": 1000,
+    "compression-at-rest": "zlib",
+    "deduplication": True,
+    "deduplication-snapshot-interval": 30,
+    "delayed-delivery": {"tickTime": 500, "active": True, "maxDeliveryDelayInMillis": 5000},
+    "dispatch-rate": RATE,
+    "dispatcher-pause-on-ack-state-persistent": True,
+    "encryption-required": True,
+    "inactive-topic-policies": {
+        "inactiveTopicDeleteMode": "delete_when_no_subscriptions",
+        "maxInactiveDurationSeconds": 90,
+        "deleteWhileInactive": True,
+    },
+    "is-allow-auto-update-schema": False,
+    "max-consumers": 4,
+    "max-consumers-per-subscription": 5,
+    "max-message-size": 1 << 20,
+    "max-producers": 0,
+    "max-subscriptions-per-topic": 8,
+    "max-topics-per-namespace": 900,
+    "max-unacked-messages-per-consumer": 11,
+    "max-unacked-messages-per-subscription": 12,
+    "message-ttl": 600,
+    "persistence": {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 1},
+    "publish-rate": {"publishThrottlingRateInMsg": 9},
+    "resource-group": "batch",
+    "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 64},
+    "schema-auto-update-compatibility-strategy": "Full",
+    "schema-compatibility-strategy": "FORWARD",
+    "schema-validation-enforced": True,
+    "subscribe-rate": {"subscribeThrottlingRatePerConsumer": 3},
+    "subscription-auth-mode": "Prefix",
+    "subscription-dispatch-rate": RATE,
+    "subscription-expiration-time": 40,
+    "subscription-types-enabled": ["Failover", "Shared"],
+}
+"""A value of every policy."""
+
+
+def policies(names: Any, *, topic: bool) -> dict[str, Any]:
+    """Return a section of policies, with the quotas under one name."""
+    there = {row.name for row, _ in rows_at(topic=topic)}
+    found = {name: VALUES[name] for name in names if name in there and ":" not in name}
+    quotas = {kind: VALUES[f"backlog-quota:{kind}"] for kind in QUOTA_TYPES if f"backlog-quota:{kind}" in names}
+    return found | ({"backlog-quota": quotas} if quotas else {})
+
+
+class ShellBox:
+    """A core behind the Admin API, without sockets."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.http = HttpServer(InstantShell(Settings(**settings)))
+
+    async def steps(self, text: str, *, prune: bool = False) -> list[Step]:
+        declaration = read(text)
+        state = await _answered(self.http, present_of(declaration, everything=prune))
+        return [*planned(declaration, state).steps, *(pruned_steps(declaration, state) if prune else [])]
+
+    async def apply(self, text: str, *, prune: bool = False) -> list[str]:
+        done: list[str] = []
+        steps = await self.steps(text, prune=prune)
+        await _answered(self.http, carried_out(steps, lambda step: done.append(str(step))))
+        return done
+
+    async def export(self) -> str:
+        return to_yaml(document_of(await _answered(self.http, all_present())))
+
+
+def read(text: str) -> Declaration:
+    return parse_declaration(text, "f", lambda name: name)
+
+
+async def is_stable(text: str) -> str:
+    """Apply a declaration and check that nothing is left to do, and that its export makes an equal box."""
+    first, second = ShellBox(), ShellBox()
+    await first.apply(text)
+    assert await first.steps(text) == []
+    exported = await first.export()
+    assert await first.steps(exported, prune=True) == [], "an export declares all that there is"
+    await second.apply(exported)
+    assert await second.export() == exported
+    assert await second.steps(text) == []
+    return exported
+
+
+def test_every_policy_has_a_value_here() -> None:
+    assert set(VALUES) == set(ROWS_BY_NAME)
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+async def test_every_policy_is_applied_compared_exported_and_removed(name: str) -> None:
+    document: dict[str, Any] = {"resource-groups": {"batch": {"publishRateInMsgs": 5}}}
+    document["namespaces"] = {"public/space": {"policies": policies([name], topic=False)}}
+    document["topics"] = {
+        "public/space/t": {"policies": policies([name], topic=True)},
+        "non-persistent://public/space/n": {"partitions": 2, "policies": policies([name], topic=True)},
+    }
+    exported = await is_stable(to_yaml(document))
+    assert f"{name.partition(':')[0]}:" in exported
+    box = ShellBox()
+    await box.apply(exported)
+    bare = "namespaces: {public/space: }\ntopics: {public/space/t: , non-persistent://public/space/n: {partitions: 2}}"
+    removed = await box.apply(bare, prune=True)
+    assert removed and all(each.startswith(f"unset {name} of ") for each in removed)
+    assert await box.steps(bare, prune=True) == []
+
+
+async def test_all_policies_together() -> None:
+    document: dict[str, Any] = {"resource-groups": {"batch": {"dispatchRateInBytes": 5}}}
+    document["namespaces"] = {"public/space": {"policies": policies(VALUES, topic=False)}}
+    document["topics"] = {"public/space/t": {"policies": policies(VALUES, topic=True), "subscriptions": {"s": None}}}
+    await is_stable(to_yaml(document))
+
+
+EVERYTHING: Final = """
+tenants: {acme: {admin-roles: [ops]}}
+namespaces:
+  acme/orders:
+    properties: {owner: "a b"}
+    permissions: {ann: [produce, functions], bob: [consume]}
+    subscription-permissions: {"odd /%name": [bob]}
+topics:
+  acme/orders/odd %+?#name:
+    properties: {k: "v"}
+    permissions: {carl: [consume]}
+    subscriptions:
+      odd /%+name: {position: earliest, properties: {x: "1"}, dispatch-rate: dispatchThrottlingRateInMsg=4}
+  acme/orders/parted:
+    partitions: 3
+    properties: {k: v}
+    schema: {type: JSON, definition: {type: record, name: A, fields: [{name: a, type: string}]}, properties: {p: q}}
+    subscriptions: {s: {dead-letter: 2}, t: {properties: {a: b}, dead-letter: {maxRedeliverCount: 0,
+      deadLetterTopic: acme/orders/letters, initialSubscriptionName: ''}}}
+  acme/orders/pairs: {schema: {type: KEY_VALUE, definition: {key: '', value: {type: string}}}}
+  acme/orders/plain: {schema: {type: STRING}}
+  non-persistent://acme/orders/ticks: {permissions: {ann: [produce]}}
+"""
+
+
+async def test_everything_else_is_stable() -> None:
+    exported = await is_stable(EVERYTHING)
+    assert "letters" in exported and "dead-letters" in exported
+
+
+names: Final = st.sampled_from(["a", "b-2", "C_3", "d.4"])
+texts: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
+properties: Final = st.dictionaries(texts, texts, max_size=2)
+grants: Final = st.dictionaries(
+    texts.filter(str.strip), st.lists(st.sampled_from(["produce", "consume"]), min_size=1), max_size=2
+)
+chosen: Final = st.sets(st.sampled_from(sorted(set(VALUES) - {"max-subscriptions-per-topic"})), max_size=5)
+subscriptions: Final = st.dictionaries(
+    texts.filter(lambda name: name.strip() and "/" not in name),
+    st.fixed_dictionaries(
+        {"position": st.sampled_from(["earliest", "latest"])},
+        optional={"properties": properties, "dead-letter": st.integers(0, 9)},
+    ),
+    max_size=2,
+)
+persistent: Final = st.fixed_dictionaries(
+    {"partitions": st.integers(0, 3)},
+    optional={
+        "properties": properties,
+        "permissions": grants,
+        "subscriptions": subscriptions,
+        "policies": chosen.map(lambda names: policies(names, topic=True)),
+        "schema": st.just({"type": "STRING"}),
+    },
+)
+spaces: Final = st.fixed_dictionaries(
+    {"policies": chosen.map(lambda names: policies(names, topic=False))},
+    optional={"properties": properties, "permissions": grants},
+)
+
+
+@given(st.dictionaries(names, spaces, min_size=1, max_size=2), st.dictionaries(names, persistent, max_size=3))
+def test_an_export_makes_an_equal_box(namespaces: dict[str, Any], topics: dict[str, Any]) -> None:
+    space = next(iter(namespaces))
+    document = {
+        "resource-groups": {"batch": {"publishRateInBytes": 10}},
+        "namespaces": {f"public/{name}": each for name, each in namespaces.items()},
+        "topics": {f"public/{space}/{name}": each for name, each in topics.items()},
+    }
+    asyncio.run(is_stable(to_yaml(document)))
+
+
+# At the start of a box
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "box.yaml"
+
+
+async def start(file: Path, http: HttpServer, **settings: Any) -> None:
+    await InitialState(Settings(initFile=str(file), **settings)).apply(http)
+
+
+async def test_authorization_is_not_in_the_way(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    file.write_text(EVERYTHING)
+    settings = {"authenticationEnabled": True, "authorizationEnabled": True, "authenticationProviders": "tls"}
+    box = ShellBox(**settings)
+    await start(file, box.http)
+    assert await box.steps(EVERYTHING) == []
+    assert "initFile: created tenant acme" in caplog.messages
+    await start(file, box.http)
+    assert f"initFile {file}: 0 changes" in caplog.messages[-1]
+
+
+async def test_a_contradiction_changes_nothing(file: Path) -> None:
+    box = ShellBox()
+    await box.apply("topics: {t: {partitions: 4}}")
+    file.write_text("tenants: {x: }\ntopics:\n  t: {partitions: 2}\n")
+    with pytest.raises(ConfigError, match=f"^initFile: {file}:3: topic persistent://public/default/t has 4 partitions"):
+        await start(file, box.http)
+    assert "x:" not in await box.export()
+
+
+async def test_a_step_that_fails_is_named(file: Path) -> None:
+    file.write_text(
+        "tenants: {x: }\nnamespaces:\n  x/y: {policies: {max-message-size: 1}}\n".replace(
+            "max-message-size: 1", "compression-at-rest: none-such"
+        )
+    )
+    with pytest.raises(ConfigError, match=f"^initFile: {file}:3: cannot set compression-at-rest of namespace x/y: "):
+        await start(file, ShellBox().http)
+
+
+def test_an_invalid_file_is_an_invalid_setting(file: Path) -> None:
+    with pytest.raises(ConfigError, match=f"^initFile: {file}:1: cannot be read: No such file or directory$"):
+        InitialState(Settings(initFile=str(file)))
+    file.write_text("topic:\nnamespace:\n")
+    with pytest.raises(ConfigError, match=f"^initFile: {file}:1: the file: unknown key 'topic'.*; {file}:2: the file"):
+        InitialState(Settings(initFile=str(file)))
