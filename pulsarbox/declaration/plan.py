@@ -49,7 +49,7 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class Plan:
+class StepPlan:
     """Steps, and the reasons why they cannot be taken."""
 
     steps: list[Step] = field(default_factory=list)

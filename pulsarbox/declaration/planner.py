@@ -10,7 +10,7 @@ from pulsarbox.declaration.admin_calls import AdminCall, admin
 from pulsarbox.declaration.declaration import Declaration, Declared, Grants, NamespaceDeclaration, Policies, Properties
 from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, is_equal, is_unset, level_of
 from pulsarbox.declaration.places import InvalidDeclaration, Place
-from pulsarbox.declaration.plan import Plan, Step
+from pulsarbox.declaration.plan import Step, StepPlan
 from pulsarbox.declaration.policy_calls import Subject, base_of, removal_call, setting_call
 from pulsarbox.declaration.present_state import PresentState
 from pulsarbox.declaration.topic_planner import plan_contents, plan_subscription_policies, plan_topic
@@ -23,12 +23,12 @@ from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
 _QUOTAS = (SIZE_QUOTA, AGE_QUOTA)
 
 
-def planned(declaration: Declaration, state: PresentState) -> Plan:
+def planned(declaration: Declaration, state: PresentState) -> StepPlan:
     """Return the steps that make the broker equal to the declaration, tokens excepted.
 
     Raises InvalidDeclaration if something that exists cannot be changed so.
     """
-    plan = Plan()
+    plan = StepPlan()
     _tenants(plan, declaration, state)
     _groups(plan, declaration, state)
     for name, namespace in declaration.namespaces.items():
@@ -39,7 +39,7 @@ def planned(declaration: Declaration, state: PresentState) -> Plan:
     return plan
 
 
-def _topics(plan: Plan, declaration: Declaration, state: PresentState) -> None:
+def _topics(plan: StepPlan, declaration: Declaration, state: PresentState) -> None:
     """All topics come before the subscriptions of each, and these before dead letter policies, which create both."""
     for topic, each in declaration.topics.items():
         if topic.namespace not in state.namespaces and topic.namespace not in declaration.namespaces:
@@ -67,7 +67,7 @@ def _topic_grants(state: PresentState, name: TopicName) -> Mapping[str, list[str
 # Tenants and resource groups
 
 
-def _tenants(plan: Plan, declaration: Declaration, state: PresentState) -> None:
+def _tenants(plan: StepPlan, declaration: Declaration, state: PresentState) -> None:
     for name, each in declaration.tenants.items():
         for cluster in each.clusters.value if each.clusters is not None else ():
             if each.clusters is not None and cluster not in state.clusters:
@@ -93,7 +93,7 @@ def _either(declared: Declared[list[str]] | None, present: list[str]) -> list[st
     return present if declared is None else sorted(set(declared.value))
 
 
-def _groups(plan: Plan, declaration: Declaration, state: PresentState) -> None:
+def _groups(plan: StepPlan, declaration: Declaration, state: PresentState) -> None:
     for name, each in declaration.resource_groups.items():
         present = state.resource_groups.get(name)
         kept = {rate: (present or {}).get(rate) for rate in each.value}
@@ -108,7 +108,7 @@ def _groups(plan: Plan, declaration: Declaration, state: PresentState) -> None:
 
 
 def _namespace(
-    plan: Plan, name: str, declared: NamespaceDeclaration, declaration: Declaration, state: PresentState
+    plan: StepPlan, name: str, declared: NamespaceDeclaration, declaration: Declaration, state: PresentState
 ) -> None:
     tenant = name.partition("/")[0]
     if tenant not in state.tenants and tenant not in declaration.tenants:
@@ -177,7 +177,7 @@ def _reservations(namespace: str, declared: Grants, present: Mapping[str, list[s
 # Policies
 
 
-def policy_steps(plan: Plan, of: Subject, declared: Policies, present: Mapping[str, Any], kind: str) -> list[Step]:
+def policy_steps(plan: StepPlan, of: Subject, declared: Policies, present: Mapping[str, Any], kind: str) -> list[Step]:
     """Return the steps for policies that differ. Brokers reject a quota beyond the retention: the order matters."""
     _check_quotas(plan, declared, present)
     names = [name for name in declared if name not in _QUOTAS and name != "retention"]
@@ -211,7 +211,7 @@ def _allows(retention: Any, present: Mapping[str, Any]) -> bool:
     return all(fits(present.get(each), retention) for each in _QUOTAS)
 
 
-def _check_quotas(plan: Plan, declared: Policies, present: Mapping[str, Any]) -> None:
+def _check_quotas(plan: StepPlan, declared: Policies, present: Mapping[str, Any]) -> None:
     """Refuse a quota that the retention at the same level would never let a backlog reach."""
     after = {**present, **{name: each.value for name, each in declared.items()}}
     for name in _QUOTAS:

@@ -1,7 +1,7 @@
 """The present state of a broker, as far as a declaration concerns it, or all of it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -87,18 +87,23 @@ def present_of(declaration: Declaration, *, everything: bool = False) -> Exchang
     return state
 
 
-def all_present(namespaces: Iterable[str] = ()) -> Exchange[PresentState]:
-    """Read everything that can be declared; with ``namespaces``, only of these. Raises CallRejected."""
+def all_present(namespaces: Sequence[str] = ()) -> Exchange[PresentState]:
+    """Read everything that can be declared; with ``namespaces``, only these and what they need. Raises CallRejected."""
     state = PresentState(clusters=(yield from _clusters()))
-    wanted = list(namespaces)
+    wanted, groups = list(namespaces), []
+    tenants = dict.fromkeys(each.partition("/")[0] for each in wanted)
     if not wanted:
-        yield from _groups(state, (yield from value_of(admin("GET", "/resourcegroups"))) or ())
-        tenants = yield from value_of(admin("GET", "/tenants"))
-        for tenant in tenants:
-            if tenant != SYSTEM_TENANT:
-                state.tenants[tenant] = yield from value_of(admin("GET", f"/tenants/{quoted(tenant)}"))
-                wanted += yield from value_of(admin("GET", f"/namespaces/{quoted(tenant)}"), [])
+        groups = (yield from value_of(admin("GET", "/resourcegroups"))) or []
+        tenants = dict.fromkeys((yield from value_of(admin("GET", "/tenants"))))
+        tenants.pop(SYSTEM_TENANT, None)
+    for tenant in tenants:
+        found = yield from value_of(admin("GET", f"/tenants/{quoted(tenant)}"))
+        if found is not None:
+            state.tenants[tenant] = found
+            wanted += [] if namespaces else (yield from value_of(admin("GET", f"/namespaces/{quoted(tenant)}"), []))
     yield from _namespaces(state, wanted)
+    attached = (each.get("resource_group_name") for each in state.namespaces.values())
+    yield from _groups(state, dict.fromkeys((*groups, *filter(None, attached))))
     yield from _listings(state, {(each, domain) for each in state.namespaces for domain in DOMAINS})
     for name in state.listed:
         topic = yield from _details(state, name)
@@ -144,8 +149,10 @@ def _listings(state: PresentState, spaces: Iterable[tuple[str, str]]) -> Exchang
         counts: dict[TopicName, int] = {parse_topic(each): 0 for each in partitioned}
         single = yield from value_of(admin("GET", path), [])
         for name in map(parse_topic, single):
-            whole = name.base if name.base in counts else name
-            counts[whole] = counts.get(whole, 0) + 1
+            if name.base in counts:
+                counts[name.base] += 1
+            elif name.base == name:  # a partition without its topic cannot be declared
+                counts[name] = 1
         state.listed |= counts
         state.topics |= {name: PresentTopic(0) for name in counts if str(name) not in partitioned}
         for name in map(parse_topic, partitioned):

@@ -5,7 +5,7 @@ from typing import Any
 from pulsarbox.declaration.admin_calls import AdminCall, admin, own
 from pulsarbox.declaration.declaration import POSITIONS, SubscriptionDeclaration, TopicDeclaration
 from pulsarbox.declaration.declared_policy import is_equal
-from pulsarbox.declaration.plan import Plan, Step
+from pulsarbox.declaration.plan import Step, StepPlan
 from pulsarbox.declaration.present_state import PresentState, PresentSubscription, PresentTopic
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.admin_paths import path_of, path_of_subscription, quoted, subscription_segment
@@ -18,7 +18,7 @@ _PLACES = {
 """Message IDs of the initial positions, in the Admin API."""
 
 
-def plan_topic(plan: Plan, name: TopicName, declared: TopicDeclaration, state: PresentState) -> None:
+def plan_topic(plan: StepPlan, name: TopicName, declared: TopicDeclaration, state: PresentState) -> None:
     """Add the steps of a topic itself: creation, partitions and properties."""
     present = state.topics.get(name)
     if present is None:
@@ -28,7 +28,7 @@ def plan_topic(plan: Plan, name: TopicName, declared: TopicDeclaration, state: P
         _properties(plan, name, declared, present)
 
 
-def plan_contents(plan: Plan, name: TopicName, declared: TopicDeclaration, state: PresentState) -> None:
+def plan_contents(plan: StepPlan, name: TopicName, declared: TopicDeclaration, state: PresentState) -> None:
     """Add the steps of a topic's schema and subscriptions, which its policies affect."""
     present = state.topics.get(name)
     if declared.schema is not None and name in state.schemas:
@@ -41,7 +41,9 @@ def plan_contents(plan: Plan, name: TopicName, declared: TopicDeclaration, state
         _subscription(plan, name, subscription, each, present)
 
 
-def plan_subscription_policies(plan: Plan, name: TopicName, declared: TopicDeclaration, state: PresentState) -> None:
+def plan_subscription_policies(
+    plan: StepPlan, name: TopicName, declared: TopicDeclaration, state: PresentState
+) -> None:
     """Add the steps of the policies of a topic's subscriptions."""
     topic = state.topics.get(name)
     for subscription, each in declared.subscriptions.items():
@@ -64,7 +66,7 @@ def _creation(name: TopicName, declared: TopicDeclaration) -> Step:
     return Step("create", what, str(name), declared.place, (call,), declared=count)
 
 
-def _partitions(plan: Plan, name: TopicName, declared: TopicDeclaration, present: PresentTopic) -> None:
+def _partitions(plan: StepPlan, name: TopicName, declared: TopicDeclaration, present: PresentTopic) -> None:
     count = declared.partitions
     if bool(count) != bool(present.partitions):
         has = f"{present.partitions} partitions" if present.partitions else "no partitions"
@@ -91,7 +93,7 @@ def _partitions(plan: Plan, name: TopicName, declared: TopicDeclaration, present
         )
 
 
-def _properties(plan: Plan, name: TopicName, declared: TopicDeclaration, present: PresentTopic) -> None:
+def _properties(plan: StepPlan, name: TopicName, declared: TopicDeclaration, present: PresentTopic) -> None:
     changed = {key: each for key, each in declared.properties.items() if present.properties.get(key) != each.value}
     if changed:
         values = {key: each.value for key, each in changed.items()}
@@ -101,7 +103,7 @@ def _properties(plan: Plan, name: TopicName, declared: TopicDeclaration, present
         plan.steps.append(Step("set", "properties of topic", str(name), place, (call,), before, values))
 
 
-def _schema(plan: Plan, name: TopicName, declared: TopicDeclaration) -> None:
+def _schema(plan: StepPlan, name: TopicName, declared: TopicDeclaration) -> None:
     assert declared.schema is not None
     path = f"/schemas/{quoted(name.tenant, name.namespace_local, name.local)}/schema"
     call = admin("POST", path, declared.schema.value)
@@ -114,7 +116,7 @@ def _schema(plan: Plan, name: TopicName, declared: TopicDeclaration) -> None:
 
 
 def _subscription(
-    plan: Plan, topic: TopicName, name: str, declared: SubscriptionDeclaration, there: PresentTopic | None
+    plan: StepPlan, topic: TopicName, name: str, declared: SubscriptionDeclaration, there: PresentTopic | None
 ) -> None:
     present = there.subscriptions.get(name) if there is not None else None
     parts = max(1, there.partitions if there is not None else 1)
@@ -138,7 +140,7 @@ def _subscribing(path: str, on: str, declared: SubscriptionDeclaration) -> Step:
 
 
 def _dead_letter(
-    plan: Plan, topic: TopicName, name: str, declared: SubscriptionDeclaration, present: PresentSubscription | None
+    plan: StepPlan, topic: TopicName, name: str, declared: SubscriptionDeclaration, present: PresentSubscription | None
 ) -> None:
     if declared.dead_letter is None:
         return
@@ -152,7 +154,7 @@ def _dead_letter(
 
 
 def _rate(
-    plan: Plan, topic: TopicName, name: str, declared: SubscriptionDeclaration, present: PresentSubscription | None
+    plan: StepPlan, topic: TopicName, name: str, declared: SubscriptionDeclaration, present: PresentSubscription | None
 ) -> None:
     if declared.dispatch_rate is None:
         return

@@ -93,6 +93,28 @@ def test_messages_are_published_consumed_and_administered(home: Path) -> None:
         assert json.loads(done.stdout)["subscriptions"]["mine"]["msgBacklog"] == 0
 
 
+def test_what_files_in_init_d_declare_is_there_before_the_box_is_ready(home: Path) -> None:
+    (home / "init.d").mkdir()
+    (home / "init.d" / "10-topics.yaml").write_text("topics: {public/default/orders: {partitions: 3}}")
+    (home / "init.d" / "README").write_text("not a declaration")
+    with serving(home) as said:
+        assert said.index("initFile: created topic with 3 partitions") < said.index("messaging service is ready")
+        done = run(home, "pulsar-admin", "topics", "get-partitioned-topic-metadata", "orders")
+        assert json.loads(done.stdout)["partitions"] == 3, done.stderr
+    other = home / "other.yaml"
+    other.write_text("tenants: {acme: }")
+    with serving(home, initFile=str(other)) as said:
+        assert "initFile: created tenant acme" in said and "init.d" not in said
+    edit(home / "conf" / "standalone.conf", "initFile", str(other))
+    with serving(home) as said:
+        assert f"initFile {other}: 0 changes" in said
+    edit(home / "conf" / "standalone.conf", "initFile", "")
+    (home / "init.d" / "20-bad.yaml").write_text("topics:\n  orders: {partitions: two}")
+    done = run(home, "pulsar", "standalone")
+    assert done.returncode == 2
+    assert "20-bad.yaml:2: partitions: expected a whole number from 0 to 1,000,000, not two" in done.stderr
+
+
 def test_nothing_to_publish_and_nobody_there_are_said(home: Path) -> None:
     done = run(home, "pulsar-client", "produce", "t")
     assert done.returncode == 2 and "specify messages with -m or files with -f" in done.stderr

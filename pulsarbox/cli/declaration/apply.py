@@ -26,7 +26,7 @@ def apply(files: tuple[str, ...], token_key: str | None, prune: bool, yes: bool,
     """Create and change what files declare: tenants, namespaces, topics, subscriptions, policies, schemas, tokens.
 
     Validates the files and compares them with the box before the first change. Objects and policies that are not
-    declared stay as they are, unless --prune is given. If a change fails, the command ends; run it again to continue.
+    declared stay unchanged, unless --prune is given. If a change fails, the command ends; run it again to continue.
 
     --prune prompts for the number of deletions on a terminal; otherwise it requires --yes.
 

@@ -1,6 +1,7 @@
 """``bin/pulsar`` of the container image: ``standalone``, ``tokens`` and ``version``, as in Apache Pulsar's image."""
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Mapping, MutableMapping
@@ -19,6 +20,8 @@ _IGNORED: Final = (
     *("--num-bookies", "--metadata-dir", "--metadata-url", "--bookkeeper-dir", "--bookkeeper-port"),
     *("--stream-storage-port", "--zookeeper-dir", "--zookeeper-port"),
 )
+_INIT_FILE: Final = re.compile(r"^[ \t]*initFile[ \t]*=[ \t]*\"?[^\"\s]", re.MULTILINE)
+"""A configuration file, of either format, that sets initFile."""
 _CONTEXT: Final = {"help_option_names": ["-h", "--help"]}
 
 
@@ -53,14 +56,17 @@ def standalone(config: Path | None, advertised_address: str | None, wipe_data: b
     """Start the box in the foreground.
 
     The configuration is conf/standalone.conf plus the lines changed in conf/broker.conf. Environment variables take
-    precedence over both: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>.
+    precedence over both: PULSARBOX_<setting>, PULSAR_PREFIX_<setting> or <setting>. The box creates what *.yaml files
+    in init.d declare, unless initFile names another place.
     """
-    conf = Path(os.environ.get("PULSAR_HOME", ".")) / "conf"
+    home = Path(os.environ.get("PULSAR_HOME", "."))
+    conf = home / "conf"
     if config is None and _STANDALONE_CONF in os.environ:
         config = Path(os.environ[_STANDALONE_CONF])
     if config is None:
         config = conf / "standalone.conf"
         _take_over(conf / "broker.conf", config, os.environ)
+    _use_declarations(home / "init.d", config, os.environ)
     if advertised_address is not None:
         os.environ.update(PULSARBOX_advertisedAddress=advertised_address)
     if wipe_data:
@@ -103,6 +109,14 @@ def _take_over(broker_conf: Path, standalone_conf: Path, environ: MutableMapping
     environ.update(taken)
     if taken:  # not the values: some are secrets
         notify(f"{broker_conf}: applied {clean(', '.join(sorted(taken)))}")
+
+
+def _use_declarations(folder: Path, config: Path, environ: MutableMapping[str, str]) -> None:
+    """Set initFile to a directory with declarations, unless the configuration or the environment sets it."""
+    if _is_set("initFile", environ) or _INIT_FILE.search(_text(config)):
+        return
+    if any(folder.glob("*.yaml")) or any(folder.glob("*.yml")):
+        environ["PULSARBOX_initFile"] = str(folder)
 
 
 def _is_set(key: str, environ: Mapping[str, str]) -> bool:

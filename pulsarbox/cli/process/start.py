@@ -54,6 +54,7 @@ def start(
       pulsarbox start --data-dir mybox --port 0 --web-port 0
       pulsarbox start --detach && pulsarbox status
       pulsarbox start --memory
+      pulsarbox start --init box.yaml
     """
     if memory and options["data_dir"] is not None:
         raise click.UsageError("--memory and --data-dir cannot be combined")

@@ -1,10 +1,13 @@
 """Files to declarations, and every kind of problem with its line."""
 
+import re
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulsarbox.declaration import declaration_parser, topic_parser
 from pulsarbox.declaration.declaration import Declaration
 from pulsarbox.declaration.declaration_parser import merged, parse_declaration
 from pulsarbox.declaration.places import SHOWN_MAX, InvalidDeclaration
@@ -236,3 +239,17 @@ def test_several_files_are_one_declaration() -> None:
         "3.yaml:2: topic persistent://public/default/t is declared twice, first in 1.yaml:2",
         "3.yaml:3: policy message-ttl is declared twice, first in 1.yaml:1",
     ]
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "declaring.md").read_text("utf-8")
+
+
+def test_the_page_names_every_key() -> None:
+    keys = {*declaration_parser.SECTIONS, *declaration_parser._TENANT, *declaration_parser._NAMESPACE}
+    keys |= {*declaration_parser._TOKEN, *topic_parser._TOPIC, *topic_parser._SCHEMA, *topic_parser._SUBSCRIPTION}
+    assert {each for each in keys if f"`{each}`" not in PAGE and f"`{each}:" not in PAGE} == set()
+
+
+@pytest.mark.parametrize("text", re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL))
+def test_a_declaration_on_the_page_is_valid(text: str) -> None:
+    assert parsed(text) != Declaration()

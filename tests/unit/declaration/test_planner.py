@@ -6,7 +6,7 @@ import pytest
 
 from pulsarbox.declaration.declaration_parser import parse_declaration
 from pulsarbox.declaration.places import InvalidDeclaration
-from pulsarbox.declaration.plan import Plan
+from pulsarbox.declaration.plan import StepPlan
 from pulsarbox.declaration.planner import planned
 from pulsarbox.declaration.present_state import PresentState, PresentSubscription, PresentTopic
 from pulsarbox.declaration.pruning import pruned_steps
@@ -26,7 +26,7 @@ def state(topic: PresentTopic | None = None, **more: Any) -> PresentState:
     return found
 
 
-def plan(text: str, present: PresentState) -> Plan:
+def plan(text: str, present: PresentState) -> StepPlan:
     return planned(parse_declaration(text, "f", lambda name: name), present)
 
 

@@ -176,6 +176,17 @@ async def test_everything_else_is_stable() -> None:
     assert "letters" in exported and "dead-letters" in exported
 
 
+async def test_an_export_of_a_namespace_has_what_it_needs() -> None:
+    first, second = ShellBox(), ShellBox()
+    await first.apply(f"{EVERYTHING}\nresource-groups: {{batch: publishRateInMsgs=5, other: publishRateInMsgs=5}}")
+    await first.apply("namespaces: {acme/orders: {policies: {resource-group: batch}}, acme/other: }")
+    state = await _answered(first.http, all_present(["acme/orders"]))
+    exported = to_yaml(document_of(state))
+    assert "other" not in exported
+    await second.apply(exported)
+    assert to_yaml(document_of(await _answered(second.http, all_present(["acme/orders"])))) == exported
+
+
 names: Final = st.sampled_from(["a", "b-2", "C_3", "d.4"])
 texts: Final = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=6)
 properties: Final = st.dictionaries(texts, texts, max_size=2)
