@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from pulsarbox.config.setting import did_you_mean
 from pulsarbox.declaration.declaration import (
     Declaration,
     Declared,
@@ -15,7 +14,7 @@ from pulsarbox.declaration.declaration import (
     TopicDeclaration,
 )
 from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, level_of, policy_value, read_value
-from pulsarbox.declaration.member_reader import MemberReader, is_null
+from pulsarbox.declaration.member_reader import SHOWN_MAX, MemberReader, is_null
 from pulsarbox.declaration.places import InvalidDeclaration
 from pulsarbox.declaration.topic_parser import TopicParser
 from pulsarbox.declaration.yaml_document import YamlMember, YamlNode, plain, read_document
@@ -169,8 +168,8 @@ class DeclarationParser:
     def _check_actions(self, actions: Declared[list[str]]) -> None:
         for each in actions.value:
             if each not in PERMISSION_ACTIONS:
-                hint = did_you_mean(each, PERMISSION_ACTIONS) or f"; expected {', '.join(PERMISSION_ACTIONS)}"
-                self.read.problem(actions.place, f"unknown action '{each[:80]}'{hint}")
+                hint = self.read.hint(each, PERMISSION_ACTIONS)
+                self.read.problem(actions.place, f"unknown action '{each[:SHOWN_MAX]}'{hint}")
 
     # Policies
 
@@ -186,7 +185,7 @@ class DeclarationParser:
             elif name == BACKLOG_QUOTA.name:
                 found |= {quota_name(kind): Declared(None, member.place) for kind in QUOTA_TYPES}
             elif name not in NAMES:
-                self.read.problem(member.place, f"unknown policy '{name[:80]}'{did_you_mean(name, NAMES)}")
+                self.read.problem(member.place, f"unknown policy '{name[:SHOWN_MAX]}'{self.read.hint(name, NAMES)}")
             else:
                 found[name] = self._policy(name, member, topic)
         return found

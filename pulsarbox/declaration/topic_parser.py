@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from pulsarbox.config.setting import did_you_mean
 from pulsarbox.declaration.declaration import (
     POSITIONS,
     Declared,
@@ -15,7 +14,7 @@ from pulsarbox.declaration.declaration import (
     TopicDeclaration,
 )
 from pulsarbox.declaration.declared_policy import policy_value
-from pulsarbox.declaration.member_reader import MemberReader, is_null
+from pulsarbox.declaration.member_reader import SHOWN_MAX, MemberReader, is_null
 from pulsarbox.declaration.yaml_document import YamlMember, YamlNode, YamlScalar, plain
 from pulsarbox.names import DEAD_LETTER_SUFFIX, TopicName, parse_topic
 from pulsarbox.protocol.policies.table import row_of
@@ -91,8 +90,8 @@ class TopicParser:
         if "type" not in members:
             self._read.problem(member.place, "schema: type is missing, such as AVRO or JSON")
         elif kind is not None and kind.value not in SCHEMA_TYPES:
-            hint = did_you_mean(kind.value, SCHEMA_TYPES) or f"; expected one of {', '.join(SCHEMA_TYPES)}"
-            self._read.problem(kind.place, f"unknown schema type '{kind.value[:80]}'{hint}")
+            hint = self._read.hint(kind.value, SCHEMA_TYPES)
+            self._read.problem(kind.place, f"unknown schema type '{kind.value[:SHOWN_MAX]}'{hint}")
         if "definition" in members and "file" in members:
             self._read.problem(member.place, "schema: definition and file cannot be combined: remove one")
         text = self._definition(members)
@@ -140,7 +139,9 @@ class TopicParser:
     def _position(self, member: YamlMember) -> str:
         found = self._read.text(member, "position")
         if found is not None and found.value not in POSITIONS:
-            self._read.problem(found.place, f"position: expected {' or '.join(POSITIONS)}, not '{found.value[:80]}'")
+            self._read.problem(
+                found.place, f"position: expected {' or '.join(POSITIONS)}, not '{found.value[:SHOWN_MAX]}'"
+            )
         return POSITIONS[1] if found is None else found.value
 
     def _rate(self, member: YamlMember) -> Declared[Any]:

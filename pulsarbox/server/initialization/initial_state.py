@@ -55,7 +55,7 @@ class InitialState:
         except StepFailed as error:
             raise ConfigError("", "initFile", str(error)) from None
         except PulsarBoxError as error:
-            raise ConfigError("", "initFile", f"cannot compare the box with the declaration: {error}") from None
+            raise ConfigError("", "initFile", f"the declaration cannot be applied: {error}") from None
         took = (time.monotonic() - began) * 1000
         log.info("initFile %s: %d changes in %.0f ms", self._settings.initFile, len(steps), took)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from pulsarbox import PulsarBox
+from pulsarbox.embed.errors import BoxError
 from tests.e2e import commands
 from tests.e2e.clients import connect, receive, until
 from tests.tools import forks
@@ -243,3 +245,19 @@ def test_tokens_tls_and_a_context(tmp_path: Path) -> None:
         refused = done("apply", "-f", "box.yaml", "--token-file", "shop.token")
         assert refused.returncode == 5, refused.stderr
         assert "shop:" in done("export").stdout
+
+
+def test_an_embedded_box_with_an_invalid_file_does_not_start(tmp_path: Path) -> None:
+    file = tmp_path / "box.yaml"
+    file.write_text("topics: {t: {partitions: 2}}")
+    box = PulsarBox(initFile=str(file), data_dir=tmp_path / "data")
+    with box:
+        pass
+    threads = threading.active_count()
+    file.write_text("tenants: {x: }\ntopics: {t: {partitions: 1}}")
+    with pytest.raises(BoxError, match=r"box\.yaml:2: topic persistent://public/default/t has 2 partitions"):
+        box.start()
+    assert threading.active_count() == threads
+    file.write_text("topics: {t: {partitions: 2}}")
+    with box:
+        assert "x" not in box.admin("GET", "/admin/v2/tenants")
