@@ -90,7 +90,7 @@ def present_of(declaration: Declaration, *, everything: bool = False) -> Exchang
 def all_present(namespaces: Sequence[str] = ()) -> Exchange[PresentState]:
     """Read everything that can be declared; with ``namespaces``, only these and what they need. Raises CallRejected."""
     state = PresentState(clusters=(yield from _clusters()))
-    wanted, groups = list(namespaces), []
+    wanted, groups = list(namespaces), list[str]()
     tenants = dict.fromkeys(each.partition("/")[0] for each in wanted)
     if not wanted:
         groups = (yield from value_of(admin("GET", "/resourcegroups"))) or []
