@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from pulsarbox.declaration.admin_calls import Exchange, admin, own, reply_to, value_of
 from pulsarbox.declaration.declaration import Declaration, SubscriptionDeclaration, TopicDeclaration
+from pulsarbox.declaration.declared_policy import rows_at
 from pulsarbox.declaration.policy_calls import base_of, own_base_of
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, DOMAINS, TopicName, parse_topic
 from pulsarbox.protocol.admin_paths import path_of, quoted, subscription_segment
-from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
+from pulsarbox.protocol.policies.policy_values import quota_name
+from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME
 
 SYSTEM_TENANT: Final = "pulsar"
 """Tenant of the broker's own namespaces, which is not exported."""
@@ -193,9 +195,21 @@ def _declared_schema(state: PresentState, name: TopicName, schema: Mapping[str, 
 
 
 def _policies(name: TopicName) -> Exchange[dict[str, Any]]:
-    found = yield from value_of(own("GET", own_base_of(name)), {})
-    levels = ((policy, level) for policy, each in found.items() for level in each["levels"])
+    reply = yield from reply_to(own("GET", own_base_of(name)), 404)
+    if reply.status == 404:  # Apache Pulsar, or a topic that was deleted meanwhile
+        return (yield from _single_policies(name))
+    levels = ((policy, level) for policy, each in reply.value.items() for level in each["levels"])
     return {policy: level["value"] for policy, level in levels if level["level"] == "topic"}
+
+
+def _single_policies(name: TopicName) -> Exchange[dict[str, Any]]:
+    """Read the policies of a topic one by one."""
+    quotas = (yield from value_of(admin("GET", f"{path_of(name)}/backlogQuotaMap"))) or {}
+    found = {quota_name(kind): value for kind, value in quotas.items()}
+    for row, place in rows_at(topic=True):
+        if row not in QUOTA_ROWS and not row.own:
+            found[row.name] = yield from value_of(admin("GET", f"{path_of(name)}/{place.path}"))
+    return {policy: value for policy, value in found.items() if value is not None}
 
 
 def _subscriptions(name: TopicName, topic: PresentTopic) -> Exchange[dict[str, PresentSubscription]]:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 from hypothesis import given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.cli.common.yaml_text import to_yaml
 from pulsarbox.config import ConfigError, Settings
+from pulsarbox.declaration.admin_calls import AdminReply, Exchange
 from pulsarbox.declaration.declaration import Declaration
 from pulsarbox.declaration.declaration_parser import parse_declaration
 from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, rows_at
@@ -20,10 +21,13 @@ from pulsarbox.declaration.planner import planned
 from pulsarbox.declaration.present_state import all_present, present_of
 from pulsarbox.declaration.pruning import pruned_steps
 from pulsarbox.declaration.step_execution import carried_out
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES
 from pulsarbox.server.http import HttpServer
 from pulsarbox.server.initialization.initial_state import InitialState, _answered
 from tests.unit.server.http.harness import InstantShell
+
+T = TypeVar("T")
 
 RATE: Final = {"dispatchThrottlingRateInMsg": 7, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 2}
 VALUES: Final[dict[str, Any]] = {
@@ -185,6 +189,35 @@ async def test_an_export_of_a_namespace_has_what_it_needs() -> None:
     assert "other" not in exported
     await second.apply(exported)
     assert to_yaml(document_of(await _answered(second.http, all_present(["acme/orders"])))) == exported
+
+
+def without_own(exchange: Exchange[T]) -> Exchange[T]:
+    """Answer the calls that only a box knows as another broker does."""
+    reply: AdminReply | None = None
+    try:
+        while True:
+            call = next(exchange) if reply is None else exchange.send(reply)
+            is_own = call.target.startswith("/pulsarbox/")
+            reply = AdminReply(404, None, "HTTP 404 Not Found") if is_own else (yield call)
+    except StopIteration as ended:
+        found: T = ended.value
+        return found
+
+
+async def test_policies_are_compared_with_a_broker_that_shows_them_one_by_one() -> None:
+    box = ShellBox()
+    names = {name for name in VALUES if not ROWS_BY_NAME[name].own}
+    text = to_yaml({"topics": {"public/default/t": {"policies": policies(names, topic=True)}}})
+    await box.apply(text)
+    state = await _answered(box.http, without_own(present_of(read(text))))
+    assert planned(read(text), state).steps == []
+    assert state.topics[parse_topic("t")].policies.keys() >= {"retention", "backlog-quota:message_age"}
+    await box.apply("topics: {t: {policies: {retention: null, publish-rate: publishThrottlingRateInMsg=3}}}")
+    state = await _answered(box.http, without_own(present_of(read(text))))
+    assert [str(each) for each in planned(read(text), state).steps] == [
+        "set retention of topic persistent://public/default/t",
+        "set publish-rate of topic persistent://public/default/t",
+    ]
 
 
 names: Final = st.sampled_from(["a", "b-2", "C_3", "d.4"])
