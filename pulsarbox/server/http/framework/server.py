@@ -191,9 +191,8 @@ class HttpServer:
         assert isinstance(found, HttpResponse | DeferredAnswer), f"the route of {request.path} does not stream its body"
         given = await self._durable(await self._there(found))
         self._audit.log(request, given, who, self._shell.now())
-        # 204 has no body, and so no content type.
         headers |= given.headers
-        if given.status != 204:
+        if given.body:
             headers["Content-Type"] = given.content_type
         return web.Response(status=given.status, body=given.body or None, headers=headers)
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
-from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.errors import BadRequest, NotAllowed, NotFound
 from pulsarbox.protocol.features import COMPATIBLE_PULSAR_VERSION
 from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
@@ -43,7 +43,7 @@ def leader(call: HttpRequest) -> HttpResponse:
 def owned(call: HttpRequest) -> HttpResponse:
     """Return the bundles with loaded topics; the only broker owns them all."""
     if call.path["broker"] != _broker_id(call):
-        raise PreconditionFailed(f"Broker {call.path['broker']} is not this one, {_broker_id(call)}")
+        raise NotFound(f"Broker {call.path['broker']} not found: the only one is {_broker_id(call)}")
     bundles = AllBundles(call.tenants)
     found = {(topic.name.namespace, bundles.of(topic.name)) for topic in call.topics}
     return answer(dict.fromkeys(sorted(f"{namespace}/{bundle}" for namespace, bundle in found if bundle), OWNED))

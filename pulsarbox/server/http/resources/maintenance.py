@@ -97,7 +97,6 @@ def backlog_size(call: HttpRequest) -> DeferredAnswer:
 
 def message_id_by_index(call: HttpRequest) -> HttpResponse:
     """Refuse, as Pulsar does without broker entry metadata, which is its default."""
-    find_topic(call, call.topic(), call.now)
     raise PreconditionFailed("GetMessageIDByIndex is not allowed when broker entry metadata is disabled")
 
 

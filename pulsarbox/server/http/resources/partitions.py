@@ -45,6 +45,8 @@ def create(call: HttpRequest) -> DeferredAnswer:
     """Create a partitioned topic."""
     topic, body = call.topic(), call.json()
     check_is_users(topic)
+    if not call.body:
+        raise BadRequest("The body must be the number of partitions, not empty")
     properties = {}
     if isinstance(body, dict):
         properties = texts(body.get("properties"), "Properties of a topic")

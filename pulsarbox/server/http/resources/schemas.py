@@ -21,6 +21,7 @@ from pulsarbox.server.http.framework.request import (
     compact,
     fairness_group,
     kind_of,
+    plain,
     texts,
 )
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
@@ -85,8 +86,8 @@ def compatibility(call: HttpRequest) -> DeferredAnswer:
 
 
 def version_of(call: HttpRequest) -> DeferredAnswer:
-    """Return the version of a schema on the topic; -1 if it has none."""
-    topic, schema = call.topic("persistent"), _parse_schema(call)
+    """Return the version of a schema on the topic; -1 if it has none, even in a namespace that does not exist."""
+    topic, schema = call.topic("persistent"), _parse_schema(call, anywhere=True)
     steps = call.broker.schemas.finding(topic, schema)
     return _computed(
         call, schema, steps, lambda known: answer({"version": NO_VERSION if known is None else known.version})
@@ -108,13 +109,13 @@ def _computed(call: HttpRequest, schema: Schema, steps: Steps[T], shown: Callabl
 
 
 def metadata(call: HttpRequest) -> HttpResponse:
-    """Return the version numbers. Pulsar adds their locations in BookKeeper, which do not exist in a box."""
-    topic, schemas = call.topic("persistent"), call.broker.schemas
-    numbers = schemas.numbers(topic)
-    if numbers and schemas.get(topic, numbers[0]) is None:  # the version number of a deletion
-        numbers = numbers[1:]
+    """Return the version numbers, with that of a deletion; nothing for a topic that never had a schema.
+
+    Pulsar adds their locations in BookKeeper, which do not exist in a box.
+    """
+    numbers = call.broker.schemas.numbers(call.topic("persistent"))
     if not numbers:
-        raise NotFound("Schema metadata not found")
+        return plain("")
     places = [{"ledgerId": -1, "entryId": -1, "version": number} for number in numbers]
     return answer({"info": places[-1], "index": places})
 
@@ -122,15 +123,18 @@ def metadata(call: HttpRequest) -> HttpResponse:
 def delete(call: HttpRequest) -> HttpResponse:
     """Delete all versions. The answer is the version of the deletion, -1 with force."""
     topic, schemas = call.topic("persistent"), call.broker.schemas
+    call.tenants.get(call.path["tenant"])
     return answer({"version": schemas.delete(topic, force=call.flag("force"))})
 
 
-def _parse_schema(call: HttpRequest) -> Schema:
-    """Parse the schema in the body of a request. Raises BadRequest, NotFound, Unprocessable."""
+def _parse_schema(call: HttpRequest, *, anywhere: bool = False) -> Schema:
+    """Parse the schema in the body of a request. Raises BadRequest, Unprocessable, and NotFound for the namespace,
+    unless it may be missing.
+    """
     topic, body = call.topic("persistent"), call.json_object()
     if body is None:
         raise BadRequest('The body must be a schema: {"type": ..., "schema": ..., "properties": {...}}')
-    if not call.tenants.has_namespace(topic.namespace):
+    if not (anywhere or call.tenants.has_namespace(topic.namespace)):
         raise NotFound("Namespace does not exist")
     name, text = body.get("type"), body.get("schema")
     if not isinstance(name, str) or not isinstance(text, str):

@@ -161,8 +161,8 @@ def position(call: HttpRequest) -> HttpResponse:
 def _check(call: HttpRequest) -> None:
     call.broker.transactions.check_coordinator(0)
     text = call.query.get("coordinatorId", call.path.get("mostSigBits", "0"))
-    if text.removeprefix("-").isdigit() and long_of(text) != 0:
-        raise NotFound(f"Transaction coordinator not found! coordinator id : {text}")
+    if not text.removeprefix("-").isdigit() or long_of(text) != 0:
+        raise NotFound(f"Transaction coordinator not found! coordinator id : {text[:40]}")
 
 
 def stored_topic_of(call: HttpRequest) -> PersistentTopic:

@@ -35,7 +35,7 @@ async def test_who_leads_and_has_what(box: HttpBox) -> None:
     (bundle,) = owned
     assert bundle.startswith("public/default/0x")
     assert owned[bundle] == {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
-    assert (await box.get("/brokers/standalone/other:1/ownedNamespaces")).status == 412
+    assert (await box.get("/brokers/standalone/other:1/ownedNamespaces")).status == 404
     asked = await box.get("/brokers/health?brokerId=other:1")
     assert (asked.status, asked.reason) == (404, "Broker id 'other:1' not found in available brokers.")
     assert (await box.get("/brokers/health?brokerId=box:8080")).text == "ok"

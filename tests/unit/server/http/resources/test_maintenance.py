@@ -138,7 +138,7 @@ async def test_what_the_metadata_has(box: HttpBox) -> None:
         ("DELETE", "/non-persistent/public/default/t/truncate", 412, "unsupport truncate"),
         ("POST", f"{PATH}/trim", 404, f"Topic {T} not found"),
         ("GET", f"{PATH}/internal-info", 404, f"Topic {T} not found"),
-        ("GET", f"{PATH}/getMessageIdByIndex?index=0", 404, f"Topic {T} not found"),
+        ("GET", f"{PATH}/getMessageIdByIndex?index=0", 412, "GetMessageIDByIndex is not allowed"),
         ("GET", "/persistent/public/none/t/backlog", 404, "Namespace not found"),
         ("POST", "/persistent/public/none/t/createMissedPartitions", 404, "Namespace not found"),
     ],

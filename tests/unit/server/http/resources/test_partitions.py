@@ -50,7 +50,7 @@ async def test_properties_come_with_it(box: HttpBox) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status", "reason"),
     [
-        ("public/default/p", None, 406, "Number of partitions should be more than 0"),
+        ("public/default/p", None, 400, "The body must be the number of partitions, not empty"),
         ("public/default/p", b"null", 406, "Number of partitions should be more than 0"),
         ("public/default/p", 0, 406, "Number of partitions should be more than 0"),
         ("public/default/p", -1, 406, "Number of partitions should be more than 0"),

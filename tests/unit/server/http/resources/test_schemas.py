@@ -155,6 +155,8 @@ async def test_what_is_no_schema(box: HttpBox, body: Any, status: int, reason: s
 async def test_places_that_have_none(box: HttpBox) -> None:
     got = await box.post("/schemas/public/nope/s/schema", {"type": "STRING", "schema": ""})
     assert (got.status, got.reason) == (404, "Namespace does not exist")
+    got = await box.post("/schemas/public/nope/s/version", {"type": "STRING", "schema": ""})
+    assert (got.status, got.value) == (200, {"version": -1})
     assert (await box.get(f"{S}/schema/x")).status == 400
     assert (await box.get("/schemas/public/default/a%2Fb/schema")).status == 412
 
@@ -184,4 +186,6 @@ async def test_what_may_follow(box: HttpBox) -> None:
     assert await ask("schema", OTHER) == (200, {"version": {"version": 1}})
     places = [{"ledgerId": -1, "entryId": -1, "version": version} for version in (0, 1)]
     assert (await box.get(f"{S}/metadata")).value == {"info": places[1], "index": places}
-    assert (await box.get(f"{S}2/metadata")).status == 404
+    nothing = await box.get(f"{S}2/metadata")
+    assert (nothing.status, nothing.text, "Content-Type" in nothing.headers) == (200, "", False)
+    assert (await box.delete("/schemas/none/n/s/schema")).status == 404

@@ -101,7 +101,12 @@ async def test_the_statistics_of_a_topic_count_them(box: HttpBox) -> None:
 
 async def test_what_is_not_there(box: HttpBox) -> None:
     open_one(box)
-    for path in ("/transactionMetadata/0/99999", "/transactionMetadata/1/1", "/coordinatorStats?coordinatorId=1"):
+    for path in (
+        "/transactionMetadata/0/99999",
+        "/transactionMetadata/1/1",
+        "/coordinatorStats?coordinatorId=1",
+        "/coordinatorStats?coordinatorId=x",
+    ):
         assert (await box.ask("GET", f"{V3}{path}")).status == 404, path
     assert (await box.ask("GET", f"{V3}/pendingAckStats/{PATH}/other")).status == 404
     assert (await box.ask("POST", f"{V3}/abortTransaction/0/99999")).status == 404
