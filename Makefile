@@ -1,6 +1,7 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences), SUITE_DIR (of suite),
+# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences
+# and compare-admin), SUITE_DIR (of suite),
 # WORKERS (of test).
 
 SHELL := /usr/bin/env bash
@@ -116,6 +117,11 @@ differences: env-dev ## Play scenarios to a box and a Pulsar broker, print what 
 	@$(BIN)/python -m tests.differences $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
 		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
 
+.PHONY: compare-admin
+compare-admin: env-dev ## Ask a box and a Pulsar broker all endpoints, print what differs (B=pulsar://... B_WEB=its web URL)
+	@$(BIN)/python -m tests.endpoints $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
+		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(ARGS)
+
 .PHONY: mutants
 mutants: env-dev ## Mutate N places of the pure rooms and name those that no test notices (N=50; ARGS="--seed 7 --quick")
 	@$(BIN)/python -m tests.mutants.run --count $(or $(N),50) $(ARGS)
@@ -189,6 +195,7 @@ generate: env-dev ## Generate again what is generated: protobuf code, pulsarbox.
 	$(BIN)/python -m tests.tools.generate_policies
 	$(BIN)/python -m tests.tools.generate_known
 	$(BIN)/python -m tests.tools.generate_admin_groups
+	$(BIN)/python -m tests.tools.generate_comparisons
 	$(BIN)/python -m tests.tools.generate_spark
 	$(BIN)/python -m pulsarbox.config --write
 

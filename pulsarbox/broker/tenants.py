@@ -60,7 +60,7 @@ class Tenants:
 
     def update(self, tenant: str, info: Row | None) -> None:
         """Replace a tenant's info. Raises NotFound, PreconditionFailed."""
-        if tenant_key(tenant) not in self._catalog:
+        if info is not None and tenant_key(tenant) not in self._catalog:
             raise NotFound(f"Tenant {tenant} not found")
         self._commits.put_row(tenant_key(tenant), self._checked(info))
 

@@ -79,7 +79,7 @@ def set_allowed_clusters(call: HttpRequest) -> HttpResponse:
 
 def _set_clusters(call: HttpRequest, policy: str) -> HttpResponse:
     clusters = call.json()
-    if not clusters and policy == "replication_clusters":
+    if clusters in (None, []) and policy == "replication_clusters":
         raise PreconditionFailed("ClusterIds should not be null or empty")
     if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
         raise BadRequest(f"The body must be a list of cluster names, not {kind_of(clusters)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.broker.transactions.transaction import ABORTED, OpenTransaction
-from pulsarbox.errors import BadRequest, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
+from pulsarbox.errors import BadRequest, NotAcceptable, NotAllowed, NotFound, PulsarBoxError, TransactionNotFound
 from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer, long_of
 from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
@@ -78,8 +78,10 @@ def scale(call: HttpRequest) -> HttpResponse:
     """Accept one coordinator, which changes nothing; refuse other numbers."""
     _check(call)
     wanted = call.json()
-    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
-        raise BadRequest("The body must be a number of coordinators, at least 1")
+    if not isinstance(wanted, int) or isinstance(wanted, bool):
+        raise BadRequest("The body must be a number of coordinators")
+    if wanted < 1:
+        raise NotAcceptable("Number of transaction coordinators should be more than 0")
     if wanted != 1:
         raise NotAllowed(SCALED)
     return DONE

@@ -86,6 +86,11 @@ async def test_what_is_not_there(box: HttpBox, method: str, path: str, status: i
     assert got.headers["Content-Type"] == "application/json"
 
 
+async def test_an_answer_without_a_body_has_no_content_type(box: HttpBox) -> None:
+    got = await box.get("/namespaces/public/default/retention")
+    assert (got.status, got.text, got.headers.get("Content-Type")) == (200, "", None)
+
+
 async def test_head_is_get_without_the_body(box: HttpBox) -> None:
     got = await box.ask("HEAD", "/admin/v2/tenants")
     assert (got.status, got.text, got.headers["Content-Length"]) == (200, "", "19")

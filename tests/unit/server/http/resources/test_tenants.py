@@ -56,6 +56,7 @@ async def test_bad_names(box: HttpBox, name: str) -> None:
 
 
 async def test_a_missing_tenant(box: HttpBox) -> None:
+    assert (await box.post("/tenants/x")).status == 412
     answers = [await box.get("/tenants/x"), await box.post("/tenants/x", INFO), await box.delete("/tenants/x")]
     assert [(got.status, got.reason) for got in answers] == [
         (404, "Tenant does not exist"),

@@ -112,6 +112,7 @@ async def test_what_is_not_there(box: HttpBox) -> None:
     assert (await box.ask("POST", f"{V3}/abortTransaction/0/99999")).status == 404
     assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", 1)).status == 204
     assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", 2)).status == 405
+    assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", 0)).status == 406
     assert (await box.ask("POST", f"{V3}/transactionCoordinator/replicas", "x")).status == 400
 
 
