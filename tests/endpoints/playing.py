@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import threading
 import time
 import urllib.parse
 from collections.abc import Iterator
@@ -83,6 +82,7 @@ class GroupRequests:
 
     def __init__(self, target: Target, tenant: str, group: Group, number: int, settle: float = 0.0) -> None:
         self._target = target
+        self._exchange = Exchange(target.web_url)
         self._tenant = tenant
         self._group = group
         self._namespace = f"n{number}"
@@ -91,7 +91,11 @@ class GroupRequests:
 
     def play(self) -> Iterator[tuple[Step, Answer]]:
         """Yield the answers to the requests of the group, in order."""
-        self._prepare()
+        with contextlib.closing(self._exchange):
+            self._prepare()
+            yield from self._played()
+
+    def _played(self) -> Iterator[tuple[Step, Answer]]:
         for step in self._group.steps:
             began = time.monotonic()
             answer = self._answer(step)
@@ -178,7 +182,7 @@ class GroupRequests:
         return text
 
     def _send(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, str], bytes]:
-        return send(self._target.web_url, method, path, body)
+        return self._exchange.send(method, path, body)
 
 
 def open_coordinator(target: Target) -> None:
@@ -190,31 +194,38 @@ def open_coordinator(target: Target) -> None:
         broker.close()
 
 
-_CONNECTIONS: Final = threading.local()
+class Exchange:
+    """A connection to an Admin API, opened again when the broker has closed it."""
+
+    def __init__(self, web_url: str) -> None:
+        address = urllib.parse.urlsplit(web_url).netloc
+        self._link = http.client.HTTPConnection(address, timeout=HTTP_SECONDS)
+
+    def send(self, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, str], bytes]:
+        """Return status, headers with lower-case names, and body of one request; status 0 without an answer in time."""
+        try:
+            return self._sent(method, path, body)
+        except TimeoutError:
+            self.close()
+            return 0, {"content-type": NO_ANSWER}, b""
+        except (ConnectionError, http.client.HTTPException):
+            self.close()
+            return self._sent(method, path, body)
+
+    def _sent(self, method: str, path: str, body: str | None) -> tuple[int, dict[str, str], bytes]:
+        self._link.request(method, path, body, {"Content-Type": "application/json"})
+        answer = self._link.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+
+    def close(self) -> None:
+        """Close the connection; the next request opens it again."""
+        self._link.close()
 
 
 def send(web_url: str, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, str], bytes]:
-    """Return status, headers with lower-case names, and body of one request; connections are kept for each thread."""
-    held: dict[str, http.client.HTTPConnection] = _CONNECTIONS.__dict__
-    for attempt in (0, 1):
-        link = held.get(web_url)
-        if link is None:
-            address = urllib.parse.urlsplit(web_url).netloc
-            link = held[web_url] = http.client.HTTPConnection(address, timeout=HTTP_SECONDS)
-        try:
-            link.request(method, path, body, {"Content-Type": "application/json"})
-            answer = link.getresponse()
-            return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-        except TimeoutError:
-            link.close()
-            del held[web_url]
-            return 0, {"content-type": NO_ANSWER}, b""
-        except (ConnectionError, http.client.HTTPException):
-            link.close()
-            del held[web_url]
-            if attempt:
-                raise
-    raise AssertionError
+    """Send one request over a connection of its own."""
+    with contextlib.closing(Exchange(web_url)) as exchange:
+        return exchange.send(method, path, body)
 
 
 class Tenant:

@@ -116,11 +116,14 @@ _NUMBERS: Final = (
 )
 _VERBS: Final = ("compatibility", "version", "backlogSize")
 """Last words of paths that change nothing, although their method is POST or PUT."""
+_LOCKED: Final = "Pulsar does not answer, and locks the properties"
 _POISONED: Final = "Pulsar stores null, and fails from then on"
 UNDECIDED: Final = {
     ("written again", f"PUT {_TOPIC}/compaction"): "the compaction may run or have ended",
-    ("no body", f"PUT {_NS}/properties"): "Pulsar does not answer, and locks the properties",
-    ("no body", f"PUT {_TOPIC}/properties"): "Pulsar does not answer, and locks the properties",
+    ("no body", f"PUT {_NS}/properties"): _LOCKED,
+    ("no body", f"PUT {_TOPIC}/properties"): _LOCKED,
+    ("before", f"DELETE {_TOPIC}/properties"): _LOCKED,
+    ("no body", f"PUT {_TOPIC}/subscription/{{subscription}}/properties"): _LOCKED,
     ("no body", "POST /admin/v2/resource-quotas"): _POISONED,
     ("no body", "POST /admin/v2/resource-quotas/{tenant}/{namespace}/{bundle}"): _POISONED,
     ("no body", f"POST {_CLUSTER}/failureDomains/{{domainName}}"): _POISONED,

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
-from tests.differences.__main__ import chosen
+from tests.differences.__main__ import THEMES, chosen
 from tests.differences.themes import admin
 from tests.endpoints import facts
-from tests.endpoints.known import TABLE
+from tests.endpoints.known import TABLE, is_about
 from tests.endpoints.steps import Step, groups
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md"
@@ -72,13 +72,14 @@ def endpoint_table() -> str:
 
 def _may_differ(step: Step) -> bool:
     """Return whether a row of the known differences is about the request, apart from rows about all endpoints."""
-    own = (row for row in TABLE if row.requests != ".*")
-    return any(re.fullmatch(row.requests, step.name) and re.fullmatch(row.states, step.state) for row in own)
+    return any(is_about(row, step) for row in TABLE if row.requests != ".*")
 
 
 def difference_table() -> str:
-    """Return the known differences of the endpoints."""
-    rows = dict.fromkeys((row.what, row.of_pulsar, row.of_box, row.why) for row in TABLE)
+    """Return the known differences of supported endpoints."""
+    served = [step for group in groups() for step in group.steps if step.endpoint.served]
+    known = [row for row in TABLE if any(is_about(row, step) for step in served)]
+    rows = dict.fromkeys((row.what, row.of_pulsar, row.of_box, row.why) for row in known)
     lines = ["| Subject | Apache Pulsar | pulsarbox | reason |", "|---|---|---|---|"]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)]) + "\n"
 
@@ -97,7 +98,7 @@ def feature_table() -> str:
     """Return the features that were compared: the themes, their number of scenarios, and their clients."""
     scenarios = [each.theme for each in chosen([])]
     lines = ["| Theme | compared | scenarios | clients |", "|---|---|---|---|"]
-    for theme in dict.fromkeys(scenarios):
+    for theme in THEMES:
         module = import_module(f"tests.differences.themes.{theme}")
         source = Path(module.__file__ or "").read_text("utf-8")
         clients = [name for name, pattern in CLIENTS if re.search(pattern, source)]
