@@ -40,8 +40,8 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
         prog="python -m tests.endpoints",
         description="Asks two brokers all rows of the endpoint table, each in several states, and prints the answers "
         "that differ. Ends with 1 if a difference is not in the table of intended ones, or a row of that table matches "
-        "none. Only test brokers: it creates tenants compared-*, and deletes them. Takes some minutes, because Pulsar "
-        "leaves some requests without an answer.",
+        "none. Only separate test brokers: requests without a body can damage the metadata of Pulsar. Creates tenants "
+        "compared-*, and deletes them. Takes some minutes, because Pulsar leaves some requests without an answer.",
     )
     parser.add_argument("--a", metavar="URL", help="service URL of the box; without it a box is started")
     parser.add_argument("--a-web", metavar="URL", help="its Admin API (default: port 8080 of the same host)")

@@ -144,7 +144,8 @@ async def test_there_is_one_cluster_to_be_in(box: HttpBox, policy: str) -> None:
     done = await box.post(path, ["standalone"])
     assert (done.status, done.text) == (200, "")
     assert (await box.get(path)).value == ["standalone"]
-    refused = [(await box.post(path, body)).status for body in (["x"], ["standalone", "x"], [], "standalone", [1], {})]
+    wrong: tuple[Any, ...] = (["x"], ["standalone", "x"], [], "standalone", [1], {})
+    refused = [(await box.post(path, body)).status for body in wrong]
     assert refused == [403, 403, 412 if policy == "replication" else 400, 400, 400, 400]
     assert (await box.get(path)).value == ["standalone"]
     missing = await box.get(f"/namespaces/public/none/{policy}")
