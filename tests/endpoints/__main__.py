@@ -24,7 +24,11 @@ JOBS: Final = 4
 SETTLE_SECONDS: Final = 0.1, 1.0
 """Pauses after each change in the first attempt at a group, and in the second if the first one differs."""
 OPTIONAL: Final = (
-    ("/admin/v3/functions/builtins", ("functions", "sinks", "sources", "worker", "worker-stats"), "functions worker"),
+    (
+        "/admin/v3/functions/builtins",
+        ("functions", "sink", "sinks", "source", "sources", "worker", "worker-stats"),
+        "functions worker",
+    ),
     ("/admin/v3/packages/function/public/default", ("packages",), "package management"),
 )
 """Services that a broker may run without: a path that refuses then, the endpoints of the service, its name."""

@@ -63,6 +63,7 @@ VALID: Final[dict[str, Any]] = {
         },
     },
     "OffloadPolicies": _S3,
+    "PackageMetadata": {"description": "d", "contact": "c"},
     "PartitionedTopicMetadata": 3,
     "PersistencePolicies": {
         "bookkeeperEnsemble": 1,

@@ -31,7 +31,7 @@ AREAS: Final = (
     ("resource groups", r"/admin/v2/resourcegroups.*"),
     ("clusters", r"/admin/v2/clusters.*"),
     ("bookies, resource quotas, metadata", r"/admin/v2/(bookies|resource-quotas|metadata).*"),
-    ("functions, sources, sinks, workers", r"/admin/v[23]/(functions|sources|sinks|worker|worker-stats)(/.*)?"),
+    ("functions, sources, sinks, workers", r"/admin/v[23]/(functions|sources?|sinks?|worker|worker-stats)(/.*)?"),
     ("packages", r"/admin/v3/packages/.*"),
 )
 """Areas of the Admin API, with their paths."""
