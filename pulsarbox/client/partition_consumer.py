@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
-from pulsarbox.client.chunks import USUAL, Chunking, Chunks, Place
 from pulsarbox.client.errors import NotConnected, error_for, passes
 from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, unpack
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
@@ -19,6 +18,7 @@ from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.ack_sets import words_of
 from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.protocol.chunks import USUAL, Chunking, Chunks, Place
 from pulsarbox.protocol.commands import MAGIC, encode_command, encode_frame
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import (
@@ -260,7 +260,7 @@ class TopicConsumer:
         self._resume = None
         # Chunks are encrypted one by one, so they can only be joined after decryption.
         if metadata.num_chunks_from_msg > 1 and not metadata.encryption_keys:
-            whole = self._chunks.add(ledger, number, metadata, body, time.monotonic())
+            whole = self._chunks.add(ledger, number, metadata, body, time.monotonic(), time.time())
             if whole is None:
                 return []
             body, entry.chunks = whole

@@ -21,12 +21,12 @@ from pulsarbox.broker.plugins import Key
 from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
-from pulsarbox.server.network.connection import ServerConnection
 from pulsarbox.server.network.connection_limits import ConnectionLimits
 from pulsarbox.server.network.protocol_mismatch import ProtocolUrls
 from pulsarbox.server.one_shot_thread import BackgroundWork, in_thread
 from pulsarbox.server.plugins import PluginLoading
 from pulsarbox.server.recording.slow_commit_log import WatchedCommit
+from pulsarbox.server.shell_protocol import ShellConnection
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
 from pulsarbox.storage.journal import Batch
@@ -42,7 +42,7 @@ class LoopShell:
         settings = broker.settings
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
-        self.connections: dict[Outbox, ServerConnection] = {}
+        self.connections: dict[Outbox, ShellConnection] = {}
         self._clock = broker.clock
         self._loop = loop
         self.gate = ConnectionLimits(settings, told=self._refused)
@@ -51,7 +51,7 @@ class LoopShell:
         self._still = False
         self._durable: deque[tuple[Batch, Exception | None]] = deque()
         """Results of the committer that the core has not processed yet."""
-        self._held: list[ServerConnection] = []
+        self._held: list[ShellConnection] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
         commit = WatchedCommit(engine.commit, settings.logSlowCommitMillis, slow=self._slow_commit)
@@ -157,7 +157,7 @@ class LoopShell:
             self.broker.commits.housekeeping.ask_reclaim()
             self.kick()
 
-    def hold(self, connection: ServerConnection) -> None:
+    def hold(self, connection: ShellConnection) -> None:
         """Pause reading from a connection: the open batch is full, or the client has used its share of it."""
         connection.pause_reading()
         connection.cnx.reading_stops(self.now())

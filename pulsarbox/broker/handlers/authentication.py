@@ -12,6 +12,7 @@ from pulsarbox.broker.security.provider import Overloaded, Refused
 from pulsarbox.clock import Now
 from pulsarbox.errors import AuthenticationError, AuthorizationError, ServiceNotReady
 from pulsarbox.protocol import replies
+from pulsarbox.protocol.features import PROTOCOL_VERSION
 from pulsarbox.protocol.PulsarApi_pb2 import AuthMethod, CommandAuthResponse, CommandConnect
 
 FAILED = "Failed to authenticate"
@@ -58,6 +59,19 @@ def authenticate(
         accepted(when)
 
     authentication.of_connection(_method(command), command.auth_data, cnx.certificate, cnx.address, now, own_proved)
+
+
+def accept_authenticated(cnx: ServerCnx, principal: Principal | None, client_version: str, now: Now) -> None:
+    """Open a connection inside the process without CONNECT, for a client that is already authenticated.
+
+    ``principal`` is None if authentication is disabled. The connection is closed when the credentials expire.
+    """
+    cnx.client_version = client_version
+    cnx.protocol_version = PROTOCOL_VERSION
+    cnx.principal = principal
+    if principal is not None and principal.method != ANONYMOUS:
+        cnx.proof = CredentialExpiry(cnx, principal, cnx.broker, now, is_handed_on=False, can_refresh=False)
+    cnx.connect_accepted(now)
 
 
 def _may_speak(cnx: ServerCnx, principal: Principal, command: CommandConnect) -> bool:

@@ -73,6 +73,27 @@ class WebSettings:
         table="admin",
         dynamic=True,
     )
+    webSocketServiceEnabled: bool = setting(
+        True,
+        "Serves the WebSocket API below /ws on the HTTP ports. Pulsar's standalone.conf sets true as well.",
+        table="admin",
+    )
+    webSocketMaxTextFrameSize: int = setting(
+        1024 * 1024,
+        "Maximum size of a message that a WebSocket client sends, in base64 and JSON; a larger one closes the socket "
+        "with 1009.",
+        table="admin",
+        unit="bytes",
+        minimum=1024,
+        maximum=8 * 1024 * 1024,
+    )
+    webSocketSessionIdleTimeoutMillis: int = setting(
+        300_000,
+        "Time after which a WebSocket without messages or pings in either direction is closed. 0: never.",
+        table="admin",
+        unit="milliseconds",
+        minimum=0,
+    )
     subscriptionBacklogScanMaxEntries: int = setting(
         10_000,
         "Maximum number of entries that one request to analyze a backlog reads; it then returns the counts so far.",

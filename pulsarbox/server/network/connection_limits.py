@@ -58,6 +58,14 @@ class ConnectionLimits:
         self.enters(host)
         self._of[host] += 1
 
+    def socket_enters(self, host: str) -> None:
+        """Count a WebSocket: its HTTP connection is counted already, but not for the limits of the Pulsar protocol."""
+        self._of[host] += 1
+
+    def socket_leaves(self, host: str) -> None:
+        """Discount a closed WebSocket."""
+        _less(self._of, host)
+
     def broker_leaves(self, host: str, *, half_open: bool) -> None:
         """Discount a closed connection of the Pulsar protocol."""
         self.leaves(host, half_open=half_open)

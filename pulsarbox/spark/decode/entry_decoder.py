@@ -5,17 +5,18 @@ and a reader of first chunks only leaves the message to others.
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from pulsarbox.client.chunks import Chunking, Chunks
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.entry_body import unpack_body
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked
 from pulsarbox.protocol.batch import read_batch
+from pulsarbox.protocol.chunks import Chunking, Chunks
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
@@ -353,7 +354,7 @@ class _Opening:
         if metadata.chunk_id > 0 and metadata.uuid not in self._begun:
             self._read_preceding_chunks(metadata.uuid)
         self._begun.add(metadata.uuid)
-        whole = self._chunks.add(ledger, entry, metadata, body, 0.0)
+        whole = self._chunks.add(ledger, entry, metadata, body, 0.0, time.time())
         if whole is None:
             if metadata.uuid in self._too_far and metadata.chunk_id == metadata.num_chunks_from_msg - 1:
                 self._broken(ledger, entry, f"the first chunk of the message is more than {BACK_ENTRIES} entries back")
@@ -381,7 +382,7 @@ class _Opening:
         except _TooFar:
             self._too_far.add(uuid)
         for ledger, entry, metadata, body in found:
-            self._chunks.add(ledger, entry, metadata, body, 0.0)
+            self._chunks.add(ledger, entry, metadata, body, 0.0, time.time())
 
     # Columns
 

@@ -9,10 +9,10 @@ import pulsar
 import pytest
 
 from pulsarbox import PulsarBox
-from pulsarbox.client.chunks import Chunking
 from pulsarbox.client.client import Client
 from pulsarbox.client.multi_topic_consumer import TYPES, MultiTopicConsumer, Subscribing
 from pulsarbox.client.places import EARLIEST, Start
+from pulsarbox.protocol.chunks import Chunking
 from tests.e2e.clients import admin_path, connect, read_to_end, receive, take, until
 from tests.e2e.commands import run
 from tests.e2e.conftest import Running

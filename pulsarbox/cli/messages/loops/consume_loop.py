@@ -13,11 +13,11 @@ from pulsarbox.cli.messages.loops.start_position import check_place, reader, sta
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import form_of
 from pulsarbox.cli.messages.reading_options import END_SECONDS
-from pulsarbox.client.chunks import Chunking
 from pulsarbox.client.client import Client
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import TYPES, Subscribing
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
+from pulsarbox.protocol.chunks import Chunking
 
 if TYPE_CHECKING:
     pass

@@ -15,11 +15,11 @@ from pulsarbox.cli.messages.exec_hook import Executing
 from pulsarbox.cli.messages.loops.pipe_acknowledgement import Unread
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import Form
-from pulsarbox.client.chunks import LostChunk
 from pulsarbox.client.client import Client
 from pulsarbox.client.message_decoder import ReceivedMessage
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.partition_consumer import TopicConsumer
+from pulsarbox.protocol.chunks import LostChunk
 
 if TYPE_CHECKING:
     from pulsarbox.cli.envelope.stored_fields import SchemaLookup

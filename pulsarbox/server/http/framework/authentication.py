@@ -20,17 +20,19 @@ ORIGINAL: Final = "X-Original-Principal"
 
 
 async def authenticate_request(
-    request: web.BaseRequest, shell: Shell, permission: Permission | None
+    request: web.BaseRequest, shell: Shell, permission: Permission | None, given: str | None = None
 ) -> Principal | HttpResponse | None:
     """Return the principal of a request, or the answer that refuses it.
 
     None if authentication is disabled, and for an anonymous request to a public endpoint. ``permission`` is that of the
-    route, None without a route: unknown paths require authentication too, so that nothing is disclosed.
+    route, None without a route: unknown paths require authentication too, so that nothing is disclosed. ``given``
+    replaces the Authorization header.
     """
     authentication = shell.broker.authentication
     if authentication is None:
         return None
-    method, authorization = request.headers.get(METHOD), request.headers.get("Authorization", "")
+    method = request.headers.get(METHOD)
+    authorization = request.headers.get("Authorization", "") if given is None else given
     certificate = certificate_of(request)
     if permission is Permission.ANYONE and not authorization and not certificate:
         return None

@@ -15,6 +15,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from pulsarbox.config import Settings
+from pulsarbox.server.http.framework.masked_frames import MaskedFrames
 from pulsarbox.server.network.connection_limits import ConnectionLimits
 from pulsarbox.server.network.peer_identity import common_name, is_secure
 from pulsarbox.server.network.protocol_mismatch import PULSAR, TLS, ProtocolUrls, advice, answer, detect_protocol
@@ -75,7 +76,17 @@ class Server(web.Server):
 class HttpConnection(web.RequestHandler):
     """One connection."""
 
-    __slots__ = ("_counted", "_host", "_idle_since", "_idle_timer", "_new", "_server", "certificate", "secure")
+    __slots__ = (
+        "_counted",
+        "_host",
+        "_idle_since",
+        "_idle_timer",
+        "_new",
+        "_server",
+        "certificate",
+        "received_at",
+        "secure",
+    )
 
     def __init__(self, server: Server, *, loop: asyncio.AbstractEventLoop, **more: Any) -> None:
         super().__init__(server, loop=loop, **more)
@@ -86,6 +97,8 @@ class HttpConnection(web.RequestHandler):
         self._counted = False
         self._new = True
         """Whether no request has been received yet."""
+        self.received_at = 0.0
+        """When the last bytes of a WebSocket were received, by the clock of the loop."""
         self.secure = False
         """Whether it uses TLS."""
         self.certificate = ""
@@ -111,12 +124,20 @@ class HttpConnection(web.RequestHandler):
         if self._new and (what := detect_protocol(data[:4])) in (TLS, PULSAR):
             self._turn_away(what)
             return
-        head, end, rest = data.partition(_END_OF_HEAD)
-        if rest and head.startswith(b"DELETE "):
-            # Node.js sends the body of a DELETE without a length: answer the request, then reject what follows.
-            super().data_received(head + end)
-            data = rest
+        if data.startswith(b"DELETE "):
+            head, end, rest = data.partition(_END_OF_HEAD)
+            if rest:
+                # Node.js sends the body of a DELETE without a length: answer the request, then reject what follows.
+                super().data_received(head + end)
+                data = rest
         super().data_received(data)
+
+    def set_parser(self, parser: Any, *more: Any, **_: Any) -> None:
+        """Parse the frames of a WebSocket from now on."""
+        super().set_parser(cast(Any, MaskedFrames(parser, self._has_received)), *more)
+
+    def _has_received(self) -> None:
+        self.received_at = self._loop.time()
 
     def _turn_away(self, what: str) -> None:
         text = advice(what, self.secure, True, self._server.doors)

@@ -144,6 +144,8 @@ class HttpServer:
         """Handle one request in a single turn, from its last byte to its answer, except for waiting for the disk."""
         if request.method == "OPTIONS" and (allowed := self._cross_site.preflight(request.headers)):
             return web.Response(status=204, headers={**SERVER, **allowed})
+        if request.rel_url.raw_path.startswith("/ws/") and self._shell.broker.settings.webSocketServiceEnabled:
+            return await self._serve_socket(request)
         match = self._match(request)
         # Authenticate before reading the body, so that unauthenticated clients cannot send one.
         who = await authenticate_request(
@@ -202,6 +204,18 @@ class HttpServer:
         if isinstance(found, HttpResponse | DeferredAnswer | Pieces | LiveResponse | Download):
             return found
         return await receive_upload(request, found, self._shell, self._there, self._body_seconds)
+
+    async def _serve_socket(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Serve a WebSocket until it is closed. The room is imported with the first one."""
+        from pulsarbox.server.websocket.server import WebSocketServer
+
+        found = await WebSocketServer(self._shell, self._cross_site).serve(request)
+        if isinstance(found, HttpResponse):
+            headers = {**SERVER, "Content-Type": found.content_type, **found.headers}
+            response = web.Response(status=found.status, body=found.body, headers=headers)
+            response.force_close()
+            return response
+        return found
 
     def _unread(self, request: web.BaseRequest, given: HttpResponse, who: Principal | None) -> web.Response:
         """Answer a request whose body was not read completely, and close the connection."""

@@ -11,14 +11,17 @@ import aiohttp
 from yarl import URL
 
 from pulsarbox.broker.composition import compose
+from pulsarbox.broker.connection.outbox import Outbox
 from pulsarbox.broker.endpoints import Ports, endpoints_of
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
+from pulsarbox.protocol.frames import max_frame_size
 from pulsarbox.server.http import HttpServer
 from pulsarbox.server.network.connection_limits import ConnectionLimits
 from pulsarbox.server.network.listeners import listen
 from pulsarbox.server.network.protocol_mismatch import ProtocolUrls
 from pulsarbox.server.security.configured import authentication_of
+from pulsarbox.server.shell_protocol import ShellConnection
 from pulsarbox.storage.memory_engine import MemoryEngine
 from tests.unit.broker.core_driver import START, CoreDriver
 
@@ -37,13 +40,24 @@ class InstantShell:
         self.broker = compose(settings, self.engine.recover(), endpoints, start, authentication_of(settings))
         self.gate = ConnectionLimits(settings)
         self.protocol_urls = ProtocolUrls.of(endpoints)
+        self.connections: dict[Outbox, ShellConnection] = {}
+        self.max_frame_size = max_frame_size(settings.maxMessageSize)
         self.held = False
         self.core = CoreDriver(self.broker, self.engine, start)
+        self.core.others = self.connections
         self.kick()
 
     def now(self) -> Now:
         """The current time, including the offset of the virtual clock."""
         return self.core.now
+
+    def hold(self, connection: ShellConnection) -> None:
+        """Pause reading; tests resume it."""
+        connection.pause_reading()
+
+    def after_read(self) -> None:
+        """End the turn."""
+        self.kick()
 
     def kick(self) -> None:
         """Commit and read all pending work, and run due deadlines."""

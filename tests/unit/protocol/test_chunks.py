@@ -3,7 +3,7 @@
 import time
 from typing import Any
 
-from pulsarbox.client.chunks import Chunking, Chunks
+from pulsarbox.protocol.chunks import Chunking, Chunks
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 
@@ -22,7 +22,7 @@ class Reception:
         metadata = MessageMetadata(
             uuid=uuid, chunk_id=index, num_chunks_from_msg=count, publish_time=int((time.time() - age) * 1000)
         )
-        return self.chunks.add(1, at, metadata, f"{uuid}{index}".encode(), self.now)
+        return self.chunks.add(1, at, metadata, f"{uuid}{index}".encode(), self.now, time.time())
 
     def useless(self) -> list[int]:
         """The entries to acknowledge."""
@@ -115,9 +115,8 @@ def test_what_stays_incomplete_for_too_long_is_given_up() -> None:
     assert reception.comes("b", 1) is not None
 
 
-def test_an_endless_message_is_given_up(monkeypatch: Any) -> None:
-    monkeypatch.setattr("pulsarbox.client.chunks.SIZE_MAX", 3)
-    reception = Reception()
+def test_an_endless_message_is_given_up() -> None:
+    reception = Reception(size=3)
     reception.comes("a", 0)
     assert reception.comes("a", 1) is None
     assert reception.chunks.first is None

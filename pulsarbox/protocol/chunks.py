@@ -8,11 +8,9 @@ still incomplete after a minute. Sources: PIP-37, and the options ``maxPendingCh
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pulsarbox.client.places import INCOMPLETE_MAX
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 
 INCOMPLETE_SECONDS: Final = 60.0
@@ -27,12 +25,14 @@ Place = tuple[int, int]
 class Chunking:
     """Limits of incomplete messages."""
 
-    most: int = INCOMPLETE_MAX
-    """Maximum number of incomplete messages; beyond it, the oldest is discarded."""
+    most: int = 100
+    """Maximum number of incomplete messages, as in Go clients; beyond it, the oldest is discarded."""
     acknowledge_oldest: bool = False
     """Whether the chunks of a message discarded for ``most`` are acknowledged. Otherwise they are redelivered."""
     seconds: float = INCOMPLETE_SECONDS
     """Time after its first chunk when a message is discarded and its chunks are acknowledged."""
+    size: int = SIZE_MAX
+    """Maximum bytes of a message; a larger one is discarded."""
 
 
 USUAL: Final = Chunking()
@@ -74,16 +74,18 @@ class Chunks:
         self._orphans: list[LostChunk] = []
 
     def add(
-        self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float
+        self, ledger: int, entry: int, metadata: MessageMetadata, body: bytes, now: float, wall: float
     ) -> tuple[bytes, list[Place]] | None:
-        """Add a chunk, received at ``now`` (monotonic, s). For the last one, return the body and all chunk
-        positions."""
+        """Add a chunk, received at ``now`` (monotonic, s) and ``wall`` (since 1970, s).
+
+        For the last one, return the body and all chunk positions.
+        """
         uuid, index, place = metadata.uuid, metadata.chunk_id, (ledger, entry)
         if index == 0:
             self._begin(uuid, place, now, metadata.num_chunks_from_msg)
         parts = self._parts.get(uuid)
         if parts is None or index > len(parts.ids):
-            self._without_beginning(place, metadata)
+            self._without_beginning(place, metadata, wall)
             return None
         if index < len(parts.ids):
             if place != parts.ids[index]:  # otherwise a redelivery
@@ -92,7 +94,7 @@ class Chunks:
         parts.texts.append(body)
         parts.ids.append(place)
         parts.size += len(body)
-        if parts.size > SIZE_MAX:
+        if parts.size > self._options.size:
             del self._parts[uuid]
             return None
         if index < metadata.num_chunks_from_msg - 1:
@@ -110,11 +112,11 @@ class Chunks:
                 self._useless += given_up.ids
         self._parts[uuid] = _Parts(now, count)
 
-    def _without_beginning(self, place: Place, metadata: MessageMetadata) -> None:
+    def _without_beginning(self, place: Place, metadata: MessageMetadata, wall: float) -> None:
         """Record a chunk without a start: another consumer may still give the start back, but not forever."""
         if len(self._orphans) < ORPHANS_MAX:
             self._orphans.append(LostChunk(place, metadata.chunk_id + 1, metadata.num_chunks_from_msg))
-        if time.time() > metadata.publish_time / 1000 + self._options.seconds:
+        if wall > metadata.publish_time / 1000 + self._options.seconds:
             self._useless.append(place)
 
     def expire(self, now: float) -> None:

@@ -1,0 +1,105 @@
+"""Messages of received entries: decompression, batches, and the JSON of their metadata."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
+from pulsarbox.protocol.ack_sets import bits_of
+from pulsarbox.protocol.batch import iterate_batch
+from pulsarbox.protocol.PulsarApi_pb2 import CommandMessage, MessageIdData, MessageMetadata, SingleMessageMetadata
+from pulsarbox.protocol.violations import MalformedMetadata
+from pulsarbox.server.websocket.message_json import encode_id, encryption_context, timestamp
+
+IN_LOOP_MAX: Final = 64 << 10
+"""Bytes that are decompressed, or encoded as JSON, in the event loop; more are in a thread."""
+UNCOMPRESSED_MAX: Final = 64 << 20
+"""Maximum bytes of a decompressed entry."""
+
+
+class Unreadable(Exception):
+    """An entry cannot be decoded; the message names it."""
+
+
+class ReceivedMessage(NamedTuple):
+    """One message of an entry."""
+
+    metadata: MessageMetadata
+    own: MessageMetadata | SingleMessageMetadata
+    """The metadata of the message itself: that of the entry, or that of one message of its batch."""
+    payload: bytes
+    id: MessageIdData
+    redeliveries: int
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties; of a repeated name, the last."""
+        return {_text(each.key): _text(each.value) for each in self.own.properties}
+
+    @property
+    def key(self) -> str | None:
+        """The key as text."""
+        return _text(self.own.partition_key) if self.own.HasField("partition_key") else None
+
+    def about(self) -> dict[str, Any]:
+        """Return the JSON fields without the payload."""
+        found: dict[str, Any] = {
+            "messageId": encode_id(self.id),
+            "properties": self.properties,
+            "publishTime": timestamp(self.metadata.publish_time),
+            "redeliveryCount": self.redeliveries,
+        }
+        if self.own.event_time:
+            found["eventTime"] = timestamp(self.own.event_time)
+        if self.metadata.encryption_keys:
+            found["encryptionContext"] = encryption_context(self.metadata)
+        if (key := self.key) is not None:
+            found["key"] = key
+        return found
+
+
+async def uncompressed(metadata: MessageMetadata, body: bytes) -> bytes:
+    """Return the uncompressed body of an entry. Raises Unreadable."""
+    number, size = metadata.compression, metadata.uncompressed_size
+    if not number:
+        return body
+    try:
+        if size <= IN_LOOP_MAX:
+            return decompress(number, body, size, UNCOMPRESSED_MAX)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, decompress, number, body, size, UNCOMPRESSED_MAX)
+    except (CodecMissing, NotUnpacked) as error:
+        raise Unreadable(str(error)) from None
+
+
+def messages_of(
+    command: CommandMessage, metadata: MessageMetadata, body: bytes, partition: int
+) -> Iterator[ReceivedMessage]:
+    """Yield the unacknowledged messages of an entry with an uncompressed body. Raises Unreadable."""
+    redeliveries = command.redelivery_count
+    if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
+        where = entry_id(command.message_id, partition)
+        yield ReceivedMessage(metadata, metadata, b"" if metadata.null_value else body, where, redeliveries)
+        return
+    count = metadata.num_messages_in_batch
+    unacked = bits_of(command.ack_set) if command.ack_set else -1
+    try:
+        for index, (single, payload) in enumerate(iterate_batch(body, count)):
+            if unacked >> index & 1:
+                where = entry_id(command.message_id, partition)
+                where.batch_index, where.batch_size = index, count
+                yield ReceivedMessage(metadata, single, payload, where, redeliveries)
+    except MalformedMetadata as error:
+        raise Unreadable(str(error)) from None
+
+
+def entry_id(where: MessageIdData, partition: int) -> MessageIdData:
+    """Return the ID of an entry's only message."""
+    found = MessageIdData(ledgerId=where.ledgerId, entryId=where.entryId, batch_size=0)
+    if partition >= 0:
+        found.partition = partition
+    return found
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode(errors="replace")
