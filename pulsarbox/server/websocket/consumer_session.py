@@ -9,7 +9,7 @@ from typing import Final
 
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.errors import BadRequest, InvalidTopicName, PulsarBoxError
-from pulsarbox.names import TopicName, parse_namespace, parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.chunks import Place
 from pulsarbox.protocol.metadata import parse_entry
@@ -76,10 +76,12 @@ class ConsumerSession(Session):
         *,
         secure: bool,
     ) -> None:
-        super().__init__(shell, address, principal, secure=secure)
+        """Raises BadRequest, before a connection exists, for an invalid pattern or dead letter topic."""
         self._endpoint = endpoint
         self._parameters = parameters
         self._pattern = _pattern(endpoint.pattern) if endpoint.pattern else None
+        letters = _dead_letter_topic(parameters.dead_letter_topic) if parameters.max_redeliveries else None
+        super().__init__(shell, address, principal, secure=secure)
         self._consumers: dict[TopicName, TopicConsumer] = {}
         self._arrivals: deque[Arrival] = deque()
         self._changed = asyncio.Event()
@@ -96,9 +98,8 @@ class ConsumerSession(Session):
         """The last entries that a reader has delivered and not acknowledged yet."""
         self._entries_read = 0
         self._letters: DeadLetters | None = None
-        if parameters.max_redeliveries:
-            topic = _dead_letter_topic(parameters.dead_letter_topic)
-            self._letters = DeadLetters(self.connection, topic, endpoint.subscription, self.partitions)
+        if letters is not None:
+            self._letters = DeadLetters(self.connection, letters, endpoint.subscription, self.partitions)
         self._sent_in_turn = 0
 
     # Opening
@@ -417,11 +418,5 @@ def _pattern(text: str) -> TopicsPattern:
 
 def _namespace_of(pattern: str) -> str:
     """Return ``tenant/namespace`` of a pattern for topic names."""
-    name = pattern.partition("://")[2] or pattern
-    parts = name.split("/")
-    namespace = "/".join(parts[:2]) if len(parts) > 2 else "public/default"
-    try:
-        parse_namespace(namespace)
-    except PulsarBoxError as error:
-        raise BadRequest(f"Invalid query params: topicsPattern: {error}") from None
-    return namespace
+    parts = (pattern.partition("://")[2] or pattern).split("/")
+    return "/".join(parts[:2]) if len(parts) > 2 else "public/default"

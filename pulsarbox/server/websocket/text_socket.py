@@ -25,7 +25,7 @@ class TextSocket:
     def __init__(self, request: web.BaseRequest, text_max: int, idle_seconds: float) -> None:
         """``text_max`` is the maximum size of a message in bytes; ``idle_seconds`` 0 means no limit."""
         self.response = web.WebSocketResponse(
-            timeout=CLOSE_SECONDS, compress=False, max_msg_size=text_max, autoclose=True
+            timeout=CLOSE_SECONDS, compress=False, max_msg_size=text_max + 1, autoclose=True
         )
         self._request = request
         self._idle_seconds = idle_seconds

@@ -107,6 +107,10 @@ class HttpBox:
         async with self._session.request(method, url, data=stream, headers=headers) as response:
             return Got(response.status, await response.text(), dict(response.headers))
 
+    def connect(self, path: str, **more: Any) -> Any:
+        """Open a WebSocket: a context manager of the client's socket. The path is sent unchanged."""
+        return self._session.ws_connect(URL(f"ws://127.0.0.1:{self.port}{path}", encoded=True), **more)
+
     async def get(self, path: str) -> Got:
         """Send a GET below /admin/v2."""
         return await self.ask("GET", ADMIN + path)
