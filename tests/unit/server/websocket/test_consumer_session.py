@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.server.websocket import broker_connection, consumer_session
+from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
 from tests.unit.server.http.harness import HttpBox, until
 from tests.unit.server.websocket.sockets import TOPIC, opened, status_of
 
@@ -103,7 +104,7 @@ async def test_negative_acknowledgements(box: HttpBox, kind: str) -> None:
 
 
 async def test_an_ack_timeout(box: HttpBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(consumer_session.RedeliverySchedule, "__init__", _soon)
+    monkeypatch.setattr(RedeliverySchedule, "__init__", _soon)
     async with opened(box, f"{CONSUMER}?subscriptionType=Shared&ackTimeoutMillis=1000") as consumer:
         await publish(box, "a", "b")
         first, second = await consumer.received(), await consumer.received()

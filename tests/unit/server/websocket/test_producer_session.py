@@ -3,6 +3,7 @@
 import asyncio
 import json
 from base64 import b64encode
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.unit.server.websocket.sockets import TOPIC, opened, status_of
 PRODUCER = f"v2/producer/{TOPIC}"
 
 
-async def read_all(box: HttpBox, count: int) -> list[dict[str, str]]:
+async def read_all(box: HttpBox, count: int) -> list[Any]:
     """The first messages of the topic."""
     async with opened(box, f"v2/reader/{TOPIC}?messageId=earliest") as reader:
         return [await reader.received() for _ in range(count)]

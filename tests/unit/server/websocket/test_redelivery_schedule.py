@@ -5,7 +5,6 @@ from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
 
 def test_keys_are_due_after_their_time() -> None:
     schedule: RedeliverySchedule[str] = RedeliverySchedule(10)
-    assert schedule.next_due is None
     schedule.add("a", 0)
     schedule.add("b", 5)
     assert schedule.next_due == 10
