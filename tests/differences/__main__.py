@@ -42,6 +42,7 @@ THEMES: Final = (
     "delayed",
     "bounds",
     "transactions",
+    "websocket",
 )
 LOOKS: Final = (1.0, 2.5)
 """Patience of each attempt at a scenario. A differing scenario is repeated, because a broker may have been slow."""

@@ -204,6 +204,16 @@ KNOWN: Final[dict[str, str]] = dict(
             "a topic that is gone is left out, not a reason to fail",
             "slow ones",
         ),
+        *_steps("websocket.commands", _ANSWER, "nojson", "[]", '{"type":"permit"}'),
+        *_steps(
+            "websocket.handshakes",
+            _STATUS,
+            "producer?encryptionKeys=abc",
+            "reader?receiverQueueSize=x",
+            "v2/producer/persistent/public/default",
+            "v2/producer/foo/public/default/a",
+            "v3/consumer/s",
+        ),
     )
 )
 """Reasons by ``theme.scenario`` or ``theme.scenario: step``. A repeated step has its number appended."""

@@ -9,6 +9,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from secrets import token_hex
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.clock import WALL_MAX
@@ -64,7 +65,7 @@ class OutgoingMessage(NamedTuple):
 def parse_message(text: str) -> OutgoingMessage:
     """Parse a message to publish. Raises InvalidMessage."""
     try:
-        found = parse_object(text)
+        found = _parse_large(text) if len(text) > PIECE_BYTES else parse_object(text)
     except ValueError as error:
         raise InvalidMessage(NOT_JSON, str(error)) from None
     context = None
@@ -77,6 +78,20 @@ def parse_message(text: str) -> OutgoingMessage:
     if payload is None:
         raise InvalidMessage(BAD_PAYLOAD, "The message has no payload", context)
     return fields._replace(payload=payload)
+
+
+def _parse_large(text: str) -> dict[str, Any]:
+    """Parse a message with a large payload, which is cut out first: the parser takes 3 ms for each megabyte."""
+    start = text.find('"', text.find(":", text.find('"payload"')) + 1) + 1
+    end = text.find('"', start)
+    payload = text[start:end]
+    if start > 0 and end - start > PIECE_BYTES and "\\" not in payload:
+        mark = token_hex(16)
+        found = parse_object("".join((text[:start], mark, text[end:])))
+        if found.get("payload") == mark:
+            found["payload"] = payload
+            return found
+    return parse_object(text)
 
 
 def _fields(found: dict[str, Any], context: str | None) -> OutgoingMessage:

@@ -175,3 +175,37 @@ def test_the_encryption_context() -> None:
         "uncompressedMessageSize": 5,
         "batchSize": 2,
     }
+
+
+LARGE = "A" * (PIECE_BYTES + 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"payload": LARGE, "key": "k"}),
+        json.dumps({"key": "k", "payload": LARGE}, indent=1),
+        json.dumps({"properties": {"payload": "x"}, "key": "k", "payload": LARGE}),
+        json.dumps({"context": '"payload":"x"', "key": "k", "payload": LARGE}),
+        json.dumps({"properties": {"payload": LARGE}, "key": "k", "payload": LARGE}),
+        json.dumps({"payload": LARGE, "key": "k"}).replace("AAAA", "\\u0041AAA", 1),
+    ],
+)
+def test_large_messages_are_parsed_as_small_ones(text: str) -> None:
+    found = parse_message(text)
+    assert (found.payload, found.key) == (LARGE, "k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"payload":"' + LARGE,
+        '{"payload":"' + LARGE + '"',
+        '{"payload' + LARGE,
+        LARGE,
+        '"payload"' + LARGE,
+        "{" + LARGE + '"payload":""}',
+    ],
+)
+def test_large_messages_may_be_invalid(text: str) -> None:
+    assert refusal(text).code == NOT_JSON

@@ -1,6 +1,7 @@
 """Who may open a WebSocket, and how it ends: authentication, permissions, origins, limits, frames."""
 
 import asyncio
+from random import Random
 from typing import Any
 
 import aiohttp
@@ -286,3 +287,41 @@ async def test_a_pattern_without_topics(box: HttpBox, pattern: str) -> None:
 
 async def test_a_pattern_of_an_invalid_namespace(box: HttpBox) -> None:
     assert (await status_of(box, "v3/consumer/s?topicsPattern=persistent://public/a%20b/x"))[0] == 400
+
+
+def random_frames(seed: int) -> bytes:
+    """Frames that are valid, nearly valid or nonsense."""
+    random = Random(seed)
+    texts = [MESSAGE, b"{}", b"[" * 100, b"\xff", b'{"messageId":"AAAA"}', b'{"type":"permit","permitMessages":-5}']
+    found = b""
+    for _ in range(random.randrange(1, 12)):
+        match random.randrange(4):
+            case 0:
+                found += masked(0x81, random.choice(texts))
+            case 1:
+                found += masked(random.randrange(256), random.randbytes(random.randrange(125)))
+            case 2:
+                found += masked(random.choice((0x89, 0x8A, 0x01, 0x00, 0x80)), random.randbytes(random.randrange(9)))
+            case _:
+                found += random.randbytes(random.randrange(20))
+    return found
+
+
+async def attack(box: HttpBox, seed: int) -> None:
+    for path in (PRODUCER, CONSUMER, READER):
+        raw = await Raw.opened(box, path)
+        raw.writer.write(random_frames(seed))
+        raw.writer.write_eof() if seed % 2 else raw.writer.close()
+        await until(lambda: not box.broker.cnxs)
+        raw.writer.close()
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_random_frames(box: HttpBox, seed: int) -> None:
+    await attack(box, seed)
+
+
+@pytest.mark.campaign
+async def test_many_random_frames(box: HttpBox) -> None:
+    for seed in range(2000):
+        await attack(box, seed)
