@@ -15,7 +15,6 @@ from tests.differences.scenario import Steps, scenario
 SECONDS: Final = 10.0
 QUIET_SECONDS: Final = 1.0
 PAYLOAD: Final = b64encode(b"hello").decode()
-_EARLIEST: Final = "subscriptionInitialPosition=Earliest"
 
 
 class Socket:
