@@ -92,11 +92,6 @@ class BrokerConnection:
         shell.connections[self.outbox] = self
         accept_authenticated(self.cnx, principal, CLIENT_VERSION, shell.now())
 
-    @property
-    def broker(self) -> Any:
-        """The core."""
-        return self._shell.broker
-
     def is_closed(self) -> bool:
         """Return whether the connection has ended."""
         return self._closed

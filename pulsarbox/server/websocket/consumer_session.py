@@ -196,6 +196,9 @@ class ConsumerSession(Session):
             self.connection.end()
         except (PulsarBoxError, ProtocolError, Unreadable) as error:
             self.end(INTERNAL, str(error))
+        except Exception:
+            _log.exception("the WebSocket of %s cannot deliver a message", self.address)
+            self.end(INTERNAL, "Internal error")
 
     async def _deliver_entry(self, arrival: Arrival) -> None:
         consumer, command = arrival.consumer, arrival.command

@@ -1,6 +1,7 @@
 """WebSockets with client libraries of several languages, beside the official clients."""
 
 import base64
+import contextlib
 import json
 import os
 import ssl
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psutil
 import pulsar
 import pytest
 import websocket
@@ -20,6 +22,7 @@ import websocket
 from pulsarbox import PulsarBox
 from tests.e2e.clients import receive
 from tests.e2e.conftest import Running
+from tests.tools.box import BoxProcess
 from tests.tools.certificates import Authority
 from tests.tools.go import GoError, build
 
@@ -182,6 +185,28 @@ def test_what_a_socket_stores_survives_a_restart(tmp_path: Path) -> None:
         assert received(consumer)[0] == b"second"
     with PulsarBox(data_dir=tmp_path / "data") as box, opened(box.admin_url, f"v2/consumer/{path}/s") as consumer:
         assert received(consumer)[0] == b"second"
+
+
+SOCKETS = 1000
+SOCKET_BYTES_MAX = 150_000
+
+
+@pytest.mark.campaign
+def test_a_thousand_sockets(own_box: BoxProcess) -> None:
+    own_box.start()
+    path = "v2/consumer/persistent/public/default/many-{}/s{}"
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(opened(own_box.web_url, path.format("first", 0)))
+        process = psutil.Process(own_box.pid)
+        before = process.memory_full_info().uss
+        sockets = [
+            stack.enter_context(opened(own_box.web_url, path.format(number % 10, number))) for number in range(SOCKETS)
+        ]
+        assert process.memory_full_info().uss - before < SOCKETS * SOCKET_BYTES_MAX
+        with opened(own_box.web_url, "v2/producer/persistent/public/default/many-0") as producer:
+            publish(producer, b"to all")
+        assert {received(socket)[0] for socket in sockets[::10]} == {b"to all"}
+    assert own_box.stop() == 0
 
 
 def test_the_go_client(box: Running, topic: str) -> None:

@@ -1,12 +1,14 @@
 """Consumers and readers over WebSockets."""
 
 import asyncio
+import json
 from base64 import b64encode
 from typing import Any
 
 import pytest
 
-from pulsarbox.server.websocket import broker_connection, consumer_session
+from pulsarbox.config import Settings
+from pulsarbox.server.websocket import broker_connection, consumer_session, text_socket
 from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
 from tests.unit.server.http.harness import HttpBox, until
 from tests.unit.server.websocket.sockets import TOPIC, opened, status_of
@@ -384,3 +386,46 @@ async def test_the_box_says_goodbye(box: HttpBox) -> None:
         for each in list(box.shell.connections.values()):
             each.close()
         assert await consumer.closed() == (1001, "The box is stopping")
+
+
+async def publish_encrypted(box: HttpBox) -> None:
+    keys = b64encode(json.dumps({"k": {"keyValue": "dg=="}}).encode()).decode()
+    await publish(box, "secret", query=f"?encryptionKeys={keys}")
+
+
+async def test_encrypted_messages_are_skipped(box: HttpBox) -> None:
+    async with opened(box, f"{CONSUMER}?receiverQueueSize=1") as consumer:
+        await publish_encrypted(box)
+        await publish(box, "plain")
+        assert await consumer.payloads(1) == ["plain"]
+    assert (await subscription(box))["msgBacklog"] == 2
+
+
+async def test_encrypted_messages_are_discarded(box: HttpBox) -> None:
+    async with opened(box, f"{CONSUMER}?cryptoFailureAction=DISCARD"):
+        await publish_encrypted(box)
+        await until_backlog(box, 0)
+
+
+async def test_an_internal_error_closes_the_socket(box: HttpBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(consumer_session, "parse_entry", fail)
+    async with opened(box, CONSUMER) as consumer:
+        await publish(box, "a")
+        assert await consumer.closed() == (1011, "Internal error")
+    await until(lambda: not box.broker.cnxs)
+
+
+@pytest.mark.settings(Settings(webSocketSessionIdleTimeoutMillis=300))
+async def test_a_client_that_reads_nothing_is_disconnected(box: HttpBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_socket, "CLOSE_SECONDS", 0.05)
+    async with opened(box, CONSUMER) as consumer:
+        assert consumer.socket._response.connection is not None
+        transport: Any = consumer.socket._response.connection.transport
+        transport.pause_reading()
+        for _ in range(20):
+            await publish(box, "x" * 700_000)
+        await until(lambda: not box.broker.cnxs)
+        transport.abort()
