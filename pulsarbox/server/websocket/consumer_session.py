@@ -16,6 +16,7 @@ from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CommandGetTopicsOfNamespace, MessageIdData
 from pulsarbox.protocol.topics_pattern import PatternError, TopicsPattern, topics_pattern
 from pulsarbox.protocol.violations import ProtocolError
+from pulsarbox.server.one_shot_thread import run_in_thread
 from pulsarbox.server.shell_protocol import Shell
 from pulsarbox.server.tasks import spawn
 from pulsarbox.server.websocket.broker_connection import INTERNAL
@@ -401,7 +402,7 @@ async def _head(message: ReceivedMessage) -> bytes:
     """Return the JSON of a message up to its payload; of much metadata, from a thread."""
     if message.own.ByteSize() <= IN_LOOP_MAX:
         return received_head(message.about())
-    return await asyncio.get_running_loop().run_in_executor(None, lambda: received_head(message.about()))
+    return await run_in_thread("metadata", lambda: received_head(message.about()))
 
 
 def _dead_letter_topic(text: str) -> TopicName:

@@ -1,6 +1,5 @@
 """Messages of received entries: decompression, batches, and the JSON of their metadata."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +8,7 @@ from pulsarbox.protocol.ack_sets import bits_of
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.PulsarApi_pb2 import CommandMessage, MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
+from pulsarbox.server.one_shot_thread import run_in_thread
 from pulsarbox.server.websocket.message_json import encode_id, encryption_context, timestamp
 
 IN_LOOP_MAX: Final = 64 << 10
@@ -66,8 +66,7 @@ async def uncompressed(metadata: MessageMetadata, body: bytes) -> bytes:
     try:
         if size <= IN_LOOP_MAX:
             return decompress(number, body, size, UNCOMPRESSED_MAX)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(None, decompress, number, body, size, UNCOMPRESSED_MAX)
+        return await run_in_thread("decompress", lambda: decompress(number, body, size, UNCOMPRESSED_MAX))
     except (CodecMissing, NotUnpacked) as error:
         raise Unreadable(str(error)) from None
 

@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from time import time_ns
 from typing import cast
 
@@ -13,6 +14,7 @@ from pulsarbox.names import TopicName
 from pulsarbox.plugins.compression.wire import CodecMissing, compress
 from pulsarbox.plugins.registry import get
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
+from pulsarbox.server.one_shot_thread import run_in_thread
 from pulsarbox.server.shell_protocol import Shell
 from pulsarbox.server.tasks import spawn
 from pulsarbox.server.websocket.message_batch import MessageBatch
@@ -180,7 +182,7 @@ class ProducerSession(Session):
         metadata.uncompressed_size = len(body)
         try:
             if number and len(body) > IN_LOOP_MAX:
-                body = await asyncio.get_running_loop().run_in_executor(None, compress, number, body)
+                body = await run_in_thread("compress", partial(compress, number, body))
             elif number:
                 body = compress(number, body)
         except CodecMissing as error:

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -41,11 +42,13 @@ from pulsarbox.server.http.framework.routes import Match, split_path
 from pulsarbox.server.http.framework.streamed_response import stream
 from pulsarbox.server.http.framework.upload import Upload, receive_upload
 from pulsarbox.server.http.route_table import all_routes
+from pulsarbox.server.one_shot_thread import run_in_thread
 from pulsarbox.server.shell_protocol import Shell
 
 if TYPE_CHECKING:
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
+    from pulsarbox.server.websocket.server import WebSocketServer
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +81,7 @@ class HttpServer:
         self._body_max = 0
         self._live = LiveAnswers()
         self._cross_site = CrossSite(shell.broker)
+        self._sockets: WebSocketServer | None = None
         self._audit = Audit(shell.broker.refusals, shell.broker.events)
 
     async def start(
@@ -206,10 +210,11 @@ class HttpServer:
         return await receive_upload(request, found, self._shell, self._there, self._body_seconds)
 
     async def _serve_socket(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Serve a WebSocket until it is closed. The room is imported with the first one."""
-        from pulsarbox.server.websocket.server import WebSocketServer
-
-        found = await WebSocketServer(self._shell, self._cross_site).serve(request)
+        """Serve a WebSocket until it is closed. The room is imported for the first one, beside the loop."""
+        if self._sockets is None:
+            room = await run_in_thread("imports", lambda: import_module("pulsarbox.server.websocket.server"))
+            self._sockets = room.WebSocketServer(self._shell, self._cross_site)
+        found = await self._sockets.serve(request)
         if isinstance(found, HttpResponse):
             headers = {**SERVER, "Content-Type": found.content_type, **found.headers}
             response = web.Response(status=found.status, body=found.body, headers=headers)
