@@ -226,7 +226,10 @@ class ConsumerSession(Session):
         for message in messages_of(command, metadata, body, consumer.partition):
             if consumer.generation != arrival.generation:
                 break
-            await self._deliver(consumer, message, place)
+            if message is None:
+                await pause()
+            else:
+                await self._deliver(consumer, message, place)
         else:
             if self._endpoint.kind == READER:
                 self._note_read(consumer, place)

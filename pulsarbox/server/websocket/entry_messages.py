@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.plugins.compression.wire import CodecMissing, NotUnpacked, decompress
-from pulsarbox.protocol.ack_sets import bits_of
+from pulsarbox.protocol.ack_sets import bits_of, indexes_of
 from pulsarbox.protocol.batch import iterate_batch
 from pulsarbox.protocol.PulsarApi_pb2 import CommandMessage, MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
@@ -13,6 +13,8 @@ from pulsarbox.server.websocket.message_json import encode_id, encryption_contex
 
 IN_LOOP_MAX: Final = 64 << 10
 """Bytes that are decompressed, or encoded as JSON, in the event loop; more are in a thread."""
+SKIPPED_IN_TURN: Final = 1000
+"""Acknowledged messages of a batch that are skipped in one turn of the loop."""
 UNCOMPRESSED_MAX: Final = 64 << 20
 """Maximum bytes of a decompressed entry."""
 
@@ -73,21 +75,28 @@ async def uncompressed(metadata: MessageMetadata, body: bytes) -> bytes:
 
 def messages_of(
     command: CommandMessage, metadata: MessageMetadata, body: bytes, partition: int
-) -> Iterator[ReceivedMessage]:
-    """Yield the unacknowledged messages of an entry with an uncompressed body. Raises Unreadable."""
+) -> Iterator[ReceivedMessage | None]:
+    """Yield the unacknowledged messages of an entry with an uncompressed body; None after many acknowledged ones.
+
+    Raises Unreadable.
+    """
     redeliveries = command.redelivery_count
     if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
         where = entry_id(command.message_id, partition)
         yield ReceivedMessage(metadata, metadata, b"" if metadata.null_value else body, where, redeliveries)
         return
     count = metadata.num_messages_in_batch
-    unacked = bits_of(command.ack_set) if command.ack_set else -1
+    wanted = indexes_of(bits_of(command.ack_set)) if command.ack_set else iter(range(count))
+    following = next(wanted, count)
     try:
         for index, (single, payload) in enumerate(iterate_batch(body, count)):
-            if unacked >> index & 1:
+            if index == following:
+                following = next(wanted, count)
                 where = entry_id(command.message_id, partition)
                 where.batch_index, where.batch_size = index, count
                 yield ReceivedMessage(metadata, single, payload, where, redeliveries)
+            elif index % SKIPPED_IN_TURN == 0:
+                yield None
     except MalformedMetadata as error:
         raise Unreadable(str(error)) from None
 

@@ -27,6 +27,8 @@ BATCH_SECONDS: Final = 0.001
 EARLIEST: Final = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1)
 LATEST: Final = MessageIdData(ledgerId=2**63 - 1, entryId=2**63 - 1)
 _KEYS_MAX: Final = 100
+_ID_MAX: Final = 1000
+"""Maximum characters of a message ID; Pulsar's have fewer than 100."""
 _INT: Final = 2**31
 _T = TypeVar("_T")
 
@@ -146,6 +148,8 @@ def reader_parameters(query: Mapping[str, str]) -> ConsumerParameters:
 
 def message_id(text: str) -> MessageIdData:
     """Parse a message ID: base64 of its protobuf encoding. Raises ValueError."""
+    if len(text) > _ID_MAX:
+        raise ValueError(f"a message ID of {len(text)} characters is too long")
     try:
         found = MessageIdData.FromString(b64decode(text + "=" * (-len(text) % 4), validate=True))
     except (ValueError, DecodeError):

@@ -1,8 +1,10 @@
 """When messages of a consumer are redelivered: a fixed time after they were added."""
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+DUE_IN_TURN: Final = 1000
+"""Keys that are taken in one turn of the loop."""
 _Key = TypeVar("_Key", bound=Hashable)
 
 
@@ -31,9 +33,11 @@ class RedeliverySchedule(Generic[_Key]):
         self._at.clear()
 
     def take_due(self, now: float) -> list[_Key]:
-        """Remove and return the keys that are due."""
+        """Remove and return the keys that are due, at most ``DUE_IN_TURN``: ``next_due`` is then in the past."""
         found: list[_Key] = []
         for key, at in self._at.items():
+            if len(found) == DUE_IN_TURN:
+                break
             if at > now and len(self._at) - len(found) <= self._most:
                 break
             found.append(key)

@@ -26,6 +26,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import (
 from pulsarbox.server.tasks import spawn
 from pulsarbox.server.websocket.broker_connection import BrokerConnection
 from pulsarbox.server.websocket.parameters import EARLIEST, LATEST, ConsumerParameters
+from pulsarbox.server.websocket.partial_batches import PartialBatches
 from pulsarbox.server.websocket.reattachment import reattach
 
 ONE_ACTIVE: Final = (CommandSubscribe.Exclusive, CommandSubscribe.Failover)
@@ -72,8 +73,7 @@ class TopicConsumer:
         self._owed = 0
         self._epoch = 0
         self._start = parameters.start
-        self._partial: dict[Place, int] = {}
-        """Unacknowledged messages of batches, as bits."""
+        self._partial = PartialBatches()
         self._chunks = Chunks(Chunking(most=INCOMPLETE_MAX, size=CHUNKED_MAX))
         self._chunked: dict[Place, Sequence[Place]] = {}
         """The entries of chunked messages by their last one, until they are acknowledged."""
@@ -205,19 +205,18 @@ class TopicConsumer:
     # Acknowledgements
 
     def acknowledge(self, where: MessageIdData) -> bool:
-        """Acknowledge a message; return whether that was the last one of its entry."""
+        """Acknowledge a message; return whether that was the last one of its entry. Raises ValueError."""
         place = (where.ledgerId, where.entryId)
         ack = MessageIdData(ledgerId=where.ledgerId, entryId=where.entryId)
         if where.HasField("batch_index") and 0 <= where.batch_index < where.batch_size:
-            left = self._partial.get(place, (1 << where.batch_size) - 1) & ~(1 << where.batch_index)
+            left = self._partial.acknowledge(place, where.batch_index, where.batch_size)
             if left:
-                self._partial[place] = left
                 ack.ack_set.extend(words_of(left))
                 ack.batch_size = where.batch_size
         if ack.ack_set:
             self._acknowledge([ack], CommandAck.Individual)
             return False
-        self._partial.pop(place, None)
+        self._partial.discard(place)
         self.acknowledge_entries(self._chunked.pop(place, (place,)))
         return True
 

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from pulsarbox.config import Settings
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.server.websocket import broker_connection, consumer_session, text_socket
+from pulsarbox.server.websocket.message_json import encode_id
 from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
 from tests.unit.server.http.harness import HttpBox, until
 from tests.unit.server.websocket.sockets import TOPIC, opened, status_of
@@ -429,3 +431,11 @@ async def test_a_client_that_reads_nothing_is_disconnected(box: HttpBox, monkeyp
             await publish(box, "x" * 700_000)
         await until(lambda: not box.broker.cnxs)
         transport.abort()
+
+
+async def test_a_message_id_that_claims_a_huge_batch(box: HttpBox) -> None:
+    where = MessageIdData(ledgerId=1, entryId=1, batch_index=0, batch_size=2**31 - 1)
+    async with opened(box, CONSUMER) as consumer:
+        await consumer.send({"messageId": encode_id(where)})
+        code, reason = await consumer.closed()
+        assert (code, "at most" in reason) == (1011, True)

@@ -128,9 +128,9 @@ def test_readers_are_not_durable() -> None:
     assert reader_parameters({"readerName": "r"}).name == "r"
 
 
-@pytest.mark.parametrize("text", ["***", "AAAA", "CBU=", "CBUQ"])
+@pytest.mark.parametrize("text", ["***", "AAAA", "CBU=", "CBUQ", "A" * 1001])
 def test_invalid_message_ids(text: str) -> None:
-    with pytest.raises(ValueError, match=r"ledger ID|base64"):
+    with pytest.raises(ValueError, match=r"ledger ID|base64|too long"):
         message_id(text)
 
 

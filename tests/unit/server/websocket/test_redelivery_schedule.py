@@ -1,6 +1,6 @@
 """When messages are redelivered."""
 
-from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
+from pulsarbox.server.websocket.redelivery_schedule import DUE_IN_TURN, RedeliverySchedule
 
 
 def test_keys_are_due_after_their_time() -> None:
@@ -41,3 +41,11 @@ def test_too_many_keys_are_due_at_once() -> None:
         schedule.add(key, 0)
     assert schedule.take_due(1) == [0, 1]
     assert len(schedule) == 3
+
+
+def test_many_keys_are_taken_in_several_turns() -> None:
+    schedule: RedeliverySchedule[int] = RedeliverySchedule(10)
+    for key in range(DUE_IN_TURN + 1):
+        schedule.add(key, 0)
+    assert len(schedule.take_due(10)) == DUE_IN_TURN
+    assert schedule.take_due(10) == [DUE_IN_TURN]
