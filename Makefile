@@ -1,8 +1,7 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB (those of differences
-# and compare-admin), SUITE_DIR (of suite),
-# WORKERS (of test).
+# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB
+# (those of differences, compare-admin and java-tools), TOOLS (the jars of java-tools), SUITE_DIR (of suite), WORKERS (of test).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -17,6 +16,7 @@ A_WEB ?=
 B ?=
 B_WEB ?=
 SUITE_DIR ?=
+TOOLS ?=
 TAG ?=
 # Three more than processors, because tests also wait for others; not so many that their boxes fill the memory.
 WORKERS ?= $(shell n=$$(getconf _NPROCESSORS_ONLN); echo $$((n < 4 ? n + 3 : 6)))
@@ -166,6 +166,11 @@ go-transactions: env-dev ## The official Go client's own tests of transactions (
 java-transactions: env-dev ## The official Java client's transactions against a box (a JDK; its jars are fetched once, by Maven)
 	@$(BIN)/python -m tests.tools.java
 	@$(BIN)/python -m pytest -n 0 tests/e2e/messaging/test_java_transactions.py $(ARGS)
+
+.PHONY: java-tools
+java-tools: env-dev ## Pulsar's own pulsar-admin, -client, -perf and -shell against a box, compared with Pulsar (Java; B=pulsar://... TOOLS='DIR/lib/*')
+	@$(BIN)/python -m tests.java_tools $(if $(A),--a $(A)) $(if $(A_WEB),--a-web $(A_WEB)) \
+		$(if $(B),--b $(B)) $(if $(B_WEB),--b-web $(B_WEB)) $(if $(TOOLS),--tools '$(TOOLS)') $(ARGS)
 
 .PHONY: suite
 suite: env-dev ## The official Python client's own suite, from a checkout of it (SUITE_DIR=... ARGS="--only schema")

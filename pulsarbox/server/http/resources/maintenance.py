@@ -115,7 +115,8 @@ def internal_info(call: HttpRequest) -> HttpResponse:
 
 def _info(topic: PersistentTopic, catalog: Catalog) -> dict[str, Any]:
     ledger = topic.ledger
-    created = (catalog.get(topic_key(str(topic.name))) or {}).get("created", 0)
+    row = catalog.get(topic_key(str(topic.name))) or {}
+    created, properties = row.get("created", 0), row.get("properties")
     changed = max([created, *(info.closed for info in ledger.ledgers.values())])
     ended = topic.termination.at if topic.termination.ended else None
     terminated = {"terminatedPosition": {"ledgerId": ended.ledger_id, "entryId": ended.entry_id}} if ended else {}
@@ -137,6 +138,7 @@ def _info(topic: PersistentTopic, catalog: Catalog) -> dict[str, Any]:
             for info in ledger.ledgers.values()
         ],
         "cursors": {each.name: _cursor(each, catalog) for each in topic.subscriptions.values() if each.durable},
+        **({"properties": properties} if properties else {}),
     }
 
 

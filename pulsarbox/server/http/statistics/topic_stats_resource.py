@@ -52,12 +52,8 @@ def partitioned(call: HttpRequest) -> DeferredAnswer:
     def summed() -> HttpResponse:
         for i, found in enumerate(parts.values()):
             add(total, found, i)
-        metadata: dict[str, Any] = {"partitions": count, "deleted": False}
-        properties = call.topics.partitioned_properties(name)
-        if properties:
-            metadata["properties"] = properties
         each = parts if call.query.get("perPartition", "true").lower() == "true" else {}
-        return answer(total | {"metadata": metadata, "partitions": each})
+        return answer(total | {"metadata": _metadata(call, name, count), "partitions": each})
 
     def finish(now: Now, later: DeferredAnswer) -> None:
         _earliest(loaded if call.flag("getEarliestTimeInBacklog") else [], later, summed, now)
@@ -76,9 +72,14 @@ def partitioned_internal(call: HttpRequest) -> DeferredAnswer:
             parts[str(topic.name)] = internal_stats(topic, call.broker.catalog)
 
     def finish(now: Now, later: DeferredAnswer) -> None:
-        later.complete(answer({"metadata": {"partitions": count, "deleted": False}, "partitions": parts}))
+        later.complete(answer({"metadata": _metadata(call, name, count), "partitions": parts}))
 
     return in_turns(call, range(count), look, finish, PARTITIONS_AT_ONCE)
+
+
+def _metadata(call: HttpRequest, name: TopicName, count: int) -> dict[str, Any]:
+    properties = call.topics.partitioned_properties(name)
+    return {"partitions": count, "deleted": False, **({"properties": properties} if properties else {})}
 
 
 def _partitioned(call: HttpRequest) -> tuple[TopicName, int]:

@@ -120,6 +120,8 @@ async def test_what_the_metadata_has(box: HttpBox) -> None:
     whole = (await box.get(f"{PATH}/internal-info")).value
     assert sorted(whole) == ["partitions", "version"]
     assert whole["partitions"][f"{T}-partition-0"] == info
+    assert (await box.put("/persistent/public/default/owned", {"owner": "me"})).status == 204
+    assert (await box.get("/persistent/public/default/owned/internal-info")).value["properties"] == {"owner": "me"}
 
     offline = (await box.get(f"{part}/backlog")).value
     assert offline["topicName"] == "public/default/persistent/t-partition-0"

@@ -156,6 +156,10 @@ async def test_a_partitioned_topic_has_the_fields_of_pulsar_and_its_numbers_are_
     internal = (await box.get(f"{PATH}/p/partitioned-internalStats")).value
     same_fields("partitioned internal", internal)
     assert len(internal["partitions"]) == 3
+    assert internal["metadata"] == {"partitions": 3, "deleted": False}
+    await box.put(f"{PATH}/p/properties", {"owner": "me"})
+    for path in ("partitioned-internalStats", "partitioned-stats"):
+        assert (await box.get(f"{PATH}/p/{path}")).value["metadata"]["properties"] == {"owner": "me"}
 
 
 async def test_many_partitions_take_several_turns(box: HttpBox) -> None:
