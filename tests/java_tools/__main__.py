@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -123,7 +124,7 @@ def look(script: Script, targets: list[Target], recorded: Seen) -> tuple[list[Se
     for patience in PATIENCE if len(targets) == 2 else PATIENCE[:1]:
         played = targets[:1] if script.box_only else targets
         with ThreadPoolExecutor(2) as pool:
-            stories = list(pool.map(lambda target: play(script, target, patience), played))
+            stories = list(pool.map(partial(play, script, patience=patience), played))
         if script.box_only:
             return stories, [(step, seen, "success", "") for step, seen in stories[0].items() if seen["exit"] != "0"]
         found = differences(stories[0], stories[1] if len(stories) == 2 else recorded)

@@ -36,15 +36,20 @@ TABLE: Final = (
         r"admin namespaces policies .*: clusterDispatchRate.*",
         "an old name of topicDispatchRate, which is shown",
     ),
-    Known(r"admin topics stats-internal .* -m: ledgers", "a box has no BookKeeper, and its ledgers have no metadata there"),
+    Known(
+        r"admin topics stats-internal .* -m: ledgers", "a box has no BookKeeper, and its ledgers have no metadata there"
+    ),
     Known(r"admin topics get-backlog-size .*: stdout", "the size of stored entries, whose metadata differ"),
     Known(r"admin topics list .*: stdout", "partitions of non-persistent topics exist before their first client"),
-    Known(r"admin topics stats .*: subscriptions\.\w+\.(isR|r)eplicated", "a single cluster replicates no subscriptions"),
+    Known(
+        r"admin topics stats .*: subscriptions\.\w+\.(isR|r)eplicated", "a single cluster replicates no subscriptions"
+    ),
     Known(
         r"admin topics expire-messages-all-subscriptions .*: stderr",
         "the subscriptions that could not be expired are named in another order",
     ),
     Known(r"admin brokers namespaces .*: stderr", TEXT),
+    Known(r"(pulsar-)?(client|perf) \w+ @/none/t .*: stdout", TEXT),
     Known(r"admin schemas metadata .*: (index|info.*)", "a box stores schemas as rows, which have no entry IDs"),
     Known(r"admin clusters get @-c.*", "clusters other than the own one cannot be created"),
     Known(r"admin schemas compatibility .*", "an incompatible schema is a result, not a failure of the server"),

@@ -71,9 +71,7 @@ class Jars:
 CLIENT: Final = Jars(
     "client", ROOT / "tests" / "e2e" / "java" / "pom.xml", ROOT / ".make" / "java" / "classpath", "java-transactions"
 )
-TOOLS: Final = Jars(
-    "tools", ROOT / "tests" / "java_tools" / "pom.xml", ROOT / ".make" / "java" / "tools", "java-tools"
-)
+TOOLS: Final = Jars("tools", ROOT / "tests" / "java_tools" / "pom.xml", ROOT / ".make" / "java" / "tools", "java-tools")
 
 
 def java(jars: str, *options: str) -> list[str]:

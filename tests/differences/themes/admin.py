@@ -89,7 +89,7 @@ def printed(text: str, words: list[str]) -> Any:
     try:
         return comparable(json.loads(text))
     except ValueError:
-        lines = [_plain(line) for line in text.splitlines()]
+        lines = [plain(line) for line in text.splitlines()]
     return (
         sorted(lines) if "".join(words[1:2]).startswith(("list", "get-all", "subscriptions", "permissions")) else lines
     )
@@ -99,10 +99,10 @@ def complaint(text: str) -> str:
     """Return the first meaningful line of stderr. Usage errors depend on the command and are not compared."""
     if _USAGE in text:
         return _USAGE
-    return _plain(_TALK.sub("", text.strip().partition("\n")[0]))
+    return plain(_TALK.sub("", text.strip().partition("\n")[0]))
 
 
-def _plain(line: str) -> str:
+def plain(line: str) -> str:
     line = _SET.sub(lambda found: f"[{', '.join(sorted(found[1].split(', ')))}]", line)
     line = _BUNDLE.sub("bundle", _NUMBER.sub("number", _ID.sub("id", scrub(line))))
     return _ADDRESS.sub("url", line)
