@@ -50,6 +50,12 @@ TABLE: Final = (
     ),
     Known(r"admin brokers namespaces .*: stderr", TEXT),
     Known(r"(pulsar-)?(client|perf) \w+ @/none/t .*: stdout", TEXT),
+    Known(
+        r"admin namespaces policies .*: (replicatorDispatchRate|offload_policies).*",
+        "policies for other clusters and for offloading are refused",
+    ),
+    Known(r"admin namespaces get-dispatcher-pause-on-ack-state-persistent .*: stderr", TEXT),
+    Known(r"admin topics stats .*: msgChunkPublished", "the statistics count chunks, also of producers that left"),
     Known(r"admin schemas metadata .*: (index|info.*)", "a box stores schemas as rows, which have no entry IDs"),
     Known(r"admin clusters get @-c.*", "clusters other than the own one cannot be created"),
     Known(r"admin schemas compatibility .*", "an incompatible schema is a result, not a failure of the server"),

@@ -157,10 +157,11 @@ class Subscription:
             self, topic, cursor, self.source, services.commits, batch_indexes=batch_indexes
         )
         self.throttle = topic.limits.throttle(self.name, self.source, self.dispatch)
-        self._key_shared = KeySharedMeta()
+        self.key_shared = KeySharedMeta()
+        """Request of the last consumers, if Key_Shared."""
         self._plugins = services.plugins.generation_of(self.type, properties, services.settings)
         """The plugin configuration of its dispatcher."""
-        self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self._key_shared)
+        self.dispatcher: Dispatcher = self._make_dispatcher(self.type, self.key_shared)
         self.pending: PendingAcks | None = None
         """Acknowledgements of open transactions; None if there were none since it was loaded."""
         topic.stored.skip_aborted(cursor)
@@ -222,11 +223,11 @@ class Subscription:
         asked = consumer.key_shared
         services = self._services
         plugins = services.plugins.generation_of(sub_type, self.properties, services.settings)
-        if not self.consumers and (sub_type, asked, plugins) != (self.type, self._key_shared, self._plugins):
+        if not self.consumers and (sub_type, asked, plugins) != (self.type, self.key_shared, self._plugins):
             self.dispatcher = self._make_dispatcher(sub_type, asked)
             self._plugins = plugins
             self.type = sub_type
-            self._key_shared = asked
+            self.key_shared = asked
             self.limit_unacked(now)
         self.dispatcher.add(consumer, now)
         self.consumers.append(consumer)

@@ -313,14 +313,21 @@ def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> S
         "durable": subscription.durable,
         "replicated": False,
     }
-    if subscription.type == CommandSubscribe.Key_Shared and subscription.consumers:
-        stats["keySharedMode"] = subscription.consumers[0].key_shared.mode.name
+    if subscription.type == CommandSubscribe.Key_Shared:
+        stats |= _key_shared_mode(subscription)
     if isinstance(subscription, Subscription):
         return stats | _cursor_stats(subscription, wanted.now)
     if isinstance(subscription, NonPersistentSubscription):
         stats["msgDropRate"] = subscription.drop_rate(wanted.now)
         stats["droppedMessages"] = subscription.dropped
     return stats
+
+
+def _key_shared_mode(subscription: AnySubscription) -> Stats:
+    """Return the mode of the consumers; as in Pulsar, also after the last one has left."""
+    if subscription.consumers:
+        return {"keySharedMode": subscription.consumers[0].key_shared.mode.name}
+    return {"keySharedMode": subscription.key_shared.mode.name} if isinstance(subscription, Subscription) else {}
 
 
 def _cursor_stats(subscription: Subscription, now: Now) -> Stats:

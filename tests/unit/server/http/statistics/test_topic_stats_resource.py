@@ -62,6 +62,9 @@ async def test_each_type_of_subscription_has_the_fields_of_pulsar(box: HttpBox) 
     assert found["ks"]["consumers"][0]["keyHashRangeArrays"] == [[1, 65535]]
     assert found["ks"]["keySharedMode"] == "AUTO_SPLIT"
     assert [found[name]["type"] for name in ("ex", "fo", "ks")] == ["Exclusive", "Failover", "Key_Shared"]
+    client.cnx.closed(box.shell.now())
+    left = (await box.get(f"{PATH}/t/stats")).value["subscriptions"]["ks"]
+    assert (left["consumers"], left["keySharedMode"]) == ([], "AUTO_SPLIT")
 
 
 async def test_a_topic_that_is_not_persistent_has_the_fields_of_pulsar(box: HttpBox) -> None:
