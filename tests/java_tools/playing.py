@@ -18,10 +18,10 @@ from tests.tools.box import admin
 CLUSTER: Final = "standalone"
 SECONDS: Final = 10.0
 """Time limit of a request before and after a scenario."""
-_TENANT: Final = re.compile(r"@(?=[/\-\"' ]|$)")
+_TENANT: Final = re.compile(r"@(?=[/\-\"' ;]|$)")
 _ESCAPE: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 _HEX_BYTES: Final = re.compile(r"[0-9a-f]{2}(?: [0-9a-f]{2})+")
-_FRACTION: Final = re.compile(r"\b\d+\.\d+(?:E-?\d+)?\b")
+_FRACTION: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:E-?\d+)?(?![\d.])")
 _ENDS: Final = re.compile(r'"remote": ?"[^"]*", ?"local": ?"[^"]*"')
 _ONE_PART: Final = re.compile(r"(tenants|properties|clusters|resourcegroups) list$|ns-isolation-policy list ")
 _OF_PROCESS: Final = re.compile(
@@ -35,6 +35,8 @@ _SIZES: Final = {
 }
 _COMMON: Final = ("@", "public", "pulsar", CLUSTER)
 _TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[ T][\d:.,]+(Z|[+-]\d\d:?\d\d)?")
+_LOGGED: Final = re.compile(r"[A-Z][a-z]{2} \d{1,2}, \d{4} .*|(INFO|WARNING|SEVERE): .*")
+"""Lines of java.util.logging, which depend on the machine."""
 _KEPT_OF_PERF: Final = re.compile(r"(ERROR|WARN) |.*Aggregated throughput|.*wrong number|Usage|  [^\s\"]")
 _COUNTS: Final = re.compile(r"\b\d+(?= (records|transaction))")
 """pulsar-perf ends after its number of messages, not with it."""
@@ -98,7 +100,8 @@ def observed(result: Result, tool: str, words: list[str]) -> dict[str, Any]:
     lines = [_plain(each) for each in _ESCAPE.sub("", result.out).splitlines() if each.strip()]
     if tool == "pulsar-perf":
         lines = [_COUNTS.sub("number", each) for each in lines if _KEPT_OF_PERF.match(each)]
-    return {"exit": result.exit, "out": lines, "err": _plain(complaint(_ESCAPE.sub("", result.err)))}
+    errors = [each for each in _ESCAPE.sub("", result.err).splitlines() if not _LOGGED.match(each)]
+    return {"exit": result.exit, "out": lines, "err": _plain(complaint("\n".join(errors)))}
 
 
 def _admin_output(text: str, words: list[str]) -> Any:
@@ -122,7 +125,8 @@ def _without_sizes(told: Any) -> Any:
 
 def _plain(line: str) -> str:
     """Return a line without addresses, times, rates and generated IDs."""
-    return _FRACTION.sub("rate", plain(_TIME.sub("time", _ENDS.sub("addresses", _COUNTED.sub(r"\1=number", line)))))
+    line = _FRACTION.sub("rate", _COUNTED.sub(r"\1=number", line))
+    return plain(_TIME.sub("time", _ENDS.sub("addresses", line)))
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from typing import IO, Final
 from tests.tools.java import java
 
 HERE: Final = Path(__file__).parent
-SECONDS: Final = 12
+SECONDS: Final = 60
 """Time limit of one command in the JVM."""
 PROCESS_SECONDS: Final = 60
 """Time limit of one process."""
