@@ -8,6 +8,15 @@
     tenant/<tenant>                         the tenant's info, as in the Admin API
     namespace/<tenant>/<namespace>          the namespace's policies, as in the Admin API
     resourcegroup/<name>                    the rates of a resource group, as in the Admin API
+    cluster/<name>                          a cluster's data, as in the Admin API; optional for the box's own
+    failuredomain/<cluster>                 {domain: data} of the failure domains of a cluster
+    isolation/<cluster>                     {policy: data} of the namespace isolation policies of a cluster
+    migration/<cluster>                     the migration of a cluster, as in the Admin API
+    bookies/racks                           {group: {bookie: info}}, as in the Admin API
+    bookieaffinity/<tenant>/<namespace>     the bookie affinity group of a namespace, as in the Admin API
+    quota/default                           the default resource quota of bundles, as in the Admin API
+    bundlequota/<tenant>/<namespace>/<bundle>
+                                            the resource quota of a bundle
     policies/<topic name>                   the topic's own policies; for a partitioned topic, those of all partitions
     partitions/<topic name>                 {"partitions": n, "properties": {}}
     topic/<topic name>                      {"id": n, "created": ms, "properties": {}; optionally "deadline":

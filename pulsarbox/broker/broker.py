@@ -23,6 +23,7 @@ from pulsarbox.clock import Deadlines, Now, in_words
 if TYPE_CHECKING:
     from pulsarbox.broker.backlog.backlog_removals import BacklogRemovals
     from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
+    from pulsarbox.broker.cluster.clusters import Clusters
     from pulsarbox.broker.compaction.compaction_history import Compactions
     from pulsarbox.broker.compression_policy import CompressionPolicy
     from pulsarbox.broker.connection.command_row import CommandRow
@@ -151,6 +152,11 @@ class Broker:
     def settings(self) -> Settings:
         """The settings in effect."""
         return self.current_settings.current
+
+    @property
+    def clusters(self) -> Clusters:
+        """The clusters that tenants may use, with their metadata."""
+        return self.tenants.clusters
 
     # Inputs
 

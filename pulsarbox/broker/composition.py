@@ -11,6 +11,7 @@ from pulsarbox.broker.backlog.unsubscribed_index import UnsubscribedIndex
 from pulsarbox.broker.backlog.unsubscribed_trimming import UnsubscribedTrimming
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.callbacks import Callbacks
+from pulsarbox.broker.cluster.clusters import Clusters
 from pulsarbox.broker.compaction.compaction_history import Compactions
 from pulsarbox.broker.compaction.topic_compaction import drop_leftovers
 from pulsarbox.broker.compression_policy import CompressionPolicy
@@ -117,7 +118,7 @@ def _compose_broker(
     """Build the registries and what uses them. ``settings`` are those of configuration files and options."""
     catalog, commits, timers, current = core.catalog, core.commits, core.timers, core.current_settings
     computations = Computations(timers)
-    tenants = Tenants(catalog, commits, core.policies, current)
+    tenants = Tenants(catalog, commits, core.policies, current, Clusters(catalog, commits, settings, endpoints))
     schemas = Schemas(catalog, commits, core.policies, computations)
     permissions = Permissions(tenants)
     topics = Topics(core, tenants, schemas, permissions)

@@ -3,6 +3,7 @@
 import logging
 from typing import Any
 
+from pulsarbox.broker.cluster.clusters import Clusters
 from pulsarbox.broker.current_settings import CurrentSettings
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.policies.policies import Policies
@@ -23,17 +24,25 @@ BUNDLES_MAX = 1 << 16
 class Tenants:
     """All tenants and their namespaces."""
 
-    def __init__(self, catalog: Catalog, commits: GroupCommit, policies: Policies, settings: CurrentSettings) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        commits: GroupCommit,
+        policies: Policies,
+        settings: CurrentSettings,
+        clusters: Clusters,
+    ) -> None:
         self._catalog = catalog
         self._commits = commits
         self._policies = policies
         self._settings = settings
-        self._cluster = settings.current.clusterName
+        self.clusters = clusters
+        """The clusters that tenants may use."""
         self.leaving: set[str] = set()
         """Namespaces being deleted topic by topic; no topic may be created there."""
         for tenant, namespaces in SHIPPED.items():
             if tenant_key(tenant) not in catalog:
-                commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [self._cluster]})
+                commits.put_row(tenant_key(tenant), {"adminRoles": [], "allowedClusters": [clusters.own]})
                 for namespace in namespaces:
                     self._put_namespace(f"{tenant}/{namespace}", {})
                     log.info("Created namespace %s/%s", tenant, namespace)
@@ -43,6 +52,10 @@ class Tenants:
     def all(self) -> list[str]:
         """Return the names of all tenants."""
         return [key.partition("/")[2] for key in self._catalog.keys("tenant/")]
+
+    def exists(self, tenant: str) -> bool:
+        """Whether a tenant exists."""
+        return tenant_key(tenant) in self._catalog
 
     def get(self, tenant: str) -> Row:
         """Return a tenant's info. Raises NotFound."""
@@ -82,9 +95,9 @@ class Tenants:
             raise BadRequest("adminRoles and allowedClusters must be lists of names")
         if not clusters or not all(cluster.strip() for cluster in clusters):
             raise PreconditionFailed("Clusters cannot be empty or blank")
-        unknown = sorted(set(clusters) - {self._cluster})
+        unknown = self.clusters.unknown(clusters)
         if unknown:
-            raise PreconditionFailed(f"Clusters do not exist: {', '.join(unknown)}; this box is '{self._cluster}'")
+            raise PreconditionFailed(f"Clusters do not exist: {', '.join(unknown)}; this box is '{self.clusters.own}'")
         return {"adminRoles": sorted(set(roles) - {""}), "allowedClusters": sorted(set(clusters))}
 
     # Namespaces
@@ -127,6 +140,7 @@ class Tenants:
         """Delete a namespace; the caller has already deleted its topics."""
         self.policies(namespace)
         self._policies.put_namespace(namespace, None)
+        self.clusters.forget_namespace(namespace)
 
     def require(self, namespace: str) -> None:
         """Raise NamespaceNotFound if the namespace does not exist or is being deleted."""
@@ -140,7 +154,7 @@ class Tenants:
     def _put_namespace(self, namespace: str, policies: Row) -> None:
         row = dict(policies)
         row["bundles"] = _bundles(row.get("bundles"), self._settings.current.defaultNumberOfNamespaceBundles)
-        row.setdefault("replication_clusters", [self._cluster])
+        row.setdefault("replication_clusters", [self.clusters.own])
         self._policies.put_namespace(namespace, row)
 
 

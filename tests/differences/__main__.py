@@ -31,6 +31,7 @@ THEMES: Final = (
     "policies",
     "nonpersistent",
     "rest",
+    "cluster",
     "admin",
     "goclient",
     "terminated",

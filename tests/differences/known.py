@@ -72,6 +72,33 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps("bounds.encryption", _AT_ONCE, "a plain producer"),
         *_steps("bounds.creation", _AT_ONCE, "a subscription"),
         *_steps(
+            "cluster.bookies",
+            _TEXT,
+            'POST bookies/racks-info/differences-1:3181?group=differences-2 {"rack": "r/s"}',
+        ),
+        *_steps(
+            "cluster.bookies",
+            "Pulsar has local policies of a namespace only once they were written or its bundles were looked up",
+            "GET namespaces/differences-tenant/n/persistence/bookieAffinity",
+        ),
+        ("cluster.isolation_policies", "the text names the invalid member; Pulsar repeats the whole policy"),
+        *_steps(
+            "cluster.resource_quotas",
+            _TEXT,
+            *(f"{method} resource-quotas/differences-tenant/n/0x0_0x1" for method in ("GET", "POST", "DELETE")),
+        ),
+        *_steps(
+            "cluster.bundles",
+            "Pulsar lists an algorithm that fails with 500 in requests",
+            "PUT namespaces/differences-tenant/n/0x80000000_0xc0000000/split?splitAlgorithmName=none",
+        ),
+        *_steps(
+            "cluster.broker_internals",
+            _TEXT,
+            "GET broker-stats/broker-resource-availability/differences-tenant/n",
+            "POST metadata/migration/start?target=zk:none",
+        ),
+        *_steps(
             "policies.namespaces_that_bring_theirs",
             "the text of the policy's own endpoint",
             'PUT namespaces/differences-tenant/m {"message_ttl_in_seconds": -7}',
@@ -253,7 +280,7 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _STATS
     if NOT_IMPLEMENTED in seen:
         return _ADMIN
-    if scenario.startswith("rest.") and _goes_on(*seen):
+    if scenario.startswith(("rest.", "cluster.")) and _goes_on(*seen):
         return _REASON
     if scenario.startswith("policies.") and all(isinstance(each, list) and each[0] == 400 for each in seen):
         if str(seen[1][1]).startswith("Cannot deserialize"):

@@ -31,6 +31,13 @@ NAMES: Final[dict[str, tuple[str, ...]]] = {
     "version": ("0", "1", "99"),
     "type": ("function", "function", "source"),
     "packageName": ("code",),
+    "domainName": ("a", "b"),
+    "policyName": ("p", "brokers"),
+    "broker": ("localhost:8080", "b1"),
+    "bookie": ("b1:3181", "b2"),
+    "allocator": ("default", "ml-cache"),
+    "group": ("g",),
+    "coordinatorId": ("0", "0", "1"),
 }
 """Values of path variables. The tenant public is excluded: every start creates it again."""
 METHODS: Final = ("GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS")
@@ -46,6 +53,7 @@ _POSITIONS: Final[tuple[Any, ...]] = (
     {"ledgerId": 2, "entryId": 0, "batchIndex": 1, "properties": {"a": "b"}},
 )  # fmt: skip
 _TOPICS: Final = "persistent://acme/prod/orders", "persistent://acme/prod/none", "orders", "", "a://b"
+_URLS: Final = "http://a:8080", "pulsar://a:6650", "", "a b", None
 _SCHEMAS: Final = ("AVRO", "JSON", "STRING", "KEY_VALUE", "PROTOBUF_NATIVE", "NONE", "nothing", 5)
 
 
@@ -83,6 +91,24 @@ BODIES: Final[dict[str, Callable[[random.Random], Any]]] = {
         "description": dice.choice(_TEXTS),
         "properties": dict(zip(some(dice, _TEXTS), some(dice, _TEXTS), strict=False)),
     },
+    "ClusterData": lambda dice: {"serviceUrl": dice.choice(_URLS), "brokerServiceUrl": dice.choice(_URLS)},
+    "ClusterUrl": lambda dice: dice.choice(({}, {"serviceUrl": "http://a:1"})),
+    "LinkedHashSet<String>": lambda dice: some(dice, ("standalone", "other", "none")),
+    "FailureDomain": lambda dice: {"brokers": some(dice, ("b1", "b2", "b3"))},
+    "NamespaceIsolationData": lambda dice: {
+        "namespaces": ["acme/.*"],
+        "primary": [dice.choice(("b1.*", "(", "a{1000}{1000}"))],
+        "secondary": some(dice, ("b2", ".*")),
+        "auto_failover_policy": {
+            "policy_type": "min_available",
+            "parameters": {"min_limit": dice.choice((1, "2", "x")), "usage_threshold": 80},
+        },
+    },
+    "BookieInfo": lambda dice: {"rack": dice.choice(("/r", "r/s", "")), "hostname": dice.choice(_TEXTS)},
+    "BookieAffinityGroupData": lambda dice: {"bookkeeperAffinityGroupPrimary": dice.choice(_TEXTS)},
+    "ResourceQuota": lambda dice: {"msgRateIn": dice.choice((1, -1, 1e300)), "dynamic": dice.choice((True, False))},
+    "List<Long>": lambda dice: some(dice, (1, 2**31, 2**32 - 1, 2**40, -1)),
+    "boolean": lambda dice: dice.choice((True, False)),
     "int": lambda dice: dice.choice((1, 4, 5, 0, -1)),
 }
 """Valid and nearly valid bodies, by the Java type in the table."""

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _changes_memory_only(call: HttpRequest) -> HttpResponse:
 
 
 def _keeps(call: HttpRequest) -> HttpResponse:
-    _kept.append(call)
+    _kept.extend(replace(call) for _ in range(6))  # the campaign tolerates five objects of a kind
     return DONE
 
 

@@ -15,14 +15,10 @@ LATER: Final = {
 """Features planned for a later version, by their keyword in the table."""
 
 NEVER: Final = {
-    "bookies": "pulsarbox stores ledgers itself and has no bookies",
     "clusters": "pulsarbox is a single cluster",
     "entry-filters": "entry filters are Java classes",
     "functions": "pulsarbox runs no Pulsar Functions or connectors; pipelines run on Spark",
-    "java": "it applies to the Java process of a broker",
     "load-balancing": "a single broker owns all topics, so there is no load to balance",
-    "metadata-store": "pulsarbox has no metadata store besides its data directory",
-    "transaction-logs": "transactions are stored in the common log and have no logs of their own",
 }
 """Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""
 

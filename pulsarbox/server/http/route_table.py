@@ -20,6 +20,17 @@ from pulsarbox.server.http.box import (
     segments,
     store,
 )
+from pulsarbox.server.http.cluster import (
+    anti_affinity,
+    bookies,
+    bundle_split,
+    cluster_metadata,
+    failure_domains,
+    isolation_policies,
+    metadata_migration,
+    namespace_migration,
+    resource_quotas,
+)
 from pulsarbox.server.http.framework.routes import Routes
 from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
 from pulsarbox.server.http.resources import (
@@ -43,17 +54,33 @@ from pulsarbox.server.http.resources import (
     topics,
     transactions,
 )
-from pulsarbox.server.http.statistics import broker_stats, metrics, topic_stats_resource
+from pulsarbox.server.http.statistics import (
+    broker_internals,
+    broker_stats,
+    metrics,
+    topic_stats_resource,
+    transaction_logs,
+)
 
 ROOMS = (
     brokers,
     broker_stats,
     functions,
+    broker_internals,
+    cluster_metadata,
+    failure_domains,
+    isolation_policies,
+    bookies,
+    resource_quotas,
+    metadata_migration,
     tenants,
     namespaces,
     namespace_properties,
     namespace_topics,
     packages,
+    bundle_split,
+    namespace_migration,
+    anti_affinity,
     permissions,
     topics,
     partitions,
@@ -89,6 +116,7 @@ ROOMS = (
     store,
     live_views,
     transactions,
+    transaction_logs,
     clients,
 )
 """The modules with the served routes."""

@@ -25,11 +25,11 @@ LATEST = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1, "partitionIndex": -1}
 NOW_MS = 60_000
 """Largest difference between two clocks."""
 
-FILES = ("test_go_admin", "test_go_admin_policies")
+FILES = ("test_go_admin", "test_go_admin_cluster", "test_go_admin_policies")
 """Modules that make the calls."""
 
 # Endpoints that a box never supports: the response is always 501, and nothing else can be checked.
-NEVER = ("Functions", "FunctionsWorker", "Sources", "Sinks", "Packages", "NsIsolationPolicy", "ResourceQuotas")
+NEVER = ("Functions", "FunctionsWorker", "Sources", "Sinks", "Packages")
 
 
 @pytest.fixture
@@ -87,29 +87,12 @@ def served(call: Any) -> Any:
         raise
 
 
-def test_clusters(go: GoAdmin, box: Running) -> None:
+def test_clusters(go: GoAdmin) -> None:
     assert go("Clusters.List") == ["standalone"]
     cluster = go("Clusters.Get", "standalone")
     assert cluster["serviceUrl"].startswith("http://")
     assert cluster["brokerServiceUrl"].startswith("pulsar://")
     assert go.refusal("Clusters.Get", "elsewhere")[0] == 404
-    if not box.is_ours:
-        return
-    more = {"Name": "elsewhere", "serviceUrl": "http://elsewhere:8080"}
-    domain = {"ClusterName": "standalone", "DomainName": "rack", "brokers": ["localhost:8080"]}
-    for call, *args in (
-        ("Clusters.Create", more),
-        ("Clusters.Update", more),
-        ("Clusters.Delete", "standalone"),
-        ("Clusters.UpdatePeerClusters", "standalone", ["elsewhere"]),
-        ("Clusters.GetPeerClusters", "standalone"),
-        ("Clusters.CreateFailureDomain", domain),
-        ("Clusters.UpdateFailureDomain", domain),
-        ("Clusters.GetFailureDomain", "standalone", "rack"),
-        ("Clusters.ListFailureDomains", "standalone"),
-        ("Clusters.DeleteFailureDomain", domain),
-    ):
-        never(go, call, *args)
 
 
 def never(go: GoAdmin, call: str, *args: Any) -> None:
@@ -418,8 +401,9 @@ def test_all_topics_of_a_namespace(go: GoAdmin, client: pulsar.Client, namespace
 
 
 def test_bundles(go: GoAdmin, box: Running, namespace: str) -> None:
-    if box.is_ours:
-        never(go, "Namespaces.SplitNamespaceBundle", namespace, "0x00000000_0x40000000", True)
+    if box.is_ours:  # Pulsar 4.2.4 cannot delete the namespace afterwards
+        go("Namespaces.SplitNamespaceBundle", namespace, "0x40000000_0x80000000", True)
+        assert go("Namespaces.GetPolicies", namespace)["bundles"]["numBundles"] == 5
     try:
         served(lambda: go("Namespaces.DeleteNamespaceBundle", namespace, "0x00000000_0x40000000"))
     except Refused as error:  # no topic of it was used yet
@@ -439,8 +423,8 @@ def test_broker_stats(go: GoAdmin, client: pulsar.Client, box: Running, namespac
     assert report["cpu"]["limit"] > 0 < report["memory"]["usage"]
     if box.is_ours:
         assert report["numTopics"] > 0 < report["numConsumers"]
-        never(go, "BrokerStats.GetMBeans")
-        never(go, "BrokerStats.GetAllocatorStats", "default")
+        assert go("BrokerStats.GetMBeans") == []
+    assert go("BrokerStats.GetAllocatorStats", "default")["numDirectArenas"] >= 0
 
 
 def test_brokers(go: GoAdmin, box: Running, namespace: str, orders: str) -> None:
@@ -556,8 +540,6 @@ def test_what_is_never_there_is_refused_with_its_reason(go: GoAdmin, box: Runnin
             args = [SAMPLES.get(kind, {}) for kind in takes]
             if call.startswith("Packages."):
                 args = ["function", "public/default"] if call == "Packages.List" else [PACKAGE, *args[1:]]
-            if call.startswith("ResourceQuotas.") and takes[:1] == ["string"]:
-                args[0] = "public/default"
             never(go, call, *args)
             made += 1
     assert made > 50

@@ -169,6 +169,13 @@ class HttpRequest:
         """Return whether a query parameter is true."""
         return self.query.get(name, "").lower() == "true"
 
+    def values(self, name: str) -> list[str]:
+        """Return all values of a query parameter that may be repeated."""
+        all_values = getattr(self.query, "getall", None)
+        if all_values is not None:
+            return [str(value) for value in all_values(name, ())]
+        return [self.query[name]] if name in self.query else []
+
     def number(self, name: str) -> int:
         """Parse a path variable that must be an integer of at most 64 bits.
 

@@ -1,7 +1,7 @@
-"""The broker and its cluster, one of each; the broker's configuration."""
+"""The broker: its health, addresses and configuration."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from pulsarbox.clock import Now
 from pulsarbox.config.settings import settings_table
@@ -127,29 +127,6 @@ def brokers(call: HttpRequest) -> HttpResponse:
     return answer([_broker_id(call)])
 
 
-def clusters(call: HttpRequest) -> HttpResponse:
-    """Return the only cluster."""
-    return answer([call.settings.clusterName])
-
-
-def cluster(call: HttpRequest) -> HttpResponse:
-    """Return the URLs of the cluster."""
-    if call.path["cluster"] != call.settings.clusterName:
-        raise NotFound("Cluster does not exist")
-    found = call.broker.endpoints
-    urls = {"serviceUrl": found.web_url, "serviceUrlTls": found.web_url_tls}
-    urls |= {"brokerServiceUrl": found.broker_url, "brokerServiceUrlTls": found.broker_url_tls}
-    return answer({name: url for name, url in urls.items() if url} | PLAIN_CLUSTER)
-
-
-PLAIN_CLUSTER: dict[str, Any] = {
-    "brokerClientTlsEnabled": False,
-    "tlsAllowInsecureConnection": False,
-    "brokerClientTlsEnabledWithKeyStore": False,
-    "migrated": False,
-}
-"""The remaining fields of a cluster with a single broker."""
-
 ROUTES = (
     HttpRoute("GET", "/admin/v2/brokers/health", Permission.ANYONE, health),
     HttpRoute("GET", "/admin/v2/brokers/ready", Permission.ANYONE, ready),
@@ -165,6 +142,4 @@ ROUTES = (
     HttpRoute("GET", "/admin/v2/brokers/internal-configuration", Permission.SUPERUSER, internal),
     HttpRoute("GET", "/admin/v2/brokers", Permission.SUPERUSER, brokers),
     HttpRoute("GET", "/admin/v2/brokers/{cluster}", Permission.SUPERUSER, brokers),
-    HttpRoute("GET", "/admin/v2/clusters", Permission.NAMED, clusters),
-    HttpRoute("GET", "/admin/v2/clusters/{cluster}", Permission.SUPERUSER, cluster),
 )

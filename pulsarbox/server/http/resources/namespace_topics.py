@@ -51,6 +51,13 @@ def _unload(call: HttpRequest, loaded: Iterable[Topic]) -> DeferredAnswer:
     return in_waves(call, loaded, call.topics.unload, lambda: DONE, WAVE)
 
 
+def unload_bundles(call: HttpRequest, namespace: str, bundles: frozenset[str]) -> DeferredAnswer:
+    """Unload the topics of some bundles."""
+    of = Bundles(call.tenants, namespace).of
+    loaded = (topic for topic in call.topics if topic.name.namespace == namespace and of(topic.name) in bundles)
+    return _unload(call, loaded)
+
+
 def delete_bundle(call: HttpRequest) -> DeferredAnswer:
     """Release the ownership of a bundle. As in Pulsar, no topic is deleted.
 

@@ -63,7 +63,6 @@ async def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> N
             501,
             "registerFunction is not supported: pulsarbox runs no Pulsar Func",
         ),
-        ("PUT", "/admin/v2/clusters/c", 501, "createCluster is not supported: pulsarbox is a single cluster"),
         (
             "GET",
             "/admin/v2/namespaces/public/default/offloadPolicies",
