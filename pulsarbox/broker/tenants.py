@@ -131,10 +131,14 @@ class Tenants:
 
         Raises NotFound.
         """
-        policies = {**self.policies(namespace), name: value}
-        if value is None:
-            del policies[name]
-        self._policies.put_namespace(namespace, policies, now)
+        self.set_policies(namespace, {name: value}, now)
+
+    def set_policies(self, namespace: str, changes: Row, now: Now | None = None) -> None:
+        """Set or remove several policies of a namespace together; see ``set_policy``."""
+        policies = {**self.policies(namespace), **changes}
+        self._policies.put_namespace(
+            namespace, {name: value for name, value in policies.items() if value is not None}, now
+        )
 
     def delete_namespace(self, namespace: str) -> None:
         """Delete a namespace; the caller has already deleted its topics."""

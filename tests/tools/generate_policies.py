@@ -8,7 +8,7 @@ from typing import Final
 
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, OTHER_ROWS, ROWS
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "policies.md"
 BEGIN: Final = "<!-- from pulsarbox/protocol/policies/table.py by tests/tools/generate_policies.py -->\n"
@@ -21,7 +21,7 @@ def section() -> str:
         "| Policy | Description | Value | Namespaces | Topics | Broker settings |",
         "|---|---|---|---|---|---|",
     ]
-    rows = sorted((*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME), key=lambda each: each.name)
+    rows = sorted((*ROWS, BACKLOG_QUOTA, *OTHER_ROWS), key=lambda each: each.name)
     lines += [_line(row) for row in rows]
     kept = [row for row in rows if row.stored_only]
     lines += ["", "Stored and shown, but without effect:", "", "| Policy | Reason |", "|---|---|"]

@@ -138,6 +138,8 @@ def _durable(
         if existing.durable != command.durable:
             kind = "Durable" if existing.durable else "NonDurable"
             raise NotAllowed(f"{kind} subscription with the same name already exists.")
+        if command.replicate_subscription_state:
+            existing.set_replicated(True, now)
         return existing
     if not topic.policies.get(AUTO_SUBSCRIPTIONS):
         raise SubscriptionNotFound(f"Subscription {command.subscription} does not exist, and clients may not create it")
@@ -145,6 +147,7 @@ def _durable(
     earliest = command.initialPosition == CommandSubscribe.Earliest
     properties = key_values(command.subscription_properties)
     made = topic.subscribe(command.subscription, earliest=earliest, properties=properties, now=now)
+    made.set_replicated(command.replicate_subscription_state, now)
     if command.read_compacted and earliest:
         made.compacted_reading().start_at(EARLIEST, made.cursor.mark_delete)
         made.compacted_reading().schedule_write(now)

@@ -110,5 +110,13 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
     "subscription-auth-mode": lambda settings: "None",
     "schema-compatibility-strategy": lambda settings: settings.schemaCompatibilityStrategy,
     "is-allow-auto-update-schema": lambda settings: settings.isAllowAutoUpdateSchemaEnabled,
+    "replicator-dispatch-rate": lambda settings: {
+        "dispatchThrottlingRateInMsg": 0,  # as in Pulsar by default; a box does not replicate
+        "dispatchThrottlingRateInByte": 0,
+        "relativeToPublishRate": False,
+        "ratePeriodInSecond": 1,
+    },
+    "entry-filters": lambda settings: {"entryFilterNames": ""},
+    "replication-clusters": lambda settings: [settings.clusterName],
     "schema-validation-enforced": lambda settings: settings.isSchemaValidationEnforced,
 }

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.policies.precedence import Level, ValueAt, precedence
 from pulsarbox.names import TopicName
-from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS, row_of
+from pulsarbox.protocol.policies.table import OTHER_ROWS, QUOTA_ROWS, ROWS, row_of
 
 
 class EffectivePolicy(NamedTuple):
@@ -29,7 +29,7 @@ def held(policies: Policies, namespace: str, topic: TopicName | None = None) -> 
 
     Backlog quotas are one policy for each type: ``backlog-quota:message_age``.
     """
-    names = (row.name for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME) if topic is not None or row.namespace)
+    names = (row.name for row in (*ROWS, *QUOTA_ROWS, *OTHER_ROWS) if topic is not None or row.namespace)
     return {name: held_of(policies, name, namespace, topic) for name in sorted(names)}
 
 

@@ -52,8 +52,20 @@ def set_values(row: PolicyRow, levels: Levels, cluster: str) -> Iterator[ValueAt
 
 def precedence(row: PolicyRow, levels: Levels, settings: Settings) -> Iterator[ValueAt]:
     """Yield the values of all levels for a policy: the first is in effect, the last is the broker's."""
-    yield from set_values(row, levels, settings.clusterName)
+    found = set_values(row, levels, settings.clusterName)
+    yield from _merged(list(found)) if row.merged else found
     yield ValueAt(Level.BROKER, broker_value(row.name, settings))
+
+
+def _merged(found: list[ValueAt]) -> list[ValueAt]:
+    """Return the objects of levels, each with the members that only later levels set."""
+    below: Row = {}
+    for at in range(len(found) - 1, -1, -1):
+        value = found[at].value
+        maps = {name: {**below.get(name, {}), **each} for name, each in value.items() if isinstance(each, dict)}
+        below = {**below, **value, **maps}
+        found[at] = found[at]._replace(value=below)
+    return found
 
 
 def in_effect(row: PolicyRow, levels: Levels, settings: Settings) -> ValueAt:

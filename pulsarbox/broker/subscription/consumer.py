@@ -85,6 +85,8 @@ class AnySubscription(Protocol):
     type: CommandSubscribe.SubType
     removed: tuple[int, int]
     """Messages and bytes sent to consumers that have since been removed."""
+    replicated: bool
+    """Whether clients asked for its position to be replicated."""
 
     @property
     def topic_name(self) -> TopicName:

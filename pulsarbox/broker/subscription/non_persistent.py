@@ -43,6 +43,7 @@ class NonPersistentSubscription:
     """A subscription without a cursor. It exists as long as it has consumers, and has the type of the first one."""
 
     durable = False
+    replicated = False
 
     def __init__(self, services: DirectServices, topic: DirectTopic, name: str) -> None:
         self._services = services

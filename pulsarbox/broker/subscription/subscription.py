@@ -147,6 +147,8 @@ class Subscription:
         """Whether it has had a consumer since it was loaded; before that its type is meaningless."""
         self.removed = (0, 0)
         """Messages and bytes sent to consumers that have since been removed."""
+        self.replicated = bool((row or {}).get("replicated"))
+        """Whether clients asked for its position to be replicated; a box does not replicate it."""
         self.unused_since = 0
         """Since when a durable subscription has no consumers (ms since 1970); 0 while it has."""
         self.clearing = SkipAndClear(self, cursor, topic.stored.open, topic.reader, services.commits, services.timers)
@@ -234,6 +236,18 @@ class Subscription:
         self.served = True
         if self.durable and self.unused_since:
             self._inactivity.consumer_connected(self, now)
+
+    def set_replicated(self, replicated: bool, now: Now) -> None:
+        """Store whether the subscription is replicated, which only affects its expiration."""
+        if replicated == self.replicated or not self.durable:
+            return
+        self.replicated = replicated
+        key = cursor_key(self.ledger.topic_id, self.cursor.cursor_id)
+        row = dict(self._services.catalog.get(key) or {})
+        row.pop("replicated", None)
+        self._commits.put_row(key, row | ({"replicated": True} if replicated else {}))
+        if not replicated:
+            self._inactivity.expires_again(self, now)
 
     def compacted_reading(self) -> CompactedReading:
         """Return the state of reading the compacted view, created on first use."""

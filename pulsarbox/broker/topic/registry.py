@@ -483,6 +483,7 @@ class Topics:
             for name_of_one, model in wanted.items():
                 if name_of_one not in topic.subscriptions:
                     made = topic.subscribe(name_of_one, earliest=True, properties=dict(model.properties), now=now)
+                    made.set_replicated(model.replicated, now)
                     if model.dead_letters.policy is not None:
                         made.dead_letters.set_policy(model.dead_letters.policy, now)
 

@@ -143,6 +143,9 @@ class Topic:
 class PersistentTopic(Topic):
     """A topic whose messages are stored."""
 
+    offload_refused = False
+    """Whether an offload to object storage was requested since the topic was loaded: a box refuses each."""
+
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         self.ledger = stored.ledger
         self.subscriptions: dict[str, Subscription] = {}

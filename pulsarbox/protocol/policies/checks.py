@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pulsarbox.errors import BadRequest, PreconditionFailed
+from pulsarbox.protocol.policies.offload_shape import check_offload
 from pulsarbox.protocol.policies.policy_values import QUOTA_TYPES, SIZE_QUOTA, quota_value
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import row_of
@@ -61,10 +62,19 @@ def _auto_topics(value: dict[str, Any]) -> None:
         raise PreconditionFailed(f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
 
 
+def _entry_filters(value: dict[str, Any]) -> None:
+    names = [name.strip() for name in value.get("entryFilterNames", "").split(",") if name.strip()]
+    if not names:
+        raise BadRequest("entryFilterNames can't be empty. To remove entry filters use the remove method.")
+    raise BadRequest(f"Entry filter '{names[0]}' not found: entry filters are Java classes, which a box does not load")
+
+
 _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "retention": _retention,
     "persistence": _persistence,
     "auto-topic-creation": _auto_topics,
+    "offload-policies": check_offload,
+    "entry-filters": _entry_filters,
 }
 
 

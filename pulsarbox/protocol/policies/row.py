@@ -14,6 +14,7 @@ class Blank(StrEnum):
     REMOVES = "removes the value"
     KEEPS = "changes nothing"
     REFUSED = "is rejected"
+    UNMET = "is rejected as an unmet precondition (412)"
     ZERO = "an empty body is rejected; null is 0 or false"
 
 
@@ -43,6 +44,33 @@ class Legacy:
 
 
 @dataclass(frozen=True, slots=True)
+class LegacyMembers:
+    """Older members of Pulsar's Policies whose values fill unset members of an object."""
+
+    members: Mapping[str, str]
+    """Maps each legacy key to the member."""
+    unset: Mapping[str, Any]
+    """The value of each legacy key if it is not set."""
+    empty: Mapping[str, Any]
+    """The object without any member set."""
+
+    def kept(self, policies: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the members that legacy keys of a row of policies set."""
+        return {
+            member: policies[key]
+            for key, member in self.members.items()
+            if policies.get(key, self.unset[key]) != self.unset[key]
+        }
+
+    def filled(self, policies: Mapping[str, Any], value: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Return the object with its unset members filled from legacy keys; None if neither sets any."""
+        kept = self.kept(policies)
+        if value is None and not kept:
+            return None
+        return {**self.empty, **kept, **(value or {})}
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyEndpoint:
     """A policy at one level: namespaces or topics."""
 
@@ -69,8 +97,12 @@ class PolicyEndpoint:
     """Whether the value is stored in a map by cluster name."""
     members: tuple[str, ...] = ()
     """Path below ``key`` to the value, if the member holds several values."""
-    legacy: Legacy | None = None
-    """Sets the policy if ``key`` does not."""
+    legacy: Legacy | LegacyMembers | None = None
+    """Sets the policy, or members of it, if ``key`` does not."""
+    removal: str = ""
+    """Path segment of DELETE, if it is not ``path``."""
+    local: bool = False
+    """Whether Pulsar stores the policy apart from Policies, as raw text: neither shown nor created with them."""
     superuser: bool = False
     """Whether only superusers may set it."""
     minimum: int | None = None
@@ -89,6 +121,8 @@ class PolicyEndpoint:
     def set_in(self, policies: Mapping[str, Any], cluster: str, sets: Callable[[Any], bool]) -> Any:
         """Return the value that sets the policy at this level, or None if the next level applies."""
         value = self.value_in(policies, cluster)
+        if isinstance(self.legacy, LegacyMembers):
+            return self.legacy.filled(policies, value)
         if value is not None and sets(value):
             return value
         return self.legacy.words.get(policies.get(self.legacy.key, "")) if self.legacy is not None else None
@@ -113,7 +147,9 @@ class PolicyRow:
     own: bool = False
     """Whether Pulsar lacks the policy; its endpoints are then below ``/pulsarbox/v1/policies``."""
     stored_only: str = ""
-    """Why the policy has no effect; empty if it is applied."""
+    """Why the policy has no effect; empty if it is applied. ASCII."""
+    merged: bool = False
+    """Whether each level sets single members of an object, and the next level sets the others."""
 
     @property
     def places(self) -> tuple[PolicyEndpoint, ...]:

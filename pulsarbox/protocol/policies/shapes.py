@@ -5,7 +5,8 @@ dropped. Pulsar treats an unknown word as no value, or answers 500; here every i
 reason.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -14,6 +15,10 @@ from pulsarbox.errors import BadRequest
 INT_BITS: Final = 32
 FRACTION_MAX: Final = 1e300
 LONG_BITS: Final = 64
+TEXT_MAX: Final = 8192
+"""Maximum characters of a string."""
+LIST_MAX: Final = 1000
+"""Maximum elements of a list or a map."""
 
 
 class ValueShape(Protocol):
@@ -159,6 +164,8 @@ class Text:
         """See Shape.read."""
         if not isinstance(value, str):
             raise BadRequest(f"{what} must be a string, not {_kind(value)}")
+        if len(value) > TEXT_MAX:
+            raise BadRequest(f"{what} must be a string of at most {TEXT_MAX} characters")
         return value
 
     def parse(self, text: str) -> str:
@@ -182,6 +189,7 @@ class Several:
         """See Shape.read."""
         if not isinstance(value, list):
             raise BadRequest(f"{what} must be a list, not {_kind(value)}")
+        _check_length(value, what)
         return sorted({self.of.read(each, f"each of {what}") for each in value})
 
     def parse(self, text: str) -> list[str]:
@@ -194,6 +202,38 @@ class Several:
         if isinstance(self.of, Text):
             return "a comma-separated list"
         return f"a comma-separated list of {', '.join(self.of.words)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TextMap:
+    """A JSON object of strings; numbers and booleans are converted, as in Pulsar."""
+
+    zero: Any = None
+
+    def read(self, value: Any, what: str) -> dict[str, str]:
+        """See Shape.read."""
+        if not isinstance(value, dict):
+            raise BadRequest(f"{what} must be an object with string values, not {_kind(value)}")
+        _check_length(value, what)
+        wrong = [name for name, each in value.items() if each is None or isinstance(each, dict | list)]
+        if wrong:
+            raise BadRequest(f"{wrong[0]} of {what} must be a string, not {_kind(value[wrong[0]])}")
+        return {name: each if isinstance(each, str) else json.dumps(each) for name, each in value.items()}
+
+    def parse(self, text: str) -> dict[str, str]:
+        """See Shape.parse: semicolon-separated ``name=value``."""
+        found = {}
+        for pair in filter(str.strip, text.split(";")):
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise ValueError(f"expected {self.expected}, not '{pair.strip()}'")
+            found[name.strip()] = value.strip()
+        return found
+
+    @property
+    def expected(self) -> str:
+        """See Shape.expected."""
+        return "semicolon-separated name=value pairs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +273,11 @@ class ObjectShape:
     def expected(self) -> str:
         """See Shape.expected."""
         return f"comma-separated name=value pairs with the names {', '.join(self.members)}"
+
+
+def _check_length(value: Sized, what: str) -> None:
+    if len(value) > LIST_MAX:
+        raise BadRequest(f"{what} must have at most {LIST_MAX} elements, not {len(value)}")
 
 
 def _kind(value: object) -> str:

@@ -38,6 +38,7 @@ from pulsarbox.protocol.policies.policy_values import (
 )
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import Several, Text, ValueShape, WholeNumber, Word
+from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, STORED_ROWS
 
 
 def _count(
@@ -492,8 +493,10 @@ def _with_settings(row: PolicyRow) -> PolicyRow:
     return replace(row, settings=_SETTINGS.get(row.name, ()))
 
 
-ROWS: Final = tuple(map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS)))
-"""Policies whose endpoints take one value. Backlog quotas and resource groups have endpoints of their own."""
+ROWS: Final = tuple(
+    map(_with_settings, (*_STORAGE, *_DELIVERY, *_LIMITS, *_CLIENTS, *_SCHEMAS, *_OTHERS, *STORED_ROWS))
+)
+"""Policies whose endpoints take one value. Backlog quotas and ``OTHER_ROWS`` have endpoints of their own."""
 
 BACKLOG_QUOTA: Final = _with_settings(
     PolicyRow(
@@ -544,13 +547,14 @@ RESOURCE_GROUP_NAME: Final = PolicyRow(
 )
 """Set by ``POST resourcegroup/{resourcegroup}``."""
 
+OTHER_ROWS: Final = (RESOURCE_GROUP_NAME, *CLUSTER_ROWS)
+"""Policies whose endpoints look up other objects."""
+
 
 def row_of(name: str) -> PolicyRow:
     """Return the row of a policy. Raises KeyError."""
     return _BY_NAME[name]
 
 
-NAMES: Final = tuple(sorted(row.name for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)))
-_BY_NAME: Final = {
-    row.name: row for row in (*ROWS, BACKLOG_QUOTA, *QUOTA_ROWS, RESOURCE_GROUP_NAME, UNSUBSCRIBED_RETENTION)
-}
+NAMES: Final = tuple(sorted(row.name for row in (*ROWS, BACKLOG_QUOTA, *OTHER_ROWS)))
+_BY_NAME: Final = {row.name: row for row in (*ROWS, BACKLOG_QUOTA, *QUOTA_ROWS, *OTHER_ROWS, UNSUBSCRIBED_RETENTION)}

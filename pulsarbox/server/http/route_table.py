@@ -32,7 +32,7 @@ from pulsarbox.server.http.cluster import (
     resource_quotas,
 )
 from pulsarbox.server.http.framework.routes import Routes
-from pulsarbox.server.http.policies import levels, of_namespaces, of_topics, quotas, resource_groups
+from pulsarbox.server.http.policies import clusters, levels, of_namespaces, of_topics, offload, quotas, resource_groups
 from pulsarbox.server.http.resources import (
     brokers,
     compaction,
@@ -46,6 +46,7 @@ from pulsarbox.server.http.resources import (
     packages,
     partitions,
     permissions,
+    replicated_subscriptions,
     rest_producer,
     schemas,
     subscriptions,
@@ -89,6 +90,7 @@ ROOMS = (
     rest_producer,
     topic_stats_resource,
     subscriptions,
+    replicated_subscriptions,
     messages,
     maintenance,
     compaction,
@@ -96,6 +98,8 @@ ROOMS = (
     levels,
     of_namespaces,
     of_topics,
+    clusters,
+    offload,
     quotas,
     resource_groups,
     termination,

@@ -23,6 +23,8 @@ class ExpiringSubscription(Protocol):
     fenced: bool
     unused_since: int
     """Since when it has no consumers (ms since 1970); 0 while it has."""
+    replicated: bool
+    """Whether it never expires, as in Pulsar: its consumers may be at another cluster."""
 
     @property
     def consumers(self) -> Sized:
@@ -70,6 +72,12 @@ class SubscriptionExpiration:
             self._note(subscription)
             self._deadline.want(now.wall + expiration)
 
+    def expires_again(self, subscription: ExpiringSubscription, now: Now) -> None:
+        """Schedule the expiration of a subscription that is no longer replicated."""
+        expiration = self._policies.get(SUBSCRIPTION_EXPIRATION)
+        if expiration and subscription.cursor.durable:
+            self._deadline.want(max(subscription.unused_since + expiration, now.wall + LOOK_MS))
+
     def note_unused(self) -> None:
         """Store since when each subscription has been inactive, before the topic is unloaded."""
         for subscription in self._subscriptions():
@@ -92,6 +100,8 @@ class SubscriptionExpiration:
         for subscription in list(self._subscriptions()) if expiration else []:
             at = subscription.unused_since + expiration
             if not subscription.cursor.durable or subscription.cursor.name == COMPACTION_SUBSCRIPTION:
+                continue
+            if subscription.replicated:
                 continue
             if subscription.consumers or subscription.fenced:
                 again.append(now.wall + max(expiration, LOOK_MS))

@@ -158,6 +158,14 @@ class HttpRequest:
         _check(self.body, value)
         return value
 
+    def text(self) -> str:
+        """Return the body as text, empty if it is blank. Raises BadRequest if it is not UTF-8."""
+        try:
+            text = self.body.decode()
+        except UnicodeDecodeError:
+            raise BadRequest("The body is not UTF-8") from None
+        return text if text.strip() else ""
+
     def json_object(self) -> dict[str, Any] | None:
         """Parse a body that must be a JSON object; None for an empty one and for null. Raises BadRequest."""
         value = self.json()

@@ -12,12 +12,14 @@ log = logging.getLogger(__name__)
 def stored_only(subject: str, reason: str, given: HttpResponse = DONE) -> HttpResponse:
     """Return an answer with a warning that a change has no effect, and log the warning once per subject.
 
-    ``subject`` names the kind of object, such as ``failure domains``, never a particular one, which keeps the log
-    short. ``reason`` is a clause in ASCII without a line break.
+    Several warnings of one answer are joined by a semicolon. ``subject`` names the kind of object, such as
+    ``failure domains``, never a particular one, which keeps the log short. ``reason`` is a clause
+    in ASCII without a line break.
     """
     text = f"{subject}: stored, without effect: {reason}"
     _log_once(text)
-    return given._replace(headers={**given.headers, WARNING_HEADER: text})
+    before = given.headers.get(WARNING_HEADER)
+    return given._replace(headers={**given.headers, WARNING_HEADER: f"{before}; {text}" if before else text})
 
 
 @cache

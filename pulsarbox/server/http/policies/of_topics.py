@@ -17,7 +17,7 @@ from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, SUBSCRIPTION_
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
 from pulsarbox.server.http.framework.routes import Handler, HttpRoute, Permission
-from pulsarbox.server.http.policies.values import UNCHANGED, given, shown
+from pulsarbox.server.http.policies.values import UNCHANGED, changed, given, shown
 from pulsarbox.storage.catalog import Row, policies_key
 
 TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
@@ -61,8 +61,8 @@ def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
         name = topic_of(call)
         if place.applied and call.flag("applied"):
-            return shown(in_effect(row, levels(call, name), call.settings).value, place.unset)
-        return shown(own(call, name).get(place.key), place.unset)
+            return shown(in_effect(row, levels(call, name), call.settings).value, place)
+        return shown(own(call, name).get(place.key), place)
 
     return handler
 
@@ -77,7 +77,8 @@ def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
             _check_quotas(own(call, name), value)
         if row.name == "max-message-size" and value > call.settings.maxMessageSize:
             raise PreconditionFailed(place.too_small)
-        return set_topic_policy(call, name, place.key, value)
+        set_topic_policy(call, name, place.key, value)
+        return changed(row, value)
 
     return handler
 
@@ -118,7 +119,7 @@ def get_subscription_rate(call: HttpRequest) -> HttpResponse:
     else:
         value = own(call, name).get(SUBSCRIPTION_POLICIES, {}).get(subscription, {}).get(SUBSCRIPTION_RATE)
     assert SHARED_RATE.topic is not None
-    return shown(value, SHARED_RATE.topic.unset)
+    return shown(value, SHARED_RATE.topic)
 
 
 def set_subscription_rate(call: HttpRequest) -> HttpResponse:

@@ -7,7 +7,8 @@ from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.policies.checks import check
 from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow, Silent
-from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer, plain
+from pulsarbox.server.http.framework.stored_only import stored_only
 
 UNCHANGED: Final = object()
 """Marks a request that changes nothing."""
@@ -22,7 +23,7 @@ def given(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     """
     if place.always is not None:
         return place.always
-    raw = _queried(call, place) if place.query else call.json()
+    raw = _raw(call, place)
     if raw is None:
         return _blank(call, row, place)
     value = row.shape.read(raw, place.path)
@@ -40,6 +41,12 @@ def _require_codec(call: HttpRequest, name: str) -> None:
         raise PreconditionFailed(f"compressionAtRest cannot be {name!r}: {error}") from None
 
 
+def _raw(call: HttpRequest, place: PolicyEndpoint) -> Any:
+    if place.query:
+        return _queried(call, place)
+    return call.text() or None if place.local else call.json()
+
+
 def _queried(call: HttpRequest, place: PolicyEndpoint) -> int | None:
     text = call.query.get(place.query, "").strip()
     if not text:
@@ -55,6 +62,8 @@ def _blank(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
         return UNCHANGED
     if place.blank is Blank.REFUSED:
         raise BadRequest(place.without or f"The body must be {row.shape.expected}")
+    if place.blank is Blank.UNMET:
+        raise PreconditionFailed(place.without)
     if place.blank is Blank.ZERO:
         if not call.body.strip():
             raise BadRequest(_NO_BODY)
@@ -62,10 +71,16 @@ def _blank(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     return None
 
 
-def shown(value: Any, unset: Any) -> HttpResponse:
-    """Return a value as an answer; ``unset`` is the answer if there is none."""
+def changed(row: PolicyRow, value: Any, done: HttpResponse = DONE) -> HttpResponse:
+    """Answer a change, with a warning if the value has no effect; None removes the policy."""
+    return stored_only(row.name, row.stored_only, done) if row.stored_only and value is not None else done
+
+
+def shown(value: Any, place: PolicyEndpoint) -> HttpResponse:
+    """Return a value as an answer, or that of the level's endpoint if there is none."""
     if value is not None:
-        return answer(value)
+        return plain(value) if place.local else answer(value)
+    unset = place.unset
     if unset is Silent.NO_CONTENT:
         return DONE
     return HttpResponse(200) if unset is Silent.EMPTY else answer(unset)

@@ -1,14 +1,26 @@
 """All policies of a namespace as one object: for display, and at the creation of a namespace."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pulsarbox.broker.security.permissions import EMPTY, checked
-from pulsarbox.errors import AuthorizationError, BadRequest, NotSupported, PreconditionFailed
+from pulsarbox.errors import BadRequest, NotSupported, PreconditionFailed
 from pulsarbox.protocol.policies.checks import check, fits, quota_map, retention_of
-from pulsarbox.protocol.policies.policy_values import QUOTA, QUOTA_SIZE
+from pulsarbox.protocol.policies.policy_values import DISPATCH_RATE, INT, LONG, QUOTA, QUOTA_SIZE
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.shapes import LIST_MAX, ValueShape
+from pulsarbox.protocol.policies.stored_rows import (
+    ALLOWED_CLUSTERS,
+    ENTRY_FILTERS,
+    LEGACY_OFFLOAD,
+    OFFLOAD_POLICIES,
+    REPLICATION_CLUSTERS,
+)
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
-from pulsarbox.server.http.framework.request import HttpRequest, kind_of, texts
+from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, kind_of, texts
+from pulsarbox.server.http.framework.stored_only import stored_only
+from pulsarbox.server.http.policies.clusters import check_tenant, listed, stored
+from pulsarbox.storage.catalog import Row
 
 DEFAULTS: Final[dict[str, Any]] = {
     "auth_policies": EMPTY,
@@ -37,26 +49,29 @@ DEFAULTS: Final[dict[str, Any]] = {
 }
 """The policies of a namespace without any set."""
 
-KEPT: Final = ("auth_policies", "replication_clusters", "allowed_clusters", "bundles", "properties")
+KEPT: Final = ("auth_policies", "bundles", "properties")
 """Members that are not in the policy table."""
 
-UNKNOWN: Final = (
-    "clusterDispatchRate",
-    "replicatorDispatchRate",
-    "latency_stats_sample_rate",
-    "deleted",
-    "migrated",
-    "offload_threshold",
-    "offload_threshold_in_seconds",
-    "offload_deletion_lag_ms",
-    "offload_policies",
-    "entryFilters",
-)
-"""Members that this box does not apply: a new namespace may only have their default, or omit them."""
+_OBSOLETE: Final[Mapping[str, ValueShape]] = {"clusterDispatchRate": DISPATCH_RATE, "latency_stats_sample_rate": INT}
+"""Members by cluster that Pulsar stores but no longer uses, with the shape of a value."""
+_NO_USE: Final = "Pulsar no longer uses this policy either"
+
+UNKNOWN: Final = ("deleted", "migrated")
+"""States of a namespace that clients must not set."""
+
+_UNCHECKED: Final = (OFFLOAD_POLICIES, ENTRY_FILTERS)
+"""Policies whose values Pulsar checks when they are changed, but not at a creation."""
 
 _BY_KEY: Final[dict[str, tuple[PolicyRow, PolicyEndpoint]]] = {
-    row.namespace.key: (row, row.namespace) for row in ROWS if row.namespace is not None
+    row.namespace.key: (row, row.namespace) for row in ROWS if row.namespace is not None and not row.namespace.local
 }
+_CLUSTERS: Final = (REPLICATION_CLUSTERS, ALLOWED_CLUSTERS)
+_LOCAL: Final = frozenset(row.namespace.key for row in ROWS if row.namespace is not None and row.namespace.local)
+
+
+def shown(policies: Row) -> Row:
+    """Return the policies of a namespace as Pulsar shows them."""
+    return DEFAULTS | {name: value for name, value in policies.items() if name not in _LOCAL}
 
 
 def parse_policies(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any]:
@@ -66,9 +81,9 @@ def parse_policies(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any
     """
     for name in UNKNOWN:
         if policies.get(name) and policies[name] != DEFAULTS.get(name):
-            raise NotSupported(f"This version does not apply the policy {name}: create the namespace without it")
+            raise NotSupported(f"{name} is not a policy to create a namespace with: omit it")
     kept = {name: policies[name] for name in KEPT if policies.get(name) is not None}
-    _check_clusters(call, kept)
+    kept |= _clusters(call, policies) | dict(_legacy(policies)) | dict(_obsolete(policies))
     if "properties" in kept:
         kept["properties"] = texts(kept["properties"], "properties")
     if "auth_policies" in kept:
@@ -84,12 +99,31 @@ def parse_policies(call: HttpRequest, policies: dict[str, Any]) -> dict[str, Any
 
 def _read(row: PolicyRow, place: PolicyEndpoint, value: Any) -> Any:
     if place.by_cluster:
-        if not isinstance(value, dict):
-            raise BadRequest(f"{place.key} must be an object with a member for each cluster, not {kind_of(value)}")
-        return {cluster: row.shape.read(each, f"{place.key} of {cluster}") for cluster, each in value.items()}
+        return _read_by_cluster(row.shape, place.key, value)
     read = row.shape.read(value, place.key)
-    check(row, place, read)
+    if row not in _UNCHECKED:
+        check(row, place, read)
     return read
+
+
+def _read_by_cluster(shape: ValueShape, key: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise BadRequest(f"{key} must be an object with a member for each cluster, not {kind_of(value)}")
+    if len(value) > LIST_MAX:
+        raise BadRequest(f"{key} must have at most {LIST_MAX} members, not {len(value)}")
+    return {cluster: shape.read(each, f"{key} of {cluster}") for cluster, each in value.items() if each is not None}
+
+
+def _obsolete(policies: Row) -> Iterator[tuple[str, Any]]:
+    for name, shape in _OBSOLETE.items():
+        if policies.get(name):
+            yield name, _read_by_cluster(shape, name, policies[name])
+
+
+def _legacy(policies: Row) -> Iterator[tuple[str, int]]:
+    for name, unset in LEGACY_OFFLOAD.unset.items():
+        if policies.get(name, unset) not in (None, unset):
+            yield name, LONG.read(policies[name], name)
 
 
 def _add_quotas(kept: dict[str, Any], quotas: Any) -> None:
@@ -113,17 +147,42 @@ def _add_group(kept: dict[str, Any], group: Any) -> None:
     kept["resource_group_name"] = group
 
 
-def _check_clusters(call: HttpRequest, policies: dict[str, Any]) -> None:
-    own = call.settings.clusterName
-    for name in ("replication_clusters", "allowed_clusters"):
-        clusters = policies.get(name, [])
-        if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
-            raise BadRequest(f"{name} must be a list of names")
-        strange = sorted(set(clusters) - {own})
-        if strange:
-            raise AuthorizationError(
-                f"Cluster [{strange[0]}] is not in the list of allowed clusters list for tenant"
-                f" [{call.path['tenant']}]: this box is '{own}'"
-            )
-        if not clusters:
-            policies.pop(name, None)
+def _clusters(call: HttpRequest, policies: Row) -> dict[str, list[str]]:
+    """Return the clusters of a new namespace. Without any to replicate to, it has the box's own, which it allows."""
+    found = dict(_listed_clusters(policies))
+    replicated, allowed = found.get("replication_clusters", []), found.get("allowed_clusters", [])
+    if allowed and not set(replicated) <= set(allowed):
+        raise BadRequest(
+            f"[{call.namespace()}] All replication clusters should be included in allowed clusters. Repl clusters:"
+            f" {listed(replicated)}, allowed clusters: {listed(allowed)}"
+        )
+    own = call.broker.clusters.own
+    if allowed:
+        allowed = found["allowed_clusters"] = sorted({*allowed, own})
+    check_tenant(call, {*(replicated or [own]), *allowed})
+    return {name: clusters for name, clusters in found.items() if clusters}
+
+
+def _listed_clusters(policies: Row) -> Iterator[tuple[str, list[str]]]:
+    for row in _CLUSTERS:
+        assert row.namespace is not None
+        key = row.namespace.key
+        if policies.get(key) is not None:
+            yield key, row.shape.read(policies[key], key)
+
+
+def created(call: HttpRequest, policies: Row) -> HttpResponse:
+    """Answer a creation, with a warning for each policy that has no effect."""
+    done = DONE
+    for key in sorted(policies):
+        row = _BY_KEY[key][0] if key in _BY_KEY else None
+        if key in LEGACY_OFFLOAD.members:
+            row = OFFLOAD_POLICIES
+        if row is not None and row.stored_only:
+            done = stored_only(row.name, row.stored_only, done)
+        elif key in _OBSOLETE:
+            done = stored_only(key, _NO_USE, done)
+    for row in _CLUSTERS:
+        assert row.namespace is not None
+        done = stored(call, row, policies.get(row.namespace.key, ()), done)
+    return done

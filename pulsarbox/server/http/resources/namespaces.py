@@ -1,19 +1,11 @@
 """Namespaces: creation, deletion, policies, and their topics."""
 
-from pulsarbox.errors import AuthorizationError, BadRequest, NotAllowed, NotFound, PreconditionFailed
+from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import check_entity_name
 from pulsarbox.server.http.framework.cooperative_work import in_steps
-from pulsarbox.server.http.framework.request import (
-    DONE,
-    DeferredAnswer,
-    HttpRequest,
-    HttpResponse,
-    answer,
-    kind_of,
-    plain,
-)
+from pulsarbox.server.http.framework.request import DONE, DeferredAnswer, HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
-from pulsarbox.server.http.policies.whole import DEFAULTS, parse_policies
+from pulsarbox.server.http.policies import whole
 from pulsarbox.server.http.resources.topics import listed
 
 MODES = ("PERSISTENT", "NON_PERSISTENT", "ALL")
@@ -29,13 +21,14 @@ def namespaces(call: HttpRequest) -> HttpResponse:
 
 def get(call: HttpRequest) -> HttpResponse:
     """Return the policies of a namespace."""
-    return answer(DEFAULTS | call.tenants.policies(call.namespace()))
+    return answer(whole.shown(call.tenants.policies(call.namespace())))
 
 
 def create(call: HttpRequest) -> HttpResponse:
     """Create a namespace."""
-    call.tenants.create_namespace(call.namespace(), parse_policies(call, call.json_object() or {}))
-    return DONE
+    policies = whole.parse_policies(call, call.json_object() or {})
+    call.tenants.create_namespace(call.namespace(), policies)
+    return whole.created(call, policies)
 
 
 def delete(call: HttpRequest) -> DeferredAnswer:
@@ -46,7 +39,18 @@ def delete(call: HttpRequest) -> DeferredAnswer:
         raise NotAllowed("Broker doesn't allow forced deletion of namespaces")
     if not call.tenants.has_namespace(namespace):
         raise NotFound(f"Namespace {namespace} does not exist.")
+    _check_replicates_nowhere(call, namespace)
     return in_steps(call, call.broker.removal.of_namespace(namespace, force=force), lambda now: DONE)
+
+
+def _check_replicates_nowhere(call: HttpRequest, namespace: str) -> None:
+    """Raise PreconditionFailed for a namespace of several clusters, as in Pulsar."""
+    policies = call.tenants.policies(namespace)
+    if len(policies["replication_clusters"]) > 1 or len(policies.get("allowed_clusters", ())) > 1:
+        raise PreconditionFailed(
+            f"Cannot delete the global namespace {namespace}. There are still more than one replication clusters"
+            " configured or replication clusters is empty."
+        )
 
 
 def topics(call: HttpRequest) -> DeferredAnswer:
@@ -57,42 +61,6 @@ def topics(call: HttpRequest) -> DeferredAnswer:
     return listed(call, mode)
 
 
-def replication(call: HttpRequest) -> HttpResponse:
-    """Return the clusters of a namespace: the only one."""
-    return answer(call.tenants.policies(call.namespace())["replication_clusters"])
-
-
-def allowed_clusters(call: HttpRequest) -> HttpResponse:
-    """Return the allowed clusters of a namespace, if set."""
-    return answer(call.tenants.policies(call.namespace()).get("allowed_clusters", []))
-
-
-def set_replication(call: HttpRequest) -> HttpResponse:
-    """Set the clusters of a namespace, which can only be this one."""
-    return _set_clusters(call, "replication_clusters")
-
-
-def set_allowed_clusters(call: HttpRequest) -> HttpResponse:
-    """Set the allowed clusters of a namespace, which can only be this one."""
-    return _set_clusters(call, "allowed_clusters")
-
-
-def _set_clusters(call: HttpRequest, policy: str) -> HttpResponse:
-    clusters = call.json()
-    if clusters in (None, []) and policy == "replication_clusters":
-        raise PreconditionFailed("ClusterIds should not be null or empty")
-    if not isinstance(clusters, list) or not all(isinstance(cluster, str) for cluster in clusters):
-        raise BadRequest(f"The body must be a list of cluster names, not {kind_of(clusters)}")
-    own = call.settings.clusterName
-    strange = sorted(set(clusters) - {own})
-    if strange:
-        raise AuthorizationError(f"Invalid cluster id: {strange[0]}: the only cluster is this box, '{own}'")
-    if not clusters:
-        raise BadRequest(f"Allowed clusters do not contain the replication cluster [{own}]")
-    call.tenants.set_policy(call.namespace(), policy, [own])
-    return plain("")
-
-
 _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 
 ROUTES = (
@@ -101,8 +69,4 @@ ROUTES = (
     HttpRoute("PUT", _NAMESPACE, Permission.TENANT_ADMIN, create),
     HttpRoute("DELETE", _NAMESPACE, Permission.TENANT_ADMIN, delete),
     HttpRoute("GET", f"{_NAMESPACE}/topics", Permission.NAMESPACE_USER, topics),
-    HttpRoute("GET", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, replication),
-    HttpRoute("POST", f"{_NAMESPACE}/replication", Permission.TENANT_ADMIN, set_replication),
-    HttpRoute("GET", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, allowed_clusters),
-    HttpRoute("POST", f"{_NAMESPACE}/allowedClusters", Permission.TENANT_ADMIN, set_allowed_clusters),
 )

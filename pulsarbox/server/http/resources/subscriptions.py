@@ -32,6 +32,7 @@ from pulsarbox.server.http.framework.resource_lookup import (
     subscription_of,
 )
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
+from pulsarbox.server.http.resources.replicated_subscriptions import replicated_answer
 from pulsarbox.storage.catalog import cursor_key
 from pulsarbox.storage.record import Position
 
@@ -67,9 +68,10 @@ def create(call: HttpRequest) -> DeferredAnswer:
             topic.admission.check_subscription(len(topic.subscriptions))
     except NotAllowed as error:
         raise Conflict(str(error)) from None  # as in Pulsar, where only clients get the other code
-    done, failed = when_all(later, len(missing), lambda: DONE)
+    replicated = call.flag("replicated")
+    done, failed = when_all(later, len(missing), lambda: replicated_answer(replicated=replicated))
     for topic in missing:
-        _create_at(topic, name, place, done, failed, call.now)
+        _create_at(topic, name, place, done, failed, call.now, replicated=replicated)
     return later
 
 
@@ -92,12 +94,15 @@ def _create_at(
     done: Callable[[Now], None],
     failed: Callable[[Exception], None],
     now: Now,
+    *,
+    replicated: bool,
 ) -> None:
     def located(ack_set: list[int], position: Position, mark: Position, messages: int, size: int, when: Now) -> None:
         if name in topic.subscriptions:
             failed(Conflict("Subscription already exists for topic"))
             return
         subscription = topic.subscribe_behind(name, (mark, messages, size), place.properties, when)
+        subscription.set_replicated(replicated, when)
         if ack_set:
             subscription.seek(position, ack_set, done, failed, when)
         else:

@@ -292,7 +292,7 @@ def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> S
         "lastMarkDeleteAdvancedTimestamp": 0,
         "consumers": consumers if wanted.consumers else [],
         "isDurable": subscription.durable,
-        "isReplicated": False,
+        "isReplicated": subscription.replicated,
         "allowOutOfOrderDelivery": any(each.key_shared.allow_out_of_order for each in subscription.consumers),
         "consumersAfterMarkDeletePosition": {},
         **{name: sum(each[name] for each in consumers) for name in _DRAINING},
@@ -311,7 +311,7 @@ def subscription_stats(subscription: AnySubscription, wanted: StatsOptions) -> S
         "dispatchThrottledMsgEventsByBrokerLimit": 0,
         "dispatchThrottledBytesEventsByBrokerLimit": 0,
         "durable": subscription.durable,
-        "replicated": False,
+        "replicated": subscription.replicated,
     }
     if subscription.type == CommandSubscribe.Key_Shared:
         stats |= _key_shared_mode(subscription)

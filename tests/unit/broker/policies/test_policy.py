@@ -9,7 +9,8 @@ from pulsarbox.broker.policies import kinds as room
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.config import Settings
 from pulsarbox.config.settings import settings_by_name
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, RESOURCE_GROUP_NAME, ROWS, row_of
+from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, STORED_ROWS
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, NAMES, OTHER_ROWS, ROWS, row_of
 from tests.tools.generate_policies import DOCUMENT, generate
 
 MODULES = [importlib.import_module(f"{room.__name__}.{each.name}") for each in pkgutil.iter_modules(room.__path__)]
@@ -23,6 +24,7 @@ ELSEWHERE = {
     "allowed-topic-property-keys-for-metrics",
     "deduplication-snapshot-interval",
     "dispatcher-pause-on-ack-state-persistent",
+    *(row.name for row in (*STORED_ROWS, *CLUSTER_ROWS)),
 }
 """Policies that the broker stores but does not use."""
 WITHOUT_CONSTANT = {"subscription-auth-mode", "schema-auto-update-compatibility-strategy"}
@@ -45,7 +47,7 @@ def test_the_settings_that_rows_name_exist() -> None:
 
 
 def test_names_keys_and_paths_are_unique() -> None:
-    rows = (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME)
+    rows = (*ROWS, BACKLOG_QUOTA, *OTHER_ROWS)
     assert len(NAMES) == len(rows)
     for places in ([row.namespace for row in rows if row.namespace], [row.topic for row in rows if row.topic]):
         assert len({place.key for place in places}) == len(places)
@@ -53,7 +55,7 @@ def test_names_keys_and_paths_are_unique() -> None:
 
 
 def test_what_the_broker_only_keeps_says_so() -> None:
-    assert {row.name for row in ROWS if row.stored_only} >= ELSEWHERE
+    assert {row.name for row in (*ROWS, *OTHER_ROWS) if row.stored_only} >= ELSEWHERE
 
 
 def test_the_document_has_the_table() -> None:

@@ -13,9 +13,10 @@ from pulsarbox.cli.commands.limits_text import EXPLAINED, _chain
 from pulsarbox.cli.commands.policies import _row, _value
 from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
+from pulsarbox.protocol.policies.offload_shape import OFFLOAD, THRESHOLD_BYTES
 from pulsarbox.protocol.policies.policy_values import meaningful
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
-from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS, row_of
+from pulsarbox.protocol.policies.table import OTHER_ROWS, QUOTA_ROWS, ROWS, row_of
 from pulsarbox.server.live.quota_changes import Of, change_of
 from pulsarbox.server.live.quotas import QUOTAS
 from pulsarbox.server.live.view import ViewScope
@@ -75,6 +76,14 @@ def persistence(number: int) -> dict[str, Any]:
     return copies | {"managedLedgerMaxMarkDeleteRate": float(number)}
 
 
+def offload(number: int) -> dict[str, Any]:
+    return OFFLOAD.read({THRESHOLD_BYTES: number, "managedLedgerOffloadDriver": "filesystem"}, "offloadPolicies")
+
+
+def filters(names: str) -> dict[str, str]:
+    return {"entryFilterNames": names}
+
+
 class Samples(NamedTuple):
     """Values of a policy: one per level, and those that defer to the next level."""
 
@@ -132,8 +141,15 @@ SAMPLES: Final[dict[str, Samples]] = {
     "backlog-quota:destination_storage": Samples(quota(3), quota(0), quota(5)),
     "backlog-quota:message_age": Samples(quota(3), quota(0), quota(5)),
     "resource-group": Samples(None, None, "g"),
+    "offload-policies": Samples(offload(3), offload(4), offload(5)),
+    "replicator-dispatch-rate": Samples(dispatch(3), dispatch(-1), dispatch(5)),
+    "entry-filters": Samples(filters("a"), filters("b,c"), filters("d")),
+    "anti-affinity-group": Samples(None, None, "g"),
+    "replication-clusters": Samples(["standalone"], ["a", "standalone"], ["a", "b"]),
+    "allowed-clusters": Samples(None, None, ["standalone"], ([],)),
+    "shadow-topics": Samples(["persistent://a/b/c"], ["a/b/d"], None),
 }
-CASES: Final = {row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME)}
+CASES: Final = {row.name: row for row in (*ROWS, *QUOTA_ROWS, *OTHER_ROWS)}
 READ_BY_BROKER: Final[dict[str, Policy[Any]]] = {each.name: each for each in CONSTANTS}
 
 
