@@ -5,14 +5,14 @@ and reason.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.errors import NoAnswer, NotConnected
-from pulsarbox.client.transport.web import Refusal, TooSlow, Unanswered, Web
+from pulsarbox.client.transport.web import Refusal, Reply, TooSlow, Unanswered, Web
 from pulsarbox.errors import PulsarBoxError, SinkUnused
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.admin_paths import path_of, path_of_subscription, quoted, subscription_segment
@@ -51,9 +51,10 @@ class Admin:
         *,
         secure: bool = False,
         credentials: Credentials = NOBODY,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``seconds``: response timeout. ``secure``: use HTTPS."""
-        self._web = Web(hosts, secure=secure, credentials=credentials, seconds=seconds)
+        """``seconds``: response timeout. ``secure``: use HTTPS. ``warn``: called with each warning of a box."""
+        self._web = Web(hosts, secure=secure, credentials=credentials, seconds=seconds, warn=warn)
 
     def __enter__(self) -> "Admin":
         return self
@@ -83,7 +84,14 @@ class Admin:
         return self._ask(method, target, body, content_type)
 
     def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
-        data = None if body is None else json.dumps(body).encode()
+        reply = self._exchange(method, target, None if body is None else json.dumps(body).encode(), content_type)
+        try:
+            return json.loads(reply.text) if reply.text else None
+        except ValueError:
+            said = f"The response to {method} {target} is not JSON: is this the Admin API?"
+            raise AdminRefused(reply.status, said, method) from None
+
+    def _exchange(self, method: str, target: str, data: bytes | None, content_type: str) -> Reply:
         try:
             reply = self._web.exchange(method, target, data, content_type)
         except TooSlow as error:
@@ -92,11 +100,7 @@ class Admin:
             raise NotConnected(str(error)) from error
         if reply.status >= 400:
             raise AdminRefused(reply.status, reply.reason, method, reply.code)
-        try:
-            return json.loads(reply.text) if reply.text else None
-        except ValueError:
-            said = f"The response to {method} {target} is not JSON: is this the Admin API?"
-            raise AdminRefused(reply.status, said, method) from None
+        return reply
 
     # Names
 
@@ -169,6 +173,10 @@ class Admin:
         """Get, set or remove a policy that only a box has, of a topic or ``tenant/namespace``."""
         path = path_of(of) if isinstance(of, TopicName) else f"/{quoted(*of.split('/'))}"
         return self._ask(method, f"/pulsarbox/v1/policies{path}/{word}", value)
+
+    def set_text(self, method: str, path: str, text: str) -> None:
+        """Send a body of plain text to a path after /admin/v2."""
+        self._exchange(method, f"/admin/v2{path}", text.encode(), "application/json")
 
     def own(self, path: str) -> Any:
         """Return a box's response to GET below /pulsarbox/v1; ``path`` is the quoted rest, with its query."""

@@ -8,19 +8,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
-from pulsarbox.server.http.admin_endpoints import LATER, NEVER, endpoints
+from pulsarbox.server.http.admin_endpoints import NEVER, endpoints
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "COMPATIBILITY.md"
 BEGIN: Final = "<!-- from pulsarbox/server/http/admin-endpoints.tsv by tests/tools/generate_endpoints.py -->\n"
 END: Final = "<!-- end -->\n"
 
 
-def table(kind: str, words: dict[str, str]) -> str:
-    """Return a table of one kind, with a row per reason; methods of the same path are merged."""
-    rows = [row for row in endpoints() if row.standing.startswith(f"{kind}:")]
+def table() -> str:
+    """Return a table with a row per reason; methods of the same path are merged."""
+    rows = [row for row in endpoints() if not row.served]
     lines = ["| Reason | Endpoints |", "|---|---|"]
-    for word, reason in words.items():
-        of_word = [row for row in rows if row.standing == f"{kind}:{word}"]
+    for word, reason in NEVER.items():
+        of_word = [row for row in rows if row.standing == f"never:{word}"]
         paths = (
             f"`{' '.join(row.method for row in group)} {path.removeprefix('/admin')}`"
             for path, group in groupby(of_word, attrgetter("path"))
@@ -33,10 +33,8 @@ def section() -> str:
     """Return the generated section."""
     served = sum(row.served for row in endpoints())
     return (
-        f"Of the {len(endpoints())} endpoints of the Admin API, {served} are supported. Endpoints planned for a later"
-        " version return 501:\n\n"
-        f"{table('later', LATER)}\nEndpoints that a single-process broker cannot offer also return 501:\n\n"
-        f"{table('never', NEVER)}"
+        f"Of the {len(endpoints())} endpoints of the Admin API, {served} are supported. Endpoints that a single-process"
+        f" broker cannot offer return 501:\n\n{table()}"
     )
 
 

@@ -1,6 +1,7 @@
 """Shared part of `ns policy` and `topic policy`: show, set and unset a policy by the policy table."""
 
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,7 +11,6 @@ from pulsarbox.cli.commands.unsubscribed_text import rule_words
 from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
-from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
 from pulsarbox.names import TopicName
 
@@ -65,8 +65,6 @@ class Subject:
         row, place = self._place(policy)
         value = _value(row, text)
         carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
-        if row.stored_only:
-            notify(f"{policy} has no effect: {row.stored_only}")
 
     def unset(self, policy: str, *, dry_run: bool) -> None:
         """Remove a policy; the value of the level above applies again."""
@@ -81,6 +79,8 @@ class Subject:
                 from pulsarbox.client.admin import quoted
 
                 self._admin.ask("POST", f"{self.path}/{place.path}/{quoted(value)}")
+            elif place.local:
+                self._admin.set_text(place.verb, f"{self.path}/{place.path}", value)
             elif place.query:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
             else:
@@ -91,11 +91,12 @@ class Subject:
 
         with self.suggesting():
             if place.removed:
-                self._report(row, "DELETE", place)
+                self._report(row, "DELETE", replace(place, path=place.removal or place.path))
             elif place.blank is Blank.REMOVES:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}")
             else:
-                assert not isinstance(place.unset, Silent), row.name
+                if isinstance(place.unset, Silent) or place.unset == []:
+                    raise Misused(f"{row.name} cannot be removed, only changed")
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", place.unset)
 
     def _report(self, row: "PolicyRow", method: str, place: "PolicyEndpoint", value: Any = None) -> None:
@@ -150,11 +151,17 @@ def _row(name: str, found: dict[str, Any]) -> Row:
 def _typed(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, dict) and any(map(_has_commas, value.values())):
+        return json.dumps(value)
     if isinstance(value, dict):
         return ",".join(f"{name}={_typed(each)}" for name, each in value.items())
     if isinstance(value, list):
         return ",".join(map(_typed, value))
     return value if isinstance(value, str) else json.dumps(value)
+
+
+def _has_commas(value: Any) -> bool:
+    return isinstance(value, dict | list) or (isinstance(value, str) and "," in value)
 
 
 def _value(row: "PolicyRow", text: str) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere, ending
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
@@ -29,7 +30,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
     def called(*args: Any, admin: Target, timeout: float, **kwargs: Any) -> Any:
         from pulsarbox.client.admin import Admin
 
-        with Admin(admin.hosts, timeout, secure=admin.secure, credentials=admin.credentials()) as client:
+        with Admin(admin.hosts, timeout, secure=admin.secure, credentials=admin.credentials(), warn=notify) as client:
             try:
                 return command(*args, admin=client, **kwargs)
             except NotConnected as error:

@@ -31,6 +31,7 @@ def session_for(options: dict[str, Any]) -> Iterator[Session]:
         secure=target.secure,
         credentials=target.credentials(file=file),
         seconds=seconds,
+        warn=notify,
     )
     try:
         yield Session(web, target, seconds)

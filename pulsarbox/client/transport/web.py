@@ -6,13 +6,13 @@ credentials are forwarded only to brokers with the same scheme.
 
 import http.client
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO, Final, NamedTuple
 from urllib.parse import urljoin, urlsplit
 
 from pulsarbox.client.credentials import NOBODY, Credentials
 from pulsarbox.client.transport.multipart import CHUNK_BYTES, MultipartBody
-from pulsarbox.errors import CODE_HEADER
+from pulsarbox.errors import CODE_HEADER, WARNING_HEADER
 
 __all__ = ["Credentials", "Reply", "TooSlow", "Unanswered", "Unwritten", "Web"]
 
@@ -66,6 +66,11 @@ class Reply(NamedTuple):
         return self.headers.get(CODE_HEADER.lower(), "")
 
     @property
+    def warning(self) -> str:
+        """The warning of a box about a change without effect; empty if there is none."""
+        return self.headers.get(WARNING_HEADER.lower(), "")
+
+    @property
     def reason(self) -> str:
         """The broker's error message, or the HTTP status if there is none."""
         text = self.text
@@ -93,12 +98,15 @@ class Web:
         secure: bool = False,
         credentials: Credentials = NOBODY,
         seconds: float = 60.0,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """``hosts``: tried in turn until one answers. ``seconds``: response timeout."""
+        """``hosts``: tried in turn until one answers. ``seconds``: response timeout. ``warn``: called with the warning
+        of each answer that has one."""
         self._hosts = tuple(hosts)
         self._secure = secure
         self._credentials = credentials
         self._seconds = seconds
+        self._warn = warn
         self._connection: http.client.HTTPConnection | None = None
 
     def close(self) -> None:
@@ -129,6 +137,8 @@ class Web:
         reply = self._asked(request)
         for _ in range(REDIRECTS_MAX):
             if reply.status not in _REDIRECTED or not reply.headers.get("location"):
+                if reply.warning:
+                    self._warn(reply.warning)
                 return reply
             request = request._replace(target=self._moved(request.target, reply.headers["location"]))
             reply = self._asked(request)

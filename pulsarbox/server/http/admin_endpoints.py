@@ -9,14 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-LATER: Final = {
-    "offload": "offloading to tiered storage",
-}
-"""Features planned for a later version, by their keyword in the table."""
-
 NEVER: Final = {
     "clusters": "pulsarbox is a single cluster",
-    "entry-filters": "entry filters are Java classes",
     "functions": "pulsarbox runs no Pulsar Functions or connectors; pipelines run on Spark",
     "load-balancing": "a single broker owns all topics, so there is no load to balance",
 }
@@ -38,7 +32,7 @@ class Endpoint(NamedTuple):
     answer: str
     """The Java type of the response; empty for none, or for bytes."""
     standing: str
-    """``served``, or ``later:`` or ``never:`` followed by a keyword of the tables above."""
+    """``served``, or ``never:`` followed by a keyword of the table above."""
 
     @property
     def served(self) -> bool:
@@ -51,8 +45,6 @@ class Endpoint(NamedTuple):
         kind, _, word = self.standing.partition(":")
         if kind == "never":
             return f"{self.operation} is not supported: {NEVER[word]}"
-        if kind == "later":
-            return f"{self.operation} is not supported by this version of pulsarbox: {LATER[word]} is planned"
         return ""
 
 

@@ -95,6 +95,12 @@ def test_requests_are_what_the_api_wants(server: Server, admin: Admin) -> None:
     assert path_of(parse_topic("t"), "subscription", "a/b c") == ("/persistent/public/default/t/subscription/a%2Fb%20c")
 
 
+def test_a_policy_of_plain_text_is_sent_as_it_stands(server: Server, admin: Admin) -> None:
+    server.answers = [(204, "")]
+    admin.set_text("POST", "/namespaces/a/b/antiAffinity", "ü 1")
+    assert (server.asked[0].method, server.asked[0].body) == ("POST", "ü 1")
+
+
 def test_epochs_of_a_sink(server: Server, admin: Admin) -> None:
     server.answers = [
         (404, '{"reason":"no epoch of this sink"}', "SinkUnused"),

@@ -76,7 +76,7 @@ class SubscriptionExpiration:
         """Schedule the expiration of a subscription that is no longer replicated."""
         expiration = self._policies.get(SUBSCRIPTION_EXPIRATION)
         if expiration and subscription.cursor.durable:
-            self._deadline.want(max(subscription.unused_since + expiration, now.wall + LOOK_MS))
+            self._deadline.want(max(subscription.unused_since + expiration, now.wall))
 
     def note_unused(self) -> None:
         """Store since when each subscription has been inactive, before the topic is unloaded."""

@@ -6,12 +6,11 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pulsar_admin.session import Session, chosen
 from pulsarbox.cli.pulsar_admin.table import Command
+from pulsarbox.protocol.policies.offload_shape import DRIVERS
 from pulsarbox.protocol.policies.policy_values import QUOTA_SIZE, UNDEFINED
 
-DRIVERS: Final = ("S3", "aws-s3", "google-cloud-storage", "filesystem", "azureblob", "aliyun-oss")
 _S3: Final = ("S3", "aws-s3")
 _PRIORITIES: Final = {"bookkeeper-first": "BOOKKEEPER_FIRST", "tiered-storage-first": "TIERED_STORAGE_FIRST"}
 _OLD_STRATEGIES: Final = {"FULL": "Full", "BACKWARD": "Backward", "FORWARD": "Forward", "NONE": "AlwaysCompatible"}
@@ -85,14 +84,7 @@ def persistence(session: Session, command: Command, values: dict[str, Any]) -> N
     for name in ("bookkeeper_ensemble", "bookkeeper_write_quorum", "bookkeeper_ack_quorum"):
         if values[name] <= 0:
             raise Misused(f"--{name.replace('_', '-')} must be greater than 0")
-    topic_persistence(session, command, values)
-
-
-def topic_persistence(session: Session, command: Command, values: dict[str, Any]) -> None:
-    """Set persistence policies, and print a note for more than one copy, which a box does not keep."""
     session.ask(command.calls[0], values)
-    if values["bookkeeper_write_quorum"] > 1:
-        notify("note: pulsarbox stores one copy of each message, regardless of these numbers")
 
 
 def offload_threshold(session: Session, command: Command, values: dict[str, Any]) -> None:

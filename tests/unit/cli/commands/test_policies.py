@@ -6,6 +6,7 @@ import pytest
 
 from pulsarbox.cli.commands.policies import _typed, _value
 from pulsarbox.cli.common.exits import Misused
+from pulsarbox.protocol.policies.offload_shape import OFFLOAD
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
 from pulsarbox.protocol.policies.table import row_of
 
@@ -82,3 +83,25 @@ def test_the_value_of_a_broker_can_be_typed_as_it_is_shown() -> None:
     )
     assert _value(row_of("dispatch-rate"), shown) == meaningful(stands)
     assert [problem(name, value) for name, value in meaningful(stands).items()] == [""] * 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "value"),
+    [
+        ("replication-clusters", ["a", "b"]),
+        ("entry-filters", {"entryFilterNames": "a,b"}),
+        ("offload-policies", OFFLOAD.read({"managedLedgerExtraConfigurations": {"a": "1,2", "b": "="}}, "")),
+    ],
+)
+def test_what_contains_commas_can_be_typed_as_it_is_shown(policy: str, value: Any) -> None:
+    assert _value(row_of(policy), _typed(value)) == value
+
+
+def test_a_map_is_typed_with_semicolons() -> None:
+    text = "managedLedgerOffloadDriver=filesystem,managedLedgerExtraConfigurations=a=1;b=2"
+    assert _value(row_of("offload-policies"), text) == {
+        "managedLedgerOffloadDriver": "filesystem",
+        "managedLedgerExtraConfigurations": {"a": "1", "b": "2"},
+    }
+    with pytest.raises(Misused, match="expected semicolon-separated name=value pairs, not 'a'"):
+        _value(row_of("offload-policies"), "managedLedgerExtraConfigurations=a")

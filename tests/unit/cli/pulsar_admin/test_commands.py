@@ -412,17 +412,6 @@ def test_properties_of_a_partitioned_topic_are_sent_as_what_brokers_take_them_fo
 
 
 @pytest.mark.parametrize(
-    "words", [("namespaces", "acme/prod"), ("topicPolicies", "acme/prod/orders"), ("topics", "acme/prod/orders")]
-)
-def test_who_asks_for_more_copies_hears_that_there_is_one(words: tuple[str, str], play: Player) -> None:
-    done = play(words[0], "set-persistence", words[1])
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == "pulsarbox: note: pulsarbox stores one copy of each message, regardless of these numbers\n"
-    assert play.web.requests[0][3]["bookkeeperEnsemble"] == 2
-    assert play(words[0], "set-persistence", words[1], "-e", "1", "-w", "1", "-a", "1").stderr == ""
-
-
-@pytest.mark.parametrize(
     ("group", "name", "of"),
     [
         ("namespaces", "get-backlog-quotas", "a/b"),

@@ -21,6 +21,7 @@ class Broker:
     def __init__(self, certificate: tuple[Path, Path] | None = None, client_ca: Path | None = None) -> None:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.redirect = ""
+        self.warning = ""
         broker = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -30,6 +31,8 @@ class Broker:
                 self.send_response(307 if broker.redirect else 200)
                 if broker.redirect:
                     self.send_header("Location", broker.redirect + self.path)
+                if broker.warning:
+                    self.send_header("X-Pulsarbox-Warning", broker.warning)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
@@ -114,6 +117,18 @@ def tenants(*args: str, **environ: str) -> Result:
 
 def header(broker: Broker, name: str = "authorization") -> str | None:
     return broker.asked[-1][1].get(name)
+
+
+def test_the_warning_of_an_answer_is_printed_apart_from_it(broker: Broker) -> None:
+    broker.warning = "persistence: stored, without effect: \x1b[1mone copy"
+    words = ["admin", "--admin-url", broker.url, "tenants", "list"]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, done.stdout) == (0, "public\n")
+    assert done.stderr == "pulsarbox: persistence: stored, without effect: \\x1b[1mone copy\n"
+    of_commands = CliRunner().invoke(main, ["tenant", "list", "--admin-url", broker.url])
+    assert of_commands.stderr == done.stderr
+    broker.warning = ""
+    assert CliRunner().invoke(main, words).stderr == ""
 
 
 def test_without_credentials_none_are_sent(broker: Broker) -> None:

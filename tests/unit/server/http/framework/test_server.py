@@ -63,12 +63,6 @@ async def test_a_disk_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> N
             501,
             "registerFunction is not supported: pulsarbox runs no Pulsar Func",
         ),
-        (
-            "GET",
-            "/admin/v2/namespaces/public/default/offloadPolicies",
-            501,
-            "getOffloadPolicies is not supported by this version of pulsarbox: offloading to tiered storage is planned",
-        ),
         ("POST", "/admin/v2/tenants", 405, "/admin/v2/tenants supports GET, not POST"),
         ("POST", "/admin/v2/brokers/health", 405, "/admin/v2/brokers/health supports GET, not POST"),
         ("GET", "/admin/v2/other", 404, "There is nothing at /admin/v2/other"),

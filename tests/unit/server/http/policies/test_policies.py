@@ -130,13 +130,14 @@ async def test_levels_of_all_policies(box: HttpBox) -> None:
     found = (await box.ask("GET", "/pulsarbox/v1/policies/persistent/public/default/t")).value
     assert {name: each["level"] for name, each in found.items() if each["level"] != "broker"} == {
         "dispatch-rate": "namespace",
+        "replication-clusters": "namespace",
         "max-consumers": "topic",
         "backlog-quota:destination_storage": "topic",
     }
     assert found["max-consumers"]["value"] == 7
     assert {name.partition(":")[0] for name in found} == set(NAMES)
     of_namespace = (await box.ask("GET", "/pulsarbox/v1/policies/public/default")).value
-    assert set(found) - set(of_namespace) == {"max-message-size"}
+    assert set(found) - set(of_namespace) == {"max-message-size", "shadow-topics"}
     assert (await box.ask("GET", "/pulsarbox/v1/policies/persistent/public/default/none")).status == 404
     assert (await box.ask("GET", "/pulsarbox/v1/policies/public/none")).status == 404
 

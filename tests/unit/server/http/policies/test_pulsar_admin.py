@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, OTHER_ROWS, ROWS
 from tests.unit.server.http.harness import HttpBox
 
 RECORDED: Final = Path(__file__).parents[3] / "cli" / "pulsar_admin" / "recorded.jsonl"
-WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME) for place in row.places} | {
+WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, *OTHER_ROWS) for place in row.places} | {
     "backlogQuotaMap",
     "policies",
     "resourcegroups",
@@ -17,6 +17,11 @@ WORDS: Final = {place.path for row in (*ROWS, BACKLOG_QUOTA, RESOURCE_GROUP_NAME
 
 REFUSED: Final = {
     "get": (404,),  # the resource group does not exist
+    "set-entry-filters": (400,),  # filters that do not exist
+    "set-entry-filters-per-topic": (400,),
+    "set-offload-policies": (412,),  # no bucket, or an unknown driver
+    "set-clusters": (400,),  # not among the allowed clusters set before
+    "set-replication-clusters": (412,),  # without the box's own cluster
     "set-auto-topic-creation": (412,),  # a partition count for non-partitioned topics
     "set-persistence": (400,),  # numbers that Pulsar rejects too
     "set-resource-group": (412,),  # the resource group does not exist
@@ -43,9 +48,13 @@ def requests() -> list[tuple[str, str, str, Any]]:
 
 
 async def test_a_box_takes_what_pulsar_admin_sends(box: HttpBox) -> None:
-    await box.put("/tenants/ten", {"adminRoles": [], "allowedClusters": ["standalone"]})
+    clusters = ["standalone", "a", "ca", "cb"]
+    for cluster in clusters[1:]:
+        box.broker.clusters.create(cluster, {})
+    await box.put("/tenants/ten", {"adminRoles": [], "allowedClusters": clusters})
     await box.put("/namespaces/ten/nsp")
-    await box.put("/persistent/ten/nsp/top")
+    for topic in ("top", "sha", "shb"):
+        await box.put(f"/persistent/ten/nsp/{topic}")
     wrong, commands = [], set()
     for command, method, path, body in requests():
         got = await box.ask(method, path, body)

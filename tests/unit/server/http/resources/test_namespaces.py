@@ -64,7 +64,7 @@ async def test_what_makes_a_namespace(box: HttpBox, body: Any, bundles: int) -> 
         ("public/n", {"replication_clusters": "r"}, 400, "replication_clusters must be a list"),
         ("public/n", {"properties": {"a": {}}}, 400, "properties must be a JSON object with string values"),
         ("public/n", {"auth_policies": [1]}, 400, "auth_policies must be an object"),
-        ("public/n", {"offload_threshold": 3}, 501, "This version does not apply the policy offload_threshold"),
+        ("public/n", {"deleted": True}, 501, "deleted is not a policy to create a namespace with"),
         ("public/n", {"retention_policies": {"retentionSizeInMB": 3}}, 400, "Invalid retention policy: Setting a"),
         ("public/n", {"message_ttl_in_seconds": -3}, 412, "Invalid value for message TTL"),
         ("public/n", {"max_producers_per_topic": "x"}, 400, 'max_producers_per_topic must be a whole number, not "x"'),
