@@ -29,6 +29,7 @@ THEMES: Final = (
     "batches",
     "limits",
     "policies",
+    "storedpolicies",
     "nonpersistent",
     "rest",
     "cluster",
