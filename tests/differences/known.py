@@ -103,6 +103,28 @@ KNOWN: Final[dict[str, str]] = dict(
             "the text of the policy's own endpoint",
             'PUT namespaces/differences-tenant/m {"message_ttl_in_seconds": -7}',
         ),
+        *_steps(
+            "storedpolicies.offloads_of_topics",
+            "the text says why",
+            "GET persistent/differences-tenant/n/t/offload (2)",
+            "GET persistent/differences-tenant/n/p-partition-0/offload (2)",
+        ),
+        *_steps(
+            "storedpolicies.offloads_of_topics",
+            "nothing is offloaded, and 500 means a failure of the server",
+            "GET namespaces/differences-tenant/n/scanOffloadedLedgers",
+        ),
+        *_steps(
+            "storedpolicies.replicated_subscriptions",
+            _TEXT,
+            "POST persistent/differences-tenant/n/p/subscription/none/replicatedSubscriptionStatus true",
+        ),
+        *_steps(
+            "storedpolicies.namespaces_created_with_them",
+            "the status says what is wrong",
+            "DELETE namespaces/differences-tenant/m/removeOffloadPolicies (10)",
+            "DELETE namespaces/differences-tenant/m/removeOffloadPolicies (11)",
+        ),
         *_steps("producers.topics", _TEXT, "no such namespace", "no such tenant", "no such domain"),
         *_steps(
             "producers.lookups",
@@ -280,10 +302,11 @@ def reason_of(scenario: str, step: str, seen: tuple[Any, Any]) -> str:
         return _STATS
     if NOT_IMPLEMENTED in seen:
         return _ADMIN
-    if scenario.startswith(("rest.", "cluster.")) and _goes_on(*seen):
+    if scenario.startswith(("rest.", "cluster.", "storedpolicies.")) and _goes_on(*seen):
         return _REASON
-    if scenario.startswith("policies.") and all(isinstance(each, list) and each[0] == 400 for each in seen):
-        if str(seen[1][1]).startswith("Cannot deserialize"):
+    of_policies = scenario.startswith(("policies.", "storedpolicies."))
+    if of_policies and all(isinstance(each, list) and each[0] == 400 for each in seen):
+        if str(seen[1][1]).startswith(("Cannot deserialize", "Cannot construct")):
             return _PARSER
     if scenario.startswith("transactions.") and _same_refusal(*seen):
         return _TEXT
