@@ -205,7 +205,9 @@ async def test_what_is_in_effect_is_the_same_wherever_it_is_asked(name: str) -> 
         assert row.topic is not None
         path = "backlogQuotaMap" if quota_type else row.topic.path
         got = await box.ask("GET", f"{base}{PATH}/{path}?applied=true")
-        value = got.value if got.text else None
+        if not got.text:
+            return None
+        value = got.value
         return value[quota_type] if quota_type else value
 
     async with running_box() as box:
