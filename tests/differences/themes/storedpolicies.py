@@ -67,13 +67,18 @@ def offloads_of_topics(broker: Broker) -> Steps:
 @scenario
 def replicator_rates(broker: Broker) -> Steps:
     word = "replicatorDispatchRate"
-    values = (RATE, {}, {"dispatchThrottlingRateInMsg": 5}, {"dispatchThrottlingRateInMsg": "x"})
+    values: tuple[Any, ...] = (RATE, {}, {"dispatchThrottlingRateInMsg": 5}, {"dispatchThrottlingRateInMsg": "x"})
     yield from asked(broker, ("PUT", T), *requests("replicator", word, *values), ("GET", N), raw=True)
 
 
 @scenario
 def entry_filters(broker: Broker) -> Steps:
-    values = ({}, {"entryFilterNames": " , "}, {"entryFilterNames": "abc"}, {"entryFilterNames": "abc,def"})
+    values: tuple[Any, ...] = (
+        {},
+        {"entryFilterNames": " , "},
+        {"entryFilterNames": "abc"},
+        {"entryFilterNames": "abc,def"},
+    )
     yield from asked(broker, ("PUT", T), *requests("filters", "entryFilters", *values), ("GET", N), raw=True)
 
 
