@@ -82,7 +82,7 @@ def cursor_stats(subscription: Subscription, catalog: Catalog) -> dict[str, Any]
         "totalNonContiguousDeletedMessagesRange": len(ranges),
         "subscriptionHavePendingRead": _waits(subscription) or subscription.source.reading,
         "subscriptionHavePendingReplayRead": False,
-        "properties": {},
+        "properties": {"pulsar.replicated.subscription": 1} if subscription.replicated else {},
     }
 
 

@@ -29,6 +29,8 @@ async def test_the_status_of_a_subscription(box: HttpBox) -> None:
         assert (got.status, WARNING_HEADER in got.headers) == (204, replicated)
         assert (await box.get(f"{S}/{STATUS}")).value == {NAME: replicated}
         assert await flags(box) == (replicated, replicated)
+        cursor = (await box.get(f"{T}/internalStats")).value["cursors"]["s"]
+        assert cursor["properties"] == ({"pulsar.replicated.subscription": 1} if replicated else {})
 
 
 @pytest.mark.parametrize(
