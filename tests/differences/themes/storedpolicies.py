@@ -103,6 +103,27 @@ def clusters_of_namespaces(broker: Broker) -> Steps:
 
 
 @scenario
+def clusters_beside_its_own(broker: Broker) -> Steps:
+    far, cluster = f"{TENANT}-far", ("PUT", f"clusters/{TENANT}-far", {"serviceUrl": "http://127.0.0.1:1"})
+    replication, allowed, new = f"{N}/replication", f"{N}/allowedClusters", f"namespaces/{TENANT}/m"
+    tenant = ("POST", f"tenants/{TENANT}", {"allowedClusters": [OWN, far], "adminRoles": []})
+    made: list[Request] = [cluster, ("POST", replication, [OWN, far]), ("POST", allowed, [OWN, far]), tenant]
+    for value in ([OWN], [far], [OWN, far]):
+        made += [("POST", allowed, value), ("POST", replication, value), ("GET", replication), ("GET", allowed)]
+    made += [("GET", N), ("POST", replication, [far]), ("POST", allowed, [OWN]), ("GET", N), ("DELETE", N)]
+    for body in (
+        {"replication_clusters": [OWN, far]},
+        {"allowed_clusters": [far]},
+        {"allowed_clusters": [OWN, far], "replication_clusters": [far]},
+        {"allowed_clusters": [OWN], "replication_clusters": [far]},
+    ):
+        made += [("PUT", new, body), ("GET", new), ("DELETE", new)]
+        made += [("POST", f"{new}/{word}", [OWN]) for word in ("replication", "allowedClusters")] + [("DELETE", new)]
+    made += [("POST", f"{N}/{word}", [OWN]) for word in ("replication", "allowedClusters")]
+    yield from asked(broker, *made, ("DELETE", f"clusters/{far}"))
+
+
+@scenario
 def clusters_of_topics(broker: Broker) -> Steps:
     at = f"{T}/replication"
     made: list[Request] = [("PUT", T), ("GET", at), ("GET", f"{at}?applied=true")]
