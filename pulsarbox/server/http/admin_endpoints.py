@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 NEVER: Final = {
     "clusters": "pulsarbox is a single cluster",
     "functions": "pulsarbox runs no Pulsar Functions or connectors; pipelines run on Spark",
-    "load-balancing": "a single broker owns all topics, so there is no load to balance",
 }
 """Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""
 

@@ -1,4 +1,4 @@
-"""The endpoints of Pulsar that return 501: those of later versions, and those that a standalone box cannot serve."""
+"""The endpoints of Pulsar that return 501: those that a standalone box cannot serve."""
 
 from pulsarbox.errors import NotSupported
 from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints

@@ -9,6 +9,7 @@ import pulsar
 import pytest
 
 from pulsarbox.cli.pulsar_admin import table
+from pulsarbox.server.http.admin_endpoints import endpoints
 from tests.e2e.conftest import Running
 from tests.tools import forks
 

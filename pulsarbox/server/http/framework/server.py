@@ -135,7 +135,7 @@ class HttpServer:
             return refusal_of(error)
         finally:
             self._shell.kick()
-        assert not isinstance(found, Pieces | LiveResponse), target
+        assert isinstance(found, HttpResponse | DeferredAnswer), target
         return await self._there(found)
 
     async def durable(self) -> None:
