@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
@@ -10,9 +10,15 @@ from pulsarbox.protocol.policies.checks import check, quota
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
+from pulsarbox.protocol.policies.stored_rows import ANTI_AFFINITY_GROUP, ENTRY_FILTERS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
 
-ROWS_BY_NAME: Mapping[str, PolicyRow] = {row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME)}
+UNDECLARED: Final = (ANTI_AFFINITY_GROUP, ENTRY_FILTERS)
+"""Policies without effect: brokers keep the first apart from the others, and refuse the second."""
+
+ROWS_BY_NAME: Mapping[str, PolicyRow] = {
+    row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME) if row not in UNDECLARED
+}
 """Every policy that can be declared: each backlog quota type is one."""
 
 

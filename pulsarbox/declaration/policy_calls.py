@@ -1,5 +1,6 @@
 """Calls that set and remove policies."""
 
+from dataclasses import replace
 from typing import Any
 
 from pulsarbox.declaration.admin_calls import AdminCall, admin, own
@@ -38,7 +39,7 @@ def removal_call(of: Subject, row: PolicyRow, place: PolicyEndpoint) -> AdminCal
     if row in QUOTA_ROWS:
         return admin("DELETE", f"{base_of(of)}/{place.path}", backlogQuotaType=place.members[0])
     if place.removed:
-        return _call("DELETE", of, row, place)
+        return _call("DELETE", of, row, replace(place, path=place.removal or place.path))
     if place.blank is Blank.REMOVES:
         return admin(place.verb, f"{base_of(of)}/{place.path}")
     assert not isinstance(place.unset, Silent), row.name

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 from tests.differences.playing import Difference, Story, Target, differences, play_to_all
@@ -46,6 +47,8 @@ THEMES: Final = (
     "transactions",
     "websocket",
 )
+_MANAGEMENT: Final = ("policies", "storedpolicies", "rest", "cluster", "admin")
+"""The themes in ``themes.management``."""
 LOOKS: Final = (1.0, 2.5)
 """Patience of each attempt at a scenario. A differing scenario is repeated, because a broker may have been slow."""
 
@@ -97,13 +100,19 @@ def arguments_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     return arguments
 
 
+def module_of(theme: str) -> ModuleType:
+    """Import a theme."""
+    folder = "management." if theme in _MANAGEMENT else ""
+    return importlib.import_module(f"tests.differences.themes.{folder}{theme}")
+
+
 def chosen(only: Sequence[str], short: bool = False, timed: bool | None = None) -> list[Scenario]:
     """Return the scenarios of the themes, or single ones by their full names; all if none is named.
 
     ``timed``: only scenarios that need the ``TIMED`` settings, or only the others.
     """
     for theme in THEMES:
-        importlib.import_module(f"tests.differences.themes.{theme}")
+        module_of(theme)
     unknown = [name for name in only if name not in THEMES and name not in SCENARIOS]
     if unknown:
         raise SystemExit(f"no such theme or scenario: {', '.join(unknown)}")

@@ -15,7 +15,7 @@ from tests.differences.fields import fields
 from tests.differences.known import KNOWN, reason_of
 from tests.differences.playing import Story, Target, differences, play
 from tests.differences.scenario import SCENARIOS, TIMED
-from tests.differences.themes import admin
+from tests.differences.themes.management import admin
 from tests.tools.generate_known import DOCUMENT, generate
 
 JOBS = 24

@@ -50,13 +50,17 @@ def compare(box: Sequence[tuple[Step, Answer]], pulsar: Sequence[Answer]) -> Com
         parts = list(differing(mine, theirs))
         if theirs.type == NO_ANSWER:
             unanswered.append(step)
-        elif mine.status == PENDING != theirs.status or (parts and any(each.writes for each in pending)):
+        elif _is_pending(step, mine, theirs) or (parts and any(each.writes for each in pending)):
             pending.append(step)
         elif not parts:
             same += 1
         else:
             found += [Difference(step, *part, known_for(step, *part)) for part in parts]
     return Compared(same, tuple(pending), tuple(found), tuple(unanswered))
+
+
+def _is_pending(step: Step, mine: Answer, theirs: Answer) -> bool:
+    return not step.endpoint.served and mine.status == PENDING != theirs.status
 
 
 def differing(mine: Answer, theirs: Answer) -> Iterator[tuple[str, str, str]]:

@@ -146,6 +146,37 @@ TABLE: Final = (
         "status of an offload without an offloader", "a Java exception", "the reason", "the class does not exist here",
     ),
     Known(
+        "GET .*/persistence/bookieAffinity|DELETE /v2/namespaces/.*/antiAffinity", "before", "status", "20[04].*",
+        f"404 {_REASON}",
+        "the bookie affinity group of a namespace without one; removal of an anti-affinity group that is not set",
+        "404 until a topic of the namespace is loaded", "200 without a body; 204", "loading a topic changes no policy",
+    ),
+    Known(
+        "GET .*/topicHashPositions", "before", "status", "200.*", f"412 {_REASON}",
+        "`topicHashPositions` of a bundle without loaded topics", "412", "200 without positions",
+        "a box owns all bundles",
+    ),
+    Known(
+        "POST .*/migration", "written( again)?", "status", f"501 {_REASON}", "204",
+        "migration of a namespace", "clients are redirected to another cluster", "501",
+        "a box cannot redirect the clients of a namespace",
+    ),
+    Known(
+        "GET /v3/transactions/coordinatorInternalStats/.*", "before", r"\.transactionLogStats\..*", "absent", ".*",
+        "internal statistics of transaction logs", "a cursor, properties and creation times",
+        "an empty managed ledger", "transactions are stored in the common log",
+    ),
+    Known(
+        "GET /v3/transactions/pendingAckInternalStats/.*", "before", "status", "200.*", f"503 {_REASON}",
+        "`pendingAckInternalStats` of a subscription that no transaction has used", "503",
+        "200, an empty managed ledger", "transactions are stored in the common log",
+    ),
+    Known(
+        "GET /v3/transactions/transactionBufferInternalStats/.*", "before", "status", f"404 {_REASON}", "200.*",
+        "`transactionBufferInternalStats`", "the ledger of its snapshots", "404",
+        "transactions are stored in the common log",
+    ),
+    Known(
         "GET /v2/broker-stats/destinations", "before", "status", "200.*", "404.*",
         "`broker-stats/destinations`", "documented, and 404", "as `topics`", "it is documented",
     ),

@@ -58,8 +58,10 @@ def test_each_type_of_body_has_a_valid_one() -> None:
     assert taken - VALID.keys() == set()
 
 
-def _step(method: str = "GET", state: str = "before", path: str = "/admin/v2/tenants") -> Step:
-    return Step(state, Endpoint(method, path, "operation", (), "", "", "served"))
+def _step(
+    method: str = "GET", state: str = "before", path: str = "/admin/v2/tenants", standing: str = "served"
+) -> Step:
+    return Step(state, Endpoint(method, path, "operation", (), "", "", standing))
 
 
 def test_what_differs_is_found() -> None:
@@ -77,13 +79,15 @@ def test_what_differs_is_found() -> None:
 
 
 def test_what_is_not_supported_is_pending_with_what_depends_on_it() -> None:
-    write, read = _step("PUT", "written"), _step("GET", "written")
+    write, read = (_step(method, "written", standing="never:functions") for method in ("PUT", "GET"))
     refused, done = Answer(PENDING, JSON, REASON), Answer(204, "", "")
     box = [(write, refused), (read, Answer(200, JSON, []))]
     found = compare(box, [done, Answer(200, JSON, ["a"])])
     assert (found.pending, found.differences) == ((write, read), ())
     found = compare([(read, refused), (read, Answer(200, JSON, []))], [done, Answer(200, JSON, ["a"])])
     assert (found.pending, len(found.differences)) == ((read,), 1)
+    served = _step("PUT", "written")
+    assert compare([(served, refused)], [done]).pending == (), "the endpoint is supported, but not this value"
 
 
 def test_requests_that_pulsar_does_not_answer_are_not_compared() -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tests.differences.themes.admin import complaint, plain, printed
+from tests.differences.themes.management.admin import complaint, plain, printed
 from tests.java_tools.scripts import Script, split
 from tests.java_tools.tools import Result, Tools
 from tests.tools.box import admin

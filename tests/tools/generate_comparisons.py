@@ -7,14 +7,13 @@ and the scenarios of tests/differences.
 
 import re
 from collections.abc import Iterable
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
-from tests.differences.__main__ import THEMES, chosen
-from tests.differences.themes import admin
+from tests.differences.__main__ import THEMES, chosen, module_of
+from tests.differences.themes.management import admin
 from tests.endpoints import facts
 from tests.endpoints.known import TABLE, is_about
 from tests.endpoints.steps import Step, groups
@@ -99,7 +98,7 @@ def feature_table() -> str:
     scenarios = [each.theme for each in chosen([])]
     lines = ["| Theme | compared | scenarios | clients |", "|---|---|---|---|"]
     for theme in THEMES:
-        module = import_module(f"tests.differences.themes.{theme}")
+        module = module_of(theme)
         source = Path(module.__file__ or "").read_text("utf-8")
         clients = [name for name, pattern in CLIENTS if re.search(pattern, source)]
         what = (module.__doc__ or "").partition("\n\n")[0].replace("\n", " ").strip().removesuffix(".")
@@ -110,7 +109,7 @@ def feature_table() -> str:
 SECTIONS: Final = (
     ("tests/data/admin-endpoint-answers.tsv", endpoint_table),
     ("tests/endpoints/known.py", difference_table),
-    ("tests/differences/themes/admin.py", command_table),
+    ("tests/differences/themes/management/admin.py", command_table),
     ("tests/differences/themes", feature_table),
 )
 """Sources and their tables, in the order of the document."""

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus, urlencode
 
 from pulsarbox.cli.common.exits import Failed, Misused, ending_of_status
 from pulsarbox.cli.connect.target import Target
-from pulsarbox.cli.pulsar_admin.package_name import PackageName
+from pulsarbox.cli.pulsar_admin.package_url import PackageUrl
 from pulsarbox.cli.pulsar_admin.printing import compact, loads
 from pulsarbox.cli.pulsar_admin.table import AdminRequest, Command
 from pulsarbox.cli.pulsar_admin.values import UNITS
@@ -117,7 +117,7 @@ def _segment(call: AdminRequest, part: str, values: dict[str, Any]) -> str:
     if isinstance(value, TopicName):
         words = [value.tenant, value.namespace_local, value.local]
         return "/".join(quote(word, safe="") for word in ([] if what else [value.domain]) + words)
-    if isinstance(value, PackageName):
+    if isinstance(value, PackageUrl):
         return "/".join(quote(word, safe="") for word in value.path(version=not what))
     if name == "namespace":
         return quote(value, safe="/")

@@ -8,7 +8,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pulsarbox.cli.common.terminal_text import clean
-from pulsarbox.cli.pulsar_admin.package_name import PackageName
+from pulsarbox.cli.pulsar_admin.package_url import PackageUrl
 from pulsarbox.clock import WALL_MAX
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName, parse_namespace, parse_topic
@@ -237,7 +237,7 @@ KINDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
     "namespace": ("NAMESPACE", namespace),
     "not_negative_millis": ("TIME", not_negative_millis),
     "object": ("JSON", json_object),
-    "package": ("PACKAGE", PackageName.parsed),
+    "package": ("PACKAGE", PackageUrl.parsed),
     "period": ("SECONDS", period),
     "quota_size": ("SIZE", quota_size),
     "quota_time": ("TIME", quota_time),

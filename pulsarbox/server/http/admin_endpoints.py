@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 NEVER: Final = {
-    "clusters": "pulsarbox is a single cluster",
     "functions": "pulsarbox runs no Pulsar Functions or connectors; pipelines run on Spark",
 }
 """Features that a single-process broker cannot offer, by their keyword in the table, with the reason."""

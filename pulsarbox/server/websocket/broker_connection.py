@@ -62,7 +62,7 @@ class RequestTimeout(PulsarBoxError):
     http_status = 504
 
 
-class Target(Protocol):
+class CommandTarget(Protocol):
     """A producer or consumer, which receives the broker's commands."""
 
     def receive(self, command: BaseCommand, payload: bytes) -> None:
@@ -76,8 +76,8 @@ class BrokerConnection:
         self, shell: Shell, address: str, principal: Principal | None, *, secure: bool, lost: Callable[[int, str], None]
     ) -> None:
         """``address`` is the client's ``host:port``."""
-        self.producers: dict[int, Target] = {}
-        self.consumers: dict[int, Target] = {}
+        self.producers: dict[int, CommandTarget] = {}
+        self.consumers: dict[int, CommandTarget] = {}
         self._closed = False
         self._shell = shell
         self._lost = lost

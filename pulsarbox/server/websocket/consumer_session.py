@@ -21,11 +21,11 @@ from pulsarbox.server.shell_protocol import Shell
 from pulsarbox.server.tasks import spawn
 from pulsarbox.server.websocket.broker_connection import INTERNAL
 from pulsarbox.server.websocket.dead_letters import DeadLetters
-from pulsarbox.server.websocket.endpoint import READER, Endpoint
+from pulsarbox.server.websocket.endpoint import READER, SocketEndpoint
 from pulsarbox.server.websocket.entry_messages import (
     IN_LOOP_MAX,
-    ReceivedMessage,
-    Unreadable,
+    SocketMessage,
+    UnreadableEntry,
     messages_of,
     uncompressed,
 )
@@ -39,9 +39,9 @@ from pulsarbox.server.websocket.message_json import (
 )
 from pulsarbox.server.websocket.parameters import ConsumerParameters, message_id
 from pulsarbox.server.websocket.redelivery_schedule import RedeliverySchedule
-from pulsarbox.server.websocket.session import Session, pause
-from pulsarbox.server.websocket.topic_consumer import ONE_ACTIVE, Arrival, TopicConsumer
-from pulsarbox.server.websocket.topic_producer import Outcome
+from pulsarbox.server.websocket.session import SocketSession, pause
+from pulsarbox.server.websocket.socket_consumer import ONE_ACTIVE, Arrival, SocketConsumer
+from pulsarbox.server.websocket.socket_producer import SendOutcome
 
 REFRESH_SECONDS: Final = 60.0
 """How often partitions and topics of a pattern are looked up: as Java clients do."""
@@ -57,14 +57,14 @@ SOURCES_MAX: Final = 100_000
 
 _log = logging.getLogger(__name__)
 
-Origin = tuple[TopicConsumer, Place]
+Origin = tuple[SocketConsumer, Place]
 
 
 class InvalidCommand(Exception):
     """A command of the client that closes the socket."""
 
 
-class ConsumerSession(Session):
+class ConsumerSession(SocketSession):
     """Delivers the messages of one or several topics."""
 
     def __init__(
@@ -72,7 +72,7 @@ class ConsumerSession(Session):
         shell: Shell,
         address: str,
         principal: Principal | None,
-        endpoint: Endpoint,
+        endpoint: SocketEndpoint,
         parameters: ConsumerParameters,
         *,
         secure: bool,
@@ -83,7 +83,7 @@ class ConsumerSession(Session):
         self._pattern = _pattern(endpoint.pattern) if endpoint.pattern else None
         letters = _dead_letter_topic(parameters.dead_letter_topic) if parameters.max_redeliveries else None
         super().__init__(shell, address, principal, secure=secure)
-        self._consumers: dict[TopicName, TopicConsumer] = {}
+        self._consumers: dict[TopicName, SocketConsumer] = {}
         self._arrivals: deque[Arrival] = deque()
         self._changed = asyncio.Event()
         """Set when the pump may have something to do."""
@@ -94,8 +94,8 @@ class ConsumerSession(Session):
         self._redelivery_timer: asyncio.TimerHandle | None = None
         self._refresh_timer: asyncio.TimerHandle | None = None
         self._pump: asyncio.Task[None] | None = None
-        self._sources: dict[str, TopicConsumer] = {}
-        self._read: dict[TopicConsumer, Place] = {}
+        self._sources: dict[str, SocketConsumer] = {}
+        self._read: dict[SocketConsumer, Place] = {}
         """The last entries that a reader has delivered and not acknowledged yet."""
         self._entries_read = 0
         self._letters: DeadLetters | None = None
@@ -106,7 +106,7 @@ class ConsumerSession(Session):
     # Opening
 
     async def open(self) -> None:
-        """See Session."""
+        """See SocketSession."""
         await self._subscribe_to(await self._topics())
         if self._endpoint.pattern or len(self._consumers) != 1 or next(iter(self._consumers)).partition_index >= 0:
             self._refresh_later()
@@ -142,7 +142,7 @@ class ConsumerSession(Session):
     async def _subscribe_to(self, topics: list[TopicName]) -> None:
         for topic in topics:
             if topic not in self._consumers:
-                consumer = TopicConsumer(
+                consumer = SocketConsumer(
                     self.connection,
                     topic,
                     self._endpoint.subscription,
@@ -170,7 +170,7 @@ class ConsumerSession(Session):
         self._refresh_later()
 
     def started(self) -> None:
-        """See Session."""
+        """See SocketSession."""
         self._pump = spawn("WebSocket messages", self._deliver_all())
 
     # Delivery
@@ -195,7 +195,7 @@ class ConsumerSession(Session):
                     self.connection.gave(len(arrival.payload))
         except ConnectionError:
             self.connection.end()
-        except (PulsarBoxError, ProtocolError, Unreadable) as error:
+        except (PulsarBoxError, ProtocolError, UnreadableEntry) as error:
             self.end(INTERNAL, str(error))
         except Exception:
             _log.exception("the WebSocket of %s cannot deliver a message", self.address)
@@ -235,7 +235,7 @@ class ConsumerSession(Session):
                 self._note_read(consumer, place)
         consumer.used(permits)
 
-    async def _deliver(self, consumer: TopicConsumer, message: ReceivedMessage, place: Place) -> None:
+    async def _deliver(self, consumer: SocketConsumer, message: SocketMessage, place: Place) -> None:
         if self._endpoint.kind == READER and consumer.is_before_start(message.id):
             return
         most = self._parameters.max_redeliveries
@@ -268,12 +268,12 @@ class ConsumerSession(Session):
             self._sent_in_turn = 0
             await pause()
 
-    def _remember(self, text: str, consumer: TopicConsumer) -> None:
+    def _remember(self, text: str, consumer: SocketConsumer) -> None:
         self._sources[text] = consumer
         if len(self._sources) > SOURCES_MAX:
             del self._sources[next(iter(self._sources))]
 
-    def _note_read(self, consumer: TopicConsumer, place: Place) -> None:
+    def _note_read(self, consumer: SocketConsumer, place: Place) -> None:
         self._read[consumer] = place
         self._entries_read += 1
         if self._entries_read >= READ_ENTRIES:
@@ -288,9 +288,7 @@ class ConsumerSession(Session):
 
     # Dead letters
 
-    async def _bury(
-        self, letters: DeadLetters, consumer: TopicConsumer, message: ReceivedMessage, place: Place
-    ) -> None:
+    async def _bury(self, letters: DeadLetters, consumer: SocketConsumer, message: SocketMessage, place: Place) -> None:
         """Move a message to the dead letter topic; if that fails, redeliver it later."""
 
         def failed(reason: str) -> None:
@@ -298,13 +296,13 @@ class ConsumerSession(Session):
             self._nacked.add((consumer, place), time.monotonic())
             self._redeliver_later()
 
-        outcome = Outcome(lambda stored: self._buried(consumer, message.id), failed)
+        outcome = SendOutcome(lambda stored: self._buried(consumer, message.id), failed)
         try:
             await letters.publish(message, consumer.topic.base, outcome)
         except (PulsarBoxError, TimeoutError) as error:
             failed(str(error))
 
-    def _buried(self, consumer: TopicConsumer, where: MessageIdData) -> None:
+    def _buried(self, consumer: SocketConsumer, where: MessageIdData) -> None:
         consumer.acknowledge(where)
 
     # Commands
@@ -359,7 +357,7 @@ class ConsumerSession(Session):
                 self._nacked.discard((consumer, place))
         self._may_deliver(1)
 
-    def _source(self, text: str, where: MessageIdData) -> TopicConsumer | None:
+    def _source(self, text: str, where: MessageIdData) -> SocketConsumer | None:
         """Return the consumer of a message; None if it is unknown."""
         if len(self._consumers) == 1:
             return next(iter(self._consumers.values()))
@@ -380,7 +378,7 @@ class ConsumerSession(Session):
     def _redeliver(self) -> None:
         self._redelivery_timer = None
         now = time.monotonic()
-        places: dict[TopicConsumer, list[Place]] = {}
+        places: dict[SocketConsumer, list[Place]] = {}
         for consumer, place in self._unacked.take_due(now) + self._nacked.take_due(now):
             places.setdefault(consumer, []).append(place)
         for consumer, found in places.items():
@@ -391,7 +389,7 @@ class ConsumerSession(Session):
         self._redeliver_later()
 
     def close(self) -> None:
-        """See Session."""
+        """See SocketSession."""
         for timer in (self._redelivery_timer, self._refresh_timer):
             if timer is not None:
                 timer.cancel()
@@ -401,7 +399,7 @@ class ConsumerSession(Session):
         super().close()
 
 
-async def _head(message: ReceivedMessage) -> bytes:
+async def _head(message: SocketMessage) -> bytes:
     """Return the JSON of a message up to its payload; of much metadata, from a thread."""
     if message.own.ByteSize() <= IN_LOOP_MAX:
         return received_head(message.about())

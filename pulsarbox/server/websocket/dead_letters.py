@@ -13,8 +13,8 @@ from pulsarbox.protocol.dead_letters.properties import (
 )
 from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.server.websocket.broker_connection import BrokerConnection
-from pulsarbox.server.websocket.entry_messages import ReceivedMessage
-from pulsarbox.server.websocket.topic_producer import Outcome, TopicProducer
+from pulsarbox.server.websocket.entry_messages import SocketMessage
+from pulsarbox.server.websocket.socket_producer import SendOutcome, SocketProducer
 
 
 class DeadLetters:
@@ -32,9 +32,9 @@ class DeadLetters:
         self._topic = topic
         self._subscription = subscription
         self._partitions = partitions
-        self._producer: TopicProducer | None = None
+        self._producer: SocketProducer | None = None
 
-    async def publish(self, message: ReceivedMessage, source: TopicName, outcome: Outcome) -> None:
+    async def publish(self, message: SocketMessage, source: TopicName, outcome: SendOutcome) -> None:
         """Publish a message of ``source``. Raises BrokerRefusal, RequestTimeout, TimeoutError."""
         producer = await self._opened()
         try:
@@ -65,10 +65,10 @@ class DeadLetters:
             ORIGIN_MESSAGE_ID_OLD: place,
         }
 
-    async def _opened(self) -> TopicProducer:
+    async def _opened(self) -> SocketProducer:
         if self._producer is None:
             topic = (await self._partitions(self._topic))[0]
-            producer = TopicProducer(self._connection, topic)
+            producer = SocketProducer(self._connection, topic)
             await producer.open()
             self._producer = producer
         return self._producer

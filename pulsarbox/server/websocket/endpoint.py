@@ -18,7 +18,7 @@ TOPICS_MAX: Final = 1000
 """Maximum number of topics that one consumer names."""
 
 
-class Endpoint(NamedTuple):
+class SocketEndpoint(NamedTuple):
     """The producer, consumer or reader that a path names."""
 
     kind: str
@@ -29,7 +29,7 @@ class Endpoint(NamedTuple):
     """Regular expression that selects topics; empty without one."""
 
 
-def parse_endpoint(raw_path: str, query: Mapping[str, str]) -> Endpoint:
+def parse_endpoint(raw_path: str, query: Mapping[str, str]) -> SocketEndpoint:
     """Return the endpoint of a raw path. Raises NotFound for an unknown path, BadRequest for an invalid one."""
     _, version, kind, *rest = (*split_path(raw_path), "", "", "")
     segments = [each for each in rest if each]
@@ -40,7 +40,7 @@ def parse_endpoint(raw_path: str, query: Mapping[str, str]) -> Endpoint:
     return _single(kind, segments)
 
 
-def _single(kind: str, segments: list[str]) -> Endpoint:
+def _single(kind: str, segments: list[str]) -> SocketEndpoint:
     least = 5 if kind == CONSUMER else 4
     form = "{domain}/{tenant}/{namespace}/{topic}" + ("/{subscription}" if kind == CONSUMER else "")
     if len(segments) < least or (kind == CONSUMER and len(segments) > least):
@@ -49,21 +49,21 @@ def _single(kind: str, segments: list[str]) -> Endpoint:
     if domain not in DOMAINS:
         raise BadRequest(f"Invalid path: the domain must be persistent or non-persistent, not {domain[:40]!r}")
     name = _topic(f"{domain}://{tenant}/{namespace}/{_form(topic)}")
-    return Endpoint(kind, (name,), _form(more[0]) if kind == CONSUMER else "")
+    return SocketEndpoint(kind, (name,), _form(more[0]) if kind == CONSUMER else "")
 
 
-def _several(segments: list[str], query: Mapping[str, str]) -> Endpoint:
+def _several(segments: list[str], query: Mapping[str, str]) -> SocketEndpoint:
     if len(segments) != 1:
         raise BadRequest("Invalid path: expected /ws/v3/consumer/{subscription}")
     topics, pattern = query.get("topics"), query.get("topicsPattern")
     if (topics is None) == (pattern is None):
         raise BadRequest("Invalid query params: expected either topics or topicsPattern")
     if pattern is not None:
-        return Endpoint(CONSUMER, (), _form(segments[0]), pattern)
+        return SocketEndpoint(CONSUMER, (), _form(segments[0]), pattern)
     names = [each.strip() for each in (topics or "").split(",")]
     if len(names) > TOPICS_MAX:
         raise BadRequest(f"Invalid query params: topics names {len(names)} topics, the maximum is {TOPICS_MAX}")
-    return Endpoint(CONSUMER, tuple(dict.fromkeys(_topic(each) for each in names)), _form(segments[0]))
+    return SocketEndpoint(CONSUMER, tuple(dict.fromkeys(_topic(each) for each in names)), _form(segments[0]))
 
 
 def _form(segment: str) -> str:

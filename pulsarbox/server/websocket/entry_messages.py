@@ -19,11 +19,11 @@ UNCOMPRESSED_MAX: Final = 64 << 20
 """Maximum bytes of a decompressed entry."""
 
 
-class Unreadable(Exception):
+class UnreadableEntry(Exception):
     """An entry cannot be decoded; the message names it."""
 
 
-class ReceivedMessage(NamedTuple):
+class SocketMessage(NamedTuple):
     """One message of an entry."""
 
     metadata: MessageMetadata
@@ -61,7 +61,7 @@ class ReceivedMessage(NamedTuple):
 
 
 async def uncompressed(metadata: MessageMetadata, body: bytes) -> bytes:
-    """Return the uncompressed body of an entry. Raises Unreadable."""
+    """Return the uncompressed body of an entry. Raises UnreadableEntry."""
     number, size = metadata.compression, metadata.uncompressed_size
     if not number:
         return body
@@ -70,20 +70,20 @@ async def uncompressed(metadata: MessageMetadata, body: bytes) -> bytes:
             return decompress(number, body, size, UNCOMPRESSED_MAX)
         return await run_in_thread("decompress", lambda: decompress(number, body, size, UNCOMPRESSED_MAX))
     except (CodecMissing, NotUnpacked) as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableEntry(str(error)) from None
 
 
 def messages_of(
     command: CommandMessage, metadata: MessageMetadata, body: bytes, partition: int
-) -> Iterator[ReceivedMessage | None]:
+) -> Iterator[SocketMessage | None]:
     """Yield the unacknowledged messages of an entry with an uncompressed body; None after many acknowledged ones.
 
-    Raises Unreadable.
+    Raises UnreadableEntry.
     """
     redeliveries = command.redelivery_count
     if not metadata.HasField("num_messages_in_batch") or metadata.encryption_keys:
         where = entry_id(command.message_id, partition)
-        yield ReceivedMessage(metadata, metadata, b"" if metadata.null_value else body, where, redeliveries)
+        yield SocketMessage(metadata, metadata, b"" if metadata.null_value else body, where, redeliveries)
         return
     count = metadata.num_messages_in_batch
     wanted = indexes_of(bits_of(command.ack_set)) if command.ack_set else iter(range(count))
@@ -94,11 +94,11 @@ def messages_of(
                 following = next(wanted, count)
                 where = entry_id(command.message_id, partition)
                 where.batch_index, where.batch_size = index, count
-                yield ReceivedMessage(metadata, single, payload, where, redeliveries)
+                yield SocketMessage(metadata, single, payload, where, redeliveries)
             elif index % SKIPPED_IN_TURN == 0:
                 yield None
     except MalformedMetadata as error:
-        raise Unreadable(str(error)) from None
+        raise UnreadableEntry(str(error)) from None
 
 
 def entry_id(where: MessageIdData, partition: int) -> MessageIdData:

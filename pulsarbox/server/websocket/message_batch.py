@@ -6,7 +6,7 @@ from typing import Final
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, SingleMessageMetadata
 from pulsarbox.server.websocket.message_json import OutgoingMessage
-from pulsarbox.server.websocket.topic_producer import Outcome
+from pulsarbox.server.websocket.socket_producer import SendOutcome
 
 BATCH_BYTES: Final = 128 << 10
 """Maximum bytes of payloads in a batch: batchingMaxBytes of Java clients."""
@@ -18,7 +18,7 @@ class MessageBatch:
     def __init__(self, most: int) -> None:
         self._most = most
         self._messages: list[tuple[SingleMessageMetadata, bytes]] = []
-        self._outcomes: list[Outcome] = []
+        self._outcomes: list[SendOutcome] = []
         self._size = 0
 
     def __len__(self) -> int:
@@ -39,7 +39,7 @@ class MessageBatch:
         """Whether the batch has all its messages."""
         return len(self._messages) >= self._most
 
-    def add(self, message: OutgoingMessage, payload: bytes, sequence_id: int, outcome: Outcome) -> None:
+    def add(self, message: OutgoingMessage, payload: bytes, sequence_id: int, outcome: SendOutcome) -> None:
         """Add a message."""
         single = SingleMessageMetadata(sequence_id=sequence_id, payload_size=len(payload))
         for name, value in message.properties.items():
@@ -52,7 +52,7 @@ class MessageBatch:
         self._outcomes.append(outcome)
         self._size += len(payload)
 
-    def entry(self) -> tuple[MessageMetadata, bytes, list[Outcome]]:
+    def entry(self) -> tuple[MessageMetadata, bytes, list[SendOutcome]]:
         """Return the metadata and body of the batch's entry, and the outcomes of its messages."""
         first, last = self._messages[0][0], self._messages[-1][0]
         metadata = MessageMetadata(

@@ -29,8 +29,8 @@ from pulsarbox.server.websocket.message_json import (
     sent,
 )
 from pulsarbox.server.websocket.parameters import ProducerParameters
-from pulsarbox.server.websocket.session import Session, pause
-from pulsarbox.server.websocket.topic_producer import Outcome, TopicProducer
+from pulsarbox.server.websocket.session import SocketSession, pause
+from pulsarbox.server.websocket.socket_producer import SendOutcome, SocketProducer
 
 IN_LOOP_MAX = 64 << 10
 """Bytes that are compressed in the event loop; more are in a thread."""
@@ -39,7 +39,7 @@ RESULTS_MAX = 1000
 _HASH_MAX = 0x7FFFFFFF
 
 
-class ProducerSession(Session):
+class ProducerSession(SocketSession):
     """Publishes the client's messages to a topic or its partitions."""
 
     def __init__(
@@ -56,7 +56,7 @@ class ProducerSession(Session):
         self._topic = topic
         self._parameters = parameters
         self._parts: list[TopicName] = [topic]
-        self._producers: dict[int, TopicProducer] = {}
+        self._producers: dict[int, SocketProducer] = {}
         self._batches: dict[int, MessageBatch] = {}
         self._hash32: Callable[[bytes], int] = get("hashing", parameters.hashing).hash32
         self._next = 0
@@ -70,7 +70,7 @@ class ProducerSession(Session):
         """Held while messages get sequence IDs and are sent."""
 
     async def open(self) -> None:
-        """See Session."""
+        """See SocketSession."""
         self._parts = await self.partitions(self._topic)
         self._next = random.randrange(len(self._parts))
         for index in range(len(self._parts)):
@@ -78,7 +78,7 @@ class ProducerSession(Session):
 
     async def _open_part(self, index: int) -> None:
         parameters = self._parameters
-        producer = TopicProducer(
+        producer = SocketProducer(
             self.connection,
             self._parts[index],
             name=parameters.name,
@@ -119,7 +119,7 @@ class ProducerSession(Session):
             return False
         return sum(each.pending for each in self._producers.values()) + sum(map(len, self._batches.values())) >= most
 
-    async def _ready(self, producer: TopicProducer, message: OutgoingMessage) -> None:
+    async def _ready(self, producer: SocketProducer, message: OutgoingMessage) -> None:
         try:
             await producer.ready()
         except TimeoutError:
@@ -137,7 +137,7 @@ class ProducerSession(Session):
         return self._next
 
     async def _publish(self, index: int, message: OutgoingMessage, payload: bytes) -> None:
-        outcome = Outcome(
+        outcome = SendOutcome(
             lambda where: self._answer(sent(where, message.context)),
             lambda reason: self._answer(not_sent(NOT_SENT, reason, message.context)),
         )
@@ -176,7 +176,7 @@ class ProducerSession(Session):
         return metadata
 
     async def _send(
-        self, index: int, metadata: MessageMetadata, body: bytes, outcomes: list[Outcome], *, batched: bool
+        self, index: int, metadata: MessageMetadata, body: bytes, outcomes: list[SendOutcome], *, batched: bool
     ) -> None:
         number = self._parameters.compression
         metadata.uncompressed_size = len(body)
@@ -195,7 +195,7 @@ class ProducerSession(Session):
 
     # Batches
 
-    async def _add_to_batch(self, index: int, message: OutgoingMessage, payload: bytes, outcome: Outcome) -> None:
+    async def _add_to_batch(self, index: int, message: OutgoingMessage, payload: bytes, outcome: SendOutcome) -> None:
         batching = self._parameters.batching
         assert batching is not None
         batch = self._batches.get(index)
@@ -249,7 +249,7 @@ class ProducerSession(Session):
             self._unread.set()
 
     def close(self) -> None:
-        """See Session."""
+        """See SocketSession."""
         if self._batch_timer is not None:
             self._batch_timer.cancel()
         for each in self._producers.values():

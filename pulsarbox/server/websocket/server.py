@@ -19,10 +19,10 @@ from pulsarbox.server.http.framework.routes import Permission
 from pulsarbox.server.shell_protocol import Shell
 from pulsarbox.server.websocket.broker_connection import BrokerRefusal
 from pulsarbox.server.websocket.consumer_session import ConsumerSession
-from pulsarbox.server.websocket.endpoint import PRODUCER, READER, Endpoint, parse_endpoint
+from pulsarbox.server.websocket.endpoint import PRODUCER, READER, SocketEndpoint, parse_endpoint
 from pulsarbox.server.websocket.parameters import consumer_parameters, producer_parameters, reader_parameters
 from pulsarbox.server.websocket.producer_session import ProducerSession
-from pulsarbox.server.websocket.session import Session
+from pulsarbox.server.websocket.session import SocketSession
 from pulsarbox.server.websocket.text_socket import TextSocket, address_of, is_secure
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class WebSocketServer:
             if session is not None:
                 session.close()
 
-    def _check(self, endpoint: Endpoint, who: Principal | None) -> None:
+    def _check(self, endpoint: SocketEndpoint, who: Principal | None) -> None:
         """Raise AuthorizationError unless the client may use all topics of an endpoint."""
         authorization = self._shell.broker.authorization
         if authorization.enabled:
@@ -97,7 +97,7 @@ class WebSocketServer:
             for topic in endpoint.topics:
                 authorization.require_on_topic(who, topic, (action,), endpoint.subscription)
 
-    def _session(self, request: web.BaseRequest, endpoint: Endpoint, who: Principal | None) -> Session:
+    def _session(self, request: web.BaseRequest, endpoint: SocketEndpoint, who: Principal | None) -> SocketSession:
         query, shell, address, secure = request.query, self._shell, address_of(request), is_secure(request)
         if endpoint.kind == PRODUCER:
             produced = producer_parameters(query)
@@ -110,7 +110,7 @@ class WebSocketServer:
         consumed = consumer_parameters(query, first, endpoint.subscription)
         return ConsumerSession(shell, address, who, endpoint, consumed, secure=secure)
 
-    async def _run(self, request: web.BaseRequest, session: Session) -> web.StreamResponse:
+    async def _run(self, request: web.BaseRequest, session: SocketSession) -> web.StreamResponse:
         settings = self._shell.broker.settings
         idle = settings.webSocketSessionIdleTimeoutMillis / 1000
         socket = TextSocket(request, settings.webSocketMaxTextFrameSize, idle)

@@ -15,7 +15,7 @@ from pulsarbox.server.websocket.text_socket import TextSocket
 log = logging.getLogger(__name__)
 
 
-class Session:
+class SocketSession:
     """One producer, consumer or reader. ``open`` is called before the upgrade, ``run`` after it, ``close`` always."""
 
     def __init__(self, shell: Shell, address: str, principal: Principal | None, *, secure: bool) -> None:

@@ -8,7 +8,7 @@ import pulsar
 from tests.differences.broker import Broker, path_of
 from tests.differences.clients import EARLIEST, KINDS, drained, made_with, publish, told
 from tests.differences.scenario import Steps, scenario
-from tests.differences.themes.policies import namespace
+from tests.differences.themes.management.policies import namespace
 
 
 def hasty(broker: Broker) -> Any:

@@ -9,7 +9,7 @@ import pulsar
 from tests.differences.broker import Broker, path_of
 from tests.differences.clients import EARLIEST, KINDS, drained, made_with, policy, publish, span
 from tests.differences.scenario import Steps, scenario, timed_scenario
-from tests.differences.themes.policies import namespace
+from tests.differences.themes.management.policies import namespace
 
 FIELDS: Final = ("msgBacklog", "totalMsgExpired", "unackedMessages")
 POLICY_SECONDS: Final = 75.0

@@ -7,7 +7,7 @@ import pulsar
 from tests.differences.broker import Broker, path_of
 from tests.differences.clients import made_with, publish
 from tests.differences.scenario import Steps, long, slow_scenario, timed_scenario
-from tests.differences.themes.policies import namespace
+from tests.differences.themes.management.policies import namespace
 from tests.differences.themes.retention import consumed
 
 LOOKED_SECONDS: Final = 6.0

@@ -5,7 +5,7 @@ from typing import Any, Final
 from tests.differences.broker import Broker, path_of
 from tests.differences.clients import drained, made_with, policy, publish, read, span, told
 from tests.differences.scenario import Steps, long, timed_scenario
-from tests.differences.themes.policies import namespace
+from tests.differences.themes.management.policies import namespace
 from tests.differences.themes.retention import consumed
 
 SIZE: Final = 1000

@@ -7,7 +7,7 @@ from tests.differences.broker import Broker, path_of
 from tests.differences.clients import Arrivals, made_with, policy, publish
 from tests.differences.messages import batch, numbered
 from tests.differences.scenario import Steps, alone_scenario, long, scenario
-from tests.differences.themes.policies import namespace
+from tests.differences.themes.management.policies import namespace
 
 
 def rate(messages: int = -1, size: int = -1, period: int = 1, relative: bool = False) -> dict[str, Any]:

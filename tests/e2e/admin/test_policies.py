@@ -96,7 +96,7 @@ def test_values_of_all_shapes_for_a_namespace(policy: str, value: str, kept: Any
     said(done)
     rows = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert [(row["value"], row["level"]) for row in rows] == [(kept, "namespace")]
-    assert ("has no effect" in done.stderr) == (not rows[0]["applied"])
+    assert ("without effect" in done.stderr) == (not rows[0]["applied"])
     said(run("ns", "policy", NAMESPACE, policy, "--unset"))
     (row,) = shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json", "--filter", f'policy == "{policy}"'))
     assert row["value"] != kept

@@ -20,6 +20,7 @@ import pytest
 import websocket
 
 from pulsarbox import PulsarBox
+from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from tests.e2e.clients import receive
 from tests.e2e.conftest import Running
 from tests.tools.box import BoxProcess
@@ -66,7 +67,8 @@ def test_a_message_of_a_socket_reaches_the_official_client(box: Running, client:
     assert (result["result"], result["context"]) == ("ok", "1")
     message = receive(consumer)
     assert (message.data(), message.partition_key(), message.properties()) == (b"hello", "k", {"a": "b"})
-    assert base64.b64decode(result["messageId"])[1] == message.message_id().ledger_id()
+    stored = MessageIdData.FromString(base64.b64decode(result["messageId"]))
+    assert (stored.ledgerId, stored.entryId) == (message.message_id().ledger_id(), message.message_id().entry_id())
 
 
 @pytest.mark.parametrize("kind", ["plain", "batched", "compressed", "chunked"])

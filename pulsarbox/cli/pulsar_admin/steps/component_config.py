@@ -6,7 +6,7 @@ from typing import Any, Final
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin import table
-from pulsarbox.cli.pulsar_admin.package_name import TYPES
+from pulsarbox.cli.pulsar_admin.package_url import TYPES
 from pulsarbox.cli.pulsar_admin.session import body_of
 from pulsarbox.cli.pulsar_admin.table import Command
 

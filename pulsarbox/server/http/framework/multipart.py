@@ -18,7 +18,7 @@ _DISPOSITION: Final = re.compile(rb"^content-disposition:[ \t]*form-data[ \t]*;"
 _NAME: Final = re.compile(rb';[ \t]*name=(?:"([^"\r\n]*)"|([^\s";]+))', re.IGNORECASE)
 
 
-class Part(NamedTuple):
+class FormPart(NamedTuple):
     """The heading of one part of a form."""
 
     number: int
@@ -46,14 +46,14 @@ class MultipartDecoder:
         self._buffer = bytearray(_CRLF)  # the first delimiter may be at the very beginning
         self._skipped = 0
         self._state = _State.PREAMBLE
-        self._part = Part(0, "")
+        self._part = FormPart(0, "")
 
     @property
     def over(self) -> bool:
         """Whether the form is complete."""
         return self._state is _State.OVER
 
-    def feed(self, data: bytes) -> Iterator[tuple[Part, bytes]]:
+    def feed(self, data: bytes) -> Iterator[tuple[FormPart, bytes]]:
         """Yield the parts that the bytes continue, each with its data; a part begins with empty data.
 
         Raises BadRequest for bytes that are not a form.
@@ -115,7 +115,7 @@ class MultipartDecoder:
         number = self._part.number + 1
         if number > PARTS_MAX:
             raise BadRequest(f"The body has more than {PARTS_MAX} parts")
-        self._part = Part(number, _name_in(headers))
+        self._part = FormPart(number, _name_in(headers))
         self._state = _State.DATA
         return True
 

@@ -13,7 +13,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, PulsarBoxError
-from pulsarbox.server.http.framework.multipart import MultipartDecoder, Part
+from pulsarbox.server.http.framework.multipart import FormPart, MultipartDecoder
 from pulsarbox.server.http.framework.request import DeferredAnswer, HttpResponse, refusal, refusal_of
 from pulsarbox.server.shell_protocol import Shell
 
@@ -34,7 +34,7 @@ class Upload(Protocol):
     def too_large(self) -> PulsarBoxError:
         """The error for a larger body."""
 
-    def receive(self, part: Part, data: bytes, now: Now) -> DeferredAnswer | None:
+    def receive(self, part: FormPart, data: bytes, now: Now) -> DeferredAnswer | None:
         """Receive the next bytes of a part. An answer, if any, is given when the client may send more, or is an error.
 
         A part begins with a call without bytes.

@@ -6,7 +6,7 @@ from typing import Any, Final
 from pulsarbox.broker.packages.package_upload import PackageUpload, too_large
 from pulsarbox.clock import Now
 from pulsarbox.errors import BadRequest, PayloadTooLarge, PulsarBoxError
-from pulsarbox.server.http.framework.multipart import Part
+from pulsarbox.server.http.framework.multipart import FormPart
 from pulsarbox.server.http.framework.request import DONE, DeferredAnswer
 from pulsarbox.server.http.resources.package_metadata import METADATA_BYTES_MAX, NO_METADATA, parse_metadata
 from pulsarbox.storage.package_content import ENTRY_BYTES
@@ -21,7 +21,7 @@ class PackageForm:
     def __init__(self, upload: PackageUpload) -> None:
         self._upload = upload
         self._metadata: bytearray | None = None
-        self._file: Part | None = None
+        self._file: FormPart | None = None
         self._pending = bytearray()
         """Bytes of the file that are not stored yet."""
 
@@ -35,7 +35,7 @@ class PackageForm:
         """The error for a larger body."""
         return too_large(self._upload.size_max)
 
-    def receive(self, part: Part, data: bytes, now: Now) -> DeferredAnswer | None:
+    def receive(self, part: FormPart, data: bytes, now: Now) -> DeferredAnswer | None:
         """Receive the next bytes of a part; see ``Upload``."""
         if part.name == "metadata":
             self._add_metadata(data)
@@ -50,7 +50,7 @@ class PackageForm:
         if len(self._metadata) > METADATA_BYTES_MAX:
             raise PayloadTooLarge(f"The metadata of a package is larger than {METADATA_BYTES_MAX:,} bytes")
 
-    def _add(self, part: Part, data: bytes, now: Now) -> DeferredAnswer | None:
+    def _add(self, part: FormPart, data: bytes, now: Now) -> DeferredAnswer | None:
         if self._file is None:
             self._file = part
         elif self._file != part:

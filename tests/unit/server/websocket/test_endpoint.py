@@ -4,7 +4,7 @@ import pytest
 
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.names import parse_topic
-from pulsarbox.server.websocket.endpoint import TOPICS_MAX, Endpoint, parse_endpoint
+from pulsarbox.server.websocket.endpoint import TOPICS_MAX, SocketEndpoint, parse_endpoint
 
 TOPIC = parse_topic("persistent://public/default/orders")
 
@@ -12,29 +12,29 @@ TOPIC = parse_topic("persistent://public/default/orders")
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/ws/v2/producer/persistent/public/default/orders", Endpoint("producer", (TOPIC,))),
-        ("/ws/v2/producer/persistent/public/default/orders/more", Endpoint("producer", (TOPIC,))),
-        ("/ws/v2/reader/persistent/public/default/orders", Endpoint("reader", (TOPIC,))),
-        ("/ws/v2/consumer/persistent/public/default/orders/billing", Endpoint("consumer", (TOPIC,), "billing")),
-        ("/ws/v2/consumer/persistent/public/default/orders/a%2Fb", Endpoint("consumer", (TOPIC,), "a/b")),
+        ("/ws/v2/producer/persistent/public/default/orders", SocketEndpoint("producer", (TOPIC,))),
+        ("/ws/v2/producer/persistent/public/default/orders/more", SocketEndpoint("producer", (TOPIC,))),
+        ("/ws/v2/reader/persistent/public/default/orders", SocketEndpoint("reader", (TOPIC,))),
+        ("/ws/v2/consumer/persistent/public/default/orders/billing", SocketEndpoint("consumer", (TOPIC,), "billing")),
+        ("/ws/v2/consumer/persistent/public/default/orders/a%2Fb", SocketEndpoint("consumer", (TOPIC,), "a/b")),
         (
             "/ws/v2/reader/non-persistent/t/n/a+b",
-            Endpoint("reader", (parse_topic("non-persistent://t/n/a b"),)),
+            SocketEndpoint("reader", (parse_topic("non-persistent://t/n/a b"),)),
         ),
     ],
 )
-def test_a_path_names_a_topic(path: str, expected: Endpoint) -> None:
+def test_a_path_names_a_topic(path: str, expected: SocketEndpoint) -> None:
     assert parse_endpoint(path, {}) == expected
 
 
 def test_a_consumer_of_several_topics() -> None:
     found = parse_endpoint("/ws/v3/consumer/billing", {"topics": "orders,persistent://t/n/a,orders"})
-    assert found == Endpoint("consumer", (TOPIC, parse_topic("persistent://t/n/a")), "billing")
+    assert found == SocketEndpoint("consumer", (TOPIC, parse_topic("persistent://t/n/a")), "billing")
 
 
 def test_a_consumer_of_a_pattern() -> None:
     found = parse_endpoint("/ws/v3/consumer/billing", {"topicsPattern": "persistent://t/n/.*"})
-    assert found == Endpoint("consumer", (), "billing", "persistent://t/n/.*")
+    assert found == SocketEndpoint("consumer", (), "billing", "persistent://t/n/.*")
 
 
 @pytest.mark.parametrize("path", ["/ws/", "/ws/v2", "/ws/v2/pingpong", "/ws/v3/producer/x", "/ws/producer/persistent"])

@@ -6,7 +6,7 @@ from pulsarbox.protocol.ack_sets import words_of
 from pulsarbox.protocol.batch import encode_batch
 from pulsarbox.protocol.PulsarApi_pb2 import CommandMessage, MessageIdData, MessageMetadata, SingleMessageMetadata
 from pulsarbox.server.websocket import entry_messages
-from pulsarbox.server.websocket.entry_messages import Unreadable, messages_of, uncompressed
+from pulsarbox.server.websocket.entry_messages import UnreadableEntry, messages_of, uncompressed
 
 WHERE = MessageIdData(ledgerId=3, entryId=7)
 
@@ -57,11 +57,11 @@ def test_many_acknowledged_messages_take_several_turns(monkeypatch: pytest.Monke
 
 def test_a_damaged_batch() -> None:
     metadata, body = batch(3)
-    with pytest.raises(Unreadable):
+    with pytest.raises(UnreadableEntry):
         list(messages_of(received(), metadata, body[:-2], -1))
 
 
 async def test_a_body_that_cannot_be_decompressed() -> None:
     for compression, size in (("ZLIB", 5), ("ZSTD", 1 << 30)):
-        with pytest.raises(Unreadable):
+        with pytest.raises(UnreadableEntry):
             await uncompressed(MessageMetadata(compression=compression, uncompressed_size=size), b"x")

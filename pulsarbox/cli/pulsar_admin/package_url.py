@@ -8,7 +8,7 @@ TYPES: Final = ("function", "sink", "source")
 _LATEST: Final = "latest"
 
 
-class PackageName(NamedTuple):
+class PackageUrl(NamedTuple):
     """A package, as in the paths of the Admin API."""
 
     kind: str
@@ -22,7 +22,7 @@ class PackageName(NamedTuple):
     """The name as given."""
 
     @classmethod
-    def parsed(cls, text: str) -> "PackageName":
+    def parsed(cls, text: str) -> "PackageUrl":
         """Parse a name; without a version, it is ``latest``. Raises ValueError."""
         kind, mark, rest = text.partition("://")
         place, _, version = rest.partition("@")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.differences.broker import Broker
 from tests.differences.scenario import Steps, alone_scenario, scenario
-from tests.differences.themes.rest import TENANT, N, asked
+from tests.differences.themes.management.rest import TENANT, N, asked
 
 EAST: Final = f"clusters/{TENANT}-east"
 WEST: Final = f"clusters/{TENANT}-west"

@@ -18,7 +18,7 @@ from typing import Any, Final
 from tests.differences.broker import PULSARBOX_ADMIN, Broker
 from tests.differences.scenario import Steps, scenario
 from tests.differences.telling import scrub
-from tests.differences.themes.rest import comparable
+from tests.differences.themes.management.rest import comparable
 from tests.differences.themes.transactions import acknowledges, begin, coordinator, inside, publishes
 from tests.tools import forks
 

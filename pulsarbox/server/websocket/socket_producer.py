@@ -28,7 +28,7 @@ NO_MESSAGE: Final = MessageIdData(ledgerId=2**64 - 1, entryId=2**64 - 1, batch_s
 """The message ID of a duplicate."""
 
 
-class Outcome(NamedTuple):
+class SendOutcome(NamedTuple):
     """Where the outcome of one message goes."""
 
     stored: Callable[[MessageIdData], None]
@@ -36,13 +36,13 @@ class Outcome(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    outcomes: Sequence[Outcome]
+    outcomes: Sequence[SendOutcome]
     batched: bool
     at: float
     """When it was sent, monotonic."""
 
 
-class TopicProducer:
+class SocketProducer:
     """Publishes entries to one topic in order."""
 
     def __init__(
@@ -114,7 +114,7 @@ class TopicProducer:
         self._sequence += 1
         return self._sequence & (2**64 - 1)
 
-    def send(self, metadata: MessageMetadata, body: bytes, outcomes: Sequence[Outcome], *, batched: bool) -> None:
+    def send(self, metadata: MessageMetadata, body: bytes, outcomes: Sequence[SendOutcome], *, batched: bool) -> None:
         """Publish an entry whose messages have these outcomes; with ``batched`` they are a batch."""
         metadata.producer_name = self.name
         command = CommandSend(producer_id=self._id, sequence_id=metadata.sequence_id)
@@ -139,7 +139,7 @@ class TopicProducer:
     # From the broker
 
     def receive(self, command: BaseCommand, payload: bytes) -> None:
-        """See Target."""
+        """See CommandTarget."""
         if command.type == BaseCommand.SEND_RECEIPT:
             self._stored(command.send_receipt)
         elif command.type == BaseCommand.SEND_ERROR:

@@ -40,13 +40,13 @@ _CHUNKED_MESSAGES_MAX: Final = 1000
 class Arrival(NamedTuple):
     """A received entry. It is outdated once ``generation`` is not that of its consumer."""
 
-    consumer: "TopicConsumer"
+    consumer: "SocketConsumer"
     generation: int
     command: CommandMessage
     payload: bytes
 
 
-class TopicConsumer:
+class SocketConsumer:
     """Receives the entries of one topic. ``arrived`` is called with each, ``ended`` if it cannot be reopened."""
 
     def __init__(
@@ -129,7 +129,7 @@ class TopicConsumer:
     # From the broker
 
     def receive(self, command: BaseCommand, payload: bytes) -> None:
-        """See Target."""
+        """See CommandTarget."""
         if command.type == BaseCommand.MESSAGE:
             message = CommandMessage()
             message.CopyFrom(command.message)

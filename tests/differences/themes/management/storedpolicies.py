@@ -4,8 +4,8 @@ from typing import Any, Final
 
 from tests.differences.broker import Broker
 from tests.differences.scenario import Steps, scenario
-from tests.differences.themes.policies import RATE, requests
-from tests.differences.themes.rest import SUB, TENANT, N, Request, T, asked
+from tests.differences.themes.management.policies import RATE, requests
+from tests.differences.themes.management.rest import SUB, TENANT, N, Request, T, asked
 
 S3: Final = {"managedLedgerOffloadDriver": "aws-s3", "managedLedgerOffloadBucket": "b"}
 FILES: Final = {"managedLedgerOffloadDriver": "filesystem", "managedLedgerExtraConfigurations": {"a": "1", "b": 2}}

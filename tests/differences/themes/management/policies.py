@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.differences.broker import Broker, path_of
 from tests.differences.scenario import Steps, scenario
 from tests.differences.themes.limits import limited
-from tests.differences.themes.rest import TENANT, N, Request, T, asked
+from tests.differences.themes.management.rest import TENANT, N, Request, T, asked
 
 RATE: Final = {
     "dispatchThrottlingRateInMsg": 10,
