@@ -79,12 +79,12 @@ class Admin:
         """
         return self._ask(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
 
-    def send(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
-        """Return the JSON of a response, as ``ask``; ``target`` is the whole quoted path with its query."""
-        return self._ask(method, target, body, content_type)
-
     def _ask(self, method: str, target: str, body: Any = None, content_type: str = "application/json") -> Any:
-        reply = self._exchange(method, target, None if body is None else json.dumps(body).encode(), content_type)
+        return self.send(method, target, None if body is None else json.dumps(body).encode(), content_type)
+
+    def send(self, method: str, target: str, data: bytes | None, content_type: str) -> Any:
+        """Return the JSON of a response, as ``ask``; ``target`` is the whole quoted path with its query."""
+        reply = self._exchange(method, target, data, content_type)
         try:
             return json.loads(reply.text) if reply.text else None
         except ValueError:

@@ -1,5 +1,6 @@
 """Calls of the Admin API as values, and the exchange of calls for replies."""
 
+import json
 from collections.abc import Generator
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -18,7 +19,7 @@ class AdminCall(NamedTuple):
     target: str
     """Quoted path, with its query."""
     body: Any = None
-    """JSON; None for no body."""
+    """JSON, or bytes to send as they are; None for no body."""
     content_type: str = JSON_TYPE
 
 
@@ -48,6 +49,13 @@ class CallRejected(PulsarBoxError):
 def admin(method: str, path: str, body: Any = None, content_type: str = JSON_TYPE, **query: str) -> AdminCall:
     """Return a call below /admin/v2."""
     return AdminCall(method, f"/admin/v2{path}" + (f"?{urlencode(query)}" if query else ""), body, content_type)
+
+
+def body_of(call: AdminCall) -> bytes | None:
+    """Return the body of a call as it is sent; None for none."""
+    if call.body is None or isinstance(call.body, bytes):
+        return call.body
+    return json.dumps(call.body).encode()
 
 
 def own(method: str, path: str, body: Any = None) -> AdminCall:

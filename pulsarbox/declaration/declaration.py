@@ -94,6 +94,8 @@ class TokenDeclaration(NamedTuple):
 class Declaration:
     """All that one or several files declare."""
 
+    clusters: Mapping[str, Declared[dict[str, Any]]] = field(default_factory=dict)
+    """The declared members of clusters other than the broker's own; None unsets one."""
     tenants: Mapping[str, TenantDeclaration] = field(default_factory=dict)
     resource_groups: Mapping[str, Declared[dict[str, int]]] = field(default_factory=dict)
     namespaces: Mapping[str, NamespaceDeclaration] = field(default_factory=dict)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from pulsarbox.declaration.cluster_members import cluster_data
 from pulsarbox.declaration.declaration import (
     Declaration,
     Declared,
@@ -29,7 +30,7 @@ V = TypeVar("V")
 Load = Callable[[str], str]
 """Returns the text of a file that a declaration names, relative to itself. Raises ValueError."""
 
-SECTIONS: Final = ("tenants", "resource-groups", "namespaces", "topics", "tokens")
+SECTIONS: Final = ("clusters", "tenants", "resource-groups", "namespaces", "topics", "tokens")
 _TENANT: Final = ("admin-roles", "allowed-clusters")
 _NAMESPACE: Final = ("policies", "properties", "permissions", "subscription-permissions")
 _TOKEN: Final = ("file", "expires", "private-key")
@@ -51,6 +52,7 @@ def merged(declarations: Iterable[Declaration]) -> Declaration:
     found = Declaration()
     for each in declarations:
         found = Declaration(
+            clusters=_joined(read, found.clusters, each.clusters, "cluster"),
             tenants=_joined(read, found.tenants, each.tenants, "tenant"),
             resource_groups=_joined(read, found.resource_groups, each.resource_groups, "resource group"),
             namespaces=_with_namespaces(read, found.namespaces, each.namespaces),
@@ -101,12 +103,24 @@ class DeclarationParser:
         """Return what a document declares; ``read.problems`` has what is wrong with it."""
         sections = self.read.members(document, "the file", SECTIONS)
         parsers: dict[str, Callable[[YamlNode], Any]] = dict(
-            zip(SECTIONS, (self._tenants, self._groups, self._namespaces, self._all_topics, self._tokens), strict=True)
+            zip(
+                SECTIONS,
+                (self._clusters, self._tenants, self._groups, self._namespaces, self._all_topics, self._tokens),
+                strict=True,
+            )
         )
         found = {name.replace("-", "_"): parsers[name](member.node) for name, member in sections.items()}
         return Declaration(**found)
 
-    # Tenants and resource groups
+    # Clusters, tenants and resource groups
+
+    def _clusters(self, node: YamlNode) -> dict[str, Declared[dict[str, Any]]]:
+        found = {}
+        for name, member in self.read.members(node, "clusters").items():
+            self.read.attempt(member.place, "", partial(check_entity_name, "Cluster", name))
+            value = self.read.attempt(member.place, f"cluster {name}", partial(cluster_data, plain(member.node) or {}))
+            found[name] = Declared(value or {}, member.place)
+        return found
 
     def _tenants(self, node: YamlNode) -> dict[str, TenantDeclaration]:
         found = {}
@@ -186,6 +200,8 @@ class DeclarationParser:
                 found |= {quota_name(kind): Declared(None, member.place) for kind in QUOTA_TYPES}
             elif name not in NAMES:
                 self.read.problem(member.place, f"unknown policy '{name[:SHOWN_MAX]}'{self.read.hint(name, NAMES)}")
+            elif name not in ROWS_BY_NAME:
+                self.read.problem(member.place, f"{name} cannot be declared: brokers refuse to change it")
             else:
                 found[name] = self._policy(name, member, topic)
         return found

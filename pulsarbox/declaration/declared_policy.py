@@ -6,18 +6,19 @@ from typing import Any, Final
 
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.checks import check, quota
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
-from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
-from pulsarbox.protocol.policies.stored_rows import ANTI_AFFINITY_GROUP, ENTRY_FILTERS
+from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, ENTRY_FILTERS, SHADOW_TOPICS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
 
-UNDECLARED: Final = (ANTI_AFFINITY_GROUP, ENTRY_FILTERS)
-"""Policies without effect: brokers keep the first apart from the others, and refuse the second."""
+UNDECLARED: Final = (ENTRY_FILTERS,)
+"""Policies that brokers refuse to change."""
 
 ROWS_BY_NAME: Mapping[str, PolicyRow] = {
-    row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME) if row not in UNDECLARED
+    row.name: row for row in (*ROWS, *QUOTA_ROWS, RESOURCE_GROUP_NAME, *CLUSTER_ROWS) if row not in UNDECLARED
 }
 """Every policy that can be declared: each backlog quota type is one."""
 
@@ -44,8 +45,11 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
     try:
         value = quota(value) if row in QUOTA_ROWS else value
         check(row, place, value)
+        value = [str(parse_topic(each)) for each in value] if row is SHADOW_TOPICS else value
     except PulsarBoxError as error:
         raise ValueError(str(error)) from None
+    if place.blank is Blank.UNMET and (not value or (isinstance(value, str) and not value.strip())):
+        raise ValueError("the value is empty: specify null to remove the policy")
     if place.always is not None and value != place.always:
         return None
     return value if row.sets(value) and value != place.nothing else None
@@ -88,6 +92,11 @@ def _completed(shape: ValueShape, defaults: Mapping[str, Any], given: dict[str, 
 def is_unset(row: PolicyRow, place: PolicyEndpoint, present: Any) -> bool:
     """Return whether a present value leaves the policy to the next level."""
     return present is None or not row.sets(present) or present == place.unset
+
+
+def beyond_own(row: PolicyRow, value: Any, own: str) -> Any:
+    """Return the value of a namespace's policy; None if it names no cluster but the broker's own, the default."""
+    return None if row in CLUSTER_ROWS and value == [own] else value
 
 
 def is_equal(declared: Any, present: Any) -> bool:

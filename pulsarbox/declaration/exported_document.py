@@ -7,6 +7,7 @@ from pulsarbox.declaration.declared_policy import is_unset, rows_at
 from pulsarbox.declaration.planner import namespace_policies
 from pulsarbox.declaration.present_state import PresentState, PresentSubscription, PresentTopic
 from pulsarbox.names import TopicName
+from pulsarbox.protocol.cluster_data import SECRETS
 from pulsarbox.protocol.policies.policy_values import meaningful
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, RESOURCE_GROUP_NAME
 
@@ -19,6 +20,7 @@ def document_of(state: PresentState) -> dict[str, Any]:
     """Return the document, in the form that ``declaration_parser`` reads."""
     return _filled(
         {
+            "clusters": {name: _cluster(each) for name, each in sorted(state.cluster_data.items())},
             "tenants": {name: _tenant(each, state) for name, each in sorted(state.tenants.items())},
             "resource-groups": dict(sorted(state.resource_groups.items())),
             "namespaces": {name: _namespace(each, state) for name, each in sorted(state.namespaces.items())},
@@ -31,10 +33,15 @@ def _filled(parts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: each for name, each in parts.items() if each not in _EMPTY}
 
 
+def _cluster(cluster: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out credentials: a declaration has no secrets."""
+    return {name: each for name, each in cluster.items() if each not in (None, False) and name not in SECRETS}
+
+
 def _tenant(tenant: Mapping[str, Any], state: PresentState) -> dict[str, Any]:
     clusters = sorted(tenant.get("allowedClusters") or ())
     return {"admin-roles": sorted(tenant.get("adminRoles") or ())} | (
-        {"allowed-clusters": clusters} if clusters != sorted(state.clusters) else {}
+        {"allowed-clusters": clusters} if clusters != [state.cluster()] else {}
     )
 
 

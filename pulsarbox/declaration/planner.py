@@ -4,11 +4,13 @@ Additive: objects, policies and grants that are not declared stay as they are. `
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pulsarbox.declaration.admin_calls import AdminCall, admin
+from pulsarbox.declaration.cluster_planner import plan_allowed, plan_clusters
 from pulsarbox.declaration.declaration import Declaration, Declared, Grants, NamespaceDeclaration, Policies, Properties
-from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, is_equal, is_unset, level_of
+from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, beyond_own, is_equal, is_unset, level_of
 from pulsarbox.declaration.places import InvalidDeclaration, Place
 from pulsarbox.declaration.plan import Step, StepPlan
 from pulsarbox.declaration.policy_calls import Subject, base_of, removal_call, setting_call
@@ -18,6 +20,7 @@ from pulsarbox.names import TopicName
 from pulsarbox.protocol.admin_paths import quoted
 from pulsarbox.protocol.policies.checks import fits
 from pulsarbox.protocol.policies.policy_values import AGE_QUOTA, SIZE_QUOTA
+from pulsarbox.protocol.policies.stored_rows import ALLOWED_CLUSTERS, SHADOW_TOPICS
 from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
 
 _QUOTAS = (SIZE_QUOTA, AGE_QUOTA)
@@ -29,6 +32,7 @@ def planned(declaration: Declaration, state: PresentState) -> StepPlan:
     Raises InvalidDeclaration if something that exists cannot be changed so.
     """
     plan = StepPlan()
+    plan_clusters(plan, declaration, state)
     _tenants(plan, declaration, state)
     _groups(plan, declaration, state)
     for name, namespace in declaration.namespaces.items():
@@ -40,15 +44,21 @@ def planned(declaration: Declaration, state: PresentState) -> StepPlan:
 
 
 def _topics(plan: StepPlan, declaration: Declaration, state: PresentState) -> None:
-    """All topics come before the subscriptions of each, and these before dead letter policies, which create both."""
+    """The order is: all topics, the shadow topics and subscriptions of each, and dead letter policies.
+
+    These create topics and subscriptions.
+    """
     for topic, each in declaration.topics.items():
         if topic.namespace not in state.namespaces and topic.namespace not in declaration.namespaces:
             plan.refuse(each.place, f"namespace {topic.namespace} does not exist: declare it under namespaces")
             continue
         plan_topic(plan, topic, each, state)
-        plan.steps += policy_steps(plan, topic, each.policies, _of_topic(state, topic), "topic")
+        policies = {name: value for name, value in each.policies.items() if name != SHADOW_TOPICS.name}
+        plan.steps += policy_steps(plan, topic, policies, _of_topic(state, topic), "topic", state.cluster())
         plan.steps += _grants(topic, each.permissions, _topic_grants(state, topic), "topic")
     for topic, each in declaration.topics.items():
+        policies = {name: value for name, value in each.policies.items() if name == SHADOW_TOPICS.name}
+        plan.steps += policy_steps(plan, topic, policies, _of_topic(state, topic), "topic", state.cluster())
         plan_contents(plan, topic, each, state)
     for topic, each in declaration.topics.items():
         plan_subscription_policies(plan, topic, each, state)
@@ -69,11 +79,8 @@ def _topic_grants(state: PresentState, name: TopicName) -> Mapping[str, list[str
 
 def _tenants(plan: StepPlan, declaration: Declaration, state: PresentState) -> None:
     for name, each in declaration.tenants.items():
-        for cluster in each.clusters.value if each.clusters is not None else ():
-            if each.clusters is not None and cluster not in state.clusters:
-                plan.refuse(each.clusters.place, f"cluster {cluster} does not exist: {', '.join(state.clusters)} does")
         present = state.tenants.get(name)
-        before = present or {"adminRoles": [], "allowedClusters": state.clusters}
+        before = present or {"adminRoles": [], "allowedClusters": [state.cluster()]}
         wanted = {
             "adminRoles": _either(each.admin_roles, before["adminRoles"]),
             "allowedClusters": _either(each.clusters, before["allowedClusters"]),
@@ -122,17 +129,30 @@ def _namespace(
     if group is not None and group.value is not None and group.value not in known:
         plan.refuse(group.place, f"resource group {group.value} does not exist: declare it under resource-groups")
     present = state.namespaces.get(name, {})
-    plan.steps += policy_steps(plan, name, declared.policies, namespace_policies(present, state.cluster()), "namespace")
+    plan.steps += _namespace_policies(plan, name, declared.policies, present, state.cluster())
     plan.steps += property_steps(name, declared.properties, present.get("properties") or {}, "namespace")
     auth = present.get("auth_policies") or {}
     plan.steps += _grants(name, declared.permissions, auth.get("namespace_auth") or {}, "namespace")
     plan.steps += _reservations(name, declared.subscription_permissions, auth.get("subscription_auth_roles") or {})
 
 
+def _namespace_policies(
+    plan: StepPlan, name: str, declared: Policies, present: Mapping[str, Any], own: str
+) -> list[Step]:
+    """The replication clusters come before the allowed ones, which include them."""
+    wanted = {
+        each: replace(value, value=beyond_own(ROWS_BY_NAME[each], value.value, own))
+        for each, value in sorted(declared.items(), key=lambda item: item[0] == ALLOWED_CLUSTERS.name)
+    }
+    allowed = plan_allowed(plan, name, wanted, present, own)
+    before = namespace_policies({**present, "allowed_clusters": allowed}, own)
+    return policy_steps(plan, name, wanted, before, "namespace", own)
+
+
 def namespace_policies(present: Mapping[str, Any], cluster: str) -> dict[str, Any]:
     """Return the policies of a namespace by name, from its form in the Admin API; None where it has no value."""
     return {
-        name: row.namespace.value_in(present, cluster)
+        name: beyond_own(row, row.namespace.value_in(present, cluster), cluster)
         for name, row in ROWS_BY_NAME.items()
         if row.namespace is not None
     }
@@ -177,7 +197,9 @@ def _reservations(namespace: str, declared: Grants, present: Mapping[str, list[s
 # Policies
 
 
-def policy_steps(plan: StepPlan, of: Subject, declared: Policies, present: Mapping[str, Any], kind: str) -> list[Step]:
+def policy_steps(
+    plan: StepPlan, of: Subject, declared: Policies, present: Mapping[str, Any], kind: str, own: str
+) -> list[Step]:
     """Return the steps for policies that differ. Brokers reject a quota beyond the retention: the order matters."""
     _check_quotas(plan, declared, present)
     names = [name for name in declared if name not in _QUOTAS and name != "retention"]
@@ -188,11 +210,13 @@ def policy_steps(plan: StepPlan, of: Subject, declared: Policies, present: Mappi
         step
         for name in (*around, *names)
         if name in declared
-        for step in _policy(of, name, declared[name], present, kind)
+        for step in _policy(of, name, declared[name], present, kind, own)
     ]
 
 
-def _policy(of: Subject, name: str, declared: Declared[Any], present: Mapping[str, Any], kind: str) -> list[Step]:
+def _policy(
+    of: Subject, name: str, declared: Declared[Any], present: Mapping[str, Any], kind: str, own: str
+) -> list[Step]:
     row, before = ROWS_BY_NAME[name], present.get(name)
     place = level_of(row, topic=kind == "topic")
     assert place is not None, name
@@ -200,7 +224,7 @@ def _policy(of: Subject, name: str, declared: Declared[Any], present: Mapping[st
     if declared.value is None:
         if is_unset(row, place, before):
             return []
-        return [Step("unset", what, named, declared.place, (removal_call(of, row, place),), before)]
+        return [Step("unset", what, named, declared.place, (removal_call(of, row, place, own),), before)]
     if is_equal(declared.value, before):
         return []
     calls: tuple[AdminCall, ...] = (setting_call(of, row, place, declared.value),)

@@ -7,6 +7,7 @@ from pulsarbox.declaration.admin_calls import AdminCall, admin, own
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.admin_paths import path_of, quoted
 from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow, Silent
+from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME
 
 Subject = TopicName | str
@@ -31,11 +32,13 @@ def setting_call(of: Subject, row: PolicyRow, place: PolicyEndpoint, value: Any)
         return admin("POST", f"{base_of(of)}/{place.path}", value, backlogQuotaType=place.members[0])
     if place.query:
         return admin(place.verb, f"{base_of(of)}/{place.path}", **{place.query: str(value)})
-    return _call(place.verb, of, row, place, value)
+    return _call(place.verb, of, row, place, value.encode() if place.local else value)
 
 
-def removal_call(of: Subject, row: PolicyRow, place: PolicyEndpoint) -> AdminCall:
-    """Return the call that removes a policy; the next level applies then."""
+def removal_call(of: Subject, row: PolicyRow, place: PolicyEndpoint, own_cluster: str) -> AdminCall:
+    """Return the call that removes a policy; the next level applies then. Namespaces always have their own cluster."""
+    if row in CLUSTER_ROWS and not place.removed:
+        return admin(place.verb, f"{base_of(of)}/{place.path}", [own_cluster])
     if row in QUOTA_ROWS:
         return admin("DELETE", f"{base_of(of)}/{place.path}", backlogQuotaType=place.members[0])
     if place.removed:

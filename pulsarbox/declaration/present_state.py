@@ -12,6 +12,7 @@ from pulsarbox.declaration.policy_calls import base_of, own_base_of
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, DOMAINS, TopicName, parse_topic
 from pulsarbox.protocol.admin_paths import path_of, quoted, subscription_segment
 from pulsarbox.protocol.policies.policy_values import quota_name
+from pulsarbox.protocol.policies.stored_rows import REPLICATION_CLUSTERS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME
 
 SYSTEM_TENANT: Final = "pulsar"
@@ -52,6 +53,7 @@ class PresentState:
     """What there is; an object that is missing here does not exist."""
 
     clusters: list[str] = field(default_factory=list)
+    """The names of all clusters."""
     tenants: dict[str, dict[str, Any]] = field(default_factory=dict)
     resource_groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     namespaces: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -61,10 +63,14 @@ class PresentState:
     """Every topic of the namespaces that were listed, with the number of its partitions that exist."""
     schemas: dict[TopicName, str] = field(default_factory=dict)
     """Topics that lack their declared schema: why they cannot get it, empty if they can."""
+    own_cluster: str = ""
+    """Empty if it is the only cluster, or if nothing tells it."""
+    cluster_data: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Data of clusters other than the broker's own."""
 
     def cluster(self) -> str:
-        """Return the name of the cluster, by which namespaces store rates."""
-        return self.clusters[0] if self.clusters else ""
+        """Return the name of the broker's own cluster, by which namespaces store rates; empty if it is unknown."""
+        return self.own_cluster or (self.clusters[0] if len(self.clusters) == 1 else "")
 
 
 def present_of(declaration: Declaration, *, everything: bool = False) -> Exchange[PresentState]:
@@ -72,7 +78,8 @@ def present_of(declaration: Declaration, *, everything: bool = False) -> Exchang
 
     Raises CallRejected.
     """
-    state = PresentState(clusters=(yield from _clusters()))
+    state = yield from _clusters()
+    yield from _cluster_data(state, declaration.clusters)
     attached = [each.policies.get(RESOURCE_GROUP_NAME.name) for each in declaration.namespaces.values()]
     groups = [each.value for each in attached if each is not None and each.value is not None]
     yield from _groups(state, dict.fromkeys((*declaration.resource_groups, *groups)))
@@ -91,7 +98,7 @@ def present_of(declaration: Declaration, *, everything: bool = False) -> Exchang
 
 def all_present(namespaces: Sequence[str] = ()) -> Exchange[PresentState]:
     """Read everything that can be declared; with ``namespaces``, only these and what they need. Raises CallRejected."""
-    state = PresentState(clusters=(yield from _clusters()))
+    state = yield from _clusters()
     wanted, groups = list(namespaces), list[str]()
     tenants = dict.fromkeys(each.partition("/")[0] for each in wanted)
     if not wanted:
@@ -103,6 +110,8 @@ def all_present(namespaces: Sequence[str] = ()) -> Exchange[PresentState]:
         if found is not None:
             state.tenants[tenant] = found
             wanted += [] if namespaces else (yield from value_of(admin("GET", f"/namespaces/{quoted(tenant)}"), []))
+    allowed = (each for tenant in state.tenants.values() for each in tenant.get("allowedClusters") or ())
+    yield from _cluster_data(state, dict.fromkeys(allowed if namespaces else state.clusters))
     yield from _namespaces(state, wanted)
     attached = (each.get("resource_group_name") for each in state.namespaces.values())
     yield from _groups(state, dict.fromkeys((*groups, *filter(None, attached))))
@@ -114,9 +123,22 @@ def all_present(namespaces: Sequence[str] = ()) -> Exchange[PresentState]:
     return state
 
 
-def _clusters() -> Exchange[list[str]]:
+def _clusters() -> Exchange[PresentState]:
+    """Read the names of the clusters. Only superusers may ask for the broker's own; for others, namespaces tell it."""
     found = yield from value_of(admin("GET", "/clusters"))
-    return [each for each in found if each != "global"]
+    state = PresentState([each for each in found if each != "global"])
+    if len(state.clusters) > 1:
+        reply = yield from reply_to(admin("GET", "/brokers/configuration/runtime"), 401, 403)
+        state.own_cluster = "" if reply.status >= 400 else reply.value["clusterName"]
+    return state
+
+
+def _cluster_data(state: PresentState, names: Iterable[str]) -> Exchange[None]:
+    for name in names:
+        if name in state.clusters and name != state.cluster():
+            found = yield from value_of(admin("GET", f"/clusters/{quoted(name)}"))
+            if found is not None:
+                state.cluster_data[name] = found
 
 
 def _groups(state: PresentState, names: Iterable[str]) -> Exchange[None]:
@@ -140,6 +162,18 @@ def _namespaces(state: PresentState, names: Iterable[str]) -> Exchange[None]:
         found = yield from value_of(admin("GET", base_of(name)))
         if found is not None:
             state.namespaces[name] = found
+            yield from _stored_apart(state, name)
+
+
+def _stored_apart(state: PresentState, name: str) -> Exchange[None]:
+    """Add the policies that the Admin API shows apart from the others, and as text; only a box has them as JSON."""
+    told = (yield from value_of(own("GET", own_base_of(name)))) or {}
+    for row, place in rows_at(topic=False):
+        if place.local and row.name in told:
+            state.namespaces[name][place.key] = told[row.name]["value"]
+    if told:
+        (own_cluster,) = told[REPLICATION_CLUSTERS.name]["levels"][-1]["value"]
+        state.own_cluster = own_cluster
 
 
 def _listings(state: PresentState, spaces: Iterable[tuple[str, str]]) -> Exchange[None]:

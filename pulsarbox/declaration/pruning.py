@@ -1,13 +1,13 @@
 """Deletion of what is not declared inside declared namespaces: topics, durable subscriptions and policies.
 
-Tenants, namespaces, permissions, properties and schemas stay. So do the dead letter topics of declared subscriptions,
-and the subscriptions that keep their messages.
+Clusters, tenants, namespaces, permissions, properties and schemas stay. So do the dead letter topics of declared
+subscriptions, and the subscriptions that keep their messages.
 """
 
 from collections.abc import Iterator
 
 from pulsarbox.declaration.admin_calls import admin
-from pulsarbox.declaration.declaration import Declaration, SubscriptionDeclaration
+from pulsarbox.declaration.declaration import Declaration, NamespaceDeclaration, SubscriptionDeclaration
 from pulsarbox.declaration.declared_policy import is_unset, rows_at
 from pulsarbox.declaration.plan import Step
 from pulsarbox.declaration.planner import namespace_policies
@@ -15,6 +15,7 @@ from pulsarbox.declaration.policy_calls import Subject, removal_call
 from pulsarbox.declaration.present_state import PresentState
 from pulsarbox.names import DEAD_LETTER_SUFFIXES, TopicName, parse_topic
 from pulsarbox.protocol.admin_paths import path_of, path_of_subscription
+from pulsarbox.protocol.policies.stored_rows import ALLOWED_CLUSTERS, REPLICATION_CLUSTERS
 
 
 def pruned_steps(declaration: Declaration, state: PresentState) -> list[Step]:
@@ -59,14 +60,22 @@ def _policies(declaration: Declaration, state: PresentState) -> Iterator[Step]:
     for name, namespace in declaration.namespaces.items():
         if name in state.namespaces:
             present = namespace_policies(state.namespaces[name], state.cluster())
-            yield from _removals(name, present, set(namespace.policies), "namespace")
+            yield from _removals(name, present, _kept(namespace, state.cluster()), "namespace", state.cluster())
     for topic, declared in declaration.topics.items():
         if topic.namespace in declaration.namespaces and topic in state.topics:
-            yield from _removals(topic, state.topics[topic].policies, set(declared.policies), "topic")
+            yield from _removals(topic, state.topics[topic].policies, set(declared.policies), "topic", state.cluster())
 
 
-def _removals(of: Subject, present: dict[str, object], declared: set[str], kind: str) -> Iterator[Step]:
+def _kept(namespace: NamespaceDeclaration, own: str) -> set[str]:
+    """Return the policies that stay: those declared, and allowed clusters, which include those replicated to."""
+    replicated = namespace.policies.get(REPLICATION_CLUSTERS.name)
+    others = replicated is not None and replicated.value not in (None, [own])
+    return {*namespace.policies, *([ALLOWED_CLUSTERS.name] if others else [])}
+
+
+def _removals(of: Subject, present: dict[str, object], kept: set[str], kind: str, own: str) -> Iterator[Step]:
     for row, place in rows_at(topic=kind == "topic"):
         value = present.get(row.name)
-        if row.name not in declared and not is_unset(row, place, value):
-            yield Step("unset", f"{row.name} of {kind}", str(of), calls=(removal_call(of, row, place),), present=value)
+        if row.name not in kept and not is_unset(row, place, value):
+            calls = (removal_call(of, row, place, own),)
+            yield Step("unset", f"{row.name} of {kind}", str(of), calls=calls, present=value)

@@ -31,10 +31,10 @@ def exchanged(admin: "Admin", exchange: "Exchange[T]", line: CountLine) -> T:
 
 def _reply(admin: "Admin", call: "AdminCall") -> "AdminReply":
     from pulsarbox.client.admin import AdminRefused
-    from pulsarbox.declaration.admin_calls import AdminReply
+    from pulsarbox.declaration.admin_calls import AdminReply, body_of
 
     try:
-        return AdminReply(200, admin.send(*call))
+        return AdminReply(200, admin.send(call.method, call.target, body_of(call), call.content_type))
     except AdminRefused as error:
         if error.status < 400:  # a body that is not JSON
             raise

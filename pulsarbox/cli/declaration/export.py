@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def export(file: str | None, namespaces: tuple[str, ...], force: bool, admin: "Admin") -> None:
     """Write what a box contains as YAML that `pulsarbox apply` and `pulsarbox start --init` accept.
 
-    Contains tenants, resource groups, namespaces, topics, subscriptions, policies, permissions and the newest schemas;
-    no messages, no positions of subscriptions and no tokens.
+    Contains clusters, tenants, resource groups, namespaces, topics, subscriptions, policies, permissions and the newest
+    schemas; no messages, no positions of subscriptions, no tokens and no credentials of clusters.
 
     \b
     Examples:

@@ -7,7 +7,7 @@ import time
 from typing import Any, Final, TypeVar
 
 from pulsarbox.config import ConfigError, Settings
-from pulsarbox.declaration.admin_calls import AdminCall, AdminReply, Exchange
+from pulsarbox.declaration.admin_calls import AdminCall, AdminReply, Exchange, body_of
 from pulsarbox.declaration.declaration import Declaration
 from pulsarbox.declaration.places import InvalidDeclaration
 from pulsarbox.declaration.plan import Step
@@ -88,8 +88,7 @@ async def _answered(http: HttpServer, exchange: Exchange[T]) -> T:
 
 
 async def _reply(http: HttpServer, call: AdminCall) -> AdminReply:
-    body = b"" if call.body is None else json.dumps(call.body).encode()
-    given = await http.answer_itself(call.method, call.target, body)
+    given = await http.answer_itself(call.method, call.target, body_of(call) or b"")
     await asyncio.sleep(0)  # the turn ends, which takes what the call has changed to the committer
     value = _json(given.body)
     reason = value.get("reason", "") if isinstance(value, dict) and given.status >= 400 else ""

@@ -163,6 +163,35 @@ def test_everything_that_can_be_declared() -> None:
             "topics: {t: {policies: {publish-rate: {publishThrottlingRateInMsg: 0}}}}",
             "f:1: publish-rate: publishThrottlingRateInMsg: a rate must be 1 or more, or -1 for no limit, not 0",
         ),
+        (
+            "namespaces: {a/b: {policies: {entry-filters: entryFilterNames=a}}}",
+            "f:1: entry-filters cannot be declared: brokers refuse to change it",
+        ),
+        (
+            "topics: {t: {policies: {replication-clusters: []}}}",
+            "f:1: replication-clusters: the value is empty: specify null to remove the policy",
+        ),
+        (
+            "namespaces: {a/b: {policies: {anti-affinity-group: ' '}}}",
+            "f:1: anti-affinity-group: the value is empty: specify null to remove the policy",
+        ),
+        (
+            "topics: {t: {policies: {shadow-topics: [a/b]}}}",
+            "f:1: shadow-topics: Invalid topic name 'a/b': expected topic or tenant/namespace/topic",
+        ),
+        ("clusters:\n  a/b:", "f:2: Cluster name is not valid: 'a/b'; expected letters, digits and - = : . _ only"),
+        (
+            "clusters: {a: {serviceURL: x}}",
+            "f:1: cluster a: unknown member 'serviceURL'; did you mean serviceUrl?",
+        ),
+        (
+            "clusters: {a: {serviceUrl: pulsar://a}}",
+            "f:1: cluster a: Illegal service url, example: http://pulsar.example.com:8080",
+        ),
+        (
+            "clusters: {a: {peerClusterNames: b}}",
+            "f:1: cluster a: peerClusterNames of the value must be a list, not a string",
+        ),
         ("topics:\n  a/b:", "f:2: Invalid topic name 'a/b': expected topic or tenant/namespace/topic"),
         ("topics:\n  t-partition-1:", "f:2: t-partition-1 is a partition: declare t with partitions"),
         (

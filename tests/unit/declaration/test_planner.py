@@ -94,10 +94,43 @@ def test_what_is_missing_is_named_before_anything_is_changed() -> None:
           c/d/t:
         """
     assert refusals(text, state()) == [
-        "f:3: cluster mars does not exist: standalone does",
+        "f:3: cluster mars does not exist: declare it under clusters",
         "f:5: tenant y does not exist: declare it under tenants",
         "f:6: resource group none does not exist: declare it under resource-groups",
         "f:8: namespace c/d does not exist: declare it under namespaces",
+    ]
+
+
+def test_clusters_come_first_and_shadow_topics_after_all_topics() -> None:
+    text = """
+        topics:
+          a/b/t: {policies: {shadow-topics: [a/b/later], max-consumers: 3}}
+          a/b/later:
+        tenants: {a: {allowed-clusters: [mars, standalone]}}
+        clusters: {mars: }
+        """
+    assert steps(text, state()) == [
+        "create cluster mars",
+        "set roles of tenant a",
+        "create topic persistent://a/b/t",
+        "set max-consumers of topic persistent://a/b/t",
+        "create topic persistent://a/b/later",
+        "set shadow-topics of topic persistent://a/b/t",
+    ]
+
+
+def test_the_own_cluster_and_unknown_clusters_are_refused() -> None:
+    text = """
+        clusters: {standalone: }
+        namespaces:
+          a/b: {policies: {replication-clusters: [standalone, mars]}}
+        topics:
+          a/b/t: {policies: {replication-clusters: [venus]}}
+        """
+    assert refusals(text, state()) == [
+        "f:2: cluster standalone is the broker's own, which its settings describe: remove it",
+        "f:4: cluster mars does not exist: declare it under clusters",
+        "f:6: cluster venus does not exist: declare it under clusters",
     ]
 
 

@@ -4,69 +4,24 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-clusters/.
 """
 
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from pulsarbox.errors import BadRequest, NotFound, NotSupported, PreconditionFailed
 from pulsarbox.names import is_entity_name
-from pulsarbox.protocol.policies.policy_values import BOOLEAN
-from pulsarbox.protocol.policies.shapes import ObjectShape, Text, Word
+from pulsarbox.protocol.cluster_data import CLUSTER_DATA, PEERS, check_addresses
+from pulsarbox.protocol.policies.shapes import ObjectShape, Text
 from pulsarbox.server.http.cluster.body_values import object_in, strings
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.framework.stored_only import stored_only
 from pulsarbox.storage.catalog import Row
 
-_TEXT: Final = (Text(), None)
-_DATA: Final = ObjectShape(
-    {
-        "serviceUrl": _TEXT,
-        "serviceUrlTls": _TEXT,
-        "brokerServiceUrl": _TEXT,
-        "brokerServiceUrlTls": _TEXT,
-        "proxyServiceUrl": _TEXT,
-        "authenticationPlugin": _TEXT,
-        "authenticationParameters": _TEXT,
-        "proxyProtocol": (Word(("SNI",)), None),
-        "brokerClientTlsEnabled": (BOOLEAN, False),
-        "tlsAllowInsecureConnection": (BOOLEAN, False),
-        "brokerClientTlsEnabledWithKeyStore": (BOOLEAN, False),
-        "brokerClientTlsTrustStoreType": _TEXT,
-        "brokerClientTlsTrustStore": _TEXT,
-        "brokerClientTlsTrustStorePassword": _TEXT,
-        "brokerClientTlsKeyStoreType": _TEXT,
-        "brokerClientTlsKeyStore": _TEXT,
-        "brokerClientTlsKeyStorePassword": _TEXT,
-        "brokerClientTrustCertsFilePath": _TEXT,
-        "brokerClientKeyFilePath": _TEXT,
-        "brokerClientCertificateFilePath": _TEXT,
-        "brokerClientSslFactoryPlugin": _TEXT,
-        "brokerClientSslFactoryPluginParams": _TEXT,
-        "listenerName": _TEXT,
-    }
-)
-PEERS: Final = "peerClusterNames"
-PLAIN_CLUSTER: Final[Row] = {name: default for name, (_, default) in _DATA.members.items() if default is not None}
+PLAIN_CLUSTER: Final[Row] = {
+    name: default for name, (_, default) in CLUSTER_DATA.members.items() if default is not None
+}
 """The members that Pulsar returns for every cluster."""
 
-_BEFORE_PEERS: Final = [*_DATA.members].index("brokerClientTlsEnabled")
-_ORDER: Final = (*[*_DATA.members][:_BEFORE_PEERS], PEERS, *[*_DATA.members][_BEFORE_PEERS:])
-
-_URLS: Final = (
-    ("serviceUrl", ("http",), "Illegal service url, example: http://pulsar.example.com:8080"),
-    ("serviceUrlTls", ("https",), "Illegal service tls url, example: https://pulsar.example.com:8443"),
-    ("brokerServiceUrl", ("pulsar",), "Illegal broker service url, example: pulsar://pulsar.example.com:6650"),
-    (
-        "brokerServiceUrlTls",
-        ("pulsar+ssl",),
-        "Illegal broker service tls url, example: pulsar+ssl://pulsar.example.com:6651",
-    ),
-    (
-        "proxyServiceUrl",
-        ("pulsar", "pulsar+ssl"),
-        "Illegal proxy service url, example: pulsar+ssl://ats-proxy.example.com:4443 or"
-        " pulsar://ats-proxy.example.com:4080",
-    ),
-)
+_BEFORE_PEERS: Final = [*CLUSTER_DATA.members].index("brokerClientTlsEnabled")
+_ORDER: Final = (*[*CLUSTER_DATA.members][:_BEFORE_PEERS], PEERS, *[*CLUSTER_DATA.members][_BEFORE_PEERS:])
 
 _NO_OTHERS: Final = "a box neither replicates to other clusters nor redirects clients to them"
 
@@ -106,20 +61,11 @@ def _data(call: HttpRequest) -> Row:
     body = call.json_object()
     if body is None:
         raise BadRequest("cluster data is required")
-    data = {name: value for name, value in _DATA.read(body, "the cluster data").items() if value is not False}
+    data = {name: value for name, value in CLUSTER_DATA.read(body, "the cluster data").items() if value is not False}
     if body.get(PEERS) is not None:
         data[PEERS] = strings(body[PEERS], PEERS)
-    for name, schemes, reason in _URLS:
-        if data.get(name) and _scheme(data[name]) not in schemes:
-            raise BadRequest(reason)
+    check_addresses(data)
     return data
-
-
-def _scheme(url: str) -> str:
-    try:
-        return urlsplit(url).scheme if " " not in url else ""
-    except ValueError:
-        return ""
 
 
 def delete(call: HttpRequest) -> HttpResponse:
@@ -153,7 +99,7 @@ def set_peers(call: HttpRequest) -> HttpResponse:
 # Migration
 
 _MIGRATION_URLS: Final = ObjectShape(
-    dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), _TEXT)
+    dict.fromkeys(("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"), (Text(), None))
 )
 
 

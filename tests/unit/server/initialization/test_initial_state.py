@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +17,7 @@ from pulsarbox.declaration.declaration import Declaration
 from pulsarbox.declaration.declaration_parser import parse_declaration
 from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, rows_at
 from pulsarbox.declaration.exported_document import document_of
+from pulsarbox.declaration.places import InvalidDeclaration
 from pulsarbox.declaration.plan import Step
 from pulsarbox.declaration.planner import planned
 from pulsarbox.declaration.present_state import all_present, present_of
@@ -31,6 +33,8 @@ T = TypeVar("T")
 
 RATE: Final = {"dispatchThrottlingRateInMsg": 7, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 2}
 VALUES: Final[dict[str, Any]] = {
+    "allowed-clusters": ["mars", "standalone", "venus"],
+    "anti-affinity-group": "group A",
     "allowed-topic-property-keys-for-metrics": ["a", "b"],
     "auto-subscription-creation": {"allowAutoSubscriptionCreation": False},
     "auto-topic-creation": {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 3},
@@ -62,12 +66,14 @@ VALUES: Final[dict[str, Any]] = {
     "offload-policies": {"managedLedgerOffloadDriver": "filesystem", "managedLedgerOffloadThresholdInBytes": 1048576},
     "persistence": {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 1},
     "publish-rate": {"publishThrottlingRateInMsg": 9},
+    "replication-clusters": ["mars", "standalone"],
     "replicator-dispatch-rate": RATE,
     "resource-group": "batch",
     "retention": {"retentionTimeInMinutes": 10, "retentionSizeInMB": 64},
     "schema-auto-update-compatibility-strategy": "Full",
     "schema-compatibility-strategy": "FORWARD",
     "schema-validation-enforced": True,
+    "shadow-topics": ["persistent://public/default/shadow"],
     "subscribe-rate": {"subscribeThrottlingRatePerConsumer": 3},
     "subscription-auth-mode": "Prefix",
     "subscription-dispatch-rate": RATE,
@@ -75,11 +81,21 @@ VALUES: Final[dict[str, Any]] = {
     "subscription-types-enabled": ["Failover", "Shared"],
 }
 """A value of every policy."""
+CLUSTERS: Final[dict[str, Any]] = {
+    "clusters": {
+        "mars": {"serviceUrl": "http://mars:8080", "brokerServiceUrl": "pulsar://mars:6650"},
+        "aaa": {"listenerName": "x", "tlsAllowInsecureConnection": True},
+        "venus": None,
+    },
+    "tenants": {"public": {"allowed-clusters": ["mars", "standalone", "venus"]}},
+}
+"""What the values need; a name sorts before that of the box's own cluster."""
+SHADOW: Final = "public/default/shadow"
 
 
-def policies(names: Any, *, topic: bool) -> dict[str, Any]:
+def policies(names: Any, *, topic: bool, persistent: bool = True) -> dict[str, Any]:
     """Return a section of policies, with the quotas under one name."""
-    there = {row.name for row, _ in rows_at(topic=topic)}
+    there = {row.name for row, _ in rows_at(topic=topic)} - (set() if persistent else {"shadow-topics"})
     found = {name: VALUES[name] for name in names if name in there and ":" not in name}
     quotas = {kind: VALUES[f"backlog-quota:{kind}"] for kind in QUOTA_TYPES if f"backlog-quota:{kind}" in names}
     return found | ({"backlog-quota": quotas} if quotas else {})
@@ -129,11 +145,15 @@ def test_every_policy_has_a_value_here() -> None:
 
 @pytest.mark.parametrize("name", sorted(VALUES))
 async def test_every_policy_is_applied_compared_exported_and_removed(name: str) -> None:
-    document: dict[str, Any] = {"resource-groups": {"batch": {"publishRateInMsgs": 5}}}
+    document: dict[str, Any] = {"resource-groups": {"batch": {"publishRateInMsgs": 5}}, **CLUSTERS}
     document["namespaces"] = {"public/space": {"policies": policies([name], topic=False)}}
     document["topics"] = {
         "public/space/t": {"policies": policies([name], topic=True)},
-        "non-persistent://public/space/n": {"partitions": 2, "policies": policies([name], topic=True)},
+        "non-persistent://public/space/n": {
+            "partitions": 2,
+            "policies": policies([name], topic=True, persistent=False),
+        },
+        SHADOW: None,
     }
     exported = await is_stable(to_yaml(document))
     assert f"{name.partition(':')[0]}:" in exported
@@ -146,9 +166,10 @@ async def test_every_policy_is_applied_compared_exported_and_removed(name: str) 
 
 
 async def test_all_policies_together() -> None:
-    document: dict[str, Any] = {"resource-groups": {"batch": {"dispatchRateInBytes": 5}}}
+    document: dict[str, Any] = {"resource-groups": {"batch": {"dispatchRateInBytes": 5}}, **CLUSTERS}
     document["namespaces"] = {"public/space": {"policies": policies(VALUES, topic=False)}}
     document["topics"] = {"public/space/t": {"policies": policies(VALUES, topic=True), "subscriptions": {"s": None}}}
+    document["topics"][SHADOW] = None
     await is_stable(to_yaml(document))
 
 
@@ -175,6 +196,75 @@ topics:
   acme/orders/plain: {schema: {type: STRING}}
   non-persistent://acme/orders/ticks: {permissions: {ann: [produce]}}
 """
+
+
+async def test_clusters_are_created_compared_by_declared_members_and_exported() -> None:
+    text = """
+clusters:
+  mars: {serviceUrl: "http://mars:8080", peerClusterNames: [venus]}
+  aaa: {tlsAllowInsecureConnection: true}
+  venus:
+tenants: {acme: {allowed-clusters: [mars, standalone]}, plain: }
+namespaces:
+  acme/orders: {policies: {replicator-dispatch-rate: dispatchThrottlingRateInMsg=5}}
+  plain/orders: {policies: {replication-clusters: [standalone]}}
+topics: {acme/orders/t: {policies: {replication-clusters: [mars, standalone]}}}
+"""
+    exported = yaml.safe_load(await is_stable(text))
+    assert list(exported["clusters"]) == ["aaa", "mars", "venus"]
+    assert exported["tenants"]["plain"] == {"admin-roles": []}
+    box = ShellBox()
+    await box.apply(text)
+    (step,) = await box.steps("clusters: {mars: {authenticationParameters: abc}}")
+    assert "abc" not in f"{step.present} {step.declared}"
+    await box.apply("clusters: {mars: {authenticationParameters: abc}}")
+    assert "abc" not in await box.export(), "a declaration has no secrets"
+    assert await box.apply("clusters: {mars: {serviceUrl: null, listenerName: x}, aaa: {}}") == [
+        "set data of cluster mars"
+    ]
+    state = await _answered(box.http, all_present())
+    assert state.cluster_data["mars"].items() >= {"listenerName": "x", "authenticationParameters": "abc"}.items()
+    assert "serviceUrl" not in state.cluster_data["mars"]
+    assert state.tenants["plain"]["allowedClusters"] == ["standalone"]
+
+
+async def test_an_export_of_a_namespace_has_the_clusters_of_its_tenant() -> None:
+    box = ShellBox()
+    await box.apply("{clusters: {aaa: , mars: }, tenants: {a: {allowed-clusters: [mars]}}, namespaces: {public/x: }}")
+    assert (await _answered(box.http, all_present(["public/x"]))).cluster_data == {}
+    assert list((await _answered(box.http, all_present(["public/x", "a/x"]))).cluster_data) == ["mars"]
+
+
+def of_clusters(allowed: list[str] | None, replicated: list[str] | None) -> str:
+    given = {"allowed-clusters": allowed, "replication-clusters": replicated}
+    return to_yaml({**CLUSTERS, "namespaces": {"public/space": {"policies": given}}})
+
+
+@pytest.mark.parametrize("before", [None, ["standalone"], ["standalone", "venus"]])
+@pytest.mark.parametrize("after", [None, ["standalone"], ["mars", "standalone"], ["mars", "standalone", "venus"]])
+async def test_allowed_and_replication_clusters_change_in_an_order_that_brokers_accept(before: Any, after: Any) -> None:
+    box = ShellBox()
+    await box.apply(of_clusters(before, before))
+    await box.apply(of_clusters(after, after))
+    assert await box.steps(of_clusters(after, after)) == []
+
+
+async def test_replication_clusters_that_are_not_allowed_are_refused_before_a_change() -> None:
+    box = ShellBox()
+    await box.apply(of_clusters(["mars", "standalone"], ["mars", "standalone"]))
+    for wrong in (of_clusters(["standalone", "venus"], ["mars", "standalone"]), of_clusters(None, ["mars"])):
+        with pytest.raises(InvalidDeclaration, match="namespace public/space replicates to mars: add it to allowed"):
+            await box.steps(wrong)
+    bare = "namespaces: {public/space: {policies: {replication-clusters: [standalone, mars]}}}"
+    assert await box.steps(bare, prune=True) == [], "allowed clusters that replication needs are not pruned"
+
+
+async def test_the_own_cluster_is_known_without_the_right_to_ask_for_it() -> None:
+    box = ShellBox()
+    text = to_yaml({**CLUSTERS, "namespaces": {"public/space": {"policies": policies(VALUES, topic=False)}}})
+    await box.apply(f"{text}\nresource-groups: {{batch: }}")
+    found = await _answered(box.http, rejecting(all_present(["public/space"]), "/admin/v2/brokers/"))
+    assert found.cluster() == "standalone"
 
 
 async def test_everything_else_is_stable() -> None:
@@ -206,10 +296,23 @@ def without_own(exchange: Exchange[T]) -> Exchange[T]:
         return found
 
 
+def rejecting(exchange: Exchange[T], path: str) -> Exchange[T]:
+    """Answer the calls below a path as a broker does that authorizes them for superusers only."""
+    reply: AdminReply | None = None
+    try:
+        while True:
+            call = next(exchange) if reply is None else exchange.send(reply)
+            reply = AdminReply(403, None, "no") if call.target.startswith(path) else (yield call)
+    except StopIteration as ended:
+        found: T = ended.value
+        return found
+
+
 async def test_policies_are_compared_with_a_broker_that_shows_them_one_by_one() -> None:
     box = ShellBox()
     names = {name for name in VALUES if not ROWS_BY_NAME[name].own}
-    text = to_yaml({"topics": {"public/default/t": {"policies": policies(names, topic=True)}}})
+    topics = {"public/default/t": {"policies": policies(names, topic=True)}, SHADOW: None}
+    text = to_yaml({**CLUSTERS, "topics": topics})
     await box.apply(text)
     state = await _answered(box.http, without_own(present_of(read(text))))
     assert planned(read(text), state).steps == []
@@ -259,7 +362,8 @@ def test_an_export_makes_an_equal_box(namespaces: dict[str, Any], topics: dict[s
     document = {
         "resource-groups": {"batch": {"publishRateInBytes": 10}},
         "namespaces": {f"public/{name}": each for name, each in namespaces.items()},
-        "topics": {f"public/{space}/{name}": each for name, each in topics.items()},
+        "topics": {f"public/{space}/{name}": each for name, each in topics.items()} | {SHADOW: {}},
+        **CLUSTERS,
     }
     asyncio.run(is_stable(to_yaml(document)))
 
