@@ -41,9 +41,10 @@ def small_box(folder: Path, data: Path, reserve: int = 0) -> BoxProcess:
 def disk_used(folder: Path) -> int:
     """Return the disk space of a folder's files in bytes."""
     total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(FileNotFoundError):
-            total += path.lstat().st_blocks * 512
+    for parent, _, names in os.walk(folder):  # unlike rglob, it passes over a folder that the box removes meanwhile
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                total += Path(parent, name).lstat().st_blocks * 512
     return total
 
 
