@@ -25,6 +25,9 @@ DEAD_LETTER_SUFFIXES = (DEAD_LETTER_SUFFIX, RETRY_SUFFIX)
 PERMISSION_ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
 """Actions that can be granted to a role, in Pulsar's order."""
 
+PACKAGE_TYPES = ("function", "sink", "source")
+"""Types of packages, as in their URLs."""
+
 COMPACTION_SUBSCRIPTION = "__compaction"
 """Pulsar's name of the compaction subscription, whose cursor keeps messages until they are compacted."""
 

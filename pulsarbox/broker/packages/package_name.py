@@ -4,10 +4,9 @@ import re
 from typing import Final, NamedTuple
 
 from pulsarbox.errors import PreconditionFailed
-from pulsarbox.names import check_entity_name
+from pulsarbox.names import PACKAGE_TYPES, check_entity_name
 from pulsarbox.storage.catalog import package_key
 
-TYPES: Final = ("function", "sink", "source")
 NAME_MAX: Final = 255
 """Maximum characters of a name and of a version; Pulsar's file systems have the same limit."""
 _UNFIT: Final = re.compile(r"[@\x00-\x1f\x7f\ud800-\udfff]")
@@ -17,7 +16,7 @@ class PackageName(NamedTuple):
     """The name of one version of a package."""
 
     kind: str
-    """One of ``TYPES``."""
+    """One of ``PACKAGE_TYPES``."""
     namespace: str
     """``tenant/namespace``."""
     name: str
@@ -49,8 +48,8 @@ class PackageName(NamedTuple):
 def type_of(text: str) -> str:
     """Return the type of packages that a path names. Raises PreconditionFailed."""
     kind = text.lower()
-    if kind not in TYPES:
-        raise PreconditionFailed(f"Invalid package domain: {text[:40]!r}; expected {', '.join(TYPES)}")
+    if kind not in PACKAGE_TYPES:
+        raise PreconditionFailed(f"Invalid package domain: {text[:40]!r}; expected {', '.join(PACKAGE_TYPES)}")
     return kind
 
 

@@ -3,8 +3,8 @@
 from typing import Final, NamedTuple
 
 from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.names import PACKAGE_TYPES
 
-TYPES: Final = ("function", "sink", "source")
 _LATEST: Final = "latest"
 
 
@@ -29,8 +29,8 @@ class PackageUrl(NamedTuple):
         words = place.split("/")
         if not mark or len(words) != 3 or "@" in version or not all(words):
             raise ValueError(f"invalid package '{clean(text)}': expected type://tenant/namespace/name@version")
-        if kind.lower() not in TYPES:
-            raise ValueError(f"unknown package type '{clean(kind)}': expected one of {', '.join(TYPES)}")
+        if kind.lower() not in PACKAGE_TYPES:
+            raise ValueError(f"unknown package type '{clean(kind)}': expected one of {', '.join(PACKAGE_TYPES)}")
         tenant, namespace, name = words
         return cls(kind.lower(), tenant, namespace, name, version or _LATEST, text)
 

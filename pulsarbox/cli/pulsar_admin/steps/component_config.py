@@ -6,9 +6,9 @@ from typing import Any, Final
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin import table
-from pulsarbox.cli.pulsar_admin.package_url import TYPES
 from pulsarbox.cli.pulsar_admin.session import body_of
 from pulsarbox.cli.pulsar_admin.table import Command
+from pulsarbox.names import PACKAGE_TYPES
 
 _COMPONENT: Final = {
     "tenant": str, "namespace": str, "name": str, "className": str, "producerConfig": dict, "secrets": dict,
@@ -120,7 +120,9 @@ _WORDS: Final = {str: "text", dict: "a map", list: "a list", int: "an integer", 
 
 def is_url(text: str | None) -> bool:
     """Return whether the code is named by a URL or a package, which the worker downloads itself."""
-    return bool(text) and str(text).startswith(("http://", "https://", "file:", *(f"{kind}://" for kind in TYPES)))
+    return bool(text) and str(text).startswith(
+        ("http://", "https://", "file:", *(f"{kind}://" for kind in PACKAGE_TYPES))
+    )
 
 
 def check_file(option: str, path: str) -> None:
