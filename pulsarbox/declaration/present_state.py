@@ -50,7 +50,7 @@ class PresentTopic:
 
 @dataclass(slots=True)
 class PresentState:
-    """What there is; an object that is missing here does not exist."""
+    """The state of a broker before a change; objects that are not in it do not exist."""
 
     clusters: list[str] = field(default_factory=list)
     """The names of all clusters."""

@@ -106,7 +106,7 @@ class _DocumentReader:
                 documents += 1
                 if documents > 1:
                     _refuse(
-                        self._place(event), "a second document: put each into a file of its own, and name each with -f"
+                        self._place(event), "only one document per file is supported: split it, and name each with -f"
                     )
                 found = self._node(next(self._events), 1)
         return None if isinstance(found, YamlScalar) and found.value is None else found

@@ -154,7 +154,7 @@ def unused(rows: set[Known], pending: Iterable[Step] = ()) -> list[str]:
 
 
 class Report:
-    """What a run has found, printed as it goes."""
+    """The results of a run, printed as they arrive."""
 
     def __init__(self, shows_known: bool, total: int) -> None:
         self._shows_known = shows_known

@@ -35,7 +35,7 @@ _OWN: Final = "OWN"
 
 
 class Answer(NamedTuple):
-    """What a client can notice of an answer."""
+    """An answer, reduced to the parts that clients depend on."""
 
     status: int
     type: str

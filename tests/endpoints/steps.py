@@ -136,7 +136,7 @@ class Step(NamedTuple):
     """One request of a group."""
 
     state: str
-    """What was done to the object before, or what is wrong with the request."""
+    """The preceding change to the object, or the mistake in the request."""
     endpoint: Endpoint
     query: str = ""
     body: str | None = None

@@ -53,7 +53,7 @@ def test_a_place_is_the_line_of_a_key() -> None:
             "f:1: tags are not supported: remove tag:yaml.org,2002:python/name:os.syst",
         ),
         ("a: 1\nb: 2\na: 3\n", "f:3: 'a' is declared twice, first in line 1"),
-        ("a: 1\n---\nb: 1\n", "f:2: a second document: put each into a file of its own, and name each with -f"),
+        ("a: 1\n---\nb: 1\n", "f:2: only one document per file is supported: split it, and name each with -f"),
         ("[a]: 1\n", "f:1: a key must be a string"),
         ("a: [1\nb: 2\n", "f:2: invalid YAML: did not find expected ',' or ']'"),
         ("a: b: c\n", "f:1: invalid YAML: mapping values are not allowed in this context"),

@@ -63,7 +63,7 @@ BACKLOG = 1024
 SERVER: Final = {"Server": "pulsarbox"}
 
 Answered = HttpResponse | DeferredAnswer | Pieces | LiveResponse | Download | Upload
-"""What a handler returns."""
+"""The types that handlers return."""
 
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS")
 

@@ -89,7 +89,7 @@ CLUSTERS: Final[dict[str, Any]] = {
     },
     "tenants": {"public": {"allowed-clusters": ["mars", "standalone", "venus"]}},
 }
-"""What the values need; a name sorts before that of the box's own cluster."""
+"""Clusters that the values refer to. One of them sorts before the box's own cluster."""
 SHADOW: Final = "public/default/shadow"
 
 

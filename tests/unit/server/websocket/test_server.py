@@ -1,4 +1,4 @@
-"""Who may open a WebSocket, and how it ends: authentication, permissions, origins, limits, frames."""
+"""Opening and closing of WebSockets: authentication, permissions, origins, limits and invalid frames."""
 
 import asyncio
 from random import Random
