@@ -1,0 +1,28 @@
+"""The membership of an ensemble, as every member stores it in its file ENSEMBLE."""
+
+from typing import NamedTuple
+
+
+class MemberRecord(NamedTuple):
+    """A member as the membership lists it."""
+
+    member_id: str
+    name: str
+    state: str
+    """One of MemberState."""
+
+
+class Membership(NamedTuple):
+    """Who belongs to the ensemble since when. The highest generation wins."""
+
+    box: str
+    """The id of the box, the same in every directory."""
+    member_id: str
+    """The member whose file this is."""
+    generation: int
+    """Raised durably on all remaining members before a batch is confirmed without a former one."""
+    epoch: str
+    """Random id of this generation: equal generations with different epochs have separate histories."""
+    members: tuple[MemberRecord, ...]
+    ack_quorum_min: int
+    """The lowest ack quorum of a batch that was confirmed in this generation."""
