@@ -7,6 +7,8 @@
     ├── PersistenceError                the store failed to write or read an entry, 500
         │   ├── SubscriptionFenced          the cursor is being reset
         │   ├── StoreFull                   no room left for entries
+        │   ├── NotEnoughBookies            too few data directories are writable for the copies asked for
+        │   ├── TooFewCopies                a batch is stored with fewer copies than its highest ack quorum
         │   └── EntryDamaged                the stored bytes differ from those that were sent
     ├── AuthenticationError             401
     ├── AuthorizationError              403
@@ -92,6 +94,18 @@ class SubscriptionFenced(PersistenceError):
 
 class StoreFull(PersistenceError):
     """The store is out of space: nothing of the batch is stored. A batch without entries may still be accepted."""
+
+
+class NotEnoughBookies(PersistenceError):
+    """Fewer data directories are writable than the persistence policy asks for."""
+
+
+class TooFewCopies(PersistenceError):
+    """A batch is stored in ``copies`` data directories: at least the lowest ack quorum in it, not the highest."""
+
+    def __init__(self, copies: int, reason: str) -> None:
+        super().__init__(reason)
+        self.copies = copies
 
 
 class EntryDamaged(PersistenceError):

@@ -45,7 +45,10 @@ Data directory::
 
 Batch: BATCH_HEADER, then its records.
 
-    version u8: 2 | reserved u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
+    version u8: 2 | copies u8 | records u16 (0xffff: more) | length u32 | crc32c u32 | append time u64 ms
+
+Copies is the lowest ack quorum of the parts of the batch, 0 for 1: with fewer durable copies, nothing of the batch was
+confirmed.
 
 The checksum covers the records without the bodies of entries, which have separate checksums. A damaged body therefore
 damages one entry; any other damage is detected before the batch is used.

@@ -26,10 +26,20 @@ class Batch:
     ``position`` is its place in the log, ``size`` its bytes so far, ``wall`` the time of its commit.
     """
 
-    __slots__ = ("covered", "parts", "position", "runs", "size", "wall")
+    __slots__ = (
+        "_is_asked", "ack_quorum", "ack_quorum_min", "covered", "ensemble", "parts", "position", "runs", "size", "wall",
+        "write_quorum",
+    )  # fmt: skip
 
     def __init__(self, position: int) -> None:
         self.position = position
+        self.ensemble = self.write_quorum = 1
+        """The most data directories, and the most copies, that a part of the batch asks for."""
+        self.ack_quorum = 1
+        """Durable copies that complete the commit: the highest ack quorum of its parts."""
+        self.ack_quorum_min = 1
+        """The lowest ack quorum of its parts."""
+        self._is_asked = False
         self.parts: list[bytes] = []
         self.covered: list[bytes] = []
         """The parts that the batch's checksum covers: all but the bodies of entries."""
@@ -55,6 +65,14 @@ class Batch:
         self.covered.append(header)
         self.size += len(header) + len(body)
 
+    def ask(self, ensemble: int, write_quorum: int, ack_quorum: int) -> None:
+        """Ask for copies of a part of the batch; the batch as a whole is stored as the highest numbers ask."""
+        self.ensemble = max(self.ensemble, ensemble)
+        self.write_quorum = max(self.write_quorum, write_quorum)
+        self.ack_quorum = max(self.ack_quorum, ack_quorum)
+        self.ack_quorum_min = min(self.ack_quorum_min, ack_quorum) if self._is_asked else ack_quorum
+        self._is_asked = True
+
     def __bool__(self) -> bool:
         return bool(self.parts)
 
@@ -62,5 +80,6 @@ class Batch:
         """Return the batch as stored in the log."""
         records = b"".join(self.parts)
         checksum = crc32c(b"".join(self.covered))
-        header = BATCH_HEADER.pack(BATCH_VERSION, 0, 0xFFFF, len(records), checksum, self.wall)
+        copies = self.ack_quorum_min if self._is_asked else 0
+        header = BATCH_HEADER.pack(BATCH_VERSION, copies, 0xFFFF, len(records), checksum, self.wall)
         return header + records
