@@ -43,6 +43,15 @@ class PackedBatch(NamedTuple):
     """The entries in it, by ledger."""
 
 
+class Piece(NamedTuple):
+    """Consecutive entries of a ledger in one batch: what a member copies from another one."""
+
+    position: int
+    """The position of their batch. In each directory, the order of positions is that of the entries of a ledger."""
+    entries: Sequence[Entry]
+    """Verified, as the client sent them."""
+
+
 class MemberContent(NamedTuple):
     """The content of a member when it is opened."""
 
@@ -54,6 +63,8 @@ class MemberContent(NamedTuple):
     """The position that its checkpoint covers."""
     newest: int
     """The position of the last batch in its log, or of its checkpoint if that is later."""
+    box: str = ""
+    """The id of its box; empty if the directory is new, and then set by the first ``write_membership``."""
 
 
 class Member(Protocol):
@@ -115,11 +126,18 @@ class Member(Protocol):
         Raises PersistenceError.
         """
 
-    def adopt(self, fragments: Iterable[Sequence[Entry]]) -> int:
-        """Store copies of consecutive entries of a ledger that it lacks; return their bytes.
+    def pieces(self, ledger_id: int, first: int, end: int, max_bytes: int) -> list[Piece]:
+        """Return entries of a ledger for ``adopt``, from ``first`` on, in order and without gaps.
 
-        They are durable before they are listed. Ledgers dropped meanwhile are left out. Raises PersistenceError,
-        StoreFull; nothing has changed then.
+        The list ends before ``end``, after ``max_bytes``, before a damaged entry, or before one that this member does
+        not have. Raises EntryDamaged if the first one is damaged, PersistenceError if it is not here or cannot be read.
+        """
+
+    def adopt(self, pieces: Iterable[Piece]) -> int:
+        """Store copies of entries that it lacks; return their bytes. Pieces of a ledger come in order.
+
+        They are durable before they are listed. Entries that it has by then, and ledgers dropped meanwhile, are left
+        out. Raises PersistenceError, StoreFull; nothing has changed then.
         """
 
     def forget(self, ledger_id: int, first: int, end: int) -> None:
