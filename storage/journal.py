@@ -80,6 +80,6 @@ class Batch:
         """Return the batch as stored in the log."""
         records = b"".join(self.parts)
         checksum = crc32c(b"".join(self.covered))
-        copies = self.ack_quorum_min if self._is_asked else 0
+        copies = self.ack_quorum_min if self.ack_quorum_min > 1 else 0
         header = BATCH_HEADER.pack(BATCH_VERSION, copies, 0xFFFF, len(records), checksum, self.wall)
         return header + records

@@ -4,6 +4,7 @@ To simulate a crash, discard the engine and create a new one on the same disk, w
 """
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from sortedcontainers import SortedDict, SortedSet
 
@@ -58,10 +59,15 @@ class NoMore:
         return None
 
 
+class _HasRows(Protocol):
+    @property
+    def rows(self) -> "SortedDict[bytes, bytes]": ...
+
+
 class MemoryRows:
     """The rows of a disk."""
 
-    def __init__(self, disk: MemoryDisk) -> None:
+    def __init__(self, disk: _HasRows) -> None:
         self._disk = disk
 
     def get(self, key: bytes) -> bytes | None:

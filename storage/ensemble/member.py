@@ -7,6 +7,7 @@ between two volumes, never inside one, so that a volume holds consecutive entrie
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
+from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Rows
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.journal import JournalRun
@@ -32,6 +33,10 @@ class MemberState:
     """It is read while its entries are copied to others."""
     REMOVED: Final = "removed"
     """It is released."""
+
+
+class MemberLate(PersistenceError):
+    """A member did not complete a write in time. The write may still complete."""
 
 
 class PackedBatch(NamedTuple):

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+PAST_MAX = 200
+"""Former generations that a membership lists."""
+
 
 class MemberRecord(NamedTuple):
     """A member as the membership lists it."""
@@ -10,6 +13,8 @@ class MemberRecord(NamedTuple):
     name: str
     state: str
     """One of MemberState."""
+    left_at: int = 0
+    """Its batches from this position on are not part of the log; 0 while it belongs to the ensemble."""
 
 
 class Membership(NamedTuple):
@@ -26,3 +31,7 @@ class Membership(NamedTuple):
     members: tuple[MemberRecord, ...]
     ack_quorum_min: int
     """The lowest ack quorum of a batch that was confirmed in this generation."""
+    first: int = 1
+    """The position of the first batch of this generation."""
+    past: tuple[tuple[int, str], ...] = ()
+    """The generations and epochs that it continues, oldest first, at most PAST_MAX."""
