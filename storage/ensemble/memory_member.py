@@ -4,6 +4,7 @@ To simulate a crash, discard the member and create a new one on the same disk. F
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from sortedcontainers import SortedDict, SortedSet
@@ -14,7 +15,7 @@ from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.compression.decompressed_cache import DecompressedCache
 from pulsarbox.storage.compression.encoder import EntryEncoder, NewDictionaries
 from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, ReadRequest, Reclaimed
-from pulsarbox.storage.ensemble.member import MemberContent, MemberLate, PackedBatch
+from pulsarbox.storage.ensemble.member import MemberContent, MemberLate, PackedBatch, Piece
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.stored_ledgers import is_dropped
 from pulsarbox.storage.entry_index import IndexSegment
@@ -67,6 +68,8 @@ class MemberDisk:
         self.log: SortedDict[int, bytes] = SortedDict()
         self.packed: dict[int, bytes] = {}
         """Values with adopted entries, by keys from PACKED_FROM on."""
+        self.positions: dict[int, int] = {}
+        """The positions of the batches that the adopted entries of these values are from."""
         self.index: dict[int, SortedDict[int, IndexSegment]] = {}
         """Disjoint segments by ledger and first entry."""
         self.rows: SortedDict[bytes, bytes] = SortedDict()
@@ -111,6 +114,10 @@ class MemberDisk:
             raise PersistenceError(f"{self.name}: batch {key} is missing")
         return found
 
+    def position_of(self, key: int) -> int:
+        """Return the position of the batch that a value was made from."""
+        return self.positions.get(key, key)
+
     def store(self, batch: PackedBatch) -> None:
         """Add a batch to the log."""
         self.log[batch.position] = batch.value
@@ -131,6 +138,7 @@ class MemberDisk:
             if not segments:
                 del self.index[ledger_id]
         (self.log if key < PACKED_FROM else self.packed).pop(key, None)
+        self.positions.pop(key, None)
         self.suspects.discard(key)
         self.untried.discard(key)
 
@@ -291,6 +299,7 @@ class MemoryMember:
         value = disk.value(key)
         entries = live_entries(value, lambda ledger, entry: self._is_live(key, ledger, entry))
         name = (f"batches/{key}",)
+        position = disk.position_of(key)
         disk.remove(key)
         if not entries:
             return Reclaimed("removed", name, len(value), 0)
@@ -298,6 +307,7 @@ class MemoryMember:
         EntryEncoder(self._codecs, choose, NewDictionaries(_none, 0), self._packing, _unthrottled).press(entries)
         new, runs = put_together(entries, wall_of(value))
         (disk.log if key < PACKED_FROM else disk.packed)[key] = new
+        disk.positions |= {} if key == position else {key: position}
         disk.add(key, runs)
         if compressing is None:
             disk.untried.add(key)
@@ -336,20 +346,46 @@ class MemoryMember:
                 runs.append((first, end))
         return runs
 
-    def adopt(self, fragments: Iterable[Sequence[Entry]]) -> int:
+    def pieces(self, ledger_id: int, first: int, end: int, max_bytes: int) -> list[Piece]:
+        """See Member. The pieces of adopted entries have the positions of the batches that they were copied from."""
+        self._begin("pieces", (ledger_id, first, end))
+        answer = Answer(ReadRequest(0, ledger_id, first, end - 1, max_bytes), self._reading, self._unpacked)
+        while answer.open:
+            segments = self.disk.find(ledger_id, answer.next_entry)
+            if segments:
+                answer.collect(segments, self.disk.value)
+            else:
+                answer.nothing_more()
+        pieces: list[Piece] = []
+        entries = answer.entries
+        while entries:
+            segment = self.disk.find(ledger_id, entries[0].entry_id)[0]
+            count = len(segment.offsets)
+            pieces.append(Piece(self.disk.position_of(segment.position), entries[:count]))
+            entries = entries[count:]
+        return pieces
+
+    def adopt(self, pieces: Iterable[Piece]) -> int:
         """See Member."""
         verdict = self._begin("adopt", None)
+        size = 0
+        for position, entries in [(each.position, each.entries) for each in pieces]:
+            missing = [entry for entry in entries if not self.disk.find(entry.ledger_id, entry.entry_id)]
+            if missing and missing[0].ledger_id not in self.disk.dropped:
+                size += self._adopt(position, missing, verdict)
+        return size
+
+    def _adopt(self, position: int, entries: Sequence[Entry], verdict: str) -> int:
+        """Store entries of one ledger, which need not be consecutive."""
         disk = self.disk
         size = 0
-        for entries in fragments:
-            if not entries or entries[0].ledger_id in disk.dropped:
-                continue
-            batch = Batch(0)
-            for entry in entries:
+        for _, run in groupby(enumerate(entries), lambda each: each[1].entry_id - each[0]):
+            batch = Batch(position)
+            for _, entry in run:
                 batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry), entry.body)
             key = max(disk.packed, default=PACKED_FROM - 1) + 1
             disk.packed[key] = batch.value()
-            disk.cut(entries[0].ledger_id, entries[0].entry_id, entries[-1].entry_id + 1)
+            disk.positions[key] = position
             disk.add(key, batch.runs)
             disk.untried.add(key)
             if verdict == Verdict.LIE:

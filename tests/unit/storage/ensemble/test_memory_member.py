@@ -6,7 +6,7 @@ import pytest
 
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
-from pulsarbox.storage.ensemble.member import MemberLate, PackedBatch
+from pulsarbox.storage.ensemble.member import MemberLate, PackedBatch, Piece
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
 from tests.unit.storage.batches import batch_of, entry_of
 
@@ -59,7 +59,11 @@ def test_adopted_entries_fill_a_gap_and_replace_forgotten_ones(member: MemoryMem
     member.commit(packed(3, (1, 6, 2)))
     member.forget(1, 1, 3)
     assert member.coverage([1]) == {1: [(0, 1), (3, 4), (6, 8)]}
-    assert member.adopt([[entry_of(1, 1), entry_of(1, 2)], [entry_of(1, 4), entry_of(1, 5)]]) > 0
+    pieces = [Piece(1, [entry_of(1, each) for each in range(4)]), Piece(2, [entry_of(1, 4), entry_of(1, 5)])]
+    assert member.adopt(pieces) > 0
+    assert member.pieces(1, 2, 7, 1 << 20) == [
+        Piece(1, [entry_of(1, 2)]), Piece(1, [entry_of(1, 3)]), Piece(2, pieces[1].entries), Piece(3, [entry_of(1, 6)])
+    ]  # fmt: skip
     assert member.coverage([1]) == {1: [(0, 8)]}
     assert ids(member, 1, 0, 7) == list(range(8))
 
@@ -75,7 +79,7 @@ def test_erased_batches_are_not_read(member: MemoryMember) -> None:
 
 def test_dropped_ledgers_are_reclaimed(disk: MemberDisk, member: MemoryMember) -> None:
     member.commit(packed(1, (1, 0, 2), (2, 0, 2)))
-    member.adopt([[entry_of(3, 0)]])
+    member.adopt([Piece(1, [entry_of(3, 0)])])
     member.checkpoint(Checkpoint(5, {b"a": b"1"}, (1, 3)))
     assert member.ledgers() == [2]
     while member.reclaim() is not None:
