@@ -97,7 +97,9 @@ class StoreFull(PersistenceError):
 
 
 class NotEnoughBookies(PersistenceError):
-    """Fewer data directories are writable than the persistence policy asks for."""
+    """Fewer data directories are writable than the persistence policy asks for; code UnknownError, as in Pulsar."""
+
+    server_error = 0
 
 
 class TooFewCopies(PersistenceError):

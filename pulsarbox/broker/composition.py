@@ -34,6 +34,7 @@ from pulsarbox.broker.long_computation import Computations
 from pulsarbox.broker.packages.packages import Packages
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.persistence.read_queue import ReadQueue
+from pulsarbox.broker.persistence.replication import Bookies, Replication
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.policies.unloaded_topics import PolicyWalks
@@ -93,7 +94,7 @@ def compose(
     current = CurrentSettings(with_stored(settings, store.catalog))
     plugins = plugins or Plugins()
     at_rest = CompressionPolicy(current.current, lambda: plugins.disabled)
-    core = compose_core(store, current, plugins, at_rest, box_now)
+    core = compose_core(store, current, plugins, at_rest, box_now, host.bookies)
     _report_replay(store, core.events, box_now)
     plugin_hash_registry.check(plugins, settings, core.commits, core.catalog)
     broker = _compose_broker(settings, core, at_rest, endpoints, authentication, host, box_now)
@@ -180,15 +181,21 @@ def _compose_broker(
 
 
 def compose_core(
-    store: Store, current: CurrentSettings, plugins: Plugins, at_rest: CompressionPolicy, now: Now
+    store: Store,
+    current: CurrentSettings,
+    plugins: Plugins,
+    at_rest: CompressionPolicy,
+    now: Now,
+    bookies: Bookies | None = None,
 ) -> Core:
-    """Build the services that topics share."""
+    """Build the services that topics share. ``bookies``: the data directories, if there are several."""
     settings, catalog = current.current, store.catalog
     events = Events(store.ids()["boot"] + 1)
     plugins.failed.add(events.plugin_failed)
     plugins.apply_settings(settings)
     timers, reads = Timers(), ReadQueue()
-    commits = GroupCommit(store, settings, timers, events, at_rest, now)
+    replication = None if bookies is None else Replication(bookies, settings, events)
+    commits = GroupCommit(store, settings, timers, events, at_rest, now, replication)
     policies = Policies(catalog, settings, commits.put_row, timers)
     policies.row_changed.add(lambda name, before, row, when: at_rest.policies_changed(before, row))
     authorization = Authorization(settings, catalog, policies)

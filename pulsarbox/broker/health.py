@@ -64,10 +64,10 @@ class HealthCheck:
 
     def _publish(self, now: Now) -> tuple[PersistentTopic, Entry]:
         """Put a message into the open batch. Raises PulsarBoxError."""
-        refusal = self._commits.housekeeping.refusal
+        topic = self._topics.of_box(parse_topic(HEALTH_TOPIC), now)
+        refusal = topic.room.refusal
         if refusal is not None:
             raise PersistenceError(f"Messages cannot be published: {refusal}")
-        topic = self._topics.of_box(parse_topic(HEALTH_TOPIC), now)
         self._count += 1
         metadata = MessageMetadata(producer_name="health", sequence_id=self._count, publish_time=now.wall - now.offset)
         payload = encode_entry(metadata, f"{self._commits.boot}-{self._count}".encode())

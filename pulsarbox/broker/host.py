@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pulsarbox.broker.persistence.replication import Bookies
 from pulsarbox.storage.engine import LedgerVolumes
 
 Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
@@ -30,6 +31,8 @@ class Host:
     """Returns the store's disk usage and volumes; called through ``run_in_thread``. None for an in-memory store."""
     ledger_volumes: Callable[[Sequence[int]], LedgerVolumes] | None = None
     """Returns the volumes that hold given ledgers; called through ``run_in_thread``. None for an in-memory store."""
+    bookies: Bookies | None = None
+    """The data directories, if there are several; None with one, or in memory."""
     on_shutdown: Callable[[str], None] | None = None
     """Shuts the process down in order and logs the given reason; None if the box does not own its process."""
     run_in_thread: Beside = run_synchronously

@@ -23,6 +23,7 @@ def check_together(settings: "Settings") -> None:
     if settings.maxMessageSize > settings.journalVolumeSizeMbytes << 20:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit in a volume ({limit})")
+    _check_copies(settings)
     if settings.preciseDispatcherFlowControl and settings.dispatchThrottlingOnBatchMessageEnabled:
         problem = (
             "cannot be combined with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message: "
@@ -47,6 +48,14 @@ def check_together(settings: "Settings") -> None:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
             problem = f'unknown subscription type "{name.strip()}": expected {", ".join(SUBSCRIPTION_TYPES)}{hint}'
             raise ConfigError("", "subscriptionTypesEnabled", problem)
+
+
+def _check_copies(settings: "Settings") -> None:
+    """Raise ConfigError unless the ensemble is at least the write quorum, and that at least the ack quorum."""
+    names = [f"managedLedgerDefault{word}" for word in ("EnsembleSize", "WriteQuorum", "AckQuorum")]
+    for name, most in zip(names[1:], names, strict=False):
+        if getattr(settings, name) > getattr(settings, most):
+            raise ConfigError("", name, f"must not exceed {most}, {getattr(settings, most)}: set both")
 
 
 def uses_tls(settings: "Settings") -> str:

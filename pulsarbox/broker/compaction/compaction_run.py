@@ -13,6 +13,7 @@ from pulsarbox.broker.compaction.compaction_history import Compactions
 from pulsarbox.broker.compaction.copy_pass import Copied, copy
 from pulsarbox.broker.compaction.latest_by_key import LatestByKey
 from pulsarbox.broker.compaction.scan_pass import EntryRules, Examined, Seen, examine
+from pulsarbox.broker.persistence.replication import ReplicatedTopic
 from pulsarbox.broker.services import HasCatalog, HasCommits, HasQuarantine, HasReads, HasSettings, HasTimers
 from pulsarbox.broker.transactions.visibility import visible_runs
 from pulsarbox.clock import Now
@@ -95,12 +96,14 @@ class CompactionRun:
     def __init__(
         self,
         services: CompactionServices,
+        topic: ReplicatedTopic,
         stored: StoredTopic,
         view: CompactedView | None,
         switch: Callable[[CompactedView, Now], None],
         ended: Callable[[CompactedView | None, Exception | None, Now], None],
     ) -> None:
         """``switch`` writes the rows that replace the old view with the new one."""
+        self._topic = topic
         self._stored = stored
         self._ledger = stored.ledger
         self._catalog = services.catalog
@@ -272,7 +275,7 @@ class CompactionRun:
 
     def _write(self, kept: list[Original], now: Now) -> None:
         commits = self._commits
-        refusal = commits.housekeeping.refusal
+        refusal = self._topic.room.refusal
         if refusal is not None:
             self._fail(CompactionFailed(f"messages cannot be stored: {refusal}"), now)
             return
@@ -288,7 +291,8 @@ class CompactionRun:
                 self._compactions.record(self._stored.name).written(when.monotonic - began)
                 self._write(left, when) if left else self._rest(when)
 
-        commits.copy(entries, stored, self._lost)
+        copies = self._topic.copies
+        commits.copy(entries, stored, self._lost, None if copies is None else copies.asked)
 
     def _lost(self, error: Exception, now: Now) -> None:
         self._fail(error, now)

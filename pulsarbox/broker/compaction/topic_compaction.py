@@ -11,6 +11,7 @@ from pulsarbox.broker.compaction.compaction_history import CompactionRecord
 from pulsarbox.broker.compaction.compaction_run import CompactionRun, CompactionServices
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.persistence.read_queue import Answer
+from pulsarbox.broker.persistence.replication import ReplicatedTopic
 from pulsarbox.broker.policies.kinds.compaction import COMPACTION_THRESHOLD
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.broker.topic.maintenance.deadline_index import TopicDeadline
@@ -36,7 +37,7 @@ def drop_leftovers(catalog: Catalog, commits: GroupCommit, now: Now) -> None:
         commits.housekeeping.ledger_dropped(int(key.rpartition("/")[2], 16), now)
 
 
-class CompactedTopic(Protocol):
+class CompactedTopic(ReplicatedTopic, Protocol):
     """The topic, as its compaction changes it."""
 
     def subscribe(self, name: str, *, earliest: bool, properties: dict[str, str], now: Now) -> object:
@@ -106,7 +107,7 @@ class TopicCompaction:
         ledger, view = self._ledger, self.view
         if ledger.read_end > (view.horizon if view is not None else ledger.first_position()):
             self._began = now.monotonic
-            self.run = CompactionRun(self._services, self._stored, view, self._switch, self._ended)
+            self.run = CompactionRun(self._services, self._topic, self._stored, view, self._switch, self._ended)
             self._compactions.enqueue(self.run, now)
         else:
             self._compactions.record(self._stored.name).error = ""  # there is nothing to compact

@@ -56,6 +56,8 @@ def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) 
     topic.check_not_terminated()
     topic.admission.check_producer(encrypted=command.encrypted)
     if isinstance(topic, PersistentTopic):
+        if topic.copies is not None:
+            topic.copies.check()
         topic.backlog.check(now, again=command.epoch > 0)
     return topic
 

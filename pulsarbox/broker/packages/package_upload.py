@@ -87,7 +87,7 @@ class PackageUpload:
             raise PayloadTooLarge(
                 f"All packages together may have {all_most:,} bytes (maxPackagesTotalMbytes): delete some packages"
             )
-        reason = self._commits.housekeeping.refusal
+        reason = self._commits.refusal
         if reason is not None:
             raise StoreFull(f"The package cannot be stored: {reason}")
 

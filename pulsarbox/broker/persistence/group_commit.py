@@ -10,22 +10,27 @@ go into the next attempt.
 Moving a message to a dead letter topic takes an entry there and an acknowledgement here: ``move`` puts both into one
 group. The cursor is updated once they are durable, so a failure leaves nothing to undo. A job that puts dead letters
 back does the same in reverse.
+
+In an ensemble of data directories, parts of a group complete earlier than others, because they wait for fewer copies.
+If a batch cannot get all copies that it asked for, but enough for some of its parts, it stays in the log: the other
+parts take effect too, but their messages are rejected.
 """
 
 import logging
-from collections.abc import Callable, Sized
+from collections.abc import Callable
 from itertools import islice
-from typing import Any, Protocol
 
 from pulsarbox.broker.compression_policy import CompressionPolicy
 from pulsarbox.broker.events import Events
+from pulsarbox.broker.persistence.commit_group import Callback, CommitGroup, CommittedTopic, EntryMove, Mover
 from pulsarbox.broker.persistence.housekeeping import Housekeeping
+from pulsarbox.broker.persistence.replication import Copies, Replication
 from pulsarbox.broker.persistence.tail_cache import TailCache
-from pulsarbox.broker.stats.commit_stats import CommitTimes, Traffic
+from pulsarbox.broker.stats.commit_stats import CommitTimes
 from pulsarbox.broker.timers import Timers
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.errors import PersistenceError, PulsarBoxError, StoreFull
+from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
 from pulsarbox.storage.catalog import IDS, Row, aborted_key, acks_key, ledger_key, sequence_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.delayed_index import Delays, forget_delays
@@ -37,8 +42,6 @@ from pulsarbox.storage.recovery import Store, StoredTopic, ledger_row
 from pulsarbox.storage.transactions import OpenEntries
 
 log = logging.getLogger(__name__)
-
-Callback = Callable[[Now], None]
 
 LAZY_SECONDS = 0.010
 """How long acknowledgements without a waiting client may accumulate before they cost a sync."""
@@ -60,129 +63,21 @@ _MOVABLE = (RecordKind.ACKED, RecordKind.BATCH_ACKED)
 """Kinds of records that may carry the MOVED flag."""
 
 
-class EntryMove(Protocol):
-    """An entry, or messages of a batch, on its way to another topic."""
-
-    def acked(self, cursor_id: int) -> bytes:
-        """Return the acknowledgement record, flagged to be stored only together with the rest of its batch."""
-
-
-class Mover(Protocol):
-    """Moves entries between topics, and is notified of the outcome."""
-
-    def moved(self, moves: list[Any], now: Now) -> None:
-        """Handle that the moves are durable."""
-
-    def not_moved(self, moves: list[Any], now: Now) -> None:
-        """Handle that the moves could not be stored."""
-
-
-class Publisher(Protocol):
-    """The publisher of an entry, which learns the outcome of its commit."""
-
-    def receipt(self, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int, now: Now) -> None:
-        """Send the receipt of a durable entry."""
-
-    def refuse(self, sequence_id: int, error: PulsarBoxError, now: Now) -> None:
-        """Send the error of an entry that could not be stored."""
-
-    def disconnect(self, now: Now) -> None:
-        """Close the publisher after its entries were refused, so that no later one overtakes them."""
-
-
-class SequencedTopic(Protocol):
-    """A topic with sequence IDs that are committed with its entries."""
-
-    stored: StoredTopic
-
-    def confirmed(self) -> None:
-        """Confirm the sequence IDs of the batch that became durable."""
-
-
-class _Limits(Protocol):
-    relative: bool
-
-    def published(self, now: Now) -> None: ...
-
-
-class _Unsubscribed(Protocol):
-    count_at: int
-
-
-class _Ledgers(Protocol):
-    trim_due: bool
-
-    @property
-    def unsubscribed(self) -> _Unsubscribed: ...
-
-
-class CommittedTopic(Protocol):
-    """A topic whose entries are committed. Its parts are read inline: calls would cost 5 % of publishing."""
-
-    ledger: ManagedLedger
-    stored: StoredTopic
-    traffic: Traffic
-
-    @property
-    def subscriptions(self) -> Sized:
-        """Its subscriptions."""
-
-    @property
-    def is_consumed(self) -> bool:
-        """Whether consumers are connected, so that published messages are worth caching."""
-
-    @property
-    def limits(self) -> _Limits:
-        """Its limits: ``relative`` ones count published messages."""
-
-    @property
-    def ledgers(self) -> _Ledgers:
-        """Its ledgers: whether a trim is due, and at which total its unsubscribed messages are counted."""
-
-    def confirmed(self, now: Now) -> None:
-        """Dispatch newly confirmed entries."""
-
-    def delays_lost(self) -> None:
-        """Handle that delayed entries could not be stored."""
-
-
-class CommitGroup:
-    """A batch and the actions that wait for its commit."""
-
-    __slots__ = (
-        "appended", "batch", "callbacks", "copied", "cursors", "lazy_until", "moves", "opened", "receipts", "rows",
-        "sequenced",
-        "taken", "urgent",
-    )  # fmt: skip
-
-    def __init__(self, position: int) -> None:
-        self.batch = Batch(position)
-        self.receipts: list[tuple[Publisher, int, int, int, int]] = []
-        """Producer, sequence ID, highest sequence ID, ledger ID, entry ID; also of duplicates, without an entry."""
-        self.appended: dict[CommittedTopic, list[Entry]] = {}
-        self.sequenced: dict[SequencedTopic, None] = {}
-        """Deduplication state of topics that were published to."""
-        self.cursors: dict[ManagedCursor, None] = {}
-        """Cursors with changes to write."""
-        self.callbacks: list[Callback] = []
-        self.moves: dict[Mover, list[EntryMove]] = {}
-        """Messages being moved between topics, by mover."""
-        self.copied: list[tuple[Callback, Callable[[Exception, Now], None]]] = []
-        """Callbacks for entries written by ``copy``: stored, and lost."""
-        self.urgent = False
-        self.rows = False
-        """Whether the batch contains rows of the metadata."""
-        self.lazy_until = 0.0
-        self.opened = self.taken = 0.0
-        """When the group was opened and when it was taken, in seconds of the monotonic clock."""
-
-
 class GroupCommit:
     """The open group, the group in flight, and the objects to write with the next checkpoint."""
 
     def __init__(
-        self, store: Store, settings: Settings, timers: Timers, events: Events, at_rest: CompressionPolicy, now: Now
+        self,
+        store: Store,
+        settings: Settings,
+        timers: Timers,
+        events: Events,
+        at_rest: CompressionPolicy,
+        now: Now,
+        replication: Replication | None = None,
     ) -> None:
+        """``replication``: the copies that batches ask for; None with one data directory."""
+        self.replication = replication
         self._store = store
         self._events = events
         self._timers = timers
@@ -213,6 +108,14 @@ class GroupCommit:
         return self.open.batch.size >= self._max_batch
 
     @property
+    def refusal(self) -> str | None:
+        """Why entries with the box's number of copies cannot be stored; None if they can."""
+        refusal = self.housekeeping.refusal
+        if refusal is None and self.replication is not None:
+            refusal = self.replication.refusal(self.replication.default)
+        return refusal
+
+    @property
     def is_worth_a_sync(self) -> bool:
         """Whether the open group is large enough that waiting for more would hardly lower the cost per message."""
         return len(self.open.receipts) >= ENOUGH_RECEIPTS or self.open.batch.size >= ENOUGH_BYTES
@@ -226,7 +129,7 @@ class GroupCommit:
     def idle(self) -> bool:
         """Whether nothing is waiting to be written."""
         group = self.open
-        waiting = group.batch or group.cursors or group.callbacks or group.receipts
+        waiting = group.batch or group.cursors or group.callbacks or group.metadata_callbacks or group.receipts
         return self.in_flight is None and not waiting and self.housekeeping.idle
 
     # Called by the state machines
@@ -247,11 +150,28 @@ class GroupCommit:
         self.open.callbacks.append(callback)
         self.open.urgent = True
 
-    def copy(self, entries: list[Entry], stored: Callback, lost: Callable[[Exception, Now], None]) -> None:
-        """Write entries of a ledger that no topic appends to; then call ``stored`` or ``lost``."""
+    def after_metadata(self, callback: Callback) -> None:
+        """Call back once all metadata changes and acknowledgements so far are durable; entries may be durable later."""
+        if self.replication is None:
+            self.after_commit(callback)
+        else:
+            self.open.metadata_callbacks.append(callback)
+            self.open.urgent = True
+
+    def copy(
+        self,
+        entries: list[Entry],
+        stored: Callback,
+        lost: Callable[[Exception, Now], None],
+        copies: Copies | None = None,
+    ) -> None:
+        """Write entries of a ledger that no topic appends to; then call ``stored`` or ``lost``.
+
+        Lost entries may be in the log nevertheless: drop their ledger. ``copies``: the box's number if None.
+        """
         for entry in entries:
             self.open.batch.add_entry(entry.ledger_id, entry.entry_id, pack_entry(entry), entry.body)
-        self.open.copied.append((stored, lost))
+        self.open.copied.append((stored, lost, copies))
         self.open.urgent = True
 
     def ledger_changed(self, ledger: ManagedLedger) -> None:
@@ -355,13 +275,15 @@ class GroupCommit:
                 return None
         batch = group.batch
         self._pack_cursors(group)
+        if self.replication is not None:
+            group.ask_for_copies(self.replication, now)
         if group.sequenced:
             self._pack_sequences(group, now)
         if not batch and not self._ids_changed:
             self.open = CommitGroup(batch.position)
             self.housekeeping.committed(batch.position)  # nothing remains to be logged for earlier batches
-            _send_receipts(group, now)  # of duplicates that waited for earlier entries
-            _run(group.callbacks, now)
+            group.send_receipts(now)  # of duplicates that waited for earlier entries
+            group.run_callbacks(now)
             return self.take(now) if self.open.urgent else None  # changes made by the callbacks are due at once
         if self._ids_changed:
             self._store.catalog.put(batch, IDS, {"next": self._next_id, "boot": self.boot})
@@ -447,13 +369,27 @@ class GroupCommit:
             self._store.unload(stored)  # it was in memory only because of the log
         self.housekeeping.made(position)
 
+    def copies_durable(self, batch: Batch, copies: int, now: Now) -> None:
+        """Complete the parts of the batch in flight that wait for ``copies``, before its commit is complete."""
+        group = self.in_flight
+        if group is not None and group.batch is batch and self.replication is not None:
+            self._complete(group.split_off(copies, self.replication.default), now)
+
     def committed(self, batch: Batch, now: Now) -> None:
         """Complete a commit: confirm its entries, send receipts, run callbacks and dispatch to consumers."""
+        self._complete(self._landed(batch, now), now)
+
+    def _landed(self, batch: Batch, now: Now) -> CommitGroup:
+        """End the flight of the batch, which is in the log."""
         group = self.in_flight
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
-        self.times.committed(now.monotonic - group.taken, _waited(group), len(group.receipts), batch.size)
+        self.times.committed(now.monotonic - group.taken, group.waited(), len(group.receipts), batch.size)
+        return group
+
+    def _complete(self, group: CommitGroup, now: Now) -> None:
+        """Apply that a group, or a part of one, is durable."""
         self.times.sample(group.appended, now)
         # Skip topics without subscriptions here and below: with 1000 topics of one entry each, asking them would cost
         # 5 and 4 % of the core's publishing time (measured: 0.4 and 0.3 us of 9).
@@ -468,9 +404,9 @@ class GroupCommit:
             mover.moved(moves, now)
         if group.moves and self.housekeeping.waiting:
             self.open.urgent = True
-        _send_receipts(group, now)
-        _run(group.callbacks, now)
-        for stored, _ in group.copied:
+        group.send_receipts(now)
+        group.run_callbacks(now)
+        for stored, _, _ in group.copied:
             stored(now)
         for topic in group.appended:
             if topic.limits.relative:
@@ -479,10 +415,40 @@ class GroupCommit:
             if topic.subscriptions or ledgers.trim_due or topic.ledger.total_bytes >= ledgers.unsubscribed.count_at:
                 topic.confirmed(now)
 
+    def _stored_in_part(self, batch: Batch, now: Now, copies: int, reason: str) -> None:
+        """Complete a commit with fewer copies than its parts asked for.
+
+        The batch stays in the log, so everything in it takes effect. Messages that wait for more copies are rejected,
+        though they may be delivered, as after other failures.
+        """
+        assert self.replication is not None
+        wanted = batch.ack_quorum
+        text = f"a commit has {copies} of {wanted} copies, messages that wait for more are rejected: {reason}"
+        log.error("%s", text)
+        self._events.report("too-few-copies", "", text, now, copies=copies, wanted=wanted)
+        group = self._landed(batch, now)
+        self._complete(group.split_off(copies, self.replication.default), now)
+        refusal = PersistenceError(f"The message could not be stored in enough data directories: {reason}")
+        lost, group.copied = group.copied, []
+        producers = dict.fromkeys(receipt[0] for receipt in group.receipts)
+        refused, group.receipts = group.receipts + [each for each in self.open.receipts if each[0] in producers], []
+        self.open.receipts = [each for each in self.open.receipts if each[0] not in producers]
+        self._complete(group, now)
+        for _, call, _ in lost:
+            call(refusal, now)
+        for producer, sequence_id, _, _, _ in refused:
+            producer.refuse(sequence_id, refusal, now)
+        for producer in producers:
+            producer.disconnect(now)
+
     def failed(self, batch: Batch, now: Now, error: Exception) -> None:
         """Handle a failed commit: drop its entries and retry the other records."""
         group, behind = self.in_flight, self.open
         assert group is not None and group.batch is batch
+        copies = max(group.released, error.copies if isinstance(error, TooFewCopies) else 0)
+        if copies:  # parts of the batch may be confirmed, so that it cannot be dropped
+            self._stored_in_part(batch, now, copies, str(error))
+            return
         log.error("a commit of %d bytes failed, its messages are rejected: %s", batch.size, error)
         text = f"a commit of {batch.size:,} bytes failed, its messages are rejected: {error}"
         self._events.report("commit-failed", "", text, now, bytes=batch.size)
@@ -493,6 +459,7 @@ class GroupCommit:
             retry.batch.add(part)
         retry.cursors |= behind.cursors
         retry.callbacks = group.callbacks + behind.callbacks
+        retry.metadata_callbacks = group.metadata_callbacks + behind.metadata_callbacks
         retry.urgent = True
         retry.rows = group.rows or behind.rows
         self.housekeeping.commit_failed(batch.position)
@@ -508,7 +475,7 @@ class GroupCommit:
                 self._dirty_sequences[stored.sequences] = None
         for topic in group.appended | behind.appended:
             self._roll_back(topic)
-        for _, lost in group.copied + behind.copied:
+        for _, lost, _ in group.copied + behind.copied:
             lost(refusal, now)
         for producer, sequence_id, _, _, _ in group.receipts + behind.receipts:
             producer.refuse(sequence_id, refusal, now)
@@ -546,27 +513,6 @@ def _other_records(batch: Batch) -> list[bytes]:
         elif kind not in _MOVABLE or not flags & MOVED:
             records.append(part)
     return records
-
-
-def _waited(group: CommitGroup) -> float:
-    """Return how many seconds the oldest entry of a group waited until the group was taken.
-
-    Entries have wall-clock times only, and that clock may have been moved: the result is capped at the group's age.
-    """
-    for entries in group.appended.values():
-        waited = (group.batch.wall - entries[0].append_time) / 1000
-        return min(max(waited, 0.0), group.taken - group.opened)
-    return 0.0
-
-
-def _send_receipts(group: CommitGroup, now: Now) -> None:
-    for producer, sequence_id, highest_sequence_id, ledger_id, entry_id in group.receipts:
-        producer.receipt(sequence_id, highest_sequence_id, ledger_id, entry_id, now)
-
-
-def _run(callbacks: list[Callback], now: Now) -> None:
-    for callback in callbacks:
-        callback(now)
 
 
 def _wake(now: Now) -> None:

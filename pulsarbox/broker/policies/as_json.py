@@ -61,9 +61,9 @@ _VALUES: Final[Mapping[str, Callable[[Settings], Any]]] = {
     "compaction-threshold": lambda settings: settings.brokerServiceCompactionThresholdInBytes,
     "compression-at-rest": lambda settings: settings.compressionAtRest,
     "persistence": lambda settings: {
-        "bookkeeperEnsemble": 1,  # a box keeps one copy of every message
-        "bookkeeperWriteQuorum": 1,
-        "bookkeeperAckQuorum": 1,
+        "bookkeeperEnsemble": settings.managedLedgerDefaultEnsembleSize,
+        "bookkeeperWriteQuorum": settings.managedLedgerDefaultWriteQuorum,
+        "bookkeeperAckQuorum": settings.managedLedgerDefaultAckQuorum,
         "managedLedgerMaxMarkDeleteRate": 1.0,
     },
     "dispatch-rate": _dispatch_rate("PerTopic"),

@@ -197,7 +197,7 @@ class AcknowledgementHandling:
         self.settle(now)
         if done is not None:
             if self._cursor.durable:
-                self._commits.after_commit(done)
+                self._commits.after_metadata(done)
             else:
                 done(now)
         self._subscription.dispatcher.acknowledged(consumer, now)

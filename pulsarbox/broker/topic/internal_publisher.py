@@ -28,7 +28,7 @@ def checked(topic: PersistentTopic, metadata: MessageMetadata, body: bytes, now:
     """Return a message encoded for storage. Raise PulsarBoxError if the topic rejects it."""
     core = topic.core
     topic.check_not_terminated()
-    refusal = core.commits.housekeeping.refusal
+    refusal = topic.room.refusal
     if refusal is not None:
         raise PersistenceError(refusal)
     payload = encode_entry(metadata, body)

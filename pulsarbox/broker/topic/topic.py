@@ -10,6 +10,7 @@ from pulsarbox.broker.dead_letter.retention_warning import warn
 from pulsarbox.broker.dispatch import plugin_hash_registry
 from pulsarbox.broker.limits.token_bucket import More
 from pulsarbox.broker.limits.topic_limits import TopicLimits
+from pulsarbox.broker.persistence.replication import Room
 from pulsarbox.broker.policies.kinds.deduplication import DEDUPLICATION
 from pulsarbox.broker.policies.kinds.delayed_delivery import check_delay
 from pulsarbox.broker.security.revocation import close_forbidden
@@ -28,6 +29,7 @@ from pulsarbox.broker.topic.maintenance.subscription_expiration import Subscript
 from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.producer_access import ProducerClaim, Producers, StoredProducers
 from pulsarbox.broker.topic.termination import Termination
+from pulsarbox.broker.topic.topic_copies import TopicCopies
 from pulsarbox.clock import BEGINNING, Now
 from pulsarbox.errors import PersistenceError, PreconditionFailed
 from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName
@@ -149,7 +151,14 @@ class PersistentTopic(Topic):
     def __init__(self, core: Core, name: TopicName, stored: StoredTopic) -> None:
         self.ledger = stored.ledger
         self.subscriptions: dict[str, Subscription] = {}
+        self.copies: TopicCopies | None = None
+        """The copies of its messages; None in a box with one data directory."""
+        self.room: Room = core.commits.housekeeping
+        """Decides whether its messages can be stored."""
         super().__init__(core, name)
+        if core.commits.replication is not None:
+            self.room = self.copies = TopicCopies(core.commits.replication, self.room, self.policies)
+            self.policies.on_change(self.copies.policies_changed)
         self.producers: StoredProducers = StoredProducers(core.catalog, core.commits, name)
         self.stored = stored
         self.reader = LedgerReader(stored.ledger, core.reads)
@@ -173,7 +182,6 @@ class PersistentTopic(Topic):
         self.for_dead_letters = for_dead_letters(name, topic_row)
         self.warned_of_loss = False
         """Whether the log has already warned that dead letters will be lost."""
-        self._housekeeping = commits.housekeeping
         self.policies.on_change(self.dispatch)  # messages may no longer be delayed
         self.deduplication: Deduplication | None = None
         self.update_deduplication()
@@ -332,7 +340,7 @@ class PersistentTopic(Topic):
             self.termination.check()
         if self.admission.measures:
             self.admission.check_message(size, metadata)
-        refusal = self._housekeeping.refusal
+        refusal = self.room.refusal
         if refusal is not None:
             self._refuse(producer, send, refusal, now)
             return False

@@ -38,3 +38,27 @@ class ManagedLedgerSettings:
         minimum=1,
         dynamic=True,
     )
+    managedLedgerDefaultEnsembleSize: int = setting(
+        1,
+        "Number of data directories over which the copies of a topic's messages are spread, unless a persistence "
+        "policy sets it. Has no effect with one data directory.",
+        table="managedLedger",
+        minimum=1,
+        maximum=5,
+    )
+    managedLedgerDefaultWriteQuorum: int = setting(
+        1,
+        "Number of copies of each message, each in another data directory, unless a persistence policy sets it. Also "
+        "applies to acknowledgements and metadata. Has no effect with one data directory.",
+        table="managedLedger",
+        minimum=1,
+        maximum=5,
+    )
+    managedLedgerDefaultAckQuorum: int = setting(
+        1,
+        "Number of copies on disk that a producer's receipt waits for, unless a persistence policy sets it. "
+        "Acknowledgements and metadata wait for as many if enough data directories can be written.",
+        table="managedLedger",
+        minimum=1,
+        maximum=5,
+    )

@@ -4,6 +4,7 @@ from typing import Any
 
 from pulsarbox.broker.composition import compose
 from pulsarbox.broker.endpoints import Endpoints
+from pulsarbox.broker.host import Host
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
@@ -34,6 +35,7 @@ class Box(CoreDriver):
         auto: bool = True,
         wall: int = START,
         plugins: Plugins | None = None,
+        host: Host | None = None,
         **settings: Any,
     ) -> None:
         self.disk = disk or MemoryDisk()
@@ -43,7 +45,8 @@ class Box(CoreDriver):
         recovery, start = engine.recover(), Now(1000.0, wall)
         endpoints = Endpoints("pulsar://h:6650", "http://h:8080")
         made, files = Settings(**settings), CredentialFiles()
-        broker = compose(made, recovery, endpoints, start, authentication_of(made, files=files), plugins)
+        authentication = authentication_of(made, files=files)
+        broker = compose(made, recovery, endpoints, start, authentication, plugins, host or Host())
         files.watch(broker, start)
         super().__init__(broker, engine, start, auto=auto)
 

@@ -1,4 +1,4 @@
-"""Persistence: numbers of bookies per message. Stored without effect, as a box keeps one copy; 1 by default.
+"""Persistence: numbers of bookies per message, which are data directories. No effect in a box with one of them.
 
 Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/, persistence.
 """

@@ -1,0 +1,130 @@
+"""Copies of messages in an ensemble of data directories, which are the bookies of the box.
+
+A box with one data directory has no ``Replication``: its batches ask for nothing, and nothing here is computed.
+"""
+
+from typing import Final, NamedTuple, Protocol
+
+from pulsarbox.broker.events import Events
+from pulsarbox.clock import Now
+from pulsarbox.config import Settings
+from pulsarbox.storage.ensemble.member import MemberState
+from pulsarbox.storage.ensemble.status import EnsembleStatus
+from pulsarbox.storage.journal import Batch
+
+_NO_BOOKIE: Final = frozenset({MemberState.LEAVING, MemberState.REMOVED})
+"""States of members that get no further copies."""
+
+
+class Bookies(Protocol):
+    """The data directories, as the engine knows them. Safe to use from any thread."""
+
+    @property
+    def writable(self) -> int:
+        """How many of them can be written."""
+
+    def status(self) -> EnsembleStatus:
+        """Return their present state."""
+
+
+class Room(Protocol):
+    """Decides whether messages can be stored."""
+
+    @property
+    def refusal(self) -> str | None:
+        """Why messages are rejected right now; None if they are accepted."""
+
+
+class Copies(NamedTuple):
+    """The numbers of copies that a part of a batch asks for."""
+
+    ensemble: int
+    write_quorum: int
+    ack_quorum: int
+
+
+class AskedCopies(Protocol):
+    """The copies of the entries of a topic."""
+
+    @property
+    def asked(self) -> Copies:
+        """The numbers of its persistence policy."""
+
+
+class ReplicatedTopic(Protocol):
+    """A topic whose entries may have several copies."""
+
+    room: Room
+    """Decides whether its entries can be stored."""
+
+    @property
+    def copies(self) -> AskedCopies | None:
+        """The copies of its entries; None in a box with one data directory."""
+
+
+class Replication:
+    """The number of copies that batches ask for, and whether there are directories for them."""
+
+    def __init__(self, bookies: Bookies, settings: Settings, events: Events) -> None:
+        self._bookies = bookies
+        self._events = events
+        self.default = Copies(
+            settings.managedLedgerDefaultEnsembleSize,
+            settings.managedLedgerDefaultWriteQuorum,
+            settings.managedLedgerDefaultAckQuorum,
+        )
+        """The box's numbers, for metadata, acknowledgements and packages."""
+        self.directories = 0
+        """Data directories of the box that get copies, writable or not."""
+        self._is_reduced = False
+        """Whether metadata is stored with fewer copies than the box's ack quorum."""
+        self.members_changed()
+
+    @property
+    def bookies(self) -> Bookies:
+        """The data directories."""
+        return self._bookies
+
+    def members_changed(self) -> None:
+        """Count the directories again."""
+        self.directories = sum(each.state not in _NO_BOOKIE for each in self._bookies.status().members)
+
+    def refusal(self, copies: Copies) -> str | None:
+        """Return why messages with so many copies cannot be stored; None if they can.
+
+        The ensemble size only spreads the copies, so it is cut to the directories that exist.
+        """
+        writable = self._bookies.writable
+        if copies.ack_quorum <= writable and copies.write_quorum <= self.directories:
+            return None
+        if copies.write_quorum > self.directories:
+            asked = f"its persistence policy asks for {copies.write_quorum} copies (bookkeeperWriteQuorum)"
+            return f"NotEnoughBookies: {asked}, the box has {_directories(self.directories)}: add some, or lower it"
+        asked = f"its persistence policy waits for {copies.ack_quorum} copies (bookkeeperAckQuorum)"
+        found = f"{writable} of {_directories(self.directories)} can be written"
+        return f"NotEnoughBookies: {asked}, {found}: restore the others, or lower it"
+
+    def ask(self, batch: Batch, copies: Copies) -> None:
+        """Have a batch ask for the copies of one of its parts."""
+        ensemble = min(copies.ensemble, max(self.directories, copies.write_quorum))
+        batch.ask(ensemble, copies.write_quorum, copies.ack_quorum)
+
+    def ask_for_metadata(self, batch: Batch, now: Now) -> int:
+        """Have a batch ask for the copies of metadata, and return its ack quorum.
+
+        Metadata and acknowledgements are stored as long as one directory can be written, so they wait for no more
+        copies than there can be.
+        """
+        wanted = self.default.ack_quorum
+        quorum = min(wanted, max(1, self._bookies.writable))
+        if (quorum < wanted) != self._is_reduced:
+            self._is_reduced = quorum < wanted
+            if self._is_reduced:
+                text = f"metadata and acknowledgements are stored in {_directories(quorum)} instead of {wanted}"
+                self._events.report("too-few-copies", "", text, now, copies=quorum, wanted=wanted)
+        self.ask(batch, self.default._replace(ack_quorum=quorum))
+        return quorum
+
+
+def _directories(count: int) -> str:
+    return f"{count} data director{'y' if count == 1 else 'ies'}"
