@@ -1,9 +1,8 @@
-"""The broker: eleven inputs, seven outputs, no clock, no thread, no socket.
+"""The broker: ten inputs, seven outputs, no clock, no thread, no socket.
 
 Inputs: ``connected(outbox, ...)``, ``cnx.receive(frame, now)``, ``cnx.closed(now)``, ``committed(batch, now)``,
-``copies_durable(batch, copies, now)``, ``member_changed(event, now)``, ``read_done(token, entries, now)``,
-``chore_done(chore, now)``, ``plugin_loaded(key, found, now)``, ``password_checked(check, matches, now)``,
-``on_timer(now)``.
+``copies_durable(batch, copies, now)``, ``read_done(token, entries, now)``, ``chore_done(chore, now)``,
+``plugin_loaded(key, found, now)``, ``password_checked(check, matches, now)``, ``on_timer(now)``.
 Outputs: ``outbox.send``, ``take_batch()``, ``take_reads()``, ``take_chore()``, ``take_plugins()``,
 ``take_password_checks()``, ``next_timer()``.
 
@@ -19,7 +18,6 @@ from typing import TYPE_CHECKING
 
 from pulsarbox.broker.connection.cnx import ConnectionOrigin, ServerCnx
 from pulsarbox.broker.connection.outbox import Outbox
-from pulsarbox.broker.persistence.member_events import report_member
 from pulsarbox.clock import Deadlines, Now, in_words
 
 if TYPE_CHECKING:
@@ -70,7 +68,6 @@ if TYPE_CHECKING:
     from pulsarbox.config import Settings
     from pulsarbox.storage.catalog import Catalog, Row
     from pulsarbox.storage.engine import ReadRequest, Reclaimed
-    from pulsarbox.storage.ensemble.status import MemberEvent
     from pulsarbox.storage.journal import Batch
     from pulsarbox.storage.record import Entry
     from pulsarbox.storage.recovery import Store
@@ -199,13 +196,6 @@ class Broker:
     def copies_durable(self, batch: Batch, copies: int, now: Now) -> None:
         """Handle that so many copies of the batch in flight are durable, fewer than its commit waits for."""
         self.commits.copies_durable(batch, copies, now)
-
-    def member_changed(self, event: MemberEvent, now: Now) -> None:
-        """Handle a change of a data directory, one of several."""
-        report_member(event, self.events, now)
-        if self.commits.replication is not None:
-            self.commits.replication.members_changed()
-        self.commits.housekeeping.ask_reclaim()
 
     def read_done(self, token: int, entries: list[Entry], now: Now, error: Exception | None = None) -> None:
         """Complete a read with its entries, or with ``error`` and none."""

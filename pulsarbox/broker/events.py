@@ -75,18 +75,7 @@ KINDS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "disk-full": EventKind(ERROR, "no disk space is left for messages; acknowledgements use the reserve"),
         "disk-room": EventKind(INFO, "disk space is available for messages again"),
         "disk-low": EventKind(WARNING, "the disk is nearly full"),
-        "directory-lost": EventKind(ERROR, "a data directory cannot be written or is missing: the others are used"),
-        "directory-full": EventKind(WARNING, "a data directory has no space for messages: the others are used"),
-        "directory-late": EventKind(WARNING, "a data directory did not complete a write in time: the others are used"),
-        "directory-fenced": EventKind(
-            WARNING, "a data directory is from an earlier generation: it is brought up to date before it is used"
-        ),
-        "directory-joined": EventKind(INFO, "a data directory is used for new messages"),
-        "directory-left": EventKind(INFO, "a data directory was released: its messages have copies in the others"),
         "too-few-copies": EventKind(ERROR, "too few data directories can be written for the copies asked for"),
-        "fragments-repaired": EventKind(INFO, "messages with too few copies were copied"),
-        "copies-damaged": EventKind(WARNING, "a damaged copy of messages was found: it is replaced from another one"),
-        "shared-device": EventKind(WARNING, "data directories share a disk, whose failure takes them all"),
         "quarantined": EventKind(ERROR, "a damaged entry was found and quarantined"),
         "plugin-failed": EventKind(ERROR, "a plugin failed or is unavailable"),
         "job-running": EventKind(INFO, "a job was started or resumed"),

@@ -76,17 +76,19 @@ class Replication:
         """The box's numbers, for metadata, acknowledgements and packages."""
         self.directories = 0
         """Data directories of the box that get copies, writable or not."""
+        self._writable = 0
+        """Writable ones when they were counted: the number changes whenever one comes or goes."""
         self._is_reduced = False
         """Whether metadata is stored with fewer copies than the box's ack quorum."""
-        self.members_changed()
+        self._count()
 
     @property
     def bookies(self) -> Bookies:
         """The data directories."""
         return self._bookies
 
-    def members_changed(self) -> None:
-        """Count the directories again."""
+    def _count(self) -> None:
+        self._writable = self._bookies.writable
         self.directories = sum(each.state not in _NO_BOOKIE for each in self._bookies.status().members)
 
     def refusal(self, copies: Copies) -> str | None:
@@ -95,6 +97,8 @@ class Replication:
         The ensemble size only spreads the copies, so it is cut to the directories that exist.
         """
         writable = self._bookies.writable
+        if writable != self._writable or copies.write_quorum > self.directories:
+            self._count()
         if copies.ack_quorum <= writable and copies.write_quorum <= self.directories:
             return None
         if copies.write_quorum > self.directories:

@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.status import MemberEvent
 from tests.unit.broker.persistence.ensemble_box import EnsembleBox
 from tests.unit.broker.playbook import Box, Client
 
@@ -332,7 +329,6 @@ def test_a_lost_directory_refuses_no_topic_that_has_enough_acknowledged_copies()
     box = EnsembleBox(2)
     box.persist(ONE, 2, 2, 1)
     box.bookies.writable, box.bookies.states[1] = 1, MemberState.LOST
-    box.broker.member_changed(MemberEvent("member-lost", "/d1", "/d1 is lost"), box.now)
     client = box.client()
     assert client.producer(1, ONE).producer_name
     client.send(0)
@@ -345,31 +341,16 @@ def test_a_removed_directory_counts_no_longer() -> None:
     client = box.client()
     client.producer(1, ONE)
     box.bookies.writable, box.bookies.states[1] = 1, MemberState.LEAVING
-    box.broker.member_changed(MemberEvent("member-left", "/d1", "/d1 was released"), box.now)
     client.send(0)
     assert "the box has 1 data directory" in client.take("send_error").message
 
 
-@pytest.mark.parametrize(
-    ("kind", "reported"),
-    [
-        ("member-lost", "directory-lost"),
-        ("member-full", "directory-full"),
-        ("member-late", "directory-late"),
-        ("member-fenced", "directory-fenced"),
-        ("member-joined", "directory-joined"),
-        ("member-left", "directory-left"),
-        ("fragments-repaired", "fragments-repaired"),
-        ("entries-damaged", "copies-damaged"),
-        ("shared-device", "shared-device"),
-        ("segment", None),
-    ],
-)
-def test_changes_of_directories_are_events(kind: str, reported: str | None) -> None:
+def test_an_added_directory_counts_at_once() -> None:
     box = EnsembleBox(2)
-    before = len(kinds(box))
-    box.broker.member_changed(MemberEvent(kind, "/d1", "some text"), box.now)
-    assert kinds(box)[before:] == ([reported] if reported else [])
+    box.persist(ONE, 3, 3, 2)
+    assert box.client().producer(1, ONE).error == ServerError.UnknownError
+    box.bookies.states.append(MemberState.JOINING)
+    assert box.client().producer(1, ONE).producer_name
 
 
 def test_internal_publishers_are_refused_too() -> None:
