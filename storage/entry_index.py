@@ -126,6 +126,15 @@ class UnindexedRuns:
             last = end_first + len(end_offsets) - 1
             yield ledger_id, (first, position, offsets[0]), (last, end_position, end_offsets[-1])
 
+    def ids(self) -> list[int]:
+        """Return the ledgers that have runs."""
+        return list(self._ledgers)
+
+    def extent(self, ledger_id: int) -> tuple[int, int] | None:
+        """Return the first entry of a ledger and its end (exclusive); None if it has none."""
+        known = self._ledgers.get(ledger_id)
+        return None if known is None else (known[0].first_entry, known[-1].first_entry + len(known[-1].offsets))
+
     def positions(self, ledger_id: int) -> list[int]:
         """Return the positions of the batches that hold entries of a ledger."""
         return [segment.position for segment in self._ledgers.get(ledger_id, ())]

@@ -13,7 +13,7 @@ ones, and the old ones are removed: see ``packing``.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from pulsarbox.storage.engine import Checkpoint, Compressing, LedgerVolumes, Rea
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.format import PACKED, RESERVE
-from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.journal import Batch, JournalRun
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
 from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone
@@ -84,6 +84,7 @@ class LmdbEngine:
         codecs: RestCodecs | None = None,
         learn_from_bytes: int = LEARN_FROM,
         unpacked_bytes: int = KEPT_BYTES,
+        gaps: bool = False,
         step: Step = _no_step,
     ) -> None:
         """A new volume starts when the newest exceeds ``volume_size``; its map has ``map_size``.
@@ -96,7 +97,7 @@ class LmdbEngine:
 
         ``codecs`` are those that may compress entries; the built-in ones by default. A topic with ``learn_from_bytes``
         in one packing step may get a dictionary. ``unpacked_bytes`` is the size of the cache of decompressed entries.
-        ``step`` is called with a name from STEPS after each durable step.
+        With ``gaps``, this is one of several directories of a box: positions may be missing between volumes. ``step`` is called with a name from STEPS after each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, hence three times the volume; 16 MiB is the largest batch.
@@ -104,6 +105,7 @@ class LmdbEngine:
         self._sizes = Sizes(volume_size, map_size, FlushAt(index_flush_entries, index_flush_bytes))
         self._open_max = open_volumes_max
         self._policy = PackingPolicy(pack_live_percent, pack_bytes_per_second, learn_from_bytes)
+        self._gaps = gaps
         self._step = step
         self.codecs = RestCodecs() if codecs is None else codecs
         self._page_cache = PageCacheWindow(page_cache_bytes)
@@ -117,6 +119,21 @@ class LmdbEngine:
     def instance(self) -> str:
         """The id of the data directory; available after ``recover``."""
         return self._volumes.directory.instance
+
+    @property
+    def volumes(self) -> VolumeSet:
+        """The volumes; available after ``recover``."""
+        return self._volumes
+
+    @property
+    def reclaimer(self) -> Reclaimer:
+        """The part that seals, packs and removes volumes; available after ``recover``."""
+        return self._reclaimer
+
+    @property
+    def unpacker(self) -> RestUnpacker:
+        """Decompresses entries; available after ``recover``."""
+        return self._unpacker
 
     @property
     def unpacked(self) -> UnpackedUse:
@@ -152,24 +169,27 @@ class LmdbEngine:
         """
         if batch.position != self._next_position:
             raise ValueError(f"batch {batch.position} was committed, but {self._next_position} is next")
-        what = f"batch {batch.position} of {batch.size} bytes could not be stored"
-        if batch.runs and not self._reserve.hold():
+        self.store(batch.position, batch.value(), batch.runs)
+
+    def store(self, position: int, value: bytes, runs: Mapping[int, JournalRun]) -> None:
+        """Make the value of a batch durable, see ``commit``; its position is after all others of this log."""
+        what = f"batch {position} of {len(value)} bytes could not be stored"
+        if runs and not self._reserve.hold():
             raise StoreFull(f"{what}: the disk is full; the reserve is for acknowledgements and deletions")
-        if batch.runs:
-            self._store(batch, what)
+        if runs:
+            self._store(position, value, runs, what)
         else:
             try:
-                self._from_reserve(lambda: self._store(batch, what))
+                self._from_reserve(lambda: self._store(position, value, runs, what))
             except StoreFull as error:
                 # After StoreFull the core refuses messages and retries the rest at once, which would not help here.
                 raise PersistenceError(str(error)) from error
-        self._volumes.keep_until = batch.position
-        self._next_position = batch.position + 1
+        self._volumes.keep_until = position
+        self._next_position = position + 1
 
-    def _store(self, batch: Batch, what: str) -> None:
-        value = batch.value()
+    def _store(self, position: int, value: bytes, runs: Mapping[int, JournalRun], what: str) -> None:
         try:
-            self._append(batch, value)
+            self._append(position, value, runs)
         except (lmdb.Error, OSError) as error:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.pool.drop(self._volumes.current)
@@ -178,22 +198,26 @@ class LmdbEngine:
     def read(self, request: ReadRequest) -> list[Entry]:
         """See Engine."""
         answer = Answer(request, self._unpacker, self._unpacked)
+        self.fill(answer, request.ledger_id)
+        return request.answer(answer.entries)
+
+    def fill(self, answer: Answer, ledger_id: int) -> None:
+        """Read the entries of an answer. Raises as ``read``."""
         try:
             while answer.open:
-                if not self._read_volume(answer, request.ledger_id):
+                if not self._read_volume(answer, ledger_id):
                     answer.nothing_more()
         except (lmdb.Error, OSError) as error:
-            reason = f"entry {request.ledger_id}:{answer.next_entry} cannot be read"
+            reason = f"entry {ledger_id}:{answer.next_entry} cannot be read"
             if not answer.entries:
                 raise failure(reason, error, self._path) from error
         except PersistenceError:
             if not answer.entries:
                 raise
-        return request.answer(answer.entries)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """See Engine. Raises ValueError if its position is not committed."""
-        if checkpoint.position >= self._next_position:
+        if checkpoint.position >= self._next_position and not self._gaps:
             raise ValueError(f"checkpoint at {checkpoint.position}, but {self._next_position} is the next batch")
         self._from_reserve(lambda: self._checkpoint(checkpoint))
         self._reclaimer.note(checkpoint)
@@ -305,7 +329,7 @@ class LmdbEngine:
         volumes.keep_until = self._next_position - 1
         self._reclaimer.begin(mark, dropped, contents)
         self._reserve.hold()
-        batches, reclaimer = self._batches(parts), self._reclaimer
+        batches, reclaimer = (value for _, value in self._batches(parts)), self._reclaimer
         return Recovery(self._rows, batches, self._next_position, lambda: reclaimer.compressed, lambda: self.unpacked)
 
     def _parts_after(
@@ -322,7 +346,7 @@ class LmdbEngine:
             low, high = self._extent(number, contents)
             if not high:
                 continue
-            if first and high != first - 1:
+            if first and (high >= first or (high < first - 1 and not self._gaps)):
                 name = self._volumes.directory.volume(number)
                 raise PersistenceError(f"{name}: its log ends at batch {high}, but the next begins at {first}")
             if not newest:
@@ -332,6 +356,8 @@ class LmdbEngine:
                 parts.append((number, max(first, mark + 1), high))
             if first <= mark + 1:
                 break
+        if self._gaps:
+            return parts[::-1], newest
         if newest < mark and (newest_volume >= sealed or not sealed):
             raise PersistenceError(f"{self._path}: the log ends at batch {newest}, but its checkpoint covers {mark}")
         if first > mark + 1:
@@ -345,32 +371,43 @@ class LmdbEngine:
         with self._volumes.pool.using(number) as volume:
             return volume.first_position, volume.last_position
 
-    def _batches(self, parts: list[tuple[int, int, int]]) -> Iterator[bytes]:
+    def batches(self, after: int) -> Iterator[tuple[int, bytes]]:
+        """Yield positions and values of the log after a position that the checkpoint does not exceed.
+
+        Raises PersistenceError at a damaged batch.
+        """
+        with self._volumes.metas.using(0) as meta:
+            sealed, contents = meta.marks()[1], meta.contents()
+        return self._batches(self._parts_after(after, sealed, contents)[0])
+
+    def _batches(self, parts: list[tuple[int, int, int]]) -> Iterator[tuple[int, bytes]]:
         for number, first, last in parts:
             with self._volumes.pool.using(number) as volume:
                 for position, value in volume.batches(first):
                     if position > last:
                         break
-                    yield value
+                    yield position, value
 
-    def _append(self, batch: Batch, value: bytes) -> None:
+    def _append(self, position: int, value: bytes, runs: Mapping[int, JournalRun]) -> None:
         volumes = self._volumes
-        number = volumes.current
-        with volumes.pool.using(number) as volume:
-            full = volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
-            empty = not volume.last_position
-            if empty or not full:
-                try:
-                    volume.append(batch.position, value, batch.runs)
-                    self._page_cache.written(volume.file, volume.size)
-                    return
-                except lmdb.MapFullError:
-                    if empty:
-                        raise
-        number = volumes.begin_next()
-        with volumes.pool.using(number) as volume:
-            volume.append(batch.position, value, batch.runs)
-            self._page_cache.written(volume.file, volume.size)
+        with volumes.appending:
+            number = volumes.current
+            with volumes.pool.using(number) as volume:
+                full = volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
+                empty = not volume.last_position
+                # A ledger has consecutive entries in a volume, so a gap in the log begins a new one.
+                if empty or not (full or position != volume.last_position + 1):
+                    try:
+                        volume.append(position, value, runs)
+                        self._page_cache.written(volume.file, volume.size)
+                        return
+                    except lmdb.MapFullError:
+                        if empty:
+                            raise
+            number = volumes.begin_next()
+            with volumes.pool.using(number) as volume:
+                volume.append(position, value, runs)
+                self._page_cache.written(volume.file, volume.size)
 
     def _read_volume(self, answer: Answer, ledger_id: int) -> bool:
         """Take the entries of one volume; False if no volume has the next entry."""

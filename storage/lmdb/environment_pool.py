@@ -72,6 +72,12 @@ class Pool(Generic[_T]):
         with self._changed:
             self._drop(number)
 
+    def replace(self, number: int, act: Callable[[], None]) -> None:
+        """Close an environment once it is unused, and replace its files before the next use."""
+        with self._changed:
+            self._drop(number)
+            act()
+
     def retire(self, number: int) -> None:
         """Close an environment for good once it is unused: its files may be removed."""
         with self._changed:

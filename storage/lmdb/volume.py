@@ -9,7 +9,15 @@ from typing import NamedTuple
 import lmdb
 
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.entry_index import IndexFlush, IndexSegment, UnindexedRuns, VolumeRun, runs_of, unpack_row
+from pulsarbox.storage.entry_index import (
+    IndexFlush,
+    IndexSegment,
+    UnindexedRuns,
+    VolumeRun,
+    pack_rows,
+    runs_of,
+    unpack_row,
+)
 from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, RecordKind
 from pulsarbox.storage.journal import JournalRun
@@ -375,6 +383,78 @@ class Volume:
             for ledger_id, (low, high) in sorted(ends.items())
         ]
 
+    def all_ledgers(self) -> set[int]:
+        """Return the ledgers with entries, indexed or not. Raises lmdb.Error."""
+        # The same order as in ``read_into``, for the same reason.
+        found = set(self._runs.ids())
+        if (flush := self._flush) is not None:
+            found.update(flush.runs.ids())
+        return found.union(self.ledger_ids())
+
+    def extents(self, ledger_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+        """Return the first entry and the end (exclusive) of the ledgers that it has; not for packed volumes.
+
+        Raises PersistenceError if the index is damaged, and lmdb.Error.
+        """
+        found: dict[int, tuple[int, int]] = {}
+        wanted = list(ledger_ids)
+        flush = self._flush
+        for runs in (self._runs, flush.runs if flush is not None else UnindexedRuns()):
+            for ledger_id in wanted:
+                extent = runs.extent(ledger_id)
+                if extent is not None:
+                    found[ledger_id] = _joint(found.get(ledger_id, extent), extent)
+        with self._env.begin(buffers=True) as txn, txn.cursor(db=self._index) as cursor:
+            for ledger_id in wanted:
+                extent = self._indexed_extent(cursor, ledger_id)
+                if extent is not None:
+                    found[ledger_id] = _joint(found.get(ledger_id, extent), extent)
+        return found
+
+    def _indexed_extent(self, cursor: "lmdb.Cursor[memoryview]", ledger_id: int) -> tuple[int, int] | None:
+        if not cursor.set_range(INDEX_KEY.pack(ledger_id, 0)):
+            return None
+        found, first = INDEX_KEY.unpack(cursor.key())
+        if found != ledger_id:
+            return None
+        seek_at_or_before(cursor, INDEX_KEY.pack(ledger_id, _ID_MAX))
+        entry = INDEX_KEY.unpack(cursor.key())[1]
+        last = self._row(entry, cursor.value(), entry)[-1]
+        return first, last.first_entry + len(last.offsets)
+
+    def erase_from(self, position: int) -> None:
+        """Delete the batches from a position on, and their index. Raises PersistenceError, lmdb.Error.
+
+        The runs in memory stay, so the volume has to be opened again.
+        """
+        with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
+            gone = [bytes(key) for key in _keys_from(cursor, LOG_KEY.pack(position))]
+            found = cursor.set_range(LOG_KEY.pack(position)) and cursor.prev()
+            last = LOG_KEY.unpack(cursor.key())[0] if found else 0
+        if not gone:
+            return
+        with self._env.begin(write=True) as txn:
+            for key in gone:
+                txn.delete(key, db=self._log)
+            # An append writes index rows only of batches before it.
+            if len(gone) > 1 or self.indexed >= position:
+                self._erase_index_from(txn, position)
+                txn.put(INDEXED, LOG_KEY.pack(min(self.indexed, last)), db=self._mark)
+
+    def _erase_index_from(self, txn: "lmdb.Transaction[bytes]", position: int) -> None:
+        with txn.cursor(db=self._index) as cursor:
+            more = cursor.first()
+            while more:
+                key = bytes(cursor.key())
+                ledger_id, first = INDEX_KEY.unpack(key)
+                segments = self._row(first, cursor.value(), first)
+                kept = [segment for segment in segments if segment.position < position]
+                if len(kept) < len(segments):
+                    txn.delete(key, db=self._index)
+                    for each, row in pack_rows(ledger_id, kept):
+                        txn.put(each, row, db=self._index)
+                more = cursor.set_range(key + b"\0")
+
     def note_written(self, size: int) -> None:
         """Store how many bytes of records the volume was sealed with. Raises lmdb.Error."""
         with self._env.begin(write=True) as txn:
@@ -477,6 +557,10 @@ class _Place(NamedTuple):
 def _widen(ends: "dict[int, tuple[_Place, _Place]]", ledger_id: int, first: _Place, last: _Place) -> None:
     known = ends.get(ledger_id)
     ends[ledger_id] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
+
+
+def _joint(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 def _first_of(place: tuple[int, int, int]) -> int:

@@ -43,6 +43,8 @@ class VolumeSet:
         """The number of the newest volume, if it must not receive more batches."""
         self.keep_until: int | None = None
         """When the newest volume is reopened, batches after this one are dropped: their commits failed."""
+        self.appending = threading.Lock()
+        """Held while a batch is appended: the newest volume stays the newest."""
         self._damaged: dict[int, str] = {}
         """Errors of volumes that cannot be opened, cached because verification may be slow."""
         self._lock = threading.Lock()
@@ -68,6 +70,14 @@ class VolumeSet:
         with self._lock:
             self.live = (number, *self.live)
         return number
+
+    def roll(self) -> None:
+        """Begin the next volume unless the newest is empty. Raises PersistenceError, lmdb.Error, OSError."""
+        with self.appending:
+            with self.pool.using(self.current) as volume:
+                empty = not volume.last_position
+            if not empty:
+                self.begin_next()
 
     def sealed(self, number: int) -> None:
         """Remove the oldest live volume, which the tables of meta now list."""

@@ -4,6 +4,7 @@ Every step is durable before the next. The order is such that a crash leaves vol
 repair: a volume is removed after no table refers to it, and a packed volume is listed once it is complete.
 """
 
+import itertools
 import logging
 import threading
 from collections.abc import Iterable
@@ -72,7 +73,7 @@ class Reclaimer:
         """Dropped ledgers, and the newest volume that may hold entries of them."""
         self._looked_at = 0
         self._drops = 0
-        self._next_packed = PACKED + 1
+        self._numbers = itertools.count(PACKED + 1)
         self._leftovers: list[int] = []
         """Unlisted volumes that could not be removed yet."""
         self._bad: set[int] = set()
@@ -82,7 +83,7 @@ class Reclaimer:
     def begin(self, mark: int, dropped: list[int], contents: Iterable[int]) -> None:
         """Set the state found by recovery; the live volumes are known."""
         self._mark = mark
-        self._next_packed = max([PACKED, *contents]) + 1
+        self._numbers = itertools.count(max([PACKED, *contents]) + 1)
         if dropped:
             self._note_dropped(tuple(dropped))
 
@@ -92,6 +93,19 @@ class Reclaimer:
         if checkpoint.dropped:
             self._count_again = self._count_again or bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
+
+    def next_packed(self) -> int:
+        """Return the number of the next packed volume. Thread-safe."""
+        return next(self._numbers)
+
+    def count_again(self) -> None:
+        """Count the compression statistics again: the tables have changed."""
+        self._count_again = True
+
+    def seal_all(self) -> None:
+        """Seal all volumes but the newest. Raises PersistenceError, lmdb.Error, OSError."""
+        while len(self._volumes.live) > 1:
+            self._seal(self._volumes.live[-1])
 
     def stop(self) -> None:
         """Interrupt a waiting step."""
@@ -247,8 +261,7 @@ class Reclaimer:
             self._packer = Packer(
                 self._volumes, self._codecs, policy.bytes_per_second, policy.learn_from, self._closing
             )
-        number = self._next_packed
-        self._next_packed += 1
+        number = self.next_packed()
         try:
             emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
         except DamagedSource as error:
