@@ -135,6 +135,16 @@ class UnindexedRuns:
         known = self._ledgers.get(ledger_id)
         return None if known is None else (known[0].first_entry, known[-1].first_entry + len(known[-1].offsets))
 
+    def before(self, position: int) -> "UnindexedRuns":
+        """Return the runs of the batches before a position."""
+        kept = UnindexedRuns()
+        for ledger_id, known in self._ledgers.items():
+            segments = known if known[-1].position < position else [one for one in known if one.position < position]
+            if segments:
+                kept._ledgers[ledger_id] = segments
+                kept.entries += sum([len(segment.offsets) for segment in segments])
+        return kept
+
     def positions(self, ledger_id: int) -> list[int]:
         """Return the positions of the batches that hold entries of a ledger."""
         return [segment.position for segment in self._ledgers.get(ledger_id, ())]

@@ -5,6 +5,8 @@ Data directory::
     INSTANCE             JSON: {"format": 3, "instance": "<uuid>", "created": <ms>}; number 2 means the same format
     LOCK                 locked with flock by the daemon; contains its pid
     RUNNING              JSON: the daemon's addresses and start time; present while it runs
+    ENSEMBLE             JSON: the data directories of the box and their generation; only where it has several, which
+                         all have the same instance. Positions may then be missing between two volumes
     OPERATOR             secret that authenticates local commands to the daemon; readable by the owner only
     pulsarbox.log        output of a background box; the box never reads it
     BACKUP               JSON: time, batch and location of the last backup; the box never reads it
@@ -108,6 +110,7 @@ PROCESS_LOG = "pulsarbox.log"
 KNOWN_PLUGINS = "plugins-known.json"
 """Findings about plugins, by fingerprint."""
 INSTANCE = "INSTANCE"
+ENSEMBLE = "ENSEMBLE"
 META = "meta"
 VOLUMES = "volumes"
 PACKED_VOLUMES = "packed"
@@ -117,7 +120,7 @@ NEW_SUFFIX = ".new"
 """Suffix of a file or directory under construction; it is renamed once complete."""
 PARTS = frozenset(
     {
-        *(INSTANCE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS, BACKUP, RESTORING),
+        *(INSTANCE, ENSEMBLE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS, BACKUP, RESTORING),
         *(META, VOLUMES, PACKED_VOLUMES, EVENTS, HISTORY),
     }
 )

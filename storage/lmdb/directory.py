@@ -125,6 +125,12 @@ class DataDirectory:
             os.close(self._lock)
             raise
 
+    def adopt_instance(self, instance: str) -> None:
+        """Give the directory, which is empty, the id of the box that it joins. Raises OSError."""
+        if instance != self.instance:
+            write_instance(self.path, instance)
+            self.instance = instance
+
     def volume(self, number: int) -> Path:
         """Return the path of a volume, existing or not; packed ones have numbers from PACKED on."""
         return self.packed / f"{number - PACKED:08d}" if number >= PACKED else self.volumes / f"{number:08d}"
@@ -168,10 +174,15 @@ class DataDirectory:
         import uuid
 
         instance = str(uuid.uuid4())
-        fields = {"format": FORMAT, "instance": instance, "created": time.time_ns() // 1_000_000}
-        write_durably(self.path / INSTANCE, json.dumps(fields).encode())
+        write_instance(self.path, instance)
         sync_directory(self.path.parent)
         return instance
+
+
+def write_instance(path: Path, instance: str) -> None:
+    """Write the INSTANCE file of a new data directory, durably. Raises OSError."""
+    fields = {"format": FORMAT, "instance": instance, "created": time.time_ns() // 1_000_000}
+    write_durably(path / INSTANCE, json.dumps(fields).encode())
 
 
 def read_identity(path: Path) -> BoxIdentity:

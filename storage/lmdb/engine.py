@@ -14,6 +14,7 @@ ones, and the old ones are removed: see ``packing``.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,6 +32,7 @@ from pulsarbox.storage.journal import Batch, JournalRun
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
 from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone
+from pulsarbox.storage.lmdb.erasure import erase_from
 from pulsarbox.storage.lmdb.meta_environment import MetaRows, VolumeContent
 from pulsarbox.storage.lmdb.needed_codecs import require_codecs
 from pulsarbox.storage.lmdb.page_cache import PageCacheWindow
@@ -52,6 +54,7 @@ STEPS = (
     "packed renamed",
     "remapped",
     "source removed",
+    "cut off",
 )
 """Arguments of ``step``: after each of these, a crash leaves a distinct state."""
 
@@ -97,7 +100,8 @@ class LmdbEngine:
 
         ``codecs`` are those that may compress entries; the built-in ones by default. A topic with ``learn_from_bytes``
         in one packing step may get a dictionary. ``unpacked_bytes`` is the size of the cache of decompressed entries.
-        With ``gaps``, this is one of several directories of a box: positions may be missing between volumes. ``step`` is called with a name from STEPS after each durable step.
+        With ``gaps``, this is one of several directories of a box: positions may be missing between volumes.
+        ``step`` is called with a name from STEPS after each durable step.
         """
         self._path = Path(path)
         # An index of one-entry rows can outgrow its log, hence three times the volume; 16 MiB is the largest batch.
@@ -194,6 +198,17 @@ class LmdbEngine:
             if isinstance(error, lmdb.PanicError):
                 self._volumes.pool.drop(self._volumes.current)
             raise failure(what, error, self._path, len(value)) from error
+
+    def erase_from(self, position: int, tables: AbstractContextManager[object]) -> None:
+        """Delete the batches from a position on, which the checkpoint does not cover. Durable.
+
+        Called by the committing thread; holds ``tables`` while it changes the tables. Raises PersistenceError.
+        """
+        try:
+            erase_from(self._volumes, position, tables)
+        except (lmdb.Error, OSError) as error:
+            raise failure(f"the batches from {position} on could not be erased", error, self._path) from error
+        self._next_position = min(self._next_position, position)
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """See Engine."""
@@ -393,7 +408,9 @@ class LmdbEngine:
         with volumes.appending:
             number = volumes.current
             with volumes.pool.using(number) as volume:
-                full = volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
+                full = (
+                    volume.size >= self._sizes.volume or not volume.has_room(len(value)) or volumes.roll_after == number
+                )
                 empty = not volume.last_position
                 # A ledger has consecutive entries in a volume, so a gap in the log begins a new one.
                 if empty or not (full or position != volume.last_position + 1):

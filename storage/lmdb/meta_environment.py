@@ -56,6 +56,17 @@ class VolumeContent(NamedTuple):
     bytes: int
 
 
+class Cut(NamedTuple):
+    """Entries that a volume no longer holds."""
+
+    ledger_id: int
+    first: int
+    end: int
+    """Exclusive."""
+    volume: int = 0
+    """0 for any volume."""
+
+
 class PackedMove(NamedTuple):
     """The content that packing has moved into a new volume."""
 
@@ -172,6 +183,16 @@ class MetaEnvironment:
                 found += [one for one in _stretches(cursor, ledger_id) if volumes is None or one.volume in volumes]
         return found
 
+    def ledger_ids(self) -> list[int]:
+        """Return the ledgers that have stretches, sorted."""
+        found: list[int] = []
+        with self._env.begin() as txn, txn.cursor(db=self._volumes) as cursor:
+            more = cursor.first()
+            while more:
+                found.append(INDEX_KEY.unpack(cursor.key())[0])
+                more = cursor.set_range(INDEX_KEY.pack(found[-1] + 1, 0))
+        return found
+
     def checkpoint(self, checkpoint: Checkpoint) -> None:
         """Store the rows and the position they cover; dropped ledgers are no longer live in any volume."""
         rows = checkpoint.rows
@@ -240,6 +261,45 @@ class MetaEnvironment:
                 head = DICTIONARY_HEAD.pack(each.tag, each.topic_id, each.ratio)
                 txn.put(DICTIONARY_KEY.pack(each.number), head + each.bytes, db=self._dictionaries)
             txn.put(DICTIONARY, LOG_KEY.pack(move.last_dictionary), db=self._mark)
+
+    def cut(self, cuts: Iterable[Cut], ends: Mapping[int, int]) -> None:
+        """Remove entries from the stretches, and set the last position of volumes.
+
+        The remaining bytes of a stretch are estimated.
+        """
+        with self._env.begin(write=True) as txn:
+            dead: dict[int, tuple[int, int]] = {}
+            for cut in cuts:
+                with txn.cursor(db=self._volumes) as cursor:
+                    hit = [one for one in _stretches(cursor, cut.ledger_id) if _is_hit(one, cut)]
+                for one in hit:
+                    txn.delete(INDEX_KEY.pack(one.ledger_id, one.first), db=self._volumes)
+                    rest = _without(one, cut)
+                    for part in rest:
+                        self._put(txn, part)
+                    entries, size = dead.get(one.volume, (0, 0))
+                    entries += one.entries - sum(part.entries for part in rest)
+                    dead[one.volume] = entries, size + one.bytes - sum(part.bytes for part in rest)
+            self._subtract(txn, dead)
+            for number, end in ends.items():
+                key = LOG_KEY.pack(number)
+                content = VolumeContent(*CONTENT.unpack(txn.get(key, b"", db=self._contents)))
+                last = end if end >= content.first_position else 0
+                content = content._replace(first_position=content.first_position if last else 0, last_position=last)
+                txn.put(key, CONTENT.pack(*content), db=self._contents)
+
+    def add_packed(self, number: int, content: VolumeContent, stretches: Iterable[VolumeRun]) -> None:
+        """List a packed volume with copies of entries, except those of dropped ledgers."""
+        entries = size = 0
+        with self._env.begin(write=True) as txn:
+            for one in stretches:
+                if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
+                    self._put(txn, one)
+                    entries += one.entries
+                    size += one.bytes
+            txn.put(
+                LOG_KEY.pack(number), CONTENT.pack(*content._replace(entries=entries, bytes=size)), db=self._contents
+            )
 
     def forget_volumes(self, numbers: Iterable[int]) -> None:
         """Remove the rows of volumes about to be deleted."""
@@ -418,6 +478,19 @@ def unpack_dictionary(number: int, value: bytes) -> Dictionary:
     """Decode a stored dictionary."""
     tag, topic_id, ratio = DICTIONARY_HEAD.unpack_from(value)
     return Dictionary(number, tag, topic_id, ratio, value[DICTIONARY_HEAD.size :])
+
+
+def _is_hit(one: VolumeRun, cut: Cut) -> bool:
+    return cut.volume in (0, one.volume) and one.first < cut.end and cut.first < one.end
+
+
+def _without(one: VolumeRun, cut: Cut) -> list[VolumeRun]:
+    """Return the parts of a stretch before and after a cut."""
+    rest: list[VolumeRun] = []
+    for first, end in ((one.first, min(one.end, cut.first)), (max(one.first, cut.end), one.end)):
+        if first < end:
+            rest.append(one._replace(first=first, entries=end - first, bytes=one.bytes * (end - first) // one.entries))
+    return rest
 
 
 def _prefixed(cursor: "lmdb.Cursor[bytes]", prefix: bytes) -> Iterator[bytes]:

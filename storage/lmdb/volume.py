@@ -176,6 +176,9 @@ class Volume:
         self._flush_at = flush
         self._env = open_environment(path, map_size, sealed=sealed)
         try:
+            status = self.file.stat()
+            self.inode = status.st_dev, status.st_ino
+            """Device and inode of the file."""
             self._log = self._env.open_db(b"log", create=False)
             self._index = self._env.open_db(b"index", create=False)
             self._mark = self._env.open_db(b"mark", create=False)
@@ -422,17 +425,17 @@ class Volume:
         last = self._row(entry, cursor.value(), entry)[-1]
         return first, last.first_entry + len(last.offsets)
 
-    def erase_from(self, position: int) -> None:
-        """Delete the batches from a position on, and their index. Raises PersistenceError, lmdb.Error.
+    def erase_from(self, position: int) -> bool:
+        """Delete the batches from a position on, and their index; return whether the volume has to be opened again.
 
-        The runs in memory stay, so the volume has to be opened again.
+        Called by the thread that appends. Raises PersistenceError, lmdb.Error.
         """
         with self._env.begin() as txn, txn.cursor(db=self._log) as cursor:
             gone = [bytes(key) for key in _keys_from(cursor, LOG_KEY.pack(position))]
             found = cursor.set_range(LOG_KEY.pack(position)) and cursor.prev()
             last = LOG_KEY.unpack(cursor.key())[0] if found else 0
         if not gone:
-            return
+            return False
         with self._env.begin(write=True) as txn:
             for key in gone:
                 txn.delete(key, db=self._log)
@@ -440,6 +443,10 @@ class Volume:
             if len(gone) > 1 or self.indexed >= position:
                 self._erase_index_from(txn, position)
                 txn.put(INDEXED, LOG_KEY.pack(min(self.indexed, last)), db=self._mark)
+        self._runs = self._runs.before(position)
+        self.indexed = min(self.indexed, last)
+        self.first_position, self.last_position = (self.first_position, last) if last else (0, 0)
+        return self._flush is not None and self._flush.up_to >= position
 
     def _erase_index_from(self, txn: "lmdb.Transaction[bytes]", position: int) -> None:
         with txn.cursor(db=self._index) as cursor:
