@@ -54,9 +54,11 @@ STEPS = (
     "packed renamed",
     "remapped",
     "source removed",
-    "cut off",
 )
 """Arguments of ``step``: after each of these, a crash leaves a distinct state."""
+
+MEMBER_STEPS = ("cut off",)
+"""More of them, of a directory that is a member of an ensemble."""
 
 _Result = TypeVar("_Result")
 

@@ -92,7 +92,8 @@ class LmdbStore:
             mark, sealed = meta.marks()
             contents = meta.contents()
         parts, newest = engine._parts_after(mark, sealed, contents)
-        return Recovery(MetaRows(metas, lambda error: error), engine._batches(parts), max(mark, newest) + 1)
+        batches = (value for _, value in engine._batches(parts))
+        return Recovery(MetaRows(metas, lambda error: error), batches, max(mark, newest) + 1)
 
     def holds(self, engine: Engine, ledger_id: int) -> bool:
         """See Store."""
