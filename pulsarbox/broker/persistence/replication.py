@@ -108,6 +108,15 @@ class Replication:
         found = f"{writable} of {_directories(self.directories)} can be written"
         return f"NotEnoughBookies: {asked}, {found}: restore the others, or lower it"
 
+    def warning(self, copies: Copies) -> str | None:
+        """Return why messages cannot have these numbers of copies at present; None if they can."""
+        refusal = self.refusal(copies)
+        if refusal is not None:
+            return f"messages are rejected: {refusal}"
+        if copies.ensemble > self.directories:
+            return f"the ensemble of {copies.ensemble} is cut to the {_directories(self.directories)} that exist"
+        return None
+
     def ask(self, batch: Batch, copies: Copies) -> None:
         """Have a batch ask for the copies of one of its parts."""
         ensemble = min(copies.ensemble, max(self.directories, copies.write_quorum))

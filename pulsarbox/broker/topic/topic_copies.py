@@ -17,12 +17,12 @@ class TopicCopies:
         self._replication = replication
         self._room = room
         self._policies = policies
-        self.asked = _copies_of(policies.get(PERSISTENCE))
+        self.asked = copies_of(policies.get(PERSISTENCE))
         """The numbers of its persistence policy."""
 
     def policies_changed(self, now: Now) -> None:
         """Apply a changed persistence policy to later messages."""
-        self.asked = _copies_of(self._policies.get(PERSISTENCE))
+        self.asked = copies_of(self._policies.get(PERSISTENCE))
 
     def check(self) -> None:
         """Raise NotEnoughBookies if there cannot be so many copies."""
@@ -36,6 +36,6 @@ class TopicCopies:
         return self._room.refusal or self._replication.refusal(self.asked)
 
 
-def _copies_of(policy: Persistence) -> Copies:
+def copies_of(policy: Persistence) -> Copies:
     """Return the numbers of copies of a persistence policy."""
     return Copies(policy.ensemble, policy.write_quorum, policy.ack_quorum)

@@ -160,7 +160,7 @@ _STORAGE: Final = (
             without="persistence policies should not be null",
             applied=True,
         ),
-        stored_only="a box stores one copy of each message, in its data directory, regardless of these numbers",
+        stored_only="a box stores one copy of each message if it has one data directory",
     ),
 )
 

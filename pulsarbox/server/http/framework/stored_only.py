@@ -18,6 +18,11 @@ def stored_only(subject: str, reason: str, given: HttpResponse = DONE) -> HttpRe
     """
     text = f"{subject}: stored, without effect: {reason}"
     _log_once(text)
+    return with_warning(text, given)
+
+
+def with_warning(text: str, given: HttpResponse = DONE) -> HttpResponse:
+    """Return an answer with another warning, which is in ASCII without a line break."""
     before = given.headers.get(WARNING_HEADER)
     return given._replace(headers={**given.headers, WARNING_HEADER: f"{before}; {text}" if before else text})
 

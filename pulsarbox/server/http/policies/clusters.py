@@ -33,7 +33,7 @@ def listed(names: Collection[str]) -> str:
 def stored(call: HttpRequest, row: PolicyRow, clusters: Collection[str], done: HttpResponse) -> HttpResponse:
     """Answer a change of clusters, with a warning if they include others than the box's own."""
     others = set(clusters) - {call.broker.clusters.own}
-    return changed(row, others or None, done)
+    return changed(call, row, others or None, done)
 
 
 # Checks
@@ -170,7 +170,7 @@ def set_shadow_topics(call: HttpRequest) -> HttpResponse:
     for shadow in found:
         _check_shadow(call, shadow)
     set_topic_policy(call, name, SHADOWS.key, found)
-    return changed(SHADOW_TOPICS, found)
+    return changed(call, SHADOW_TOPICS, found)
 
 
 def _check_shadow(call: HttpRequest, shadow: str) -> None:

@@ -16,6 +16,7 @@ from pulsarbox.server.http.box.message_keeping import unsubscribed_rule
 from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse, answer
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
+from pulsarbox.server.http.policies.copies import without_effect
 
 
 def of_namespace(call: HttpRequest) -> HttpResponse:
@@ -40,7 +41,11 @@ def _answer(call: HttpRequest, found: dict[str, EffectivePolicy], topic: TopicNa
     for name, each in found.items():
         row = row_of(name.partition(":")[0])
         levels = [said._asdict() for said in each.levels]
-        told[name] = levels[0] | {"levels": levels, "meaning": row.meaning, "stored_only": row.stored_only}
+        told[name] = levels[0] | {
+            "levels": levels,
+            "meaning": row.meaning,
+            "stored_only": without_effect(call.broker, row),
+        }
     broker = call.broker
     told["retention"]["unsubscribed"] = unsubscribed_rule(broker, broker.policies.of(topic))
     return answer(told)

@@ -40,7 +40,7 @@ def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
         if isinstance(place.legacy, LegacyMembers):
             return set_merged(call, row, place, value)
         tenants.set_policy(namespace, place.key, value, call.now)
-        return changed(row, value)
+        return changed(call, row, value)
 
     return handler
 
@@ -51,7 +51,7 @@ def set_merged(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint, value: 
     namespace = call.namespace()
     merged = place.legacy.filled(call.tenants.policies(namespace), value)
     call.tenants.set_policies(namespace, {**dict.fromkeys(place.legacy.members), place.key: merged}, call.now)
-    return changed(row, value)
+    return changed(call, row, value)
 
 
 def _remove(place: PolicyEndpoint) -> Handler:

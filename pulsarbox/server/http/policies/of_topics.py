@@ -78,7 +78,7 @@ def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:
         if row.name == "max-message-size" and value > call.settings.maxMessageSize:
             raise PreconditionFailed(place.too_small)
         set_topic_policy(call, name, place.key, value)
-        return changed(row, value)
+        return changed(call, row, value)
 
     return handler
 

@@ -53,7 +53,7 @@ def _set(place: PolicyEndpoint, member: str, done: HttpResponse = DONE) -> Handl
     def handler(call: HttpRequest) -> HttpResponse:
         value = given(call, _THRESHOLD, place)
         _put(call, _policies(call) | {member: value})
-        return changed(OFFLOAD_POLICIES, value, done)
+        return changed(call, OFFLOAD_POLICIES, value, done)
 
     return handler
 

@@ -3,12 +3,14 @@
 from typing import Any, Final
 
 from pulsarbox.broker.policies.kinds.compression_at_rest import COMPRESSION_AT_REST
+from pulsarbox.broker.policies.kinds.persistence import PERSISTENCE
 from pulsarbox.errors import BadRequest, NotFound, PreconditionFailed
 from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.policies.checks import check
 from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow, Silent
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.stored_only import stored_only
+from pulsarbox.server.http.policies.copies import warn_of_copies, without_effect
 
 UNCHANGED: Final = object()
 """Marks a request that changes nothing."""
@@ -71,9 +73,14 @@ def _blank(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     return None
 
 
-def changed(row: PolicyRow, value: Any, done: HttpResponse = DONE) -> HttpResponse:
-    """Answer a change, with a warning if the value has no effect; None removes the policy."""
-    return stored_only(row.name, row.stored_only, done) if row.stored_only and value is not None else done
+def changed(call: HttpRequest, row: PolicyRow, value: Any, done: HttpResponse = DONE) -> HttpResponse:
+    """Answer a change, with a warning if the value has no effect or cannot be met; None removes the policy."""
+    if value is None:
+        return done
+    reason = without_effect(call.broker, row)
+    if reason:
+        return stored_only(row.name, reason, done)
+    return warn_of_copies(call.broker, value, done) if row.name == PERSISTENCE.name else done
 
 
 def shown(value: Any, place: PolicyEndpoint) -> HttpResponse:

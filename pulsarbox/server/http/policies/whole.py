@@ -20,6 +20,7 @@ from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, RESOURCE_GROUP_NAME
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, kind_of, texts
 from pulsarbox.server.http.framework.stored_only import stored_only
 from pulsarbox.server.http.policies.clusters import check_tenant, listed, stored
+from pulsarbox.server.http.policies.values import changed
 from pulsarbox.storage.catalog import Row
 
 DEFAULTS: Final[dict[str, Any]] = {
@@ -178,8 +179,8 @@ def created(call: HttpRequest, policies: Row) -> HttpResponse:
         row = _BY_KEY[key][0] if key in _BY_KEY else None
         if key in LEGACY_OFFLOAD.members:
             row = OFFLOAD_POLICIES
-        if row is not None and row.stored_only:
-            done = stored_only(row.name, row.stored_only, done)
+        if row is not None:
+            done = changed(call, row, policies[key], done)
         elif key in _OBSOLETE:
             done = stored_only(key, _NO_USE, done)
     for row in _CLUSTERS:

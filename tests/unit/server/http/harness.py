@@ -13,6 +13,7 @@ from yarl import URL
 from pulsarbox.broker.composition import compose
 from pulsarbox.broker.connection.outbox import Outbox
 from pulsarbox.broker.endpoints import Ports, endpoints_of
+from pulsarbox.broker.host import Host
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.protocol.frames import max_frame_size
@@ -33,11 +34,12 @@ WEB_URL = "http://box:8080"
 class InstantShell:
     """A shell that commits at every kick unless the disk is held up. The clock is frozen unless a test advances it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, host: Host | None = None) -> None:
         self.engine = MemoryEngine()
         endpoints = endpoints_of(settings, "box", Ports(6650, 8080))
         start = Now(0.0, START)
-        self.broker = compose(settings, self.engine.recover(), endpoints, start, authentication_of(settings))
+        authentication = authentication_of(settings)
+        self.broker = compose(settings, self.engine.recover(), endpoints, start, authentication, host=host or Host())
         self.gate = ConnectionLimits(settings)
         self.protocol_urls = ProtocolUrls.of(endpoints)
         self.connections: dict[Outbox, ShellConnection] = {}
@@ -136,9 +138,9 @@ async def until(holds: Callable[[], object]) -> None:
 
 
 @asynccontextmanager
-async def running_box(settings: Settings | None = None) -> AsyncIterator[HttpBox]:
+async def running_box(settings: Settings | None = None, host: Host | None = None) -> AsyncIterator[HttpBox]:
     """Serve a new box on a free loopback port until the block ends."""
-    shell = InstantShell(settings or Settings())
+    shell = InstantShell(settings or Settings(), host)
     server = HttpServer(shell)
     sockets = await listen("127.0.0.1", 0, "--web-port")
     port = sockets[0].getsockname()[1]
