@@ -32,6 +32,10 @@ new_entry: Final = tuple.__new__
 """A NamedTuple's own constructor takes three times as long."""
 
 
+class EntryMissing(PersistenceError):
+    """The store does not have the entry."""
+
+
 class Answer:
     """The entries of a read so far. An engine feeds it segments until it is no longer ``open``."""
 
@@ -119,10 +123,10 @@ class Answer:
         return min(end, left_out[-1][0]) if left_out else end
 
     def nothing_more(self) -> None:
-        """Close the answer: no engine has the next entry. Raises PersistenceError if it is the first."""
+        """Close the answer: no engine has the next entry. Raises EntryMissing if it is the first."""
         self.open = False
         if not self.entries:
-            raise PersistenceError(f"entry {self._ledger_id}:{self.next_entry} does not exist")
+            raise EntryMissing(f"entry {self._ledger_id}:{self.next_entry} does not exist")
 
     def _collect_plain(self, value: bytes | memoryview, offset: int) -> bool:
         """Take an entry of the common form: sent with a checksum, uncompressed, whole, and within the limit.

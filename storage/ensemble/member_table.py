@@ -1,0 +1,256 @@
+"""The members of an ensemble with their states, and the generation that records changes of it on all of them."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.ensemble.copy_writes import Writer, Writers
+from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState
+from pulsarbox.storage.ensemble.membership import PAST_MAX, MemberRecord, Membership
+from pulsarbox.storage.ensemble.status import MemberEvent, ScrubStatus
+
+BELONGING: Final = frozenset({MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING})
+"""States of members whose log is part of the ensemble's, and which get every checkpoint."""
+NOTHING_CONFIRMED: Final = 1 << 16
+"""The ack quorum in the membership of a generation that has confirmed no batch."""
+
+
+class Slot:
+    """A member and its state. Changed by the table only, except for the counters."""
+
+    def __init__(self, member: Member, member_id: str, state: str) -> None:
+        self.member = member
+        self.member_id = member_id
+        self.state = state
+        self.why = ""
+        self.since = 0
+        self.left_at = 0
+        """See MemberRecord."""
+        self.content: MemberContent | None = None
+        """What ``open`` returned; None if the directory could not be opened."""
+        self.writer: Writer | None = None
+        self.completed = 0
+        """The position of the last batch that it has written and the ensemble has counted."""
+        self.commits = self.commit_errors = self.read_errors = 0
+        self.ledgers = self.entries = self.bytes_used = self.bytes_free = 0
+        self.scrub = ScrubStatus(0, 0, 0, 0, 0)
+
+    @property
+    def name(self) -> str:
+        """The path as configured."""
+        return self.member.name
+
+    @property
+    def belongs(self) -> bool:
+        """Whether its log is part of the ensemble's."""
+        return self.state in BELONGING
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its entries are valid."""
+        return self.belongs and self.content is not None
+
+
+class MemberTable:
+    """The slots in the order of configuration. Changes are made with ``lock`` held."""
+
+    def __init__(self, writers: Writers, wall: Callable[[], int], new_id: Callable[[], str]) -> None:
+        """``wall`` returns milliseconds since 1970, ``new_id`` a random id."""
+        self.lock = writers.lock()
+        self.slots: list[Slot] = []
+        self.absent: list[MemberRecord] = []
+        """Members that the membership lists and no directory has."""
+        self.membership = Membership("", "", 0, "", (), NOTHING_CONFIRMED)
+        self.undecided = 1
+        """The position of the batch in flight, or of the next one."""
+        self.on_change: Callable[[MemberEvent], None] = _ignore
+        self._writers = writers
+        self._wall = wall
+        self._new_id = new_id
+        self._events: list[MemberEvent] = []
+
+    def find(self, member_id: str) -> Slot | None:
+        """Return the slot of a member; None if it has none."""
+        return next((slot for slot in self.slots if slot.member_id == member_id), None)
+
+    def of(self, member_id: str) -> Slot:
+        """Return a slot. Raises KeyError."""
+        slot = self.find(member_id)
+        if slot is None:
+            raise KeyError(member_id)
+        return slot
+
+    @property
+    def belonging(self) -> list[Slot]:
+        """The slots whose members belong to the ensemble."""
+        return [slot for slot in self.slots if slot.belongs]
+
+    @property
+    def active(self) -> list[Slot]:
+        """The slots that can be written."""
+        return [slot for slot in self.slots if slot.state == MemberState.ACTIVE]
+
+    def add(self, slot: Slot) -> None:
+        """Add a slot at the end; it is not yet part of the membership."""
+        with self.lock:
+            self.slots = [*self.slots, slot]
+
+    def start_writer(self, slot: Slot) -> Writer:
+        """Return the writer of a slot, started if it has none."""
+        if slot.writer is None:
+            slot.writer = self._writers.writer(slot.member)
+        return slot.writer
+
+    def set_state(self, slot: Slot, state: str, why: str = "") -> None:
+        """Change a state without a new generation."""
+        if slot.state != state:
+            slot.state, slot.why, slot.since = state, why, self._wall()
+            self._report(slot, state, why)
+
+    def leave(self, slot: Slot, state: str, why: str) -> bool:
+        """Remove a member from the ensemble, durably on all others; False if it is the only one, which stays.
+
+        Raises PersistenceError if no other member can record it; nothing has changed then.
+        """
+        with self.lock:
+            if not slot.belongs:
+                return True
+            if len(self.belonging) == 1:
+                return False
+            before = slot.state, slot.why, slot.since, slot.left_at
+            slot.left_at = max(self.undecided, slot.completed + 1)
+            self.set_state(slot, state, why)
+            try:
+                self.raise_generation()
+            except PersistenceError:
+                slot.state, slot.why, slot.since, slot.left_at = before
+                raise
+            self._flush_events()
+            return True
+
+    def join(self, slot: Slot) -> None:
+        """Make a member active that has the rows of the last checkpoint and no batch that the log has not.
+
+        Raises PersistenceError if that cannot be recorded.
+        """
+        with self.lock:
+            before = slot.state, slot.why, slot.since, slot.left_at
+            slot.left_at = 0
+            slot.completed = 0
+            slot.writer = None
+            self.set_state(slot, MemberState.ACTIVE)
+            try:
+                self.raise_generation()
+            except PersistenceError:
+                slot.state, slot.why, slot.since, slot.left_at = before
+                raise
+            self._flush_events()
+
+    def raise_generation(self) -> None:
+        """Begin a generation at the undecided position: record it durably on all members that belong to it.
+
+        Members that fail leave as well. Raises PersistenceError if all fail.
+        """
+        with self.lock:
+            while True:
+                self.membership = self._next_membership()
+                failed = self._record()
+                if not failed:
+                    return
+                if len(failed) == len(self.belonging):
+                    raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
+                for slot, error in failed:
+                    slot.left_at = max(self.undecided, slot.completed + 1)
+                    self.set_state(slot, MemberState.LOST, str(error))
+
+    def lower_ack_quorum(self, copies: int) -> None:
+        """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError."""
+        if copies < self.membership.ack_quorum_min:
+            with self.lock:
+                before = self.membership
+                self.membership = before._replace(ack_quorum_min=copies)
+                failed = self._record()
+                if failed and len(failed) == len(self.belonging):
+                    self.membership = before
+                    raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
+                for slot, error in failed:
+                    self.leave(slot, MemberState.LOST, str(error))
+                self._flush_events()
+
+    def reject_from(self, position: int) -> None:
+        """Exclude batches from the logs of the members that have left. Raises PersistenceError."""
+        with self.lock:
+            late = [slot for slot in self.slots if not slot.belongs and slot.left_at > position]
+            for slot in late:
+                slot.left_at = position
+            if late:
+                self.raise_generation()
+
+    def forget_absent(self, names: Iterable[str]) -> None:
+        """Remove the records of members whose directories are now those of other members."""
+        replaced = set(names)
+        self.absent = [record for record in self.absent if record.name not in replaced]
+
+    def _next_membership(self) -> Membership:
+        before = self.membership
+        past = (*before.past, (before.generation, before.epoch)) if before.epoch else before.past
+        return before._replace(
+            generation=before.generation + 1,
+            epoch=self._new_id(),
+            members=self.records(),
+            ack_quorum_min=NOTHING_CONFIRMED,
+            first=self.undecided,
+            past=past[-PAST_MAX:],
+        )
+
+    def records(self) -> tuple[MemberRecord, ...]:
+        """Return the records of all members."""
+        slots = [
+            MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at) for slot in self.slots if slot.member_id
+        ]
+        return (*slots, *self.absent)
+
+    def _record(self) -> list[tuple[Slot, PersistenceError]]:
+        """Write the membership to all that belong to it; return those that failed."""
+        failed: list[tuple[Slot, PersistenceError]] = []
+        for slot in self.belonging:
+            try:
+                slot.member.write_membership(self.membership._replace(member_id=slot.member_id))
+            except PersistenceError as error:
+                failed.append((slot, error))
+        return failed
+
+    def _report(self, slot: Slot, state: str, why: str) -> None:
+        kind, text = _TEXTS.get(state, ("", ""))
+        if kind:
+            because = f": {why}" if why else ""
+            self._events.append(MemberEvent(kind, slot.name, f"the data directory {slot.name} {text}{because}"))
+
+    def _flush_events(self) -> None:
+        events, self._events = self._events, []
+        for event in events:
+            self.on_change(event)
+
+    def report(self, kind: str, name: str, text: str) -> None:
+        """Report a change, after those before it."""
+        self._events.append(MemberEvent(kind, name, text))
+        self._flush_events()
+
+    def flush_events(self) -> None:
+        """Report the changes that are not reported yet."""
+        self._flush_events()
+
+
+_TEXTS: Final[dict[str, tuple[str, str]]] = {
+    MemberState.ACTIVE: ("member-joined", "is in use"),
+    MemberState.LOST: ("member-lost", "is no longer used"),
+    MemberState.FULL: ("member-full", "is full: new messages are stored in the other directories"),
+    MemberState.LATE: ("member-late", "is no longer used, because a write takes too long"),
+    MemberState.FENCED: ("member-fenced", "is behind the others and is being brought up to date"),
+    MemberState.REMOVED: ("member-left", "is released"),
+}
+"""Kinds and texts of the events for new states."""
+
+
+def _ignore(event: Any) -> None:
+    """Ignore an event."""

@@ -1,0 +1,175 @@
+"""Opening an ensemble: which directories belong to it, what each of them has, and bringing those behind up to date."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.engine import Rows
+from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState
+from pulsarbox.storage.ensemble.member_table import NOTHING_CONFIRMED, MemberTable, Slot
+from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
+from pulsarbox.storage.ensemble.recovery import (
+    Holes,
+    LogSource,
+    MissingMember,
+    check_complete,
+    find_holes,
+    in_force,
+)
+
+
+class OpenedLog(NamedTuple):
+    """The log of an ensemble that was opened."""
+
+    sources: tuple[LogSource, ...]
+    mark: int
+    """The position that the newest checkpoint covers."""
+    holes: Holes
+
+
+class Opening:
+    """Opens the members of a table."""
+
+    def __init__(
+        self, table: MemberTable, members: Sequence[Member], new_id: Callable[[], str], accept_loss_of: Collection[str]
+    ) -> None:
+        self._table = table
+        self._members = members
+        self._new_id = new_id
+        self._accepted = set(accept_loss_of)
+
+    def open(self) -> OpenedLog:
+        """Open all members, verify that nothing confirmed is missing, and make all members active that can be.
+
+        Raises EnsembleIncomplete, EnsembleConflict, and PersistenceError if no directory can be opened.
+        """
+        table = self._table
+        for member in self._members:
+            table.add(self._opened(member))
+        open_slots = [slot for slot in table.slots if slot.content is not None]
+        if not open_slots:
+            raise PersistenceError("; ".join(slot.why for slot in table.slots))
+        self._find_box(open_slots)
+        self._assign_states()
+        log = self._read_log()
+        table.undecided = log.holes.last + 1
+        self._bring_up_to_date(log)
+        table.raise_generation()
+        table.flush_events()
+        return log
+
+    def _opened(self, member: Member) -> Slot:
+        slot = Slot(member, "", MemberState.LOST)
+        try:
+            slot.content = member.open()
+        except PersistenceError as error:
+            if getattr(error, "pid", None) is not None:  # another process has the directory
+                raise
+            slot.why = str(error)
+        return slot
+
+    def _find_box(self, slots: Sequence[Slot]) -> None:
+        """Set the membership in force, a new one if there is none."""
+        contents = _contents(slots)
+        known = [(slot.name, content.membership) for slot, content in contents if content.membership is not None]
+        if known:
+            box = known[0][1].box
+            self._table.membership = in_force([each for each in known if each[1].box == box])
+        else:
+            boxes = [content.box for _, content in sorted(contents, key=lambda each: not each[1].newest)]
+            box = next((each for each in boxes if each), "") or self._new_id()
+            self._table.membership = Membership(box, "", 0, "", (), NOTHING_CONFIRMED)
+
+    def _assign_states(self) -> None:
+        """Give each slot its id and state by the membership in force."""
+        table = self._table
+        records = {record.member_id: record for record in table.membership.members}
+        begun = bool(table.membership.members)
+        for slot in table.slots:
+            if slot.content is not None:
+                self._assign(slot, slot.content, records, begun=begun)
+                begun = begun or (slot.state == MemberState.ACTIVE and slot.content.newest > 0)
+        present = {slot.member_id for slot in table.slots}
+        taken = {slot.name for slot in table.slots if slot.content is not None and slot.member_id}
+        table.absent = [record for record in records.values() if record.member_id not in present]
+        self._replaced = {record.member_id for record in table.absent if record.name in taken}
+        for slot in table.slots:
+            record = next((each for each in table.absent if each.name == slot.name), None)
+            if slot.content is None and record is not None:
+                slot.member_id, slot.left_at = record.member_id, record.left_at
+                table.absent.remove(record)
+
+    def _assign(self, slot: Slot, content: MemberContent, records: dict[str, MemberRecord], *, begun: bool) -> None:
+        box = self._table.membership.box
+        if content.box and content.newest and content.box != box:
+            slot.content, slot.why = None, f"{slot.name} belongs to another box"
+            return
+        member_id = content.membership.member_id if content.membership is not None else ""
+        record = records.get(member_id)
+        if record is not None:
+            slot.member_id, slot.left_at = member_id, record.left_at
+            slot.state = MemberState.FENCED if record.left_at else MemberState.ACTIVE
+            if record.state in (MemberState.REMOVED, MemberState.LEAVING):
+                slot.state = record.state
+        elif member_id or (content.newest and begun):
+            slot.content = None
+            slot.why = f"{slot.name} has messages that the other directories do not know: empty it to use it"
+        else:
+            slot.member_id = self._new_id()
+            slot.state = MemberState.JOINING if begun else MemberState.ACTIVE
+
+    def _read_log(self) -> OpenedLog:
+        table = self._table
+        valid = [slot for slot in table.slots if slot.belongs or slot.state == MemberState.FENCED]
+        mark = max([content.mark for slot, content in _contents(valid) if slot.belongs], default=0)
+        sources = tuple(LogSource(slot.name, slot.left_at, slot.member.batches) for slot in valid)
+        holes = find_holes(sources, mark)
+        if not self._accepted or not holes.missing:
+            check_complete(holes, self._missing(), table.membership.ack_quorum_min, table.membership.first)
+        return OpenedLog(sources, mark, holes)
+
+    def _missing(self) -> list[MissingMember]:
+        """Return the members that may have parts of the log and are not open."""
+        table = self._table
+        lost = [MissingMember(each.name, each.left_at) for each in table.absent if each.state != MemberState.REMOVED]
+        closed = [slot for slot in table.slots if slot.content is None and slot.member_id]
+        lost += [MissingMember(slot.name, slot.left_at) for slot in closed]
+        return [each for each in lost if each.name not in self._accepted]
+
+    def _bring_up_to_date(self, log: OpenedLog) -> None:
+        """Give all members the newest rows, and make those active that were behind."""
+        table = self._table
+        newest = next(slot for slot, content in _contents(table.belonging) if content.mark == log.mark)
+        assert newest.content is not None
+        for slot, content in _contents(table.slots):
+            if slot.state == MemberState.REMOVED:
+                continue
+            try:
+                if not slot.belongs:
+                    slot.member.erase_from(slot.left_at or 1)
+                if not slot.belongs or content.mark < log.mark:
+                    copy_rows(newest.content.rows, slot.member, log.mark)
+            except PersistenceError as error:
+                slot.left_at = slot.left_at or table.undecided
+                table.set_state(slot, MemberState.LOST, str(error))
+            else:
+                if not slot.belongs:
+                    slot.left_at = 0
+                    table.set_state(slot, MemberState.ACTIVE)
+        table.absent = [self._left(record) for record in table.absent if record.member_id not in self._replaced]
+        for slot in table.slots:
+            if slot.content is None and slot.member_id:
+                slot.left_at = slot.left_at or table.undecided
+
+    def _left(self, record: MemberRecord) -> MemberRecord:
+        state = record.state if record.state == MemberState.REMOVED else MemberState.LOST
+        return record._replace(state=state, left_at=record.left_at or self._table.undecided)
+
+
+def copy_rows(rows: Rows, member: Member, mark: int) -> None:
+    """Replace the rows of a member by those of a checkpoint. Raises PersistenceError."""
+    member.replace_rows(rows.items(b""), mark)
+
+
+def _contents(slots: Sequence[Slot]) -> list[tuple[Slot, MemberContent]]:
+    return [(slot, slot.content) for slot in slots if slot.content is not None]

@@ -1,0 +1,181 @@
+"""Recovery: which membership is in force, and the log merged from the logs of all members. Pure.
+
+The rule for the log after the last checkpoint: a batch that any valid copy has is part of the log. A batch without a
+copy was never confirmed if fewer members that might have one are missing than its ack quorum; otherwise the box must
+not start, because confirmed messages may be lost. A copy is valid if its member belonged to the ensemble when the batch
+was decided: the membership records, for each member that left, the position from which its log is not valid.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.ensemble.membership import Membership
+
+DAMAGED_MAX = 10_000
+"""Positions after a damaged batch at which reading a log is tried again."""
+
+
+class EnsembleIncomplete(PersistenceError):
+    """Confirmed messages may be only in directories that are missing."""
+
+
+class EnsembleConflict(PersistenceError):
+    """Directories were written separately, as parts of different ensembles."""
+
+
+class LogSource(NamedTuple):
+    """The log of an open member."""
+
+    name: str
+    valid_before: int
+    """Batches from this position on are not valid; 0 if all are."""
+    batches: Callable[[int], Iterator[tuple[int, bytes]]]
+    """See Member.batches."""
+
+
+class MissingMember(NamedTuple):
+    """A member whose directory is missing or cannot be read."""
+
+    name: str
+    valid_before: int
+    """It may have batches before this position; 0 if it may have any."""
+
+
+class Damage(NamedTuple):
+    """A batch in the log of a member that cannot be read."""
+
+    name: str
+    error: str
+    is_last: bool
+    """Whether no later batch could be read."""
+
+
+class Holes(NamedTuple):
+    """The positions of a log that have a batch."""
+
+    last: int
+    """The last position, or the mark if there is none after it."""
+    missing: tuple[int, ...]
+    """Positions before ``last`` without a batch."""
+    damage: tuple[Damage, ...]
+
+
+def in_force(memberships: Sequence[tuple[str, Membership]]) -> Membership:
+    """Return the membership that continues all others, given those of the open directories with their names.
+
+    One that was not recorded on all of its members before a crash has confirmed nothing. It counts only if it continues
+    the others. Raises EnsembleConflict.
+    """
+    known = {membership.epoch: membership for _, membership in memberships}
+    heads = [each for each in known.values() if not any(continues(other, each) for other in known.values())]
+    complete = [each for each in heads if _may_be_complete(each, memberships)] if len(heads) > 1 else heads
+    if len(complete) == 1:
+        return complete[0]
+    first, second = (_name_of(each, memberships) for each in (complete or heads)[:2])
+    raise EnsembleConflict(
+        f"{first} and {second} were written separately since they last had the same contents; start with one of them"
+        " and an empty directory in place of the other"
+    )
+
+
+def continues(later: Membership, earlier: Membership) -> bool:
+    """Return whether a membership continues another one."""
+    if later.epoch == earlier.epoch:
+        return False
+    if later.past and earlier.generation < later.past[0][0]:
+        return True
+    return (earlier.generation, earlier.epoch) in later.past
+
+
+def _may_be_complete(head: Membership, memberships: Sequence[tuple[str, Membership]]) -> bool:
+    """Return whether all members that belong to a membership, and are open, have recorded it."""
+    belonging = {record.member_id for record in head.members if not record.left_at}
+    others = [each for _, each in memberships if each.member_id in belonging]
+    return all(each.epoch == head.epoch or continues(each, head) for each in others)
+
+
+def _name_of(head: Membership, memberships: Sequence[tuple[str, Membership]]) -> str:
+    return next(name for name, membership in memberships if membership.epoch == head.epoch)
+
+
+def find_holes(sources: Sequence[LogSource], mark: int) -> Holes:
+    """Read all logs after ``mark`` once, and return what is missing."""
+    present: set[int] = set()
+    damage: list[Damage] = []
+    for source in sources:
+        present.update(position for position, _ in readable(source, mark, damage.append))
+    last = max(present, default=mark)
+    missing = tuple(position for position in range(mark + 1, last) if position not in present)
+    return Holes(last, missing, tuple(damage))
+
+
+def check_complete(holes: Holes, missing: Sequence[MissingMember], ack_quorum_min: int, first: int) -> None:
+    """Raise EnsembleIncomplete if confirmed batches may be lost with the members that are missing.
+
+    ``ack_quorum_min`` and ``first`` are of the membership in force. A damaged batch counts as a missing one.
+    """
+    suspects = {each.name for position in holes.missing for each in missing if may_have(each, position)}
+    if holes.missing:
+        at = holes.missing[0]
+        raise _incomplete(f"batch {at} of the journal is in none of the directories", sorted(suspects), holes.damage)
+    unknown = [each.name for each in missing if may_have(each, max(holes.last + 1, first))]
+    damage = [each for each in holes.damage if each.is_last]
+    if len(unknown) + len(damage) >= ack_quorum_min and (unknown or damage):
+        raise _incomplete(
+            f"messages that were acknowledged after batch {holes.last} may be lost", sorted(unknown), damage
+        )
+
+
+def may_have(member: MissingMember, position: int) -> bool:
+    """Return whether a missing member may have a valid copy of a batch."""
+    return not member.valid_before or position < member.valid_before
+
+
+def _incomplete(what: str, names: Sequence[str], damage: Sequence[Damage]) -> EnsembleIncomplete:
+    if not names:
+        why = "".join(f"; {each.name}: {each.error}" for each in damage[:3])
+        return EnsembleIncomplete(f"{what}{why}; restore a backup with `pulsarbox restore BACKUPS DIR`")
+    listed = ", ".join(names)
+    options = " ".join(f"--accept-loss-of {each}" for each in names)
+    return EnsembleIncomplete(
+        f"{what}: make {listed} available again, or accept the loss with `pulsarbox start {options}`"
+    )
+
+
+def readable(
+    source: LogSource, after: int, damaged: Callable[[Damage], None] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the valid batches of a log after a position, and pass over damaged ones."""
+    error = ""
+    failures = 0
+    while failures <= DAMAGED_MAX:
+        try:
+            for position, value in source.batches(after):
+                if source.valid_before and position >= source.valid_before:
+                    break
+                if error and damaged is not None:
+                    damaged(Damage(source.name, error, is_last=False))
+                yield position, value
+                after, failures, error = position, 0, ""
+            break
+        except PersistenceError as failure:
+            error = error or str(failure)
+            failures += 1
+            after += 1
+    if error and damaged is not None:
+        damaged(Damage(source.name, error, is_last=True))
+
+
+def merged(sources: Sequence[LogSource], mark: int, last: int) -> Iterator[bytes]:
+    """Yield the batches after ``mark`` through ``last``, each from the first member that has it."""
+    heads: list[tuple[Iterator[tuple[int, bytes]], tuple[int, bytes] | None]] = []
+    for source in sources:
+        batches = readable(source, mark)
+        heads.append((batches, next(batches, None)))
+    while True:
+        position = min([head[0] for _, head in heads if head is not None], default=last + 1)
+        if position > last:
+            return
+        yield next(head[1] for _, head in heads if head is not None and head[0] == position)
+        heads = [(it, next(it, None) if head is not None and head[0] == position else head) for it, head in heads]

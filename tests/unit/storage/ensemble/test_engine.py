@@ -1,0 +1,48 @@
+"""The engine over members in memory: the conformance suite, and members that fail."""
+
+import pytest
+
+from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
+from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
+from pulsarbox.storage.journal import Batch
+from tests.unit.storage.engine_conformance import EngineConformance, Store
+
+
+class AskingEngine(EnsembleEngine):
+    """An engine whose batches ask for copies."""
+
+    asked = (1, 1, 1)
+
+    def commit(self, batch: Batch) -> None:
+        batch.ask(*self.asked)
+        super().commit(batch)
+
+
+class EnsembleStore(Store):
+    """A store on several disks in memory."""
+
+    def __init__(self, directories: int, asked: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.disks = [MemberDisk(name) for name in "abcde"[:directories]]
+        self.asked = asked
+
+    def make(self) -> Engine:
+        members = [MemoryMember(disk) for disk in self.disks]
+        engine = AskingEngine(members, limits=EnsembleLimits(segment_bytes=2000))
+        engine.asked = self.asked
+        return engine
+
+    def reopen(self) -> Engine:
+        engine = super().reopen()
+        self.batches = [batch[:1] + b"\0" + batch[2:] for batch in self.batches]  # without the copies asked for
+        return engine
+
+
+@pytest.mark.parametrize("asked", [(1, 1, 1), (2, 2, 2), (3, 1, 1), (3, 2, 2), (3, 3, 2)])
+class TestEnsembleEngine(EngineConformance):
+    """The conformance suite on three members in memory."""
+
+    @pytest.fixture
+    def store(self, asked: tuple[int, int, int]) -> Store:
+        return EnsembleStore(3, asked)
