@@ -3,6 +3,7 @@
 A box with one data directory has no ``Replication``: its batches ask for nothing, and nothing here is computed.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from pulsarbox.broker.events import Events
@@ -24,7 +25,13 @@ class Bookies(Protocol):
         """How many of them can be written."""
 
     def status(self) -> EnsembleStatus:
-        """Return their present state."""
+        """Return their present state. Does not wait for a disk."""
+
+    def coverage(self, ledger_ids: Sequence[int]) -> Mapping[str, Mapping[int, Sequence[tuple[int, int]]]]:
+        """Return the entries that each readable directory has: first entries and ends (exclusive), by its name.
+
+        Slow. Raises PersistenceError.
+        """
 
 
 class Room(Protocol):

@@ -3,9 +3,11 @@
 from itertools import islice
 from typing import Any, Final
 
+from pulsarbox.broker.host import Host
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
+from pulsarbox.server.http.statistics.ledger_metadata import under_replicated
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 from pulsarbox.storage.catalog import Catalog, cursor_key, topic_key
 
@@ -15,7 +17,7 @@ RANGES_SHOWN: Final = 10_000
 _NO_LEDGER: Final = {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False}
 
 
-def internal_stats(topic: Topic, catalog: Catalog) -> dict[str, Any]:
+def internal_stats(topic: Topic, catalog: Catalog, host: Host) -> dict[str, Any]:
     """Return the ledgers and cursors of a topic. As in Pulsar, the open ledger is listed with 0 entries."""
     if isinstance(topic, NonPersistentTopic):
         return _not_stored(topic)
@@ -23,6 +25,7 @@ def internal_stats(topic: Topic, catalog: Catalog) -> dict[str, Any]:
     ledger = topic.ledger
     row = catalog.get(topic_key(str(topic.name))) or {}
     last, current = ledger.last_confirmed, ledger.current
+    lacking = under_replicated(host, ledger.ledgers)
     waiting = sum(_waits(each) for each in topic.subscriptions.values())
     return {
         "entriesAddedCounter": ledger.confirmed_entries,
@@ -41,7 +44,7 @@ def internal_stats(topic: Topic, catalog: Catalog) -> dict[str, Any]:
                 "entries": 0 if each is current else each.entries,
                 "size": 0 if each is current else each.size,
                 "offloaded": False,
-                "underReplicated": False,
+                "underReplicated": each.ledger_id in lacking,
             }
             for each in ledger.ledgers.values()
         ],

@@ -12,6 +12,7 @@ from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest,
 from pulsarbox.server.http.framework.resource_lookup import find_topic, require_namespace, topic_of
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.internal_stats import internal_stats
+from pulsarbox.server.http.statistics.ledger_metadata import with_metadata
 from pulsarbox.server.http.statistics.topic_stats import Stats, StatsOptions, add, empty, topic_stats
 from pulsarbox.storage.record import Entry
 
@@ -30,9 +31,24 @@ def stats(call: HttpRequest) -> HttpResponse | DeferredAnswer:
     return later
 
 
-def internal(call: HttpRequest) -> HttpResponse:
-    """Return the ledgers and cursors of a topic."""
-    return answer(internal_stats(topic_of(call), call.broker.catalog))
+def internal(call: HttpRequest) -> HttpResponse | DeferredAnswer:
+    """Return the ledgers and cursors of a topic; with ``metadata``, the ledgers include the directories they are in."""
+    topic, host = topic_of(call), call.broker.host
+    found = internal_stats(topic, call.broker.catalog, host)
+    if not call.flag("metadata") or not isinstance(topic, PersistentTopic):
+        return answer(found)
+    if host.bookies is None:
+        return answer(with_metadata(topic, host, found, {}))
+    later = DeferredAnswer()
+
+    def looked_up(held: Any, error: Exception | None) -> None:
+        if error is not None:
+            later.failed(error)
+        else:
+            later.complete(answer(with_metadata(topic, host, found, held)))
+
+    host.run_in_thread("coverage", partial(host.bookies.coverage, list(topic.ledger.ledgers)), looked_up)
+    return later
 
 
 def partitioned(call: HttpRequest) -> DeferredAnswer:
@@ -69,7 +85,7 @@ def partitioned_internal(call: HttpRequest) -> DeferredAnswer:
     def look(i: int, now: Now) -> None:
         topic = _partition(call, name.partition(i), now)
         if topic is not None:
-            parts[str(topic.name)] = internal_stats(topic, call.broker.catalog)
+            parts[str(topic.name)] = internal_stats(topic, call.broker.catalog, call.broker.host)
 
     def finish(now: Now, later: DeferredAnswer) -> None:
         later.complete(answer({"metadata": _metadata(call, name, count), "partitions": parts}))

@@ -1,5 +1,6 @@
 """A box on several data directories, without files: the test says how many copies of a batch are durable."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsarbox.broker.host import Host
@@ -8,6 +9,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.status import (
     EnsembleStatus,
+    Fragment,
     MemberStatus,
     RepairStatus,
     ScrubStatus,
@@ -26,11 +28,19 @@ class FakeBookies:
     def __init__(self, directories: int) -> None:
         self.states = [MemberState.ACTIVE] * directories
         self.writable = directories
+        self.held: dict[str, dict[int, list[tuple[int, int]]]] = {}
+        self.lacking: tuple[Fragment, ...] = ()
 
     def status(self) -> EnsembleStatus:
         """Return the state of all directories."""
         members = tuple(member(f"/d{number}", state) for number, state in enumerate(self.states))
-        return EnsembleStatus(1, SegmentStatus(1, 1, ()), members, (), 0, 0, RepairStatus(0, 0, 0, ""))
+        return EnsembleStatus(
+            1, SegmentStatus(1, 1, ()), members, self.lacking, len(self.lacking), 0, RepairStatus(0, 0, 0, "")
+        )
+
+    def coverage(self, ledger_ids: Sequence[int]) -> Mapping[str, Mapping[int, Sequence[tuple[int, int]]]]:
+        """Return the entries that the test has put into ``held``."""
+        return {name: {each: runs[each] for each in ledger_ids if each in runs} for name, runs in self.held.items()}
 
 
 def member(name: str, state: str) -> MemberStatus:
