@@ -186,7 +186,6 @@ KNOWN: Final[dict[str, str]] = dict(
         *_steps(
             "rest.subscriptions",
             "Pulsar makes the subscription that is peeked at",
-            "GET persistent/differences-tenant/n/t/subscription/none/position/1",
             "GET persistent/differences-tenant/n/t/subscriptions (2)",
         ),
         *_steps(

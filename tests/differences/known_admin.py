@@ -128,6 +128,48 @@ TABLE: Final = (
         "accepts 1, the current number; rejects others",
         "a box has one coordinator",
     ),
+    Known(
+        r"(functions|functions-worker|sinks|sources) .*",
+        "`functions`, `functions-worker`, `sinks` and `sources`, compared with a broker without a function worker",
+        "409",
+        "empty lists; 404, exit code 3, for a name",
+        "a box has none of them, and tools can list them",
+    ),
+    Known(
+        r"packages .*",
+        "`packages`, compared with a broker without package management",
+        "503",
+        "packages are stored",
+        "no service to enable",
+    ),
+    Known(
+        r"transactions (coordinator|pending-ack|buffer-snapshot)-internal-stats .*",
+        "`transactions ...-internal-stats`",
+        "the ledgers of the logs of transactions",
+        "no ledgers; 404 without snapshots",
+        "transactions are stored in the common log",
+    ),
+    Known(
+        r"namespaces get-topic-positions .*",
+        "`namespaces get-topic-positions` of a bundle without loaded topics",
+        "412",
+        "no positions",
+        "a box owns all bundles",
+    ),
+    Known(
+        r"resource-quotas get -n @/none .*",
+        "`resource-quotas get` of a missing namespace",
+        "412, about a bundle",
+        "404, exit code 3",
+        "it does not exist",
+    ),
+    Known(
+        r"bookies list-bookies: bookies",
+        "`bookies list-bookies`",
+        "the bookies",
+        "none",
+        "a box stores ledgers itself",
+    ),
 )
 """The first match applies. Endpoints that the endpoint table rejects need no row."""
 

@@ -128,10 +128,6 @@ TABLE: Final = (
         "they explain a backlog",
     ),
     Known(
-        "GET .*/position/{messagePosition}", "missing subscription", "status", f"404 {_REASON}", "200.*",
-        "peek with a subscription that does not exist", "creates it", "404", "reads change nothing",
-    ),
-    Known(
         "[A-Z]+ /v2/(namespaces/.*/(migration|antiAffinity|entryFilters|offloadPolicies|removeOffloadPolicies|"
         "scanOffloadedLedgers|topicHashPositions)|resource-quotas/.*)",
         "missing (tenant|namespace)", "status", f"404 {_REASON}", "(200|204|400|409|412|500).*",

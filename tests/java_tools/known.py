@@ -68,6 +68,11 @@ TABLE: Final = (
     Known(r"admin namespaces split-bundle .* -b LARGEST", "no bundle is the largest of a namespace without topics"),
     Known(r"admin namespaces get-topic-positions .*", "a box owns all bundles, also those without loaded topics"),
     Known(r"admin namespaces update-migration-state .* --migrated", "a box cannot redirect the clients of a namespace"),
+    Known(
+        r"admin namespaces get-bookie-affinity-group @/n.*",
+        "a namespace without local policies has no group either: loading a topic changes no policy",
+    ),
+    Known(r"admin namespaces get-anti-affinity-group @/none.*", "the namespace does not exist"),
     Known(r"admin bookies list-bookies: bookies", "a box has no bookies"),
     Known(
         r"admin transactions (coordinator|pending-ack|buffer-snapshot)-internal-stats .*",

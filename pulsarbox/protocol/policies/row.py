@@ -110,6 +110,8 @@ class PolicyEndpoint:
     """Pulsar's message for a value below ``minimum``."""
     without: str = ""
     """Pulsar's message for a rejected null body."""
+    missing: str = "Namespace does not exist"
+    """Pulsar's message of GET for a missing namespace."""
 
     def value_in(self, policies: Mapping[str, Any], cluster: str) -> Any:
         """Return the value in the policies of a namespace or topic, or None if it is absent."""

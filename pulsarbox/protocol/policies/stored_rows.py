@@ -53,7 +53,12 @@ REPLICATOR_DISPATCH_RATE: Final = PolicyRow(
     "replicator-dispatch-rate",
     "Maximum messages and bytes a period replicated to each other cluster",
     DISPATCH_RATE,
-    PolicyEndpoint("replicatorDispatchRate", "replicatorDispatchRate", by_cluster=True),
+    PolicyEndpoint(
+        "replicatorDispatchRate",
+        "replicatorDispatchRate",
+        by_cluster=True,
+        missing="Namespace policies does not exist",
+    ),
     PolicyEndpoint("replicatorDispatchRate", "replicatorDispatchRate", applied=True),
     typed=TYPED_RATE,
     stored_only=NOT_REPLICATED,

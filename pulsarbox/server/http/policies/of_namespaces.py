@@ -5,7 +5,7 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-namespaces/.
 
 from collections.abc import Iterator
 
-from pulsarbox.errors import PreconditionFailed
+from pulsarbox.errors import NotFound, PreconditionFailed
 from pulsarbox.protocol.policies.checks import fits, size_quota
 from pulsarbox.protocol.policies.row import LegacyMembers, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import ROWS
@@ -20,7 +20,10 @@ OWN = "/pulsarbox/v1/policies/{tenant}/{namespace}"
 
 def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
-        policies = call.tenants.policies(call.namespace())
+        namespace = call.namespace()
+        if not call.tenants.has_namespace(namespace):
+            raise NotFound(place.missing)
+        policies = call.tenants.policies(namespace)
         return shown(place.value_in(policies, call.settings.clusterName), place)
 
     return handler

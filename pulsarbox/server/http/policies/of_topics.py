@@ -6,13 +6,15 @@ Source: https://pulsar.apache.org/docs/4.2.x/admin-api-topics/, https://pulsar.a
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, subscription_rate_in_effect
+from pulsarbox.broker.policies.precedence import GLOBAL, Levels, in_effect, set_values, subscription_rate_in_effect
+from pulsarbox.config import Settings
 from pulsarbox.errors import NotAllowed, NotFound, PreconditionFailed
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.checks import fits
-from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow, always
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS, SUBSCRIPTION_POLICIES, SUBSCRIPTION_RATE, row_of
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse
 from pulsarbox.server.http.framework.resource_lookup import require_namespace
@@ -24,6 +26,7 @@ TOPIC = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
 OWN = "/pulsarbox/v1/policies/{domain}/{tenant}/{namespace}/{topic}"
 SHARED_RATE = row_of("subscription-dispatch-rate")
 """The rate of subscriptions without a rate of their own."""
+SUBSCRIBE_RATE = row_of("subscribe-rate")
 
 
 def topic_of(call: HttpRequest) -> TopicName:
@@ -61,10 +64,19 @@ def _get(row: PolicyRow, place: PolicyEndpoint) -> Handler:
     def handler(call: HttpRequest) -> HttpResponse:
         name = topic_of(call)
         if place.applied and call.flag("applied"):
-            return shown(in_effect(row, levels(call, name), call.settings).value, place)
+            return shown(_applied(row, levels(call, name), call.settings), place)
         return shown(own(call, name).get(place.key), place)
 
     return handler
+
+
+def _applied(row: PolicyRow, levels: Levels, settings: Settings) -> Any:
+    """Return the value in effect; for a subscribe rate without effect, the nearest that is set, as Pulsar does."""
+    found = in_effect(row, levels, settings).value
+    if row is SUBSCRIBE_RATE and not row.sets(found):
+        nearest = next(set_values(replace(row, sets=always), levels, settings.clusterName), None)
+        return found if nearest is None else nearest.value
+    return found
 
 
 def _set(row: PolicyRow, place: PolicyEndpoint) -> Handler:

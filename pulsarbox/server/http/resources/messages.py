@@ -15,13 +15,16 @@ from pulsarbox.protocol.metadata import key_values, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import CompressionType, MessageMetadata
 from pulsarbox.server.http.framework.message_id_json import EARLIEST, shown
 from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, HttpResponse, answer
-from pulsarbox.server.http.framework.resource_lookup import stored_topic, subscription_of
+from pulsarbox.server.http.framework.resource_lookup import stored_topic
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.statistics.topic_stats import timestamp
 from pulsarbox.storage.catalog import Catalog
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
 from pulsarbox.storage.transactions import aborted_within
+
+VisibleRun = tuple[int, int, int]
+"""Ledger ID, first entry, and the entry behind the last one."""
 
 PREFIX: Final = "X-Pulsar-"
 EXPANDED_BYTES_MAX: Final = 64 << 20
@@ -57,10 +60,13 @@ _BYTES: Final = {
 
 
 def peek(call: HttpRequest) -> DeferredAnswer:
-    """Return the n-th unacknowledged entry of the subscription, without consuming it."""
+    """Return the n-th unacknowledged entry of the subscription, without consuming it.
+
+    A missing subscription shows the entries that it would have from the earliest one on, and is not created: a
+    durable one, as Pulsar creates here, would keep all later messages.
+    """
     number = call.number("number")
     topic = stored_topic(call, "Peek messages")
-    subscription = subscription_of(topic, call.path["subscription"])
     if number < 1:
         raise PreconditionFailed("The number of the message must be at least 1")
     later = DeferredAnswer()
@@ -71,8 +77,26 @@ def peek(call: HttpRequest) -> DeferredAnswer:
         else:
             _give(call, topic, position, later, now)
 
-    subscription.clearing.find(number, found, call.now)
+    subscription = topic.subscriptions.get(call.path["subscription"])
+    if subscription is None:
+        found(_nth_visible(_visible(topic, call.broker.catalog), number - 1), call.now)
+    else:
+        subscription.clearing.find(number, found, call.now)
     return later
+
+
+def _visible(topic: PersistentTopic, catalog: Catalog) -> list[VisibleRun]:
+    """Return the runs of visible entries of a topic, the earliest first."""
+    return [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic.stored, catalog, each, 0, ALL)]
+
+
+def _nth_visible(runs: list[VisibleRun], index: int) -> Position | None:
+    """Return the position of the entry at an index from 0; None if there are fewer."""
+    for ledger_id, first, end in runs:
+        if index < end - first:
+            return Position(ledger_id, first + index)
+        index -= end - first
+    return None
 
 
 def by_id(call: HttpRequest) -> DeferredAnswer:
@@ -94,20 +118,17 @@ def examine(call: HttpRequest) -> DeferredAnswer:
         number = max(int(call.query.get("messagePosition", "1")), 1)
     except ValueError:
         raise PreconditionFailed("messagePosition must be a whole number") from None
-    catalog = call.broker.catalog
-    runs = [(each, *run) for each in topic.ledger.ledgers for run in visible_runs(topic.stored, catalog, each, 0, ALL)]
+    runs = _visible(topic, call.broker.catalog)
     total = sum(end - first for _, first, end in runs)
     if not total:
         raise PreconditionFailed("Could not examine messages due to the total message is zero")
     index = min(number, total) - 1
     if call.query.get("initialPosition", "latest") != "earliest":
         index = total - 1 - index
+    position = _nth_visible(runs, index)
+    assert position is not None, "the index is below the total"
     later = DeferredAnswer()
-    for ledger_id, first, end in runs:
-        if index < end - first:
-            _give(call, topic, Position(ledger_id, first + index), later, call.now)
-            break
-        index -= end - first
+    _give(call, topic, position, later, call.now)
     return later
 
 

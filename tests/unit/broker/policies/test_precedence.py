@@ -185,7 +185,7 @@ def combinations(row: PolicyRow) -> Iterator[tuple[Any, Any, Any]]:
 async def test_what_is_in_effect_is_the_same_wherever_it_is_asked(name: str) -> None:
     row, samples = CASES[name], SAMPLES[name]
 
-    async def check(box: HttpBox, levels: list[tuple[Level, Any]]) -> None:
+    async def check(box: HttpBox, levels: list[tuple[Level, Any]], nearest: Any) -> None:
         level, value = levels[0]
         if name in READ_BY_BROKER:
             policy = READ_BY_BROKER[name]
@@ -194,7 +194,8 @@ async def test_what_is_in_effect_is_the_same_wherever_it_is_asked(name: str) -> 
         assert (shown["level"], shown["value"]) == (level, value)
         assert shown["levels"] == [{"level": level, "value": value} for level, value in levels]
         if row.topic is not None and row.topic.applied:
-            assert await applied(box) == value
+            unlimited = name == "subscribe-rate" and level is Level.BROKER
+            assert await applied(box) == (nearest if unlimited else value)
         check_command(name, shown)
         if name in LIMITS:
             check_dashboard(box, name, READ_BY_BROKER[name].read(value), level)
@@ -228,9 +229,11 @@ async def test_what_is_in_effect_is_the_same_wherever_it_is_asked(name: str) -> 
                 NAMESPACE, before | under(row, row.namespace, of_namespace, cluster), box.shell.now()
             )
             levels = [(Level.TOPIC, own), (Level.TOPIC, everywhere), (Level.NAMESPACE, of_namespace)]
-            levels = [(level, value) for level, value in levels if value is not None and value not in samples.nothing]
+            levels = [(level, value) for level, value in levels if value is not None]
+            nearest = levels[0][1] if levels else broker
+            levels = [(level, value) for level, value in levels if value not in samples.nothing]
             levels.append((Level.BROKER, broker))
-            await check(box, levels)
+            await check(box, levels, nearest)
 
 
 # Commands
@@ -315,6 +318,22 @@ async def test_a_rate_of_minus_one_leaves_the_policy_to_the_broker(
         await box.post(f"/persistent/public/default/t/{path}", made(-1))
         assert (await box.get(f"/persistent/public/default/t/{path}?applied=true")).value[field] == 77
         assert (await box.get(f"/persistent/public/default/t/{path}")).value[field] == -1, "as it was set"
+
+
+async def test_a_subscribe_rate_without_effect_is_shown_as_it_was_set(box: HttpBox) -> None:
+    topic, namespace = "/persistent/public/default/t", "/namespaces/public/default"
+    await box.put(topic)
+
+    async def shown() -> list[int]:
+        value = (await box.get(f"{topic}/subscribeRate?applied=true")).value
+        return [value["subscribeThrottlingRatePerConsumer"], value["ratePeriodInSecond"]]
+
+    assert await shown() == [0, 30]
+    for value, expected in (({}, [-1, 30]), (subscribe(5, 0), [5, 0]), (subscribe(0), [0, 30]), (subscribe(7), [7, 30])):
+        await box.post(f"{namespace}/subscribeRate", value)
+        assert await shown() == expected
+    await box.post(f"{topic}/subscribeRate", {})
+    assert await shown() == [7, 30], "a topic without a limit of its own has that of the namespace"
 
 
 async def test_the_rate_of_one_subscription_comes_before_all_others(box: HttpBox) -> None:

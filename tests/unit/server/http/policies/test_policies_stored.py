@@ -39,6 +39,8 @@ async def test_replicator_rates(box: HttpBox) -> None:
     assert (await box.get(N)).value["replicatorDispatchRate"] == {"standalone": RATE}
     assert (await box.delete(f"{N}/replicatorDispatchRate")).status == 204
     assert (await box.get(N)).value["replicatorDispatchRate"] == {}
+    missing = await box.get("/namespaces/public/none/replicatorDispatchRate")
+    assert (missing.status, missing.reason) == (404, "Namespace policies does not exist")
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,21 @@ async def test_peeking_tells_the_message_and_consumes_nothing(box: HttpBox) -> N
         assert (got.status, got.reason) == (404, "Message not found")
     assert (await box.get(f"{PATH}/t/subscription/s/position/0")).status == 412
     assert (await box.get(f"{PATH}/t/subscription/s/position/x")).status == 404
-    assert (await box.get(f"{PATH}/t/subscription/nope/position/1")).status == 404
+
+
+async def test_a_missing_subscription_shows_all_messages_and_is_not_created(box: HttpBox) -> None:
+    client = Client(box)
+    (ledger, _), *rest = client.publish(T, 3)
+    client.ack(client.subscribe(T, permits=10), rest[0])
+    for entry in range(3):
+        got = await box.get(f"{PATH}/t/subscription/nope/position/{entry + 1}")
+        assert (got.status, got.text, got.headers["X-Pulsar-Message-ID"]) == (200, f"m{entry}", f"{ledger}:{entry}")
+    for number, status, reason in ((4, 404, "Message not found"), (0, 412, None)):
+        got = await box.get(f"{PATH}/t/subscription/nope/position/{number}")
+        assert (got.status, reason or got.reason) == (status, got.reason)
+    await box.put(f"{PATH}/empty")
+    assert (await box.get(f"{PATH}/empty/subscription/nope/position/1")).reason == "Message not found"
+    assert (await box.get(f"{PATH}/empty/subscriptions")).value == []
     assert (await box.get(f"{PATH}/t/subscriptions")).value == ["s"], "looking makes no subscription"
 
 
