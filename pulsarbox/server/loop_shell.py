@@ -8,11 +8,13 @@ the committer busy, a turn also ends after a read once there is enough for a com
 """
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Final
 
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.connection.outbox import Outbox
@@ -21,6 +23,7 @@ from pulsarbox.broker.plugins import Key
 from pulsarbox.broker.security.provider import LongCheck
 from pulsarbox.clock import Now
 from pulsarbox.protocol.frames import max_frame_size
+from pulsarbox.server.maintenance_thread import MaintenanceSteps, MaintenanceThread
 from pulsarbox.server.network.connection_limits import ConnectionLimits
 from pulsarbox.server.network.protocol_mismatch import ProtocolUrls
 from pulsarbox.server.one_shot_thread import BackgroundWork, in_thread
@@ -29,16 +32,28 @@ from pulsarbox.server.recording.slow_commit_log import WatchedCommit
 from pulsarbox.server.shell_protocol import ShellConnection
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
+from pulsarbox.storage.ensemble.upkeep import Maintained
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
+
+log = logging.getLogger(__name__)
+
+_FREES_SPACE: Final = frozenset({"joined", "trimmed", "removed"})
+"""Maintenance of an ensemble after which disk space may be reclaimed."""
 
 
 class LoopShell:
     """Drives one broker in one event loop."""
 
     def __init__(
-        self, broker: Broker, engine: Engine, loop: asyncio.AbstractEventLoop, background: BackgroundWork
+        self,
+        broker: Broker,
+        engine: Engine,
+        loop: asyncio.AbstractEventLoop,
+        background: BackgroundWork,
+        maintenance: MaintenanceSteps | None = None,
     ) -> None:
+        """``maintenance``: that of an ensemble of data directories."""
         settings = broker.settings
         self.broker = broker
         self.max_frame_size = max_frame_size(settings.maxMessageSize)
@@ -58,6 +73,7 @@ class LoopShell:
         self._committer = Worker("committer", commit, self._committed)
         self._reader = Worker("reader", engine.read, self._read_done)
         self._housekeeper = Worker("housekeeper", partial(carry_out, engine=engine), self._chore_done)
+        self._maintenance = None if maintenance is None else MaintenanceThread(maintenance, self._maintained)
 
         background.ended.add(self.kick)  # it may have queued more work
         self._bringing = PluginLoading(broker.plugins.load, self._plugin_loaded)
@@ -67,12 +83,16 @@ class LoopShell:
         self._committer.start()
         self._reader.start()
         self._housekeeper.start()
+        if self._maintenance is not None:
+            self._maintenance.start()
         self.kick()
 
     def stop(self) -> None:
         """Stop the threads; no work may be in progress."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._maintenance is not None:
+            self._maintenance.stop()
         self._reader.stop()
         self._housekeeper.stop()
         self._committer.stop()
@@ -147,15 +167,25 @@ class LoopShell:
         await durable.wait()
         self._still = True
         self.broker.at_rest.hold()
+        if self._maintenance is not None:
+            self._maintenance.hold()
         try:
-            while self.broker.committing or self.broker.commits.housekeeping.busy:  # noqa: ASYNC110
+            while self._is_writing:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             yield
         finally:
             self._still = False
             self.broker.at_rest.resume()
+            if self._maintenance is not None:
+                self._maintenance.resume()
             self.broker.commits.housekeeping.ask_reclaim()
             self.kick()
+
+    @property
+    def _is_writing(self) -> bool:
+        """Whether a thread may be writing to the store."""
+        is_maintaining = self._maintenance is not None and self._maintenance.busy
+        return self.broker.committing or self.broker.commits.housekeeping.busy or is_maintaining
 
     def hold(self, connection: ShellConnection) -> None:
         """Pause reading from a connection: the open batch is full, or the client has used its share of it."""
@@ -200,6 +230,14 @@ class LoopShell:
         self._durable.append((batch, error))
         self._call_in_loop(self._on_committed)
 
+    def copies_durable(self, batch: Batch, copies: int) -> None:
+        """Report that so many copies of the batch in flight are durable, fewer than its commit waits for."""
+        self._call_in_loop(self._on_copies_durable, batch, copies)
+
+    def _on_copies_durable(self, batch: Batch, copies: int) -> None:
+        self.broker.copies_durable(batch, copies, self.now())
+        self._end_turn()
+
     def _on_committed(self) -> None:
         if self._durable:  # a read may have processed it already
             batch, error = self._durable.popleft()
@@ -219,6 +257,15 @@ class LoopShell:
     def _on_chore_done(self, chore: Chore, reclaimed: Reclaimed | None, error: Exception | None) -> None:
         self.broker.chore_done(chore, self.now(), error, reclaimed)
         self._end_turn()
+
+    def _maintained(self, done: Maintained) -> None:
+        log.debug("storage: %s", done.text)
+        if done.what in _FREES_SPACE:
+            self._call_in_loop(self._on_maintained)
+
+    def _on_maintained(self) -> None:
+        self.broker.commits.housekeeping.ask_reclaim()
+        self.kick()
 
     def _plugin_loaded(self, key: Key, plugin: object) -> None:
         self._call_in_loop(self._on_plugin_loaded, key, plugin)
