@@ -329,7 +329,11 @@ async def test_a_subscribe_rate_without_effect_is_shown_as_it_was_set(box: HttpB
         return [value["subscribeThrottlingRatePerConsumer"], value["ratePeriodInSecond"]]
 
     assert await shown() == [0, 30]
-    without_effect = (({}, [-1, 30]), (subscribe(5, 0), [5, 0]), (subscribe(0), [0, 30]))
+    without_effect: tuple[tuple[dict[str, Any], list[int]], ...] = (
+        ({}, [-1, 30]),
+        (subscribe(5, 0), [5, 0]),
+        (subscribe(0), [0, 30]),
+    )
     for value, expected in (*without_effect, (subscribe(7), [7, 30])):
         await box.post(f"{namespace}/subscribeRate", value)
         assert await shown() == expected
