@@ -5,6 +5,7 @@ change, the others in later turns.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from pulsarbox.broker.callbacks import Callbacks
@@ -50,8 +51,8 @@ class Policies:
         """Called with a namespace or topic name, its previous row and its new row."""
         self._rows: dict[str, Row] = {}
         """Cache of decoded rows for topics in memory."""
-        self._in_use: dict[str, dict[TopicPolicies, None]] = {}
-        """Policies of the topics in memory, by namespace."""
+        self._in_use: dict[str, dict[TopicName, dict[TopicPolicies, None]]] = {}
+        """Policies of the topics in memory, by namespace, then by topic: those of all its partitions in memory."""
 
     def of(self, name: TopicName) -> "TopicPolicies":
         """Return the policies of a topic, in memory or not."""
@@ -90,7 +91,7 @@ class Policies:
         before = self._catalog.get(key) or {}
         self._put(key, row)
         self._rows.pop(key, None)
-        self._changed(self._in_use.get(namespace, ()), now)
+        self._changed(chain(*self._in_use.get(namespace, {}).values()), now)
         if now is not None:
             self.row_changed(f"{namespace}/", before, row or {}, now)
 
@@ -115,13 +116,13 @@ class Policies:
             return
         self._put(key, row)
         self._rows.pop(key, None)
-        self._changed([each for each in self._in_use.get(name.namespace, ()) if each.name.base == name.base], now)
+        self._changed(self._in_use.get(name.namespace, {}).get(name.base, ()), now)
         self.row_changed(str(name.base), before or {}, row or {}, now)
 
     def apply_settings(self, settings: Settings, now: Now | None = None) -> None:
         """Apply changed settings, the broker-level values."""
         self.settings = settings
-        self._changed([each for topics in self._in_use.values() for each in topics], now)
+        self._changed(chain(*(each for topics in self._in_use.values() for each in topics.values())), now)
 
     def _changed(self, topics: "Iterable[TopicPolicies]", now: Now | None) -> None:
         self.changes += 1
@@ -153,15 +154,18 @@ class Policies:
     def attach(self, topic: "TopicPolicies") -> None:
         """Start notifying a topic of changes."""
         topic.attached = True
-        self._in_use.setdefault(topic.name.namespace, {})[topic] = None
+        self._in_use.setdefault(topic.name.namespace, {}).setdefault(topic.name.base, {})[topic] = None
 
     def detach(self, topic: "TopicPolicies") -> None:
         """Stop notifying a topic, and evict cached rows that are no longer needed."""
         topic.attached = False
         self._to_notify.pop(topic, None)
-        topics = self._in_use.get(topic.name.namespace, {})
-        topics.pop(topic, None)
-        self._rows.pop(policies_key(str(topic.name.base)), None)
+        topics, base = self._in_use.get(topic.name.namespace, {}), topic.name.base
+        partitions = topics.get(base, {})
+        partitions.pop(topic, None)
+        self._rows.pop(policies_key(str(base)), None)
+        if not partitions:
+            topics.pop(base, None)
         if not topics:
             self._in_use.pop(topic.name.namespace, None)
             self._rows.pop(namespace_key(topic.name.namespace), None)

@@ -10,7 +10,7 @@ from pulsarbox.broker.policies.policies import TOLD_AT_ONCE
 from pulsarbox.broker.policies.precedence import GLOBAL, Level
 from pulsarbox.broker.policies.unloaded_topics import AT_ONCE
 from pulsarbox.broker.topic.registry import Topics
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.storage.catalog import Row, namespace_key, policies_key
 from tests.unit.broker.playbook import Box
 
@@ -120,6 +120,35 @@ def test_a_topic_whose_policies_nobody_asked_for_can_leave_memory() -> None:
     policies.attach(idle)
     policies.detach(idle)
     assert not idle.attached
+
+
+@pytest.mark.parametrize("loaded", [10, 300])
+def test_the_work_of_a_topics_change_does_not_grow_with_the_topics_in_memory(
+    monkeypatch: pytest.MonkeyPatch, loaded: int
+) -> None:
+    box, seen = Box(), list[TopicName]()
+    policies, base = box.broker.policies, TopicName.base.fget
+    assert base is not None
+    held = [policies.of(parse_topic(f"t{number}-partition-{part}")) for number in range(loaded) for part in range(2)]
+    heard = list[str]()
+    for each in held:
+        policies.attach(each)
+        each.on_change(lambda now, each=each: heard.append(each.name.local))  # type: ignore[misc]
+
+    def counted(name: TopicName) -> TopicName:
+        seen.append(name)
+        found = base(name)
+        assert isinstance(found, TopicName)
+        return found
+
+    monkeypatch.setattr(TopicName, "base", property(counted))
+    policies.set_topic(parse_topic("t7"), "retentionPolicies", row(1, 1), box.now)
+    assert heard == ["t7-partition-0", "t7-partition-1"]
+    assert len(seen) <= 12
+    for each in held:
+        policies.detach(each)
+    policies.set_topic(parse_topic("t7"), "retentionPolicies", None, box.now)
+    assert len(heard) == 2
 
 
 def test_the_policies_of_a_topic_go_with_it() -> None:
