@@ -176,6 +176,41 @@ TABLE: Final = (
         "GET /v2/broker-stats/destinations", "before", "status", "200.*", "404.*",
         "`broker-stats/destinations`", "documented, and 404", "as `topics`", "it is documented",
     ),
+    Known(
+        "GET /v[23]/functions/download", "before", "status", f"412 {_REASON}", "500 .*",
+        "`functions/download` without a path", "500 with an HTML page", "412", _FAILURE,
+    ),
+    Known(
+        "GET /v[23]/functions/.*/state/{key}", "missing .*|before", "status", f"404 {_REASON}", "503 .*",
+        "the state of a missing function", "503 without a state store", "404", "the function does not exist",
+    ),
+    Known(
+        "GET /v2/worker/cluster.*", "before", "body", ".*", ".*",
+        "the workers that run functions", "the workers and their leader", "none", "a box runs no functions",
+    ),
+    Known(
+        "GET /v2/worker/(leader/)?drain", "before", "status", "200.*", "500 .*",
+        "status of a drain that was never started", "500 with an HTML page", "200 `NOT_RUN`", _FAILURE,
+    ),
+    Known(
+        "GET /v3/(sinks?|sources?)/.*/configdefinition", "missing name|before", "status", f"404 {_REASON}", "500 .*",
+        "the configuration of a missing connector", "500 with an HTML page", "404", _FAILURE,
+    ),
+    Known(
+        "[A-Z]+ /v3/packages/.*", "missing .*|malformed .*|before|removed.*", "status", f"4(04|12) {_REASON}",
+        "(415|500) .*",
+        "packages that do not exist, or of a missing type, tenant or namespace", "500, or an HTML page", "404 or 412",
+        _FAILURE,
+    ),
+    Known(
+        "POST /v3/packages/.*", "malformed version|written.*", "type", f"415 {_REASON}", "415 text/html.*",
+        "an upload of a package in another form than multipart", "415 with an HTML page", "415 with a reason", _PARSED,
+    ),
+    Known(
+        "GET /v3/packages/.*", "before|written.*|removed.*", "body", r"\[\]", ".*",
+        "lists of packages after requests that failed", "also packages that do not exist", "the packages that exist",
+        "a failed request creates nothing",
+    ),
 )  # fmt: skip
 """The first match applies. A row about endpoints that a box does not support yet need not match."""
 
