@@ -1,5 +1,7 @@
 """Parts of the broker that write entries without a producer, with too few copies: nothing is lost, nothing doubled."""
 
+from typing import Any
+
 import pytest
 
 from pulsarbox.errors import StoreFull
@@ -12,7 +14,7 @@ from tests.unit.broker.persistence.ensemble_box import EnsembleBox
 from tests.unit.broker.playbook import TOPIC
 from tests.unit.broker.transactions_playbook import Txn, backlog, topic_of
 
-TWO_COPIES = {
+TWO_COPIES: dict[str, Any] = {
     "managedLedgerDefaultEnsembleSize": 2,
     "managedLedgerDefaultWriteQuorum": 2,
     "managedLedgerDefaultAckQuorum": 2,
