@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from pulsarbox.config.data_directories import check_directories
 from pulsarbox.config.disk_share import disk_share
 from pulsarbox.config.listeners import advertised, bound
 from pulsarbox.config.setting import OFF, ConfigError, did_you_mean
@@ -24,6 +25,9 @@ def check_together(settings: "Settings") -> None:
         limit = f"journalVolumeSizeMbytes, {settings.journalVolumeSizeMbytes}"
         raise ConfigError("", "maxMessageSize", f"a message must fit in a volume ({limit})")
     _check_copies(settings)
+    wrong = check_directories(settings) if settings.dataDirectories else ""
+    if wrong:
+        raise ConfigError("", "dataDirectories", wrong)
     if settings.preciseDispatcherFlowControl and settings.dispatchThrottlingOnBatchMessageEnabled:
         problem = (
             "cannot be combined with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message: "

@@ -15,6 +15,7 @@ from pulsarbox.config.cross_checks import check_together
 from pulsarbox.config.sections.authentication_settings import AuthenticationSettings
 from pulsarbox.config.sections.authorization_settings import AuthorizationSettings
 from pulsarbox.config.sections.client_policy_settings import ClientPolicySettings
+from pulsarbox.config.sections.ensemble_settings import EnsembleSettings
 from pulsarbox.config.sections.logging_settings import LoggingSettings
 from pulsarbox.config.sections.managed_ledger_settings import ManagedLedgerSettings
 from pulsarbox.config.sections.package_settings import PackageSettings
@@ -51,6 +52,7 @@ class Settings(
     LoggingSettings,
     ManagedLedgerSettings,
     RecordingSettings,
+    EnsembleSettings,
 ):
     """The settings of one broker. Instances are always valid: an invalid value raises ``ConfigError``."""
 

@@ -14,6 +14,7 @@ TABLES: Final = {
     "plugins": "Plugins for routing, hashing and compression",
     "managedLedger": "Ledger rollover and the entry cache",
     "journal": "The log on disk: volumes, checkpoints, packing and compression",
+    "ensemble": "Several data directories, and copies of the messages in them",
     "authentication": "Authentication of clients: tokens, passwords and client certificates",
     "authorization": "Authorization of authenticated clients",
     "admin": "The Admin REST API",

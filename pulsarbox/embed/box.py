@@ -63,7 +63,7 @@ class PulsarBox:
         }
         given = {**(settings or {}), **more, **{name: value for name, value in own.items() if value is not None}}
         self._settings: Settings = load(None, {**_DEFAULTS, **given}, origin="PulsarBox").settings
-        self._memory = "dataDirectory" not in given
+        self._memory = not {"dataDirectory", "dataDirectories"} & given.keys()
         self._scratch = scratch_directory(self) if process else None
         self._runner: ThreadRunner | ProcessRunner | None = None
         self._process = process

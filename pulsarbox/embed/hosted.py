@@ -5,25 +5,31 @@ import contextlib
 import os
 import pickle
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.config import Settings
+from pulsarbox.config.data_directories import data_directories
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
 from pulsarbox.server.one_shot_thread import run_in_thread
+from pulsarbox.server.process.home_directory import at_home
 from pulsarbox.server.process.port_owner import described
 from pulsarbox.server.process.rlimit import FILES_MIN, file_limit, too_few
 from pulsarbox.server.process.runtime_file import RuntimeFile
-from pulsarbox.server.serving import Serving, lmdb_engine
+from pulsarbox.server.serving import Serving, disk_engine
 from pulsarbox.server.tasks import spawn
 from pulsarbox.storage.lmdb.directory import DirectoryHeld
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.lmdb.private_files import opener
 from pulsarbox.storage.memory_engine import MemoryDisk
 
-_KEPT: Final = ("INSTANCE", "meta", "volumes", "packed")
+if TYPE_CHECKING:
+    from pulsarbox.storage.ensemble.engine import EnsembleEngine
+
+_KEPT: Final = ("INSTANCE", "ENSEMBLE", "meta", "volumes", "packed")
 """Entries of a data directory that hold data."""
 _IMAGE: Final = "memory"
 _PORT_OPTIONS: Final = ("port=", "web_port=", "brokerServicePortTls=", "webServicePortTls=")
@@ -33,10 +39,10 @@ class HostedBox:
     """A box whose methods must be called in the event loop that it was opened in."""
 
     def __init__(self, settings: Settings, *, memory: bool, embedded: bool) -> None:
-        self._settings = settings
+        self._settings = at_home(settings)
         self._embedded = embedded
         self._disk = MemoryDisk() if memory else None
-        self._engine: SharedMemoryEngine | LmdbEngine
+        self._engine: SharedMemoryEngine | LmdbEngine | EnsembleEngine
         self._serving: Serving | None = None
         self._http: asyncio.Task[None] | None = None
 
@@ -46,7 +52,7 @@ class HostedBox:
         scarce = too_few(file_limit(), self._settings)
         if scarce and file_limit() < FILES_MIN:
             raise BoxError(f"the box cannot start: {scarce}")
-        self._engine = SharedMemoryEngine(self._disk) if self._disk is not None else lmdb_engine(self._settings)
+        self._engine = SharedMemoryEngine(self._disk) if self._disk is not None else disk_engine(self._settings)
         serving = Serving(
             self._settings,
             self._engine,
@@ -103,8 +109,8 @@ class HostedBox:
                 disk = self._disk
                 await run_in_thread("snapshot", lambda: _write_image(disk, to))
             else:
-                data = Path(self._settings.dataDirectory)
-                await run_in_thread("snapshot", lambda: _copy(data, to))
+                places = _places(self._settings, to)
+                await run_in_thread("snapshot", lambda: _each(_copy, places))
 
     async def restore(self, source: Path) -> RuntimeFile:
         """Disconnect clients, replace the data by a snapshot's, and serve again on the same ports."""
@@ -112,8 +118,8 @@ class HostedBox:
         if self._disk is not None:
             self._disk = await run_in_thread("restore", lambda: _read_image(source))
         else:
-            data = Path(self._settings.dataDirectory)
-            await run_in_thread("restore", lambda: _put_back(source, data))
+            places = _places(self._settings, source)
+            await run_in_thread("restore", lambda: _each(_put_back, [(place, data) for data, place in places]))
         return await self.open()
 
     def detach_after_fork(self) -> None:
@@ -125,14 +131,14 @@ class HostedBox:
             os.close(each.fileno())  # close() of the object would wait for the loop, which does not run here
         for connection in self._serving.shell.connections.values():
             connection.forget()
-        if isinstance(self._engine, LmdbEngine):
+        if not isinstance(self._engine, SharedMemoryEngine):
             self._engine.release_inherited_lock()
 
 
 def _why(error: Exception, settings: Settings) -> str:
     if isinstance(error, DirectoryHeld):
         return (
-            f"data directory {settings.dataDirectory} is in use by {described(error.pid)}:"
+            f"data directory {error.path} is in use by {described(error.pid)}:"
             " stop it, or choose another directory with data_dir="
         )
     return str(error) or repr(error)
@@ -149,7 +155,21 @@ def _read_image(source: Path) -> MemoryDisk:
     return disk
 
 
+def _places(settings: Settings, snapshot: Path) -> list[tuple[Path, Path]]:
+    """Return each data directory with its place in a snapshot: the snapshot itself if there is only one."""
+    paths = [Path(path) for path in data_directories(settings)]
+    if len(paths) == 1:
+        return [(paths[0], snapshot)]
+    return [(path, snapshot / f"directory-{number}") for number, path in enumerate(paths, 1)]
+
+
+def _each(act: Callable[[Path, Path], None], places: list[tuple[Path, Path]]) -> None:
+    for place in places:
+        act(*place)
+
+
 def _copy(data: Path, to: Path) -> None:
+    to.mkdir(mode=0o700, exist_ok=True)
     for name in _KEPT:
         found = data / name
         if found.is_dir():
@@ -163,4 +183,6 @@ def _put_back(source: Path, data: Path) -> None:
     for name in _KEPT:
         if (data / name).is_dir():
             shutil.rmtree(data / name)
+        else:
+            (data / name).unlink(missing_ok=True)
     _copy(source, data)

@@ -10,21 +10,24 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulsarbox import __version__
 from pulsarbox.config import ConfigError, Settings
+from pulsarbox.config.data_directories import data_directories
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.network.listeners import PortTaken
 from pulsarbox.server.plugins import PluginWatcher
 from pulsarbox.server.process.disk_speed import slow, sync_times
+from pulsarbox.server.process.home_directory import at_home
 from pulsarbox.server.process.log_setup import log_file_of, set_up
 from pulsarbox.server.process.port_owner import described
 from pulsarbox.server.process.rlimit import FILES_MIN, raise_file_limit, too_few
 from pulsarbox.server.process.runtime_file import RuntimeFile, StartReport, write
 from pulsarbox.server.process.signals import install_signal_handlers
-from pulsarbox.server.serving import Serving, lmdb_engine, new_loop
+from pulsarbox.server.serving import Serving, disk_engine, new_loop
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.lmdb.directory import DirectoryHeld
 
@@ -42,23 +45,32 @@ EXIT_TAKEN = 4
 _SYNCS = 16
 
 
-def run(settings: Settings, report: StartReport, *, memory: bool = False, log_file: Path | None = None) -> int:
+def run(
+    settings: Settings,
+    report: StartReport,
+    *,
+    memory: bool = False,
+    log_file: Path | None = None,
+    accept_loss_of: Sequence[str] = (),
+) -> int:
     """Serve until SIGTERM or SIGINT; return the exit code of the process.
 
     With ``memory``, nothing is stored on disk. ``log_file`` is the file behind stdout and stderr, if any.
+    ``accept_loss_of`` are data directories without which the box starts even if that loses messages.
     """
     began = time.monotonic()
     scarce = own_process(settings, log_file)
-    where = "memory only" if memory else settings.dataDirectory
+    settings = at_home(settings)
+    where = "memory only" if memory else ", ".join(data_directories(settings))
     log.info("starting pulsarbox %s: process %d, data in %s", __version__, os.getpid(), where)
     if scarce:
         return _failed(report, scarce)
     engine: Engine | None = None
     try:
-        engine = _engine(settings, memory)
+        engine = _engine(settings, memory, accept_loss_of)
         return new_loop(settings).run_until_complete(_serve(settings, engine, began, report, memory, log_file))
     except DirectoryHeld as error:
-        here = settings.dataDirectory
+        here = str(error.path)
         advice = (
             f"stop it with `pulsarbox stop --data-dir {shlex.quote(here)}`, or choose another directory with --data-dir"
         )
@@ -110,12 +122,12 @@ def _failed(report: StartReport, reason: str, code: int = EXIT_FAILED) -> int:
     return code
 
 
-def _engine(settings: Settings, memory: bool) -> Engine:
+def _engine(settings: Settings, memory: bool, accept_loss_of: Sequence[str]) -> Engine:
     if memory:
         from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
 
         return SharedMemoryEngine()
-    return lmdb_engine(settings)
+    return disk_engine(settings, accept_loss_of)
 
 
 async def _serve(

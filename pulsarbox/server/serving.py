@@ -9,10 +9,10 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
@@ -22,6 +22,7 @@ from pulsarbox.broker.host import Host
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.cross_checks import uses_tls
+from pulsarbox.config.data_directories import data_directories
 from pulsarbox.config.listeners import Address, bound
 from pulsarbox.config.setting import OFF
 from pulsarbox.server.loop_shell import LoopShell
@@ -34,6 +35,7 @@ from pulsarbox.server.recording.event_recorder import EventRecorder
 from pulsarbox.server.security.configured import authentication_of
 from pulsarbox.server.security.credential_files import CredentialFiles
 from pulsarbox.storage.engine import Engine
+from pulsarbox.storage.format import ENSEMBLE
 from pulsarbox.storage.lmdb.directory import is_made
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.recording.event_files import FOLDER
@@ -46,21 +48,39 @@ if TYPE_CHECKING:
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
     from pulsarbox.server.recording.rate_sampler import RateSampler
     from pulsarbox.server.recording.stats_ticker import StatsTicker
+    from pulsarbox.storage.ensemble.engine import EnsembleEngine
 
 log = logging.getLogger(__name__)
 
 
+def disk_engine(settings: Settings, accept_loss_of: Sequence[str] = ()) -> "LmdbEngine | EnsembleEngine":
+    """Return the engine of the settings' data directory, or of all of them if there are several.
+
+    A single directory that was one of several is opened as such; ``accept_loss_of`` are directories that it may lack.
+    """
+    paths = data_directories(settings)
+    if len(paths) > 1 or (Path(paths[0]) / ENSEMBLE).exists():
+        from pulsarbox.server.ensemble_engine import ensemble_engine
+
+        return ensemble_engine(settings, _sizes(settings), accept_loss_of)
+    return lmdb_engine(settings)
+
+
 def lmdb_engine(settings: Settings) -> LmdbEngine:
     """Return the engine of the settings' data directory."""
-    return LmdbEngine(
-        Path(settings.dataDirectory),
-        volume_size=settings.journalVolumeSizeMbytes << 20,
-        index_flush_entries=settings.journalIndexFlushEntries,
-        page_cache_bytes=settings.journalPageCacheMbytes << 20,
-        reserve_bytes=settings.journalReserveMbytes << 20,
-        pack_live_percent=settings.journalPackLivePercent,
-        pack_bytes_per_second=settings.journalPackMbytesPerSecond << 20,
-    )
+    return LmdbEngine(Path(settings.dataDirectory), **_sizes(settings))
+
+
+def _sizes(settings: Settings) -> dict[str, Any]:
+    """Return the arguments of the engine of a data directory."""
+    return {
+        "volume_size": settings.journalVolumeSizeMbytes << 20,
+        "index_flush_entries": settings.journalIndexFlushEntries,
+        "page_cache_bytes": settings.journalPageCacheMbytes << 20,
+        "reserve_bytes": settings.journalReserveMbytes << 20,
+        "pack_live_percent": settings.journalPackLivePercent,
+        "pack_bytes_per_second": settings.journalPackMbytesPerSecond << 20,
+    }
 
 
 def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
@@ -130,7 +150,7 @@ class Serving:
         authentication = authentication_of(settings, operator, credential_files)
         # Report a data directory in use before a port in use. A missing directory is created only after the ports are
         # bound, so that a failed start leaves none behind.
-        made = self._data is None or is_made(self._data)
+        made = self._data is None or any(is_made(Path(path)) for path in data_directories(settings))
         plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec
         loop = asyncio.get_running_loop()
@@ -154,6 +174,9 @@ class Serving:
                 each.close()
             raise
         self.shell = LoopShell(self.broker, self._engine, loop, background)
+        ensemble = self._ensemble()
+        if ensemble is not None:
+            ensemble.copied = self.shell.copies_durable
         self.shell.start()
         self._keep()
         if initial is not None:
@@ -202,11 +225,16 @@ class Serving:
         engine = self._engine
         return Host(
             folder=None if self._data is None else str(self._data),
-            store_statistics=engine.statistics if isinstance(engine, LmdbEngine) else None,
+            store_statistics=getattr(engine, "statistics", None),
             ledger_volumes=engine.ledger_volumes if isinstance(engine, LmdbEngine) else None,
+            bookies=self._ensemble(),
             on_shutdown=self._on_shutdown,
             run_in_thread=background.begin,
         )
+
+    def _ensemble(self) -> "EnsembleEngine | None":
+        """Return the engine if it has several data directories."""
+        return cast("EnsembleEngine", self._engine) if hasattr(self._engine, "copied") else None
 
     def _keep(self) -> None:
         """Start recording events."""

@@ -5,7 +5,7 @@ that. ``recovery`` states which batches are part of the log after a crash; `plac
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import NotEnoughBookies, PersistenceError, StoreFull
 from pulsarbox.plugins.compression.rest import RestCodecs
@@ -19,6 +19,7 @@ from pulsarbox.storage.ensemble.placement import Placement
 from pulsarbox.storage.ensemble.reader import EnsembleReader
 from pulsarbox.storage.ensemble.recovery import merged
 from pulsarbox.storage.ensemble.rows import EnsembleRows
+from pulsarbox.storage.ensemble.statistics import combined
 from pulsarbox.storage.ensemble.status import EnsembleStatus, MemberEvent, MemberStatus, RepairStatus, SegmentStatus
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
@@ -207,6 +208,20 @@ class EnsembleEngine:
         commit = Commit(self.table, self._writers, self._placement, self._monotonic, self._late_seconds)
         commit.tend()
 
+    def statistics(self) -> dict[str, Any]:
+        """Return the statistics of the stores as those of one. Thread-safe. Raises PersistenceError."""
+        stores: list[tuple[str, dict[str, Any]]] = []
+        error: PersistenceError | None = None
+        for slot in self.table.slots:
+            if slot.is_readable:
+                try:
+                    stores.append((slot.name, slot.member.statistics()))
+                except PersistenceError as failure:
+                    error = failure
+        if not stores:
+            raise error or PersistenceError("no data directory can be read")
+        return combined(stores)
+
     def status(self) -> EnsembleStatus:
         """Return a snapshot. Thread-safe."""
         with self.table.lock:
@@ -248,6 +263,12 @@ class EnsembleEngine:
             oldest_write_seconds=0.0 if oldest is None else max(0.0, self._monotonic() - oldest),
             scrub=slot.scrub,
         )
+
+    def release_inherited_lock(self) -> None:
+        """Release the inherited locks in a forked child, which would outlive the parent. No other call may follow."""
+        for slot in self.table.slots:
+            if slot.content is not None:
+                slot.member.release_inherited_lock()
 
     def close(self) -> None:
         """Finish the writes and close the members."""

@@ -166,6 +166,10 @@ class LmdbMember:
         """See Member."""
         return self._engine.statistics()
 
+    def release_inherited_lock(self) -> None:
+        """See Member."""
+        self._engine.release_inherited_lock()
+
     def close(self) -> None:
         """See Member."""
         self._engine.close()

@@ -151,5 +151,8 @@ class Member(Protocol):
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the store. Raises PersistenceError."""
 
+    def release_inherited_lock(self) -> None:
+        """Release the inherited lock in a forked child. No other method may be called afterwards."""
+
     def close(self) -> None:
         """Close the directory. No other method may be called afterwards."""

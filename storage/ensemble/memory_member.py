@@ -403,6 +403,9 @@ class MemoryMember:
         self._begin("statistics", None)
         return {"bytes": sum(map(len, (*self.disk.log.values(), *self.disk.packed.values())))}
 
+    def release_inherited_lock(self) -> None:
+        """Do nothing: no lock is held."""
+
     def close(self) -> None:
         """Do nothing: no resources are held."""
 

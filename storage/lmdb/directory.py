@@ -77,6 +77,7 @@ class DirectoryHeld(PersistenceError):
 
     def __init__(self, path: Path, pid: int) -> None:
         super().__init__(f"{path} is in use by process {pid or 'unknown'}")
+        self.path = path
         self.pid = pid
 
 

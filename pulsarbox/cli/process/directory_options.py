@@ -32,7 +32,12 @@ def data_directory(config_file: Path | None, data_dir: str | None) -> Path:
         return Path(data_dir or DEFAULT_DIRECTORY)
     from pulsarbox.cli.process.setting_options import loaded_or_exit, overrides
 
-    return Path(loaded_or_exit(config_file, overrides({"data_dir": data_dir})).settings.dataDirectory)
+    settings = loaded_or_exit(config_file, overrides({"data_dir": data_dir})).settings
+    if not settings.dataDirectories:
+        return Path(settings.dataDirectory)
+    from pulsarbox.server.process.home_directory import home_of_box
+
+    return home_of_box(settings)
 
 
 def _sets_something(environ: Mapping[str, str]) -> bool:

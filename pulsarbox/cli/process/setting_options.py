@@ -97,7 +97,9 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def overrides(options: dict[str, Any]) -> dict[str, Value]:
     """Return the settings given among the options of a command."""
-    return {_NAMES[name]: value for name, value in options.items() if name in _NAMES and value is not None}
+    given = {_NAMES[name]: value for name, value in options.items() if name in _NAMES and value is not None}
+    # --data-dir selects one directory, also where the configuration lists several.
+    return {**given, "dataDirectories": ""} if "dataDirectory" in given else given
 
 
 def file_used(config_file: Path | None) -> Path | None:

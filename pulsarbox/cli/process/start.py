@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 @click.option("--memory", is_flag=True, help="Keep all data in memory; it is lost at exit.")
 @click.option("--detach", is_flag=True, help="Run in the background; wait until ready and print the URLs.")
 @click.option(
+    "--accept-loss-of",
+    metavar="DIR",
+    multiple=True,
+    help="Start without this data directory even if acknowledged messages may be lost with it (several times).",
+)
+@click.option(
     "--log-file",
     type=click.Path(path_type=Path, dir_okay=False),
     help="With --detach: log file. [default: pulsarbox.log in the data directory; none with --memory]",
@@ -31,6 +37,7 @@ def start(
     config_file: Path | None,
     memory: bool,
     detach: bool,
+    accept_loss_of: tuple[str, ...],
     log_file: Path | None,
     report_to: int | None,
     log_to: Path | None,
@@ -69,13 +76,14 @@ def start(
         if in_data:
             from pulsarbox.storage.format import PROCESS_LOG
 
-            log_file = Path(loaded.settings.dataDirectory) / PROCESS_LOG
+            log_file = _home(loaded.settings) / PROCESS_LOG
         words = {"config": config_file, **options}
         given = [
             f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
             for name, value in words.items()
             if value is not None
         ]
+        given += [f"--accept-loss-of={path}" for path in accept_loss_of]
         sys.exit(start_detached(["start", *given, *(["--memory"] if memory else [])], log_file, in_data=in_data))
     notify(f"settings from {source}")
     if memory:
@@ -85,10 +93,20 @@ def start(
     try:
         from pulsarbox.server.daemon import run  # other commands skip the daemon's imports
 
-        code: int = run(loaded.settings, Teller(loaded.settings, source, report_to), memory=memory, log_file=log_to)
+        report = Teller(loaded.settings, source, report_to)
+        code: int = run(loaded.settings, report, memory=memory, log_file=log_to, accept_loss_of=accept_loss_of)
     finally:
         gc.enable()
     sys.exit(code)
+
+
+def _home(settings: "Settings") -> Path:
+    """Return the directory of the small files of the box."""
+    if not settings.dataDirectories:
+        return Path(settings.dataDirectory)
+    from pulsarbox.server.process.home_directory import home_directory
+
+    return home_directory(settings)
 
 
 class Teller:

@@ -1,0 +1,25 @@
+"""The statistics of the stores of all members as those of one store. Pure."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def combined(stores: Sequence[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Return the statistics of several stores, given each with its name: sums, and the volumes of all.
+
+    The meta environment is that of the first; the reserve is held if all hold theirs.
+    """
+    first = stores[0][1]
+    found: dict[str, Any] = {}
+    for key, value in first.items():
+        values = [store[key] for _, store in stores]
+        if isinstance(value, bool):
+            found[key] = all(values)
+        elif isinstance(value, int):
+            found[key] = sum(values)
+        else:
+            found[key] = value
+    found["rows"] = [
+        {**row, "name": f"{name}/{row['name']}"} for name, store in stores for row in store.get("rows", ())
+    ]
+    return found
