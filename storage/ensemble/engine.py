@@ -4,7 +4,7 @@ A member that fails leaves the ensemble, and the next batch is confirmed only wh
 that. ``recovery`` states which batches are part of the log after a crash; `placement` chooses the members of a batch.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.errors import NotEnoughBookies, PersistenceError, StoreFull
@@ -207,6 +207,13 @@ class EnsembleEngine:
         """Handle completed writes and late members. Called by the committer's thread only."""
         commit = Commit(self.table, self._writers, self._placement, self._monotonic, self._late_seconds)
         commit.tend()
+
+    def coverage(self, ledger_ids: Sequence[int]) -> dict[str, Mapping[int, Sequence[tuple[int, int]]]]:
+        """Return the entries that each readable member has: first entries and ends (exclusive), by its name.
+
+        Slow. Thread-safe. Raises PersistenceError.
+        """
+        return {slot.name: slot.member.coverage(ledger_ids) for slot in self.table.slots if slot.is_readable}
 
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the stores as those of one. Thread-safe. Raises PersistenceError."""

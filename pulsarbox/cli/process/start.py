@@ -94,7 +94,8 @@ def start(
         from pulsarbox.server.daemon import run  # other commands skip the daemon's imports
 
         report = Teller(loaded.settings, source, report_to)
-        code: int = run(loaded.settings, report, memory=memory, log_file=log_to, accept_loss_of=accept_loss_of)
+        more = {"accept_loss_of": accept_loss_of} if accept_loss_of else {}
+        code: int = run(loaded.settings, report, memory=memory, log_file=log_to, **more)
     finally:
         gc.enable()
     sys.exit(code)
