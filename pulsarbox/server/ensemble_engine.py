@@ -11,6 +11,7 @@ from pulsarbox.config.data_directories import data_directories
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
+from pulsarbox.storage.ensemble.maintenance import MaintenanceRates
 from pulsarbox.storage.ensemble.member_writers import ThreadWriters
 
 
@@ -27,4 +28,13 @@ def ensemble_engine(settings: Settings, sizes: dict[str, Any], accept_loss_of: S
         monotonic=time.monotonic,
         wall=lambda: time.time_ns() // 1_000_000,
         new_id=lambda: str(uuid.uuid4()),
+    )
+
+
+def rates_of(settings: Settings) -> MaintenanceRates:
+    """Return the limits of maintenance."""
+    return MaintenanceRates(
+        repair_bytes_per_second=settings.ensembleRepairMbytesPerSecond << 20,
+        scrub_bytes_per_second=settings.ensembleScrubMbytesPerSecond << 20,
+        scrub_days=settings.ensembleScrubDays,
     )
