@@ -8,6 +8,9 @@ synced file may still have no durable name.
 After a cut, each pending write is lost, complete, or torn: any subset of its sectors is present. Sizes follow the
 writes, or exceed them with zeros. A prefix of the pending name changes is present, as on a file system that journals
 its metadata in order.
+
+Every folder below the root is a disk of its own: all lose power at the same moment, but each has its own cache. In a
+mixed image of several disks, one may have lost all that is pending, while another has completed it.
 """
 
 from __future__ import annotations
@@ -89,6 +92,8 @@ class Disk:
 
     def __init__(self) -> None:
         self.root = Directory()
+        self._disks: dict[Directory, str] = {}
+        """The name of the disk that each directory is on."""
         self.name_changes: list[NameChange] = []
         self._nodes: dict[int, Node] = {}
         self._syncs: dict[int, list[Change]] = {}
@@ -99,6 +104,7 @@ class Disk:
         disk = cls()
         for path, data in tree.items():
             node = disk._nodes[inodes[path]] = Directory() if data is None else File(bytearray(data))
+            disk._note_disk(path, node)
             folder, name = disk._find(path)
             folder.names[name] = folder.durable[name] = node
         return disk
@@ -138,15 +144,31 @@ class Disk:
 
     def image(self, kind: str, dice: random.Random) -> Tree:
         """Return a possible image after a cut: all pending changes dropped, applied, or mixed at random."""
-        style = {DROPPED: Style(1, 0, False, 0), APPLIED: Style(0, 0, False, 1)}.get(kind) or Style(
-            dice.choice((0.05, 0.3, 0.7, 0.95)), dice.choice((0, 0.3, 1)), dice.random() < 0.5, dice.random()
-        )
+        disks = sorted({*self.root.names, *self.root.durable})
+        styles = {disk: _style(_kind_of(kind, len(disks), dice), dice) for disk in disks}
         names: Names = {}
-        count = len(self.name_changes)
-        happened = count if style.names >= 1 else int(style.names * (count + 1))
-        for change in self.name_changes[:happened]:
-            _rename(names, change)
-        return dict(self._tree("", self.root, names, style, dice))
+        for disk, style in styles.items():
+            changes = [change for change in self.name_changes if self._disk_of(change) == disk]
+            count = len(changes)
+            happened = count if style.names >= 1 else int(style.names * (count + 1))
+            for change in changes[:happened]:
+                _rename(names, change)
+        return dict(self._trees(names, styles, dice))
+
+    def _disk_of(self, change: NameChange) -> str:
+        return change.name if change.folder is self.root else self._disks[change.folder]
+
+    def _note_disk(self, path: str, node: Node) -> None:
+        if isinstance(node, Directory):
+            self._disks[node] = path.partition("/")[0]
+
+    def _trees(self, names: Names, styles: dict[str, Style], dice: random.Random) -> Iterator[tuple[str, bytes | None]]:
+        entries = names.get(self.root, self.root.durable)
+        for name in sorted(entries):
+            node = entries[name]
+            assert isinstance(node, Directory), f"{name} is a file beside the disks"
+            yield name, None
+            yield from self._tree(name + "/", node, names, styles[name], dice)
 
     def _tree(
         self, prefix: str, folder: Directory, names: Names, style: Style, dice: random.Random
@@ -203,6 +225,7 @@ class Disk:
             self._nodes[event.inode] = self.root  # a child process of the recorded one reports the root again
             return
         self._nodes[event.inode] = node
+        self._note_disk(event.path, node)
         folder, name = self._find(event.path)
         folder.names[name] = node
         self.name_changes.append(NameChange(folder, name, node))
@@ -220,6 +243,17 @@ class Disk:
             assert isinstance(node, Directory)
             folder = node
         return folder, name
+
+
+def _kind_of(kind: str, disks: int, dice: random.Random) -> str:
+    """Return the kind of image of one disk."""
+    return dice.choice((DROPPED, APPLIED, MIXED)) if kind == MIXED and disks > 1 else kind
+
+
+def _style(kind: str, dice: random.Random) -> Style:
+    return {DROPPED: Style(1, 0, False, 0), APPLIED: Style(0, 0, False, 1)}.get(kind) or Style(
+        dice.choice((0.05, 0.3, 0.7, 0.95)), dice.choice((0, 0.3, 1)), dice.random() < 0.5, dice.random()
+    )
 
 
 def write_tree(tree: Tree, folder: Path) -> None:

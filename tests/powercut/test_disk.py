@@ -8,7 +8,7 @@ import pytest
 from tests.powercut.disk import APPLIED, DROPPED, MIXED, SECTOR, Disk, Tree
 from tests.powercut.record import Event, Op, RecorderError, parse
 
-ROOT, FOLDER, FILE, OTHER = 1, 2, 3, 4
+ROOT, FOLDER, FILE, OTHER, SECOND = 1, 2, 3, 4, 5
 SEEDS = 300
 
 
@@ -179,3 +179,25 @@ def test_a_log_with_something_unseen_is_no_good() -> None:
     header = bytes([12]) + bytes(31)
     with pytest.raises(RecorderError, match="leaves no record"):
         list(parse(header))
+
+
+def test_each_disk_has_its_own_cache() -> None:
+    scene = Scene(b"one")
+    scene.add(Event(Op.MKDIR, SECOND, path="g"), Event(Op.CREATE, OTHER, path="g/a"))
+    scene.sync(ROOT, directory=True)
+    scene.sync(SECOND, directory=True)
+    scene.write(0, b"two")
+    scene.write(0, b"two", OTHER)
+    images = [scene.image(MIXED, seed) for seed in range(SEEDS)]
+    assert {(image["f/a"], image["g/a"]) for image in images} >= {(b"one", b"two"), (b"two", b""), (b"two", b"two")}
+
+
+def test_name_changes_of_each_disk_are_kept_in_order() -> None:
+    scene = Scene()
+    scene.add(Event(Op.MKDIR, SECOND, path="g"))
+    scene.sync(ROOT, directory=True)
+    scene.add(Event(Op.CREATE, OTHER, path="g/a"), Event(Op.CREATE, OTHER + 2, path="f/b"))
+    images = [scene.image(MIXED, seed) for seed in range(SEEDS)]
+    assert {("g/a" in image, "f/b" in image) for image in images} == {
+        (False, False), (False, True), (True, False), (True, True)
+    }  # fmt: skip
