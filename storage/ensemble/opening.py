@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from pulsarbox.errors import PersistenceError
+from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Rows
-from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState
+from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState, PackedBatch
 from pulsarbox.storage.ensemble.member_table import NOTHING_CONFIRMED, MemberTable, Slot
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.ensemble.recovery import (
@@ -15,7 +15,9 @@ from pulsarbox.storage.ensemble.recovery import (
     check_complete,
     find_holes,
     in_force,
+    last_batch,
 )
+from pulsarbox.storage.entry_index import runs_of
 
 
 class OpenedLog(NamedTuple):
@@ -53,7 +55,9 @@ class Opening:
         self._assign_states()
         log = self._read_log()
         table.undecided = log.holes.last + 1
+        self._limit_logs()
         self._bring_up_to_date(log)
+        self._copy_last(log)
         table.raise_generation()
         table.flush_events()
         return log
@@ -123,7 +127,7 @@ class Opening:
         valid = [slot for slot in table.slots if slot.belongs or slot.state == MemberState.FENCED]
         mark = max([content.mark for slot, content in _contents(valid) if slot.belongs], default=0)
         sources = tuple(LogSource(slot.name, slot.left_at, slot.member.batches) for slot in valid)
-        holes = find_holes(sources, mark)
+        holes = find_holes(sources, mark, table.membership.first)
         if not self._accepted or not holes.missing:
             check_complete(holes, self._missing(), table.membership.ack_quorum_min, table.membership.first)
         return OpenedLog(sources, mark, holes)
@@ -146,7 +150,7 @@ class Opening:
                 continue
             try:
                 if not slot.belongs:
-                    slot.member.erase_from(slot.left_at or 1)
+                    slot.member.erase_from(slot.left_at)
                 if not slot.belongs or content.mark < log.mark:
                     copy_rows(newest.content.rows, slot.member, log.mark)
             except PersistenceError as error:
@@ -156,14 +160,42 @@ class Opening:
                 if not slot.belongs:
                     slot.left_at = 0
                     table.set_state(slot, MemberState.ACTIVE)
+
+    def _limit_logs(self) -> None:
+        """Exclude what members have after the end of the log: other batches follow now."""
+        table = self._table
+        end = table.undecided
         table.absent = [self._left(record) for record in table.absent if record.member_id not in self._replaced]
         for slot in table.slots:
             if slot.content is None and slot.member_id:
-                slot.left_at = slot.left_at or table.undecided
+                slot.left_at = min(slot.left_at or end, end)
+            elif slot.content is not None and not slot.belongs:
+                slot.left_at = min(slot.left_at or 1, end)
 
     def _left(self, record: MemberRecord) -> MemberRecord:
         state = record.state if record.state == MemberState.REMOVED else MemberState.LOST
-        return record._replace(state=state, left_at=record.left_at or self._table.undecided)
+        end = self._table.undecided
+        return record._replace(state=state, left_at=min(record.left_at or end, end))
+
+    def _copy_last(self, log: OpenedLog) -> None:
+        """Copy the last batch to all members that lack it: it may have been in flight, with too few copies."""
+        last, sources = log.holes.last, [each for each in log.sources if each.name in log.holes.with_last]
+        value = last_batch(sources, last)
+        if value is None:  # a checkpoint covers all, or every copy is damaged
+            return
+        batch = PackedBatch(last, value, runs_of(value))
+        for slot in self._table.active:
+            if slot.content is not None and slot.name not in log.holes.with_last:
+                self._copy(slot, batch)
+
+    def _copy(self, slot: Slot, batch: PackedBatch) -> None:
+        try:
+            slot.member.commit(batch)
+        except StoreFull as error:
+            self._table.set_state(slot, MemberState.FULL, str(error))
+        except PersistenceError as error:
+            slot.left_at = batch.position
+            self._table.set_state(slot, MemberState.LOST, str(error))
 
 
 def copy_rows(rows: Rows, member: Member, mark: int) -> None:

@@ -7,11 +7,14 @@ was decided: the membership records, for each member that left, the position fro
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.ensemble.membership import Membership
+from pulsarbox.storage.record import Entry, unpack_batch, verify_entry
 
+HOLES_MAX = 1000
 DAMAGED_MAX = 10_000
 """Positions after a damaged batch at which reading a log is tried again."""
 
@@ -57,8 +60,10 @@ class Holes(NamedTuple):
     last: int
     """The last position, or the mark if there is none after it."""
     missing: tuple[int, ...]
-    """Positions before ``last`` without a batch."""
+    """Positions without a batch, at most HOLES_MAX, before ``last`` or before the membership in force began."""
     damage: tuple[Damage, ...]
+    with_last: frozenset[str] = frozenset()
+    """Names of the sources that have the last batch."""
 
 
 def in_force(memberships: Sequence[tuple[str, Membership]]) -> Membership:
@@ -99,15 +104,23 @@ def _name_of(head: Membership, memberships: Sequence[tuple[str, Membership]]) ->
     return next(name for name, membership in memberships if membership.epoch == head.epoch)
 
 
-def find_holes(sources: Sequence[LogSource], mark: int) -> Holes:
-    """Read all logs after ``mark`` once, and return what is missing."""
+def find_holes(sources: Sequence[LogSource], mark: int, first: int) -> Holes:
+    """Read all logs after ``mark`` once, and return what is missing.
+
+    ``first`` is the position at which the membership in force began: there is a batch at each position before it.
+    """
     present: set[int] = set()
     damage: list[Damage] = []
+    ends: dict[str, int] = {}
     for source in sources:
-        present.update(position for position, _ in readable(source, mark, damage.append))
+        for position, _ in readable(source, mark, damage.append):
+            present.add(position)
+            ends[source.name] = position
     last = max(present, default=mark)
-    missing = tuple(position for position in range(mark + 1, last) if position not in present)
-    return Holes(last, missing, tuple(damage))
+    expected = range(mark + 1, max(last, first))
+    missing = islice((position for position in expected if position not in present), HOLES_MAX)
+    with_last = frozenset(name for name, end in ends.items() if end == last)
+    return Holes(last, tuple(missing), tuple(damage), with_last)
 
 
 def check_complete(holes: Holes, missing: Sequence[MissingMember], ack_quorum_min: int, first: int) -> None:
@@ -179,3 +192,22 @@ def merged(sources: Sequence[LogSource], mark: int, last: int) -> Iterator[bytes
             return
         yield next(head[1] for _, head in heads if head is not None and head[0] == position)
         heads = [(it, next(it, None) if head is not None and head[0] == position else head) for it, head in heads]
+
+
+def last_batch(sources: Sequence[LogSource], last: int) -> bytes | None:
+    """Return the last batch from the first source in which all of its entries are intact, None if there is none."""
+    for source in sources:
+        for position, value in readable(source, last - 1):
+            if position == last and _is_intact(value):
+                return value
+    return None
+
+
+def _is_intact(value: bytes) -> bool:
+    try:
+        for _, record in unpack_batch(value):
+            if isinstance(record, Entry):
+                verify_entry(record)
+    except PersistenceError:
+        return False
+    return True
