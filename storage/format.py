@@ -3,6 +3,8 @@
 Data directory::
 
     INSTANCE             JSON: {"format": 3, "instance": "<uuid>", "created": <ms>}; number 2 means the same format
+    SCRUB                JSON: progress of the scrub of this directory; only where the box has several
+    REPLACES             the directory that this new one replaces, until it is in use
     LOCK                 locked with flock by the daemon; contains its pid
     RUNNING              JSON: the daemon's addresses and start time; present while it runs
     ENSEMBLE             JSON: the data directories of the box and their generation; only where it has several, which
@@ -111,6 +113,8 @@ KNOWN_PLUGINS = "plugins-known.json"
 """Findings about plugins, by fingerprint."""
 INSTANCE = "INSTANCE"
 ENSEMBLE = "ENSEMBLE"
+SCRUB = "SCRUB"
+REPLACES = "REPLACES"
 META = "meta"
 VOLUMES = "volumes"
 PACKED_VOLUMES = "packed"
@@ -120,7 +124,20 @@ NEW_SUFFIX = ".new"
 """Suffix of a file or directory under construction; it is renamed once complete."""
 PARTS = frozenset(
     {
-        *(INSTANCE, ENSEMBLE, LOCK, RUNNING, OPERATOR, RESERVE, PROCESS_LOG, KNOWN_PLUGINS, BACKUP, RESTORING),
+        *(
+            INSTANCE,
+            ENSEMBLE,
+            SCRUB,
+            REPLACES,
+            LOCK,
+            RUNNING,
+            OPERATOR,
+            RESERVE,
+            PROCESS_LOG,
+            KNOWN_PLUGINS,
+            BACKUP,
+            RESTORING,
+        ),
         *(META, VOLUMES, PACKED_VOLUMES, EVENTS, HISTORY),
     }
 )

@@ -11,7 +11,7 @@ from pulsarbox.config.data_directories import data_directories
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
-from pulsarbox.storage.ensemble.maintenance import MaintenanceRates
+from pulsarbox.storage.ensemble.keeping.maintenance import MaintenanceRates
 from pulsarbox.storage.ensemble.member_writers import ThreadWriters
 
 

@@ -32,7 +32,7 @@ from pulsarbox.server.recording.slow_commit_log import WatchedCommit
 from pulsarbox.server.shell_protocol import ShellConnection
 from pulsarbox.server.worker import Worker
 from pulsarbox.storage.engine import Engine, ReadRequest, Reclaimed
-from pulsarbox.storage.ensemble.upkeep import Maintained
+from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 from pulsarbox.server.process.log_setup import Sparing, and_more
-from pulsarbox.storage.ensemble.upkeep import Maintained
+from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 
 log = logging.getLogger(__name__)
 

@@ -7,11 +7,17 @@ that. ``recovery`` states which batches are part of the log after a crash; `plac
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.errors import NotEnoughBookies, PersistenceError, StoreFull
+from pulsarbox.clock import Now
+from pulsarbox.errors import Conflict, NotEnoughBookies, PersistenceError, StoreFull
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.ensemble.commit import Commit
 from pulsarbox.storage.ensemble.copy_writes import InlineWriters, Writers
+from pulsarbox.storage.ensemble.keeping.directories import Directories
+from pulsarbox.storage.ensemble.keeping.engine_upkeep import Checkpointed
+from pulsarbox.storage.ensemble.keeping.keeper import Keeper, Keeping
+from pulsarbox.storage.ensemble.keeping.maintenance import MaintenanceRates
+from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 from pulsarbox.storage.ensemble.member import Member, MemberState, PackedBatch
 from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
 from pulsarbox.storage.ensemble.opening import OpenedLog, Opening
@@ -47,7 +53,7 @@ class EnsembleLimits(NamedTuple):
 class EnsembleEngine:
     """An Engine over members, of which at least one can be opened."""
 
-    def __init__(  # all but the first are keyword-only
+    def __init__(  # noqa: PLR0913  # all but the first are keyword-only
         self,
         members: Sequence[Member],
         *,
@@ -55,13 +61,16 @@ class EnsembleEngine:
         writers: Writers | None = None,
         codecs: RestCodecs | None = None,
         accept_loss_of: Collection[str] = (),
+        directories: Directories | None = None,
+        rates: MaintenanceRates | None = None,
         monotonic: Callable[[], float] = _zero,
         wall: Callable[[], int] = int,
         new_id: Callable[[], str] = _numbered,
     ) -> None:
         """``writers`` write at once if omitted. ``accept_loss_of`` are the names of members that may be missing.
 
-        ``monotonic`` returns seconds, ``wall`` milliseconds since 1970, ``new_id`` a random id.
+        ``directories`` are needed for maintenance and operations, at these ``rates``. ``monotonic`` returns seconds,
+        ``wall`` milliseconds since 1970, ``new_id`` a random id.
         """
         limits = EnsembleLimits() if limits is None else limits
         self.codecs = RestCodecs() if codecs is None else codecs
@@ -77,6 +86,14 @@ class EnsembleEngine:
         self.reader = EnsembleReader(self.table)
         self._placement = Placement(limits.segment_bytes)
         self._reclaimed_last = 0
+        self.checkpointed = Checkpointed()
+        """The last checkpoint."""
+        self._rows = EnsembleRows(self.table)
+        self.keeper: Keeper | None = None
+        """Maintenance and operations; None without ``directories``."""
+        if directories is not None:
+            keeping = Keeping(self.table, self.rows_lock, self._rows, self.reader, self.checkpointed, monotonic, new_id)
+            self.keeper = Keeper(keeping, directories, MaintenanceRates() if rates is None else rates)
         self.copied: Callable[[Batch, int], None] | None = None
         """Called in the committer's thread as copy k of a batch is durable, below its ack quorum."""
 
@@ -111,7 +128,8 @@ class EnsembleEngine:
         except BaseException:
             self._close_members()
             raise
-        return Recovery(EnsembleRows(self.table), self._batches(log), self.table.undecided)
+        self.checkpointed.mark, self.checkpointed.at = log.mark, self._monotonic()
+        return Recovery(self._rows, self._batches(log), self.table.undecided)
 
     def _batches(self, log: OpenedLog) -> Iterator[bytes]:
         return merged(log.sources, log.mark, log.holes.last)
@@ -164,6 +182,8 @@ class EnsembleEngine:
                 raise failed[0][1]
             for slot, failure in failed:
                 self.table.leave(slot, MemberState.LOST, str(failure))
+            self.checkpointed.mark, self.checkpointed.at = checkpoint.position, self._monotonic()
+            self.checkpointed.is_wanted = False
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine. The members take turns."""
@@ -236,7 +256,7 @@ class EnsembleEngine:
         names = {slot.member_id: slot.name for slot in slots}
         writing = tuple(names.get(each, each) for each in segment.members)
         members = tuple(self._member_status(slot, slots) for slot in slots)
-        return EnsembleStatus(
+        status = EnsembleStatus(
             generation=generation,
             segment=SegmentStatus(segment.number, segment.first_position, writing),
             members=members,
@@ -245,6 +265,36 @@ class EnsembleEngine:
             audited=0,
             repair=RepairStatus(0, 0, 0, ""),
         )
+        return status if self.keeper is None else self.keeper.complete(status)
+
+    def maintain(self, now: Now) -> Maintained | None:
+        """Run one step of maintenance; None if nothing is due. Called from one thread at a time."""
+        return self._keeper().step(now.monotonic, now.wall)
+
+    def add(self, name: str) -> None:
+        """See Operations. Thread-safe, as the following."""
+        self._keeper().operations.add(name)
+
+    def remove(self, name: str, *, force: bool = False) -> None:
+        """See Operations."""
+        self._keeper().operations.remove(name, force=force)
+
+    def replace(self, old: str, new: str, *, force: bool = False) -> None:
+        """See Operations."""
+        self._keeper().operations.replace(old, new, force=force)
+
+    def scrub(self, name: str) -> None:
+        """See Keeper."""
+        self._keeper().scrub(name)
+
+    def ledgers_of_members(self) -> Mapping[str, Sequence[int]]:
+        """See Keeper."""
+        return self._keeper().ledgers_of_members()
+
+    def _keeper(self) -> Keeper:
+        if self.keeper is None:
+            raise Conflict("the data directories of this box cannot be changed")
+        return self.keeper
 
     def _member_status(self, slot: Slot, slots: Sequence[Slot]) -> MemberStatus:
         device = slot.member.device
@@ -279,6 +329,8 @@ class EnsembleEngine:
 
     def close(self) -> None:
         """Finish the writes and close the members."""
+        if self.keeper is not None:
+            self.keeper.close()
         for slot in self.table.slots:
             if slot.writer is not None:
                 slot.writer.stop()

@@ -128,6 +128,39 @@ class MemberTable:
             self._flush_events()
             return True
 
+    def begin_leaving(self, slot: Slot) -> None:
+        """Write no further batches to a member, durably; its log remains valid, and its entries are read.
+
+        Raises PersistenceError if that cannot be recorded.
+        """
+        with self.lock:
+            before = slot.state, slot.why, slot.since
+            self.set_state(slot, MemberState.LEAVING)
+            try:
+                self.raise_generation()
+            except PersistenceError:
+                slot.state, slot.why, slot.since = before
+                raise
+            self._flush_events()
+
+    def release(self, slot: Slot) -> None:
+        """Remove a member for good, durably on all others. Raises PersistenceError; nothing has changed then."""
+        with self.lock:
+            if slot.belongs and not self.leave(slot, MemberState.REMOVED, ""):
+                raise PersistenceError(f"{slot.name} is the only data directory")
+            before = self.slots, self.absent, slot.state
+            self.set_state(slot, MemberState.REMOVED)
+            self.slots = [each for each in self.slots if each is not slot]
+            record = MemberRecord(slot.member_id, slot.name, MemberState.REMOVED, slot.left_at or self.undecided)
+            others = [each for each in self.absent if each.member_id != slot.member_id]
+            self.absent = [*others, record] if slot.member_id else others
+            try:
+                self.raise_generation()
+            except PersistenceError:
+                self.slots, self.absent, slot.state = before
+                raise
+            self._flush_events()
+
     def join(self, slot: Slot) -> None:
         """Make a member active that has the rows of the last checkpoint and no batch that the log has not.
 

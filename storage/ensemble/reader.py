@@ -1,6 +1,7 @@
 """Reads from several members: the next one takes over where one has no copy or a damaged one."""
 
 from collections import deque
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
@@ -33,6 +34,8 @@ class EnsembleReader:
         """The member that had the last entry read, by ledger."""
         self.damaged: deque[DamagedCopy] = deque(maxlen=DAMAGED_MAX)
         """Copies to repair."""
+        self.lost_until: Callable[[int, int], int] = _none_lost
+        """Returns the end of the run of lost entries with an entry of a ledger; 0 if it is not known as lost."""
 
     def read(self, request: ReadRequest) -> list[Entry]:
         """See Engine.read."""
@@ -60,7 +63,17 @@ class EnsembleReader:
             else:
                 self._remember(request.ledger_id, slot.member_id)
                 return entries
-        raise found or PersistenceError(f"entry {request.ledger_id}:{request.first}: no data directory can be read")
+        if found is None:
+            raise PersistenceError(f"entry {request.ledger_id}:{request.first}: no data directory can be read")
+        raise self._lost(request) or found
+
+    def _lost(self, request: ReadRequest) -> EntryDamaged | None:
+        """Return the error for entries that exist and of which no member has a copy."""
+        end = self.lost_until(request.ledger_id, request.first)
+        if not end:
+            return None
+        last = min(end - 1, request.last)
+        return EntryDamaged(request.ledger_id, request.first, last, "no data directory has a copy")
 
     def _slots(self, ledger_id: int) -> list[Slot]:
         """Return the readable members, first the one that was read last."""
@@ -81,6 +94,10 @@ class EnsembleReader:
         slot.read_errors += 1
         if isinstance(error, EntryDamaged):
             self.damaged.append(DamagedCopy(slot.name, error.ledger_id, error.first, error.last))
+
+
+def _none_lost(ledger_id: int, entry: int) -> int:
+    return 0
 
 
 def _rest(request: ReadRequest, entries: list[Entry]) -> ReadRequest | None:

@@ -9,7 +9,7 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import COMPACTING, namespace_key, owner_key, policies_key
 from pulsarbox.storage.engine import Rows
-from pulsarbox.storage.ensemble.expected_entries import CopiesOf
+from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf
 
 _COMPACTED: Final = (b"compacted/", COMPACTING.encode())
 

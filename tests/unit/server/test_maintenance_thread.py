@@ -7,7 +7,7 @@ import pytest
 
 from pulsarbox.server import maintenance_thread
 from pulsarbox.server.maintenance_thread import MaintenanceThread
-from pulsarbox.storage.ensemble.upkeep import Maintained
+from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 
 SECONDS = 30
 """Upper bound for a wait in these tests."""

@@ -1,9 +1,9 @@
 """Surplus copies are removed from full members only, and only if the others are intact."""
 
-from pulsarbox.storage.ensemble.auditor import Auditor
+from pulsarbox.storage.ensemble.keeping.auditor import Auditor
+from pulsarbox.storage.ensemble.keeping.trimming import Trimmer
 from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.trimming import Trimmer
-from tests.unit.storage.ensemble.kept import KeptEnsemble
+from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
 
 def trimmed(kept: KeptEnsemble) -> int:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from pulsarbox.storage.engine import Rows
-from pulsarbox.storage.ensemble.expected_entries import CopiesOf
-from pulsarbox.storage.ensemble.fragments import Place
+from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf
+from pulsarbox.storage.ensemble.keeping.fragments import Place
 from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.status import MemberEvent
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Final
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.ensemble.fragments import READABLE, Run
+from pulsarbox.storage.ensemble.keeping.fragments import READABLE, Run
+from pulsarbox.storage.ensemble.keeping.pace import Pace
+from pulsarbox.storage.ensemble.keeping.repair import RETRY_SECONDS, Damage, read_verified
+from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.ensemble.member import Member
-from pulsarbox.storage.ensemble.pace import Pace
-from pulsarbox.storage.ensemble.repair import RETRY_SECONDS, Damage, read_verified
 from pulsarbox.storage.ensemble.status import Fragment, ScrubStatus
-from pulsarbox.storage.ensemble.upkeep import Ensemble, Held, Maintained
 
 STEP_BYTES: Final = 4 << 20
 STEP_ENTRIES: Final = 10_000
@@ -92,27 +92,32 @@ class Scrubber:
         self.pace = Pace(bytes_per_second)
         self._progress: dict[str, _Progress] = {}
         self._paused: dict[str, float] = {}
+        self._requested: set[str] = set()
 
     def status(self, name: str) -> ScrubStatus:
         """Return the progress in a member."""
         known = self._progress.get(name)
         return ScrubStatus(0, 0, 0, 0, 0) if known is None else known.status
 
-    def forget(self, name: str) -> None:
-        """Discard what is known about a member that was replaced by another directory."""
-        self._progress.pop(name, None)
+    def request(self, name: str) -> None:
+        """Begin a scrub of a member soon, also if none is configured. Thread-safe."""
+        self._requested.add(name)
 
     def step(self, monotonic: float, wall: int) -> Maintained | None:
         """Verify some entries; None if no scrub is due."""
-        if not self._period or not self.pace.is_due(monotonic):
+        if not self.pace.is_due(monotonic):
             return None
         held = [each for each in self._ensemble.held() if each.place.state in READABLE]
         usable = [each for each in held if monotonic >= self._paused.get(each.name, monotonic)]
         for each in sorted(usable, key=lambda one: not self._of(one.name).is_running):
             progress = self._of(each.name)
-            if progress.is_running or wall - progress.finished >= self._period:
+            if progress.is_running or each.name in self._requested or self._is_due(progress, wall):
+                self._requested.discard(each.name)
                 return self._verify_or_pause(each, progress, monotonic, wall)
         return None
+
+    def _is_due(self, progress: _Progress, wall: int) -> bool:
+        return self._period > 0 and wall - progress.finished >= self._period
 
     def _verify_or_pause(self, held: Held, progress: _Progress, monotonic: float, wall: int) -> Maintained:
         """Verify some entries. Raises PersistenceError if the member cannot be read, which is then left alone."""

@@ -5,12 +5,12 @@ member fails.
 """
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.auditor import Auditor
-from pulsarbox.storage.ensemble.fragments import COUNTED
+from pulsarbox.storage.ensemble.keeping.auditor import Auditor
+from pulsarbox.storage.ensemble.keeping.fragments import COUNTED
+from pulsarbox.storage.ensemble.keeping.repair import STEP_BYTES, STEP_ENTRIES, read_verified
+from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.repair import STEP_BYTES, STEP_ENTRIES, read_verified
 from pulsarbox.storage.ensemble.status import Fragment
-from pulsarbox.storage.ensemble.upkeep import Ensemble, Held, Maintained
 
 
 class Trimmer:

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from pulsarbox.errors import PersistenceError, StoreFull
-from pulsarbox.storage.ensemble import repair
-from pulsarbox.storage.ensemble.auditor import Auditor
-from pulsarbox.storage.ensemble.fragments import merged
+from pulsarbox.storage.ensemble.keeping import repair
+from pulsarbox.storage.ensemble.keeping.auditor import Auditor
+from pulsarbox.storage.ensemble.keeping.fragments import merged
+from pulsarbox.storage.ensemble.keeping.repair import Damage, Repairer
 from pulsarbox.storage.ensemble.member import MemberState, Piece
 from pulsarbox.storage.ensemble.memory_member import Verdict
-from pulsarbox.storage.ensemble.repair import Damage, Repairer
 from pulsarbox.storage.ensemble.status import Fragment
-from tests.unit.storage.ensemble.kept import KeptEnsemble
+from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
 
 @pytest.fixture

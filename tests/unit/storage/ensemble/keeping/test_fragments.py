@@ -5,7 +5,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.storage.ensemble.fragments import (
+from pulsarbox.storage.ensemble.keeping.fragments import (
     Place,
     Run,
     Runs,

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
-from pulsarbox.storage.ensemble.auditor import Auditor, readable_members
-from pulsarbox.storage.ensemble.fragments import COUNTED, Place, common, length, sources_of, target_of
+from pulsarbox.storage.ensemble.keeping.auditor import Auditor, readable_members
+from pulsarbox.storage.ensemble.keeping.fragments import COUNTED, Place, common, length, sources_of, target_of
+from pulsarbox.storage.ensemble.keeping.pace import Pace
+from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.ensemble.member import Member, Piece
-from pulsarbox.storage.ensemble.pace import Pace
 from pulsarbox.storage.ensemble.status import Fragment, MemberEvent, RepairStatus
-from pulsarbox.storage.ensemble.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.record import verify_entry
 
 STEP_BYTES: Final = 8 << 20

@@ -4,15 +4,16 @@ The caller's thread runs one step after the other; nothing here sleeps. With the
 same steps follow.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final, NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.auditor import Auditor
-from pulsarbox.storage.ensemble.repair import Repairer
-from pulsarbox.storage.ensemble.scrub import Scrubber
-from pulsarbox.storage.ensemble.trimming import Trimmer
-from pulsarbox.storage.ensemble.upkeep import Ensemble, Maintained
+from pulsarbox.storage.ensemble.keeping.auditor import Auditor
+from pulsarbox.storage.ensemble.keeping.repair import Repairer
+from pulsarbox.storage.ensemble.keeping.scrub import Scrubber
+from pulsarbox.storage.ensemble.keeping.trimming import Trimmer
+from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Maintained
+from pulsarbox.storage.ensemble.status import RepairStatus
 
 AUDIT_SECONDS: Final = 600.0
 """Period of the auditor while the members stay the same."""
@@ -39,6 +40,8 @@ class Maintenance:
         self.repairer = Repairer(ensemble, self.auditor, rates.repair_bytes_per_second, clock)
         self.scrubber = Scrubber(ensemble, self.repairer.damaged, rates.scrub_bytes_per_second, rates.scrub_days)
         self.trimmer = Trimmer(ensemble, self.auditor)
+        self.forced: Collection[str] = ()
+        """Leaving members that may leave entries with fewer copies than wanted."""
         self.last_error = ""
         """The error of the last step that failed; empty once a step succeeds."""
 
@@ -51,6 +54,7 @@ class Maintenance:
                 self.last_error = str(error)
                 continue
             if done is not None:
+                self.last_error = ""
                 return done
         return None
 
@@ -64,7 +68,7 @@ class Maintenance:
 
     def _remove(self) -> Maintained | None:
         """Release a leaving member once all that it has is elsewhere."""
-        for name in self.auditor.released():
+        for name in self.auditor.released(self.forced):
             if self._ensemble.release(name):
                 self.auditor.request()
                 return Maintained("removed", f"{name} is released: all its entries have enough copies elsewhere", 0)
@@ -74,6 +78,12 @@ class Maintenance:
         """Return the seconds until a step that was held back by a rate may be due; at least 0."""
         dues = [pace.due for pace in (self.repairer.pace, self.scrubber.pace) if pace.due > monotonic]
         return min(dues, default=monotonic + 1.0) - monotonic
+
+    @property
+    def status(self) -> RepairStatus:
+        """The progress of the repair, with the last error of any part."""
+        status = self.repairer.status
+        return status if status.last_error else status._replace(last_error=self.last_error)
 
     def close(self) -> None:
         """Store the progress of scrubs, as far as possible."""

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from sortedcontainers import SortedDict
 
 from pulsarbox.storage.engine import Rows
-from pulsarbox.storage.ensemble.expected_entries import CopiesOf
-from pulsarbox.storage.ensemble.fragments import Place
+from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf
+from pulsarbox.storage.ensemble.keeping.fragments import Place
+from pulsarbox.storage.ensemble.keeping.upkeep import Held, Maintained
 from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
 from pulsarbox.storage.ensemble.status import MemberEvent
-from pulsarbox.storage.ensemble.upkeep import Held, Maintained
 from pulsarbox.storage.memory_engine import MemoryRows
 from tests.unit.storage.batches import batch_of, entry_of
 

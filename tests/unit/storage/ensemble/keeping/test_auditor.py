@@ -3,10 +3,10 @@
 import pytest
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.auditor import LEDGERS_AT_ONCE, Auditor, MemberContents
+from pulsarbox.storage.ensemble.keeping.auditor import LEDGERS_AT_ONCE, Auditor, MemberContents
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.status import Fragment
-from tests.unit.storage.ensemble.kept import KeptEnsemble
+from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble import scrub
+from pulsarbox.storage.ensemble.keeping import scrub
+from pulsarbox.storage.ensemble.keeping.repair import RETRY_SECONDS, Damage
+from pulsarbox.storage.ensemble.keeping.scrub import Scrubber
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.memory_member import Verdict
-from pulsarbox.storage.ensemble.repair import RETRY_SECONDS, Damage
-from pulsarbox.storage.ensemble.scrub import Scrubber
-from tests.unit.storage.ensemble.kept import KeptEnsemble
+from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
 DAY = 86_400_000
 

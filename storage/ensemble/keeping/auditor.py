@@ -5,16 +5,26 @@ behind the checkpoint are not audited: their copies may still be on the way. A p
 ledgers, so that it delays nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final, NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.expected_entries import CopiesOf, ExpectedLedger, expected_ledgers
-from pulsarbox.storage.ensemble.fragments import READABLE, Findings, Place, Runs, common, compare, length, merged
+from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf, ExpectedLedger, expected_ledgers
+from pulsarbox.storage.ensemble.keeping.fragments import (
+    COUNTED,
+    READABLE,
+    Findings,
+    Place,
+    Runs,
+    common,
+    compare,
+    length,
+    merged,
+)
+from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.status import Fragment, MemberEvent
-from pulsarbox.storage.ensemble.upkeep import Ensemble, Held, Maintained
 
 LEDGERS_AT_ONCE: Final = 250
 """Ledgers compared in one step."""
@@ -42,6 +52,7 @@ class _Pass:
         self.contents: dict[str, MemberContents] = {}
         self.unfinished: dict[int, Runs] = {}
         """Entries of ledgers without a known number of entries."""
+        self.most_wanted = 1
 
     def count(self, name: str, coverage: Mapping[int, Runs]) -> None:
         """Add ledgers to what a member has."""
@@ -90,21 +101,40 @@ class Auditor:
         """What each readable member had at the last pass."""
         return self._last.contents
 
+    @property
+    def most_wanted(self) -> int:
+        """The highest number of copies wanted of any ledger."""
+        return self._last.most_wanted
+
+    @property
+    def without_copy(self) -> int:
+        """Number of entries that only members which cannot be read may have; also 1 if they are too many to list."""
+        last = self._last
+        known = sum(each.end - each.first for each in last.missing if not each.have)
+        return known or int(last.missing_count > len(last.missing))
+
     def lost_until(self, ledger_id: int, entry: int) -> int:
         """Return the end (exclusive) of the run of lost entries with this one; 0 if it is not known as lost."""
         runs = self._last.lost.get(ledger_id, ())
         return next((end for first, end in runs if first <= entry < end), 0)
 
-    def released(self) -> list[str]:
+    def released(self, forced: Collection[str] = ()) -> list[str]:
         """Return the leaving members whose entries all have enough copies elsewhere, as of a pass with these members.
 
-        None while anything with too few copies is not listed.
+        Of the entries of a ``forced`` one, every other counted member needs to have a copy at most. None is returned
+        while some fragments are not listed.
         """
         last = self._last
-        members = tuple((held.name, held.place.state) for held in self._ensemble.held())
+        held = self._ensemble.held()
+        members = tuple((each.name, each.place.state) for each in held)
         if not self.passes or members != last.members or last.missing_count > len(last.missing):
             return []
-        needed = {name for fragment in last.missing for name in fragment.have}
+        counted = {each.name for each in held if each.place.state in COUNTED}
+        needed: set[str] = set()
+        for fragment in last.missing:
+            names = set(fragment.have)
+            possible = len(names & counted) >= len(counted)  # there is no member left for another copy
+            needed |= {name for name in names if name not in forced or not possible}
         return [name for name, state in members if state == MemberState.LEAVING and name not in needed]
 
     def request(self) -> None:
@@ -161,6 +191,7 @@ class Auditor:
         for name, runs in coverage.items():
             found.count(name, runs)
         for ledger in ledgers:
+            found.most_wanted = max(found.most_wanted, copies_of(ledger.ledger_id))
             covered = {name: list(runs.get(ledger.ledger_id, ())) for name, runs in coverage.items()}
             exists = self._exists(found, ledger, covered, places)
             result = compare(ledger.ledger_id, exists, copies_of(ledger.ledger_id), covered, places)

@@ -1,0 +1,145 @@
+"""The ensemble as maintenance sees it: members, rows, and the effects of maintenance on the membership."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.engine import Rows
+from pulsarbox.storage.ensemble.keeping.directories import SCRUB_NOTE, Directories
+from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf, Wanted
+from pulsarbox.storage.ensemble.keeping.fragments import Place
+from pulsarbox.storage.ensemble.keeping.rejoin import Rejoining
+from pulsarbox.storage.ensemble.keeping.upkeep import Held, Maintained
+from pulsarbox.storage.ensemble.member import MemberState
+from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
+from pulsarbox.storage.ensemble.status import MemberEvent
+
+SPACE_SECONDS: Final = 10.0
+"""Age of the figures of used and free space."""
+
+
+class Checkpointed:
+    """The last checkpoint: its position, and when it was complete in seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self.mark = 0
+        self.at = 0.0
+        self.is_wanted = False
+        """Whether maintenance waits for another one."""
+
+
+class EngineUpkeep:
+    """An Ensemble on the table of an engine."""
+
+    def __init__(
+        self,
+        table: MemberTable,
+        rows: Rows,
+        checkpointed: Checkpointed,
+        directories: Directories,
+        rejoining: Rejoining,
+    ) -> None:
+        self._table = table
+        self._rows = rows
+        self._checkpointed = checkpointed
+        self._directories = directories
+        self._rejoining = rejoining
+        self.wanted: Wanted | None = None
+        """Builds the function of the number of copies wanted; None for one of everything."""
+        self.passes: Callable[[], int] = int
+        """Returns the number of complete passes of the auditor."""
+        self.audit: Callable[[], None] = lambda: None
+        """Requests a pass."""
+        self._leaving: dict[str, int] = {}
+        """The position of the last batch that a leaving member may have."""
+        self._ripe: dict[str, int] = {}
+        """Leaving members of which all entries are behind the checkpoint: passes at that time."""
+        self._space_at = float("-inf")
+        self._now = 0.0
+
+    def held(self) -> Sequence[Held]:
+        """See Ensemble."""
+        return [
+            Held(slot.member, Place(slot.name, slot.state, slot.member.device, slot.bytes_used))
+            for slot in self._table.slots
+            if slot.content is not None or not slot.belongs
+        ]
+
+    def rows(self) -> Rows:
+        """See Ensemble."""
+        return self._rows
+
+    def is_settled(self) -> bool:
+        """See Ensemble. Writes that began after the checkpoint are of later batches."""
+        at = self._checkpointed.at
+        oldest = [slot.writer.oldest for slot in self._table.belonging if slot.writer is not None]
+        return all(each is None or each > at for each in oldest)
+
+    def copies_of(self) -> CopiesOf:
+        """See Ensemble."""
+        return _one if self.wanted is None else self.wanted(self._rows)
+
+    def advance(self, monotonic: float, wall: int) -> Maintained | None:
+        """See Ensemble."""
+        self._now = monotonic
+        if monotonic - self._space_at >= SPACE_SECONDS:
+            self._space_at = monotonic
+            self._measure()
+        self._note_leaving()
+        return self._rejoining.step(monotonic)
+
+    def release(self, name: str) -> bool:
+        """See Ensemble. Needs a checkpoint since the member was last written, and a pass since that checkpoint."""
+        slot = next((each for each in self._table.slots if each.name == name), None)
+        if slot is None:
+            return False
+        if self._checkpointed.mark < max(self._leaving.get(name, self._table.undecided), slot.completed):
+            self._checkpointed.is_wanted = True
+            return False
+        if name not in self._ripe:
+            self._ripe[name] = self.passes()
+            self.audit()
+        if self.passes() <= self._ripe[name]:
+            return False
+        self._release(slot)
+        return True
+
+    def _release(self, slot: Slot) -> None:
+        self._table.release(slot)
+        with suppress(PersistenceError):  # the others know
+            slot.member.write_membership(self._table.membership._replace(member_id=slot.member_id))
+        self._leaving.pop(slot.name, None)
+        self._ripe.pop(slot.name, None)
+        self._rejoining.retire(slot, self._now)
+
+    def report(self, event: MemberEvent) -> None:
+        """See Ensemble."""
+        self._table.report(*event)
+
+    def read_note(self, name: str) -> bytes:
+        """See Ensemble."""
+        return self._directories.read_note(name, SCRUB_NOTE)
+
+    def write_note(self, name: str, note: bytes) -> None:
+        """See Ensemble."""
+        self._directories.write_note(name, SCRUB_NOTE, note)
+
+    def _measure(self) -> None:
+        for slot in self._table.slots:
+            if slot.content is not None:
+                with suppress(PersistenceError):
+                    slot.bytes_used, slot.bytes_free = self._directories.space(slot.name)
+
+    def _note_leaving(self) -> None:
+        leaving = [slot for slot in self._table.slots if slot.state == MemberState.LEAVING]
+        for slot in leaving:
+            if slot.name not in self._leaving and (slot.writer is None or not slot.writer.queue):
+                self._leaving[slot.name] = self._table.undecided - 1
+        for name in set(self._leaving) - {slot.name for slot in leaving}:
+            del self._leaving[name]
+            self._ripe.pop(name, None)
+
+
+def _one(ledger_id: int) -> int:
+    return 1

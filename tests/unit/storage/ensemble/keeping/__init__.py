@@ -1,0 +1,1 @@
+"""Tests of audit, repair, scrub and operations."""
