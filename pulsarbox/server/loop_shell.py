@@ -267,6 +267,14 @@ class LoopShell:
         self.broker.commits.housekeeping.ask_reclaim()
         self.kick()
 
+    def ask_checkpoint(self) -> None:
+        """Request a checkpoint, which maintenance waits for. Called from its thread."""
+        self._call_in_loop(self._on_checkpoint_asked)
+
+    def _on_checkpoint_asked(self) -> None:
+        self.broker.commits.housekeeping.ask_checkpoint()
+        self.kick()
+
     def _plugin_loaded(self, key: Key, plugin: object) -> None:
         self._call_in_loop(self._on_plugin_loaded, key, plugin)
 

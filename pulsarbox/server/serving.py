@@ -173,10 +173,7 @@ class Serving:
             for each in self.sockets:
                 each.close()
             raise
-        self.shell = LoopShell(self.broker, self._engine, loop, background)
-        ensemble = self._ensemble()
-        if ensemble is not None:
-            ensemble.copied = self.shell.copies_durable
+        self.shell = self._shell(loop, background)
         self.shell.start()
         self._keep()
         if initial is not None:
@@ -231,6 +228,15 @@ class Serving:
             on_shutdown=self._on_shutdown,
             run_in_thread=background.begin,
         )
+
+    def _shell(self, loop: asyncio.AbstractEventLoop, background: BackgroundWork) -> LoopShell:
+        ensemble = self._ensemble()
+        if ensemble is None:
+            return LoopShell(self.broker, self._engine, loop, background)
+        shell = LoopShell(self.broker, self._engine, loop, background, ensemble.keeper)
+        ensemble.copied = shell.copies_durable
+        ensemble.checkpointed.ask = shell.ask_checkpoint
+        return shell
 
     def _ensemble(self) -> "EnsembleEngine | None":
         """Return the engine if it has several data directories."""

@@ -128,7 +128,7 @@ class EnsembleEngine:
         except BaseException:
             self._close_members()
             raise
-        self.checkpointed.mark, self.checkpointed.at = log.mark, self._monotonic()
+        self.checkpointed.written(log.mark, self._monotonic())
         return Recovery(self._rows, self._batches(log), self.table.undecided)
 
     def _batches(self, log: OpenedLog) -> Iterator[bytes]:
@@ -182,8 +182,7 @@ class EnsembleEngine:
                 raise failed[0][1]
             for slot, failure in failed:
                 self.table.leave(slot, MemberState.LOST, str(failure))
-            self.checkpointed.mark, self.checkpointed.at = checkpoint.position, self._monotonic()
-            self.checkpointed.is_wanted = False
+            self.checkpointed.written(checkpoint.position, self._monotonic())
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Engine. The members take turns."""

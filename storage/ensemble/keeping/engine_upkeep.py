@@ -27,6 +27,18 @@ class Checkpointed:
         self.at = 0.0
         self.is_wanted = False
         """Whether maintenance waits for another one."""
+        self.ask: Callable[[], None] = lambda: None
+        """Requests one. Called from the thread of maintenance."""
+
+    def want(self) -> None:
+        """Request another one, once."""
+        if not self.is_wanted:
+            self.is_wanted = True
+            self.ask()
+
+    def written(self, mark: int, at: float) -> None:
+        """Note a checkpoint."""
+        self.mark, self.at, self.is_wanted = mark, at, False
 
 
 class EngineUpkeep:
@@ -95,7 +107,7 @@ class EngineUpkeep:
         if slot is None:
             return False
         if self._checkpointed.mark < max(self._leaving.get(name, self._table.undecided), slot.completed):
-            self._checkpointed.is_wanted = True
+            self._checkpointed.want()
             return False
         if name not in self._ripe:
             self._ripe[name] = self.passes()
