@@ -49,11 +49,11 @@ start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--por
 
 .PHONY: test
 test: env-dev ## Run all tests (ARGS="-k name")
-	@.ci/tests -n $(WORKERS) --dist worksteal $(ARGS)
+	@.ci/tests --workers $(WORKERS) $(ARGS)
 
 .PHONY: campaigns
 campaigns: env-dev ## Run the long forms of tests, which make test leaves out (half an hour; ARGS="-k name")
-	@HYPOTHESIS_EXAMPLES=200 .ci/tests -m "campaign or hypothesis" -n $(WORKERS) --dist worksteal $(ARGS)
+	@HYPOTHESIS_EXAMPLES=200 .ci/tests -m "campaign or hypothesis" --workers $(WORKERS) $(ARGS)
 
 .PHONY: check
 check: env-dev ## Check what changed since main: lint, types, unit tests of the changed rooms (BASE=main)

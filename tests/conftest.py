@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.tools import dealing
+from tests.workers import dealing
 
 ROOT = Path(__file__).parents[1]
 
@@ -85,9 +85,9 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Schedule the longest tests first when several processes share the tests."""
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
+    workers = config.getoption("workers", 0) or int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
     if workers:
         items[:] = dealing.dealt(items, workers, _group, dealing.read())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.dealing import DEAR_SECONDS, SPARK, dealt, group_of, read, taken
+from tests.workers.dealing import DEAR_SECONDS, SPARK, dealt, group_of, read, taken
 
 ITEMS = [f"{name}{number}" for name in "abcdefgh" for number in range(5)]
 
@@ -40,7 +40,7 @@ def test_more_that_is_dear_than_a_part_holds_loses_nothing() -> None:
 def test_what_the_table_names_is_there() -> None:
     root = Path(__file__).parents[2]
     missing = [name for name in read() if not list(root.glob(name.replace(".", "/") + "*"))]
-    assert missing == [], "python -m tests.tools.dealing writes the table anew"
+    assert missing == [], "python -m tests.workers.dealing writes the table anew"
 
 
 def test_a_report_says_what_was_dear(tmp_path: Path) -> None:

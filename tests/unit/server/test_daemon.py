@@ -100,12 +100,13 @@ def test_a_process_is_described_by_its_command() -> None:
     assert described(0) == "an unknown process"
 
 
-SAMPLE = runtime_file.RuntimeFile(os.getpid(), 5, "1", "pulsar://a:1", "http://a:2", "localhost", 1, 2, "/x")
+def sample() -> runtime_file.RuntimeFile:
+    return runtime_file.RuntimeFile(os.getpid(), 5, "1", "pulsar://a:1", "http://a:2", "localhost", 1, 2, "/x")
 
 
 def test_what_runs_is_read_as_it_was_written_and_only_of_the_process_that_holds_the_directory(tmp_path: Path) -> None:
-    runtime_file.write(tmp_path, SAMPLE)
-    assert runtime_file.read(tmp_path, os.getpid()) == SAMPLE
+    runtime_file.write(tmp_path, sample())
+    assert runtime_file.read(tmp_path, os.getpid()) == sample()
     assert runtime_file.read(tmp_path, os.getpid() + 1) is None
     runtime_file.remove(tmp_path)
     runtime_file.remove(tmp_path)
@@ -119,7 +120,7 @@ def test_a_damaged_note_is_none(tmp_path: Path, text: str) -> None:
 
 
 def test_who_takes_a_directory_removes_the_note_of_a_process_that_was_killed(tmp_path: Path) -> None:
-    runtime_file.write(tmp_path, SAMPLE)
+    runtime_file.write(tmp_path, sample())
     directory = DataDirectory(tmp_path)
     assert runtime_file.read(tmp_path, os.getpid()) is None
     assert holder(tmp_path) == (True, os.getpid())

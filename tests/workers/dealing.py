@@ -1,7 +1,7 @@
 """Distribution of tests to processes: long-running tests start first, so that none remains for the end.
 
 The table is generated from the times of a run: ``make test ARGS=--junitxml=.make/times.xml``, then ``python -m
-tests.tools.dealing .make/times.xml``. An outdated row only costs time.
+tests.workers.dealing .make/times.xml``. An outdated row only costs time.
 """
 
 import sys
@@ -28,7 +28,7 @@ def group_of(module: str) -> str:
 def dealt(
     items: Sequence[Item], workers: int, group: Callable[[Item], str], seconds: Mapping[str, float]
 ) -> list[Item]:
-    """Order the items so that each worker gets an equal part when pytest-xdist splits the list (``--dist worksteal``).
+    """Order the items so that each worker gets an equal part of the list (``tests/workers/plugin.py``).
 
     Each part begins with the groups in ``seconds``, the longest first, balanced over the parts. Short tests follow; an
     idle worker steals from the end of another's part.

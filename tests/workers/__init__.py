@@ -1,0 +1,1 @@
+"""Distribution of the tests to worker processes."""
