@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 from tests.workers import dealing
 
 ROOT = Path(__file__).parents[1]
+USES_FORKS = "e2e"
+"""Folder of tests of which most run commands and boxes as forks."""
 
 # No deadline: the duration of an example reflects the load of the machine. Examples are derandomized for reproducible
 # results. HYPOTHESIS_SEARCH=1 generates others, and `make campaigns` runs more of them.
@@ -90,6 +92,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     workers = config.getoption("workers", 0) or int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
     if workers:
         items[:] = dealing.dealt(items, workers, _group, dealing.read())
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> None:
+    """Start one process that forks commands and boxes for all workers: each would start its own."""
+    if session.config.getoption("workers", 0) and any(USES_FORKS in item.path.parts for item in session.items):
+        from tests.tools import forks
+
+        forks.start()
 
 
 def _group(item: pytest.Item) -> str:

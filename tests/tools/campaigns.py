@@ -3,6 +3,7 @@
 A test marked ``campaign`` is excluded from `make test`; `make campaigns` runs all of them.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -21,6 +22,12 @@ def short(values: Iterable[Any], keep: int) -> list[ParameterSet]:
 def chosen(values: Iterable[Any], kept: Callable[[Any], bool]) -> list[ParameterSet]:
     """Return parameters for ``parametrize``: those that ``kept`` rejects are marked ``campaign``."""
     return [_param(value) if kept(value) else _param(value, pytest.mark.campaign) for value in values]
+
+
+def examples(count: int) -> int:
+    """Return the number of examples for a property that needs more of them than others: ``count`` in a campaign,
+    a fifth of that in `make test`."""
+    return count if "HYPOTHESIS_EXAMPLES" in os.environ else max(count // 5, 8)
 
 
 def _param(value: Any, *marks: pytest.MarkDecorator) -> ParameterSet:

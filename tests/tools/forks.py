@@ -240,6 +240,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
+def start() -> None:
+    """Start the process that forks, for this process and for those that it forks itself."""
+    if hasattr(os, "pidfd_open"):
+        _server()
+
+
 _STARTING: Final = threading.Lock()
 
 

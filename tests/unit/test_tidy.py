@@ -75,14 +75,16 @@ def test_the_name_of_a_class_has_one_meaning() -> None:
     found = defaultdict(set)
     for folder in ("pulsarbox", "storage", "tui", "plugins"):
         for path in python_files(folder):
-            for node in ast.parse(path.read_text(encoding="utf-8")).body:
-                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    found[node.name].add(path.relative_to(ROOT).as_posix())
+            for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text(encoding="utf-8"), re.MULTILINE):
+                found[name].add(path.relative_to(ROOT).as_posix())
+    assert found.keys() > SHARED_NAMES
     assert {name: sorted(paths) for name, paths in found.items() if len(paths) > 1 and name not in SHARED_NAMES} == {}
 
 
 def numbered_fields(text: str) -> list[str]:
     """Return entry fields (``entry``, ``x.entry``) and entry header fields that are subscripted by a literal number."""
+    if not re.search(r"(entry|header)\s*\[\s*\d", text):
+        return []
     return [
         f"line {node.lineno}: {ast.unparse(node)}"
         for node in ast.walk(ast.parse(text))

@@ -1,7 +1,7 @@
 """One function builds the broker, and each component is complete when its constructor returns."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import FrozenInstanceError, fields
 from functools import partial
 from pathlib import Path
@@ -29,9 +29,10 @@ def parts() -> frozenset[str]:
 
 def changed_from_outside(code: str) -> Iterator[str]:
     """Yield assignments to component attributes from outside the file of their class."""
-    tree, names = ast.parse(code), parts()
-    own = set(own_attributes(tree))
-    for each in ast.walk(tree):
+    names = parts()
+    nodes = list(ast.walk(ast.parse(code)))
+    own = set(own_attributes(nodes))
+    for each in nodes:
         if not isinstance(each, ast.Attribute) or isinstance(each.ctx, ast.Load) or each.attr in own:
             continue
         holder = each.value
@@ -40,9 +41,9 @@ def changed_from_outside(code: str) -> Iterator[str]:
             yield f"{each.lineno}: {ast.unparse(each)}"
 
 
-def own_attributes(tree: ast.AST) -> Iterator[str]:
+def own_attributes(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Return the attributes that the classes of a file declare or assign on themselves."""
-    for kind in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
+    for kind in (each for each in nodes if isinstance(each, ast.ClassDef)):
         for each in ast.walk(kind):
             if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
                 yield each.target.id

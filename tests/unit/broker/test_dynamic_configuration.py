@@ -2,6 +2,7 @@
 
 import ast
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,6 +140,7 @@ BEFORE_THE_FIRST = {
 }
 
 
+WORD = re.compile(r"\w+")
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -146,8 +148,10 @@ def dynamic_reads() -> Iterator[tuple[str, str, str, str]]:
     """Yield each place that reads a dynamic setting: file, function, source object, setting."""
     names = {row.name for row in settings_table() if row.dynamic}
     for path in sorted(path for path in PACKAGE.rglob("*.py") if "config" not in path.parts):
-        tree = ast.parse(path.read_text())
-        for function in (each for each in ast.walk(tree) if isinstance(each, FUNCTION)):
+        text = path.read_text()
+        if names.isdisjoint(WORD.findall(text)):
+            continue
+        for function in (each for each in ast.walk(ast.parse(text)) if isinstance(each, FUNCTION)):
             local = {
                 target.id: ast.unparse(each.value)
                 for each in ast.walk(function)

@@ -13,6 +13,7 @@ from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.metadata import parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import SingleMessageMetadata
 from pulsarbox.protocol.violations import MalformedMetadata
+from tests.tools.campaigns import examples
 from tests.unit.protocol.strategies import captured, messages
 
 batches = st.lists(st.tuples(messages(SingleMessageMetadata), st.binary(max_size=20)), max_size=5)
@@ -83,7 +84,7 @@ def refusal(read: Callable[[bytes, int], object], body: bytes, count: int) -> st
 
 
 @given(st.binary(max_size=40), st.integers(-1, 4))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_bytes_are_read_or_refused(body: bytes, count: int) -> None:
     read_alike(body, count)
 

@@ -10,6 +10,7 @@ from pulsarbox.protocol.commands import COMMANDS, CommandSpec, encode_frame, enc
 from pulsarbox.protocol.frames import FrameDecoder
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand
 from pulsarbox.protocol.violations import MalformedCommand
+from tests.tools.campaigns import examples
 from tests.unit.protocol.strategies import captured, command_of
 
 
@@ -66,7 +67,7 @@ def test_what_is_wrong_is_said(data: bytes, says: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_mutated_commands_are_read_or_refused(data: st.DataObject) -> None:
     command = bytearray(FrameDecoder(100_000).feed(data.draw(st.sampled_from(captured())).frame)[0][0])
     for _ in range(data.draw(st.integers(1, 3))):

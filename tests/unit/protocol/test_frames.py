@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.protocol.frames import LARGE_BUFFER, SMALL_BUFFER, Frame, FrameDecoder, max_frame_size
 from pulsarbox.protocol.violations import FrameTooLarge, MalformedFrame, ProtocolError
+from tests.tools.campaigns import examples
 from tests.unit.protocol.strategies import captured, frames
 
 LIMIT = max_frame_size(5 * 1024 * 1024)
@@ -48,7 +49,7 @@ def test_the_captured_conversation_comes_out_frame_by_frame() -> None:
 
 
 @given(st.lists(frames, max_size=6), st.lists(st.integers(0, 10_000), max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_split_gives_the_same_frames(stream: list[bytes], cuts: list[int]) -> None:
     decoder = FrameDecoder(LIMIT)
     assert feed_in_pieces(decoder, b"".join(stream), cuts) == [parts(data) for data in stream]
@@ -59,7 +60,7 @@ SIZES = st.sampled_from([1, 100, SMALL_BUFFER - 9, SMALL_BUFFER - 8, SMALL_BUFFE
 
 
 @given(st.lists(SIZES, max_size=5), st.lists(st.integers(0, 2_000_000), max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_any_split_of_large_frames_gives_the_same_frames(sizes: list[int], cuts: list[int]) -> None:
     stream = [frame(b"command", bytes((index,)) * size) for index, size in enumerate(sizes)]
     decoder = FrameDecoder(LIMIT)
@@ -79,7 +80,7 @@ def test_any_bytes_end_in_frames_or_an_error_wherever_they_are_split(
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_mutated_real_frames_end_in_frames_or_an_error(data: st.DataObject) -> None:
     stream = bytearray(b"".join(data.draw(st.sampled_from(captured())).frame for _ in range(3)))
     for _ in range(data.draw(st.integers(1, 4))):

@@ -15,6 +15,7 @@ from pulsarbox.protocol.message_frame import DeliveryEncoder
 from pulsarbox.protocol.message_stream_decoder import Deliveries
 from pulsarbox.protocol.metadata import encode_entry, parse_entry
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandMessage, CommandPong, MessageIdData, MessageMetadata
+from tests.tools.campaigns import examples
 
 Row = tuple[int, int, bytes, bytes]
 """Ledger, entry, metadata, body."""
@@ -66,7 +67,7 @@ def test_what_comes_in_any_pieces_is_taken_and_the_rest_goes_the_usual_way() -> 
         consumer=st.sampled_from([1, 127, 128, 70000]),
         ledger=st.sampled_from([0, 5, 0x10, 0x1010, 2**40]),
     )
-    @settings(max_examples=200)
+    @settings(max_examples=examples(200))
     def check(
         first: int, bodies: list[bytes], partition: int, cuts: list[int], pongs: set[int], consumer: int, ledger: int
     ) -> None:
@@ -174,7 +175,7 @@ def test_what_protobuf_has_written_is_taken_too() -> None:
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_mutated_frames_are_left_or_what_protobuf_makes_of_them(data: st.DataObject) -> None:
     payloads = [entry(b"%d" % at) for at in range(3)]
     stream = bytearray(b"".join(frame(payload, at, partition=3) for at, payload in enumerate(payloads)))

@@ -23,6 +23,7 @@ from pulsarbox.protocol.metadata import (
 )
 from pulsarbox.protocol.PulsarApi_pb2 import BrokerEntryMetadata, CompressionType, MessageMetadata
 from pulsarbox.protocol.violations import ChecksumMismatch, MalformedMetadata, ProtocolError
+from tests.tools.campaigns import examples
 from tests.unit.protocol.strategies import captured, messages
 
 PLAIN = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1_700_000_000_000)
@@ -91,7 +92,7 @@ def test_what_is_wrong_is_said(payload: bytes, says: str) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_mutated_real_payloads_are_read_or_refused(data: st.DataObject) -> None:
     rows = [row for row in captured() if row.type in ("SEND", "MESSAGE")]
     payload = bytearray(FrameDecoder(100_000).feed(data.draw(st.sampled_from(rows)).frame)[0][1])

@@ -10,6 +10,7 @@ from pulsarbox.protocol.commands import COMMANDS, parse_command
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, CommandSend
 from pulsarbox.protocol.send_decoder import parse_send
 from pulsarbox.protocol.violations import MalformedCommand
+from tests.tools.campaigns import examples
 from tests.unit.protocol.strategies import captured, command_of
 
 
@@ -19,7 +20,7 @@ def test_it_reads_what_parse_command_reads(command: BaseCommand) -> None:
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_mutated_sends_are_read_or_refused_alike(data: st.DataObject) -> None:
     base = BaseCommand(type=6, send=CommandSend(producer_id=0, sequence_id=0, num_messages=3))  # type: ignore[arg-type]
     raw = bytearray(base.SerializeToString())

@@ -10,6 +10,7 @@ from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
+from tests.tools.campaigns import examples
 from tests.unit.storage.batches import batch_of, entry_of
 
 ALL = 1 << 30
@@ -135,7 +136,7 @@ class EngineConformance:
         engine.commit(batch_of(1, [(1, 0, 4), (2, 0, 1)]))
         assert ids(engine, 1, 2, 99) == [2, 3]
 
-    @settings(max_examples=100, suppress_health_check=OF_A_SUITE)
+    @settings(max_examples=examples(100), suppress_health_check=OF_A_SUITE)
     @given(
         left_out=st.sets(st.integers(0, 45)), first=st.integers(0, 39), span=st.integers(0, 45), room=st.integers(0, 20)
     )
@@ -334,7 +335,7 @@ class EngineConformance:
                 engine.commit(meta_batch(position))
         engine.commit(meta_batch(2))
 
-    @settings(max_examples=20, suppress_health_check=OF_A_SUITE)
+    @settings(max_examples=examples(20), suppress_health_check=OF_A_SUITE)
     @given(data=st.data())
     def test_any_history_reads_as_a_dict_would(self, store: Store, data: st.DataObject) -> None:
         engine = store.reopen()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from pulsarbox.storage.acknowledged_ranges import CHUNK_ENTRIES, ChunkKey, RangeSet
 from pulsarbox.storage.record import AckedRange
+from tests.tools.campaigns import examples
 
 SIZES = [(i * 7 % 5 + 1, i * 11 % 13 + 1) for i in range(60)]
 """Messages and bytes of each step."""
@@ -161,7 +162,7 @@ OPERATIONS = st.sampled_from(["entry", "next", "range", "take", "drop", "load", 
 near_the_border = st.tuples(st.integers(22, 25), st.integers(0, 1)).map(lambda span: (span[0], span[0] + span[1]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(st.tuples(OPERATIONS, near_the_border), max_size=40))
 def test_any_history_of_changes_is_that_of_a_set(history: list[tuple[str, tuple[int, int]]]) -> None:
     ranges, model = RangeSet(set[ChunkKey]().add), set[int]()

@@ -20,6 +20,7 @@ from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.memory_engine import MemoryDisk, MemoryEngine
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import Store
+from tests.tools.campaigns import examples
 
 TOPIC, TOPIC_ID = "persistent://public/default/t", 7
 CHUNK = 16
@@ -158,7 +159,7 @@ def rows_of(delays: Delays) -> dict[Position, int]:
     return found
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=examples(60))
 @given(steps=STEPS)
 def test_any_history_is_as_a_dictionary_would_have_it(
     opener: Callable[[], Callable[[], Engine]], steps: list[tuple[str, Any]]

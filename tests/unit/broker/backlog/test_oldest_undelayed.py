@@ -10,6 +10,7 @@ from pulsarbox.broker.backlog.oldest_undelayed import NEVER_DUE
 from pulsarbox.broker.policies.kinds.backlog_quota import Follows
 from pulsarbox.protocol.PulsarApi_pb2 import CommandAck, CommandSubscribe
 from pulsarbox.storage.record import Position
+from tests.tools.campaigns import examples
 from tests.unit.broker.delays_playbook import small_chunks
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.policies.kept import backlog, frames, leave, set_policy, subscribed, topic_of, unload
@@ -172,7 +173,7 @@ Steps = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(Steps)
 def test_the_oldest_is_what_a_look_at_all_messages_finds(steps: list[tuple[str, Any]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

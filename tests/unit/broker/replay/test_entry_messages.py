@@ -18,6 +18,7 @@ from pulsarbox.protocol.metadata import encode_entry
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema, SingleMessageMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry, Position
+from tests.tools.campaigns import examples
 from tests.unit.broker.replay.playbook import DLQ, pairs
 from tests.unit.protocol.schema.schemas import avro, field, of_type, pair, record
 
@@ -82,7 +83,7 @@ def test_the_number_in_a_message_is_not_its_kind() -> None:
     assert fingerprint(one).digest != fingerprint(looked(b'{"m": 1}', properties=pairs({"error": "no 1"}))).digest
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.binary(max_size=200), st.dictionaries(st.text(max_size=20), st.text(max_size=60), max_size=6))
 def test_whatever_is_in_a_message_it_has_one(body: bytes, properties: dict[str, str]) -> None:
     message = looked(body, properties=pairs(properties))
@@ -142,7 +143,7 @@ def test_a_pattern_takes_no_longer_than_the_text_is_long() -> None:
 # Replayed messages
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.binary(max_size=300), st.integers(1, 5), st.integers(0, 31))
 def test_whatever_stands_in_an_entry_all_of_it_is_accounted_for(body: bytes, messages: int, unacked: int) -> None:
     """Invalid batches and codecs: done, skipped and rejected messages add up to the total, and nothing is raised."""

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.errors import PersistenceError, StoreFull
+from tests.tools.campaigns import examples
 from tests.unit.broker.playbook import TOPIC, Box
 from tests.unit.broker.replay.playbook import (
     SUB,
@@ -116,7 +117,7 @@ def settle(box: Box, number: int) -> Box:
 @example(
     [[(True, False), (False, False)]], [(4, "failed"), (0, "timer"), (0, "commit"), (0, "killed")], 0, "dlq-replay"
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(entries, steps, st.sampled_from([0, 3]), st.sampled_from(["dlq-replay", "dlq-drop"]))
 def test_exactly_once_whatever_happens_when(
     shape: list[list[tuple[bool, bool]]], happens: list[tuple[int, str]], rate: int, kind: str

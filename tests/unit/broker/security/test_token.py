@@ -13,6 +13,7 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.provider import Refused
 from pulsarbox.broker.security.token import ClaimRules, Key, TokenProvider, key_set_of, public, secret
 from pulsarbox.protocol.tokens import PAIRS, SECRET_SIZES, TokenError
+from tests.tools.campaigns import examples
 from tests.unit.broker.security.signing import NOW, SECRET, pair, pem, token
 
 PROVIDER = TokenProvider((secret(SECRET),), ClaimRules())
@@ -136,7 +137,7 @@ def test_a_byte_that_is_another_one(at: int, other: int) -> None:
     refused(changed)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.dictionaries(st.text(max_size=8), st.none() | st.integers() | st.text(max_size=8), max_size=4))
 def test_a_header_that_says_anything(more: dict[str, Any]) -> None:
     """Any header without a valid signature is rejected, and never yields a role."""

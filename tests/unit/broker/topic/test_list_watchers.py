@@ -10,6 +10,7 @@ from pulsarbox.broker.topic import list_watchers
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from pulsarbox.protocol.topics_hash import topics_hash
+from tests.tools.campaigns import examples
 from tests.unit.broker.playbook import Box, Client
 
 SPACE = "persistent://public/default/"
@@ -292,7 +293,7 @@ def test_long_lists_are_told_less_often(monkeypatch: pytest.MonkeyPatch) -> None
     assert [update[0] for update in updates(client)] == [["w-a", "w-b"]]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from("cdpw"), st.integers(0, 4)), max_size=25))
 def test_all_that_is_told_comes_to_the_list_itself(steps: list[tuple[str, int]]) -> None:
     box = Box()

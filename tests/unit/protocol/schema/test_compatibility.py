@@ -21,6 +21,7 @@ from pulsarbox.protocol.schema.avro import definition as avro_definition
 from pulsarbox.protocol.schema.avro.resolution import mismatch
 from pulsarbox.protocol.schema.compatibility import check, check_consumer
 from pulsarbox.protocol.schema.steps import completed
+from tests.tools.campaigns import examples
 from tests.unit.protocol.schema.schemas import avro, field, json_schema, native, of_type, pair, record
 
 ONE = record("A", field("a"))
@@ -204,7 +205,7 @@ def can_read_all(reader: dict[str, Any], writer: dict[str, Any]) -> bool:
     return True
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(writer=records(), reader=records())
 def test_what_is_called_readable_is_read_and_nothing_else(writer: dict[str, Any], reader: dict[str, Any]) -> None:
     parsed = [avro_definition.parse(json.dumps(each).encode()).root for each in (reader, writer)]

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.spark.offload.content import ColumnChecksums
+from tests.tools.campaigns import examples
 
 SCHEMA = pa.schema(
     [
@@ -54,13 +55,13 @@ def checksums(rows: list[Any], cuts: list[int]) -> dict[str, str]:
     return content.checksums()
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=ROWS, one=st.lists(st.integers(0, 20)), other=st.lists(st.integers(0, 20)))
 def test_the_layout_does_not_matter(rows: list[Any], one: list[int], other: list[int]) -> None:
     assert checksums(rows, one) == checksums(rows, other)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(rows=ROWS, other=ROWS)
 def test_other_rows_have_other_checksums(rows: list[Any], other: list[Any]) -> None:
     table, second = (pa.Table.from_pylist(each, SCHEMA) for each in (rows, other))

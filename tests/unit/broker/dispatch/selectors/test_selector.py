@@ -10,6 +10,7 @@ from pulsarbox.broker.dispatch.selectors.consistent_hashing import ConsistentHas
 from pulsarbox.broker.dispatch.selectors.hash_range import HashRangeSelector
 from pulsarbox.broker.dispatch.selectors.selector import StickyKeySelector, key_hash
 from pulsarbox.errors import ConsumerAssignError
+from tests.tools.campaigns import examples
 from tests.unit.broker.dispatch.selectors.consumers import SLOTS, Someone, by_ranges, owners
 
 MAKERS: dict[str, Callable[[], StickyKeySelector[Someone]]] = {
@@ -28,7 +29,7 @@ class TestAll:
         selector.remove(Someone("never came"))
 
     @given(steps=st.lists(st.tuples(st.booleans(), st.integers(0, 5)), max_size=14))
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     def test_only_who_comes_gains_and_only_what_the_leaver_had_moves(
         self, make: Callable[[], StickyKeySelector[Someone]], steps: list[tuple[bool, int]]
     ) -> None:

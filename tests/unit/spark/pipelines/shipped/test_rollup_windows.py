@@ -20,6 +20,7 @@ from pulsarbox.spark.pipelines.shipped.rollup_windows import (
     latency_of,
 )
 from pulsarbox.spark.pipelines.shipped.window_counting import counted
+from tests.tools.campaigns import examples
 
 HOW = Rolling(length=1000, slide=1000, delay=500, idle=2000)
 TOPIC = "persistent://public/default/t"
@@ -158,7 +159,7 @@ EVENTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(EVENTS, st.booleans())
 def test_every_message_is_in_one_row_whatever_comes_when(batches: Any, flush: bool) -> None:
     """Each message is counted once in any order, and a window has at most one row that is not late.
