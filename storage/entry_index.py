@@ -108,6 +108,11 @@ class UnindexedRuns:
                 known.append(segment)
         self.entries += entries
 
+    def add_runs(self, position: int, runs: Iterable[tuple[int, JournalRun]]) -> None:
+        """Add runs of the batch at ``position``, of which a ledger may have several."""
+        for ledger_id, run in runs:
+            self.add(position, {ledger_id: run})
+
     def find(self, ledger_id: int, first: int, limit: int) -> list[IndexSegment]:
         """Return up to ``limit`` consecutive segments from entry ``first`` on; none if it is not in memory."""
         known = self._ledgers.get(ledger_id)

@@ -177,7 +177,7 @@ class MemoryEngine:
             disk.untried.discard(position)
         packed = put_together(entries, wall_of(value))
         disk.log[position] = packed[0]
-        disk.index.replace(position, packed[1])
+        disk.index.replace(position, dict(packed[1]))
         return Reclaimed(what, name, len(value), len(packed[0]))
 
     def _count_compressed(self) -> None:

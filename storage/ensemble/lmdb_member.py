@@ -7,6 +7,7 @@ tables at a time, so each may wait for a step of space reclamation.
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from pulsarbox.storage.ensemble.member import MemberContent, PackedBatch, Piece
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.membership_file import read_membership, write_membership
 from pulsarbox.storage.ensemble.placed_answer import PlacedAnswer
+from pulsarbox.storage.ensemble.stored_ledgers import ListedLedgers
 from pulsarbox.storage.lmdb.coverage import coverage, ledgers_of
 from pulsarbox.storage.lmdb.engine import LmdbEngine
+from pulsarbox.storage.lmdb.meta_environment import Cut
+from pulsarbox.storage.lmdb.row_replacement import replace_rows
 from pulsarbox.storage.lmdb.volume import failure
 from pulsarbox.storage.record import Entry
 
@@ -67,25 +71,25 @@ class LmdbMember:
 
     def batches(self, after: int) -> Iterator[tuple[int, bytes]]:
         """See Member."""
-        try:
+        with self._reported(f"the log of {self._path} cannot be read"):
             yield from self._engine.batches(after)
-        except (lmdb.Error, OSError) as error:
-            raise failure(f"the log of {self._path} cannot be read", error, self._path) from error
 
     def write_membership(self, membership: Membership) -> None:
         """See Member. Raises PersistenceError if the directory belongs to another box."""
         directory = self._engine.volumes.directory
         if membership.box != directory.instance and not self._new:
             raise PersistenceError(f"{self._path} belongs to box {directory.instance}, not to {membership.box}")
-        try:
+        with self._reported(f"the membership of {self._path} could not be stored"):
             directory.adopt_instance(membership.box)
             self._new = False
             write_membership(self._path, membership)
-        except OSError as error:
-            raise failure(f"the membership of {self._path} could not be stored", error, self._path) from error
 
     def commit(self, batch: PackedBatch) -> None:
         """See Member."""
+        if batch.position < self._engine.next_position:
+            raise ValueError(
+                f"{self._path}: batch {batch.position} was committed after {self._engine.next_position - 1}"
+            )
         self._engine.store(batch.position, batch.value, batch.runs)
         if not self.is_there():
             raise PersistenceError(f"{self._path} is no longer there: {_NOT_THERE}")
@@ -112,7 +116,12 @@ class LmdbMember:
 
     def replace_rows(self, rows: Iterable[tuple[bytes, bytes]], mark: int) -> None:
         """See Member. The environment of the rows is built beside the current one, which it then replaces."""
-        raise NotImplementedError
+        engine = self._engine
+        known = self.ledgers()
+        seen = ListedLedgers()
+        with self._tables, self._reported("the rows could not be replaced"):
+            gone = replace_rows(engine.volumes, seen.noted(rows), mark, lambda: tuple(filter(seen.is_dropped, known)))
+            engine.reclaimer.note(Checkpoint(mark, {}, gone))
 
     def reclaim(self, compressing: Compressing | None = None) -> Reclaimed | None:
         """See Member."""
@@ -142,25 +151,40 @@ class LmdbMember:
 
     def ledgers(self) -> list[int]:
         """See Member."""
-        try:
+        with self._reported("the ledgers cannot be read"):
             return ledgers_of(self._engine.volumes)
-        except (lmdb.Error, OSError) as error:
-            raise failure("the ledgers cannot be read", error, self._path) from error
 
     def coverage(self, ledger_ids: Sequence[int]) -> Mapping[int, list[tuple[int, int]]]:
         """See Member."""
-        try:
+        with self._reported("the index cannot be read"):
             return coverage(self._engine.volumes, ledger_ids)
-        except (lmdb.Error, OSError) as error:
-            raise failure("the index cannot be read", error, self._path) from error
 
     def adopt(self, pieces: Iterable[Piece]) -> int:
-        """See Member."""
-        raise NotImplementedError
+        """See Member. If the copies fill several volumes, those completed before an error stay."""
+        from pulsarbox.storage.packing.adoption import Adoption
+
+        self._engine.check_room()
+        engine = self._engine
+        with self._reported("copies of entries could not be stored"):
+            return Adoption(engine.volumes, engine.reclaimer.packed_numbers, self._tables).adopt(pieces)
 
     def forget(self, ledger_id: int, first: int, end: int) -> None:
-        """See Member. Unsealed volumes are sealed first."""
-        raise NotImplementedError
+        """See Member. Unsealed volumes are sealed first, because only sealed ones are listed by entries."""
+        volumes = self._engine.volumes
+        with self._tables, self._reported(f"entries of ledger {ledger_id} could not be removed"):
+            volumes.roll()
+            self._engine.reclaimer.seal_all()
+            with volumes.metas.using(0) as meta:
+                meta.cut([Cut(ledger_id, first, end)], {})
+            volumes.step("cut")
+
+    @contextmanager
+    def _reported(self, what: str) -> Iterator[None]:
+        """Turn errors of LMDB and of the operating system into PersistenceError or StoreFull."""
+        try:
+            yield
+        except (lmdb.Error, OSError) as error:
+            raise failure(what, error, self._path) from error
 
     def statistics(self) -> dict[str, Any]:
         """See Member."""

@@ -308,7 +308,8 @@ class MemoryMember:
         new, runs = put_together(entries, wall_of(value))
         (disk.log if key < PACKED_FROM else disk.packed)[key] = new
         disk.positions |= {} if key == position else {key: position}
-        disk.add(key, runs)
+        for ledger_id, run in runs:
+            disk.add(key, {ledger_id: run})
         if compressing is None:
             disk.untried.add(key)
         return Reclaimed(what, name, len(value), len(new))

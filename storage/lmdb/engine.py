@@ -57,7 +57,7 @@ STEPS = (
 )
 """Arguments of ``step``: after each of these, a crash leaves a distinct state."""
 
-MEMBER_STEPS = ("cut off",)
+MEMBER_STEPS = ("cut off", "copies written", "copies renamed", "copies listed", "rows written", "rows replaced", "cut")
 """More of them, of a directory that is a member of an ensemble."""
 
 _Result = TypeVar("_Result")
@@ -125,6 +125,11 @@ class LmdbEngine:
     def instance(self) -> str:
         """The id of the data directory; available after ``recover``."""
         return self._volumes.directory.instance
+
+    @property
+    def next_position(self) -> int:
+        """The position of the next batch, or with gaps, the first that it may have."""
+        return self._next_position
 
     @property
     def volumes(self) -> VolumeSet:

@@ -6,6 +6,7 @@ One thread writes (checkpoints and space reclamation); others read concurrently,
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -101,7 +102,7 @@ class MetaEnvironment:
             create_environment(path, TABLES)
         self._env = open_environment(path, MAP_SIZE, sealed=readonly, beside=beside)
         try:
-            tables = [_open_table(self._env, path, name) for name in TABLES]
+            tables = self._tables = [_open_table(self._env, path, name) for name in TABLES]
         except BaseException:
             self._env.close()
             raise
@@ -214,6 +215,32 @@ class MetaEnvironment:
                     txn.delete(INDEX_KEY.pack(ledger_id, one.first), db=self._volumes)
                 txn.put(LOG_KEY.pack(ledger_id), b"", db=self._dropped)
             self._subtract(txn, dead)
+
+    def add_rows(self, rows: Iterable[tuple[bytes, bytes]], bytes_at_once: int) -> None:
+        """Store rows in several transactions of about this size."""
+        some: list[tuple[bytes, bytes]] = []
+        size = 0
+        for key, value in rows:
+            some.append((key, value))
+            size += len(key) + len(value)
+            if size >= bytes_at_once:
+                self._add_rows(some)
+                some, size = [], 0
+        self._add_rows(some)
+
+    def _add_rows(self, rows: list[tuple[bytes, bytes]]) -> None:
+        with self._env.begin(write=True) as txn:
+            for key, value in rows:
+                txn.put(_row_key(key), _row_value(key, value), db=self._rows)
+
+    def copy_volumes(self, other: "MetaEnvironment") -> None:
+        """Copy all tables but the rows from another environment."""
+        for table, source in zip(self._tables[1:], other._tables[1:], strict=True):
+            with other._env.begin() as reading, reading.cursor(db=source) as cursor:
+                while some := list(islice(cursor, _ROWS_AT_ONCE)):
+                    with self._env.begin(write=True) as txn:
+                        for key, value in some:
+                            txn.put(key, value, db=table)
 
     @property
     def environment(self) -> "lmdb.Environment":

@@ -19,10 +19,11 @@ from pulsarbox.storage.entry_index import (
     unpack_row,
 )
 from pulsarbox.storage.entry_read import Answer
-from pulsarbox.storage.format import ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, RecordKind
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, EntryField, RecordKind
 from pulsarbox.storage.journal import JournalRun
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
 from pulsarbox.storage.lmdb.private_files import PRIVATE_DIRECTORY
+from pulsarbox.storage.packing.live_records import LiveRecord, live_entries, put_together, runs_from
 from pulsarbox.storage.record import check_batch
 
 INDEXED = b"indexed"
@@ -241,7 +242,7 @@ class Volume:
         self._unindexed_bytes += len(value)
         self._runs.add(position, runs)
 
-    def append_packed(self, batches: Iterable[tuple[int, bytes, Mapping[int, JournalRun]]]) -> None:
+    def append_packed(self, batches: Iterable[tuple[int, bytes, Iterable[tuple[int, JournalRun]]]]) -> None:
         """Append batches in position order, with gaps allowed: one transaction, one sync.
 
         Raises lmdb.Error, and PersistenceError if they are out of order.
@@ -251,20 +252,40 @@ class Volume:
             for position, value, runs in added:
                 if not txn.put(LOG_KEY.pack(position), value, append=True, db=self._log):
                     raise PersistenceError(f"{self.path}: batch {position} is out of order")
-                self._runs.add(position, runs)
-            if self._runs.entries >= self._flush_at.entries:
-                for key, row in self._runs.rows():
-                    txn.put(key, row, db=self._index)
-                txn.put(INDEXED, LOG_KEY.pack(added[-1][0]), db=self._mark)
-                self._runs = UnindexedRuns()
-                self.indexed = added[-1][0]
+                self._runs.add_runs(position, runs)
+            self._flush_packed(txn, added[-1][0] if added else 0)
         if added:
             self.first_position = self.first_position or added[0][0]
             self.last_position = added[-1][0]
 
+    def merge_packed(self, batches: Mapping[int, list[LiveRecord]]) -> None:
+        """Add entries to batches by position, in any order; those of a ledger increase. One transaction, one sync.
+
+        Raises lmdb.Error.
+        """
+        with self._env.begin(write=True) as txn:
+            for position, records in batches.items():
+                known = txn.get(LOG_KEY.pack(position), db=self._log)
+                before = [] if known is None else live_entries(known, _every)
+                wall = max([ENTRY_HEADER.unpack_from(live.header)[EntryField.APPEND_TIME] for live in records])
+                txn.put(LOG_KEY.pack(position), put_together([*before, *records], wall)[0], db=self._log)
+                self._runs.add_runs(position, runs_from(records, BATCH_HEADER.size if known is None else len(known)))
+            self._flush_packed(txn, max(batches))
+        self.first_position = min(self.first_position or min(batches), *batches)
+        self.last_position = max(self.last_position, *batches)
+
+    def _flush_packed(self, txn: "lmdb.Transaction[bytes]", last: int) -> None:
+        """Write the index rows of a volume that nobody reads yet, if there are enough."""
+        if self._runs.entries >= self._flush_at.entries:
+            for key, row in self._runs.rows():
+                txn.put(key, row, db=self._index)
+            self._runs = UnindexedRuns()
+            self.indexed = max(self.indexed, last)
+            txn.put(INDEXED, LOG_KEY.pack(self.indexed), db=self._mark)
+
     def flush_index(self) -> None:
         """Complete the index up to the end of the log. Raises lmdb.Error; nothing has changed then."""
-        if self.indexed == self.last_position:
+        if self.indexed == self.last_position and not self._runs:
             return
         with self._env.begin(write=True) as txn:
             for flushed in (self._flush.runs if self._flush else UnindexedRuns(), self._runs):
@@ -564,6 +585,10 @@ class _Place(NamedTuple):
 def _widen(ends: "dict[int, tuple[_Place, _Place]]", ledger_id: int, first: _Place, last: _Place) -> None:
     known = ends.get(ledger_id)
     ends[ledger_id] = (first, last) if known is None else (min(known[0], first), max(known[1], last))
+
+
+def _every(ledger_id: int, entry_id: int) -> bool:
+    return True
 
 
 def _joint(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:

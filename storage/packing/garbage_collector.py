@@ -7,7 +7,7 @@ repair: a volume is removed after no table refers to it, and a packed volume is 
 import itertools
 import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
@@ -94,9 +94,10 @@ class Reclaimer:
             self._count_again = self._count_again or bool(self.compressed)
             self._note_dropped(checkpoint.dropped)
 
-    def next_packed(self) -> int:
-        """Return the number of the next packed volume. Thread-safe."""
-        return next(self._numbers)
+    @property
+    def packed_numbers(self) -> Iterator[int]:
+        """The numbers of the next packed volumes. Thread-safe."""
+        return self._numbers
 
     def count_again(self) -> None:
         """Count the compression statistics again: the tables have changed."""
@@ -261,7 +262,7 @@ class Reclaimer:
             self._packer = Packer(
                 self._volumes, self._codecs, policy.bytes_per_second, policy.learn_from, self._closing
             )
-        number = self.next_packed()
+        number = next(self._numbers)
         try:
             emptied = self._packer.pack(sources, number, contents, self._choices(compressing), compressing)
         except DamagedSource as error:

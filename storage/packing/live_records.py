@@ -65,24 +65,32 @@ def live_entries(value: bytes | memoryview, alive: Alive) -> list[LiveRecord]:
     return found
 
 
-def put_together(entries: Sequence[LiveRecord], wall: int) -> tuple[bytes, dict[int, JournalRun]]:
-    """Build a batch of these entries, committed at ``wall``; return it with its runs."""
+def put_together(entries: Sequence[LiveRecord], wall: int) -> tuple[bytes, list[tuple[int, JournalRun]]]:
+    """Build a batch of these entries, committed at ``wall``; return it with its runs and their ledgers.
+
+    A ledger has several runs if entries between them are left out.
+    """
     parts: list[bytes | memoryview] = []
-    headers: list[bytes] = []
-    runs: dict[int, JournalRun] = {}
-    size = BATCH_HEADER.size
     for each in entries:
-        run = runs.get(each.ledger_id)
-        if run is None:
-            run = runs[each.ledger_id] = JournalRun(each.entry_id)
-        run.offsets.append(size)
-        header = each.header
-        parts += (header, each.body)
-        headers.append(header)
-        size += len(header) + len(each.body)
-    checksum = crc32c(b"".join(headers))
-    header = BATCH_HEADER.pack(BATCH_VERSION, 0, _RECORDS_MORE, size - BATCH_HEADER.size, checksum, wall)
-    return b"".join([header, *parts]), runs
+        parts += (each.header, each.body)
+    size = sum([len(part) for part in parts])
+    checksum = crc32c(b"".join([each.header for each in entries]))
+    header = BATCH_HEADER.pack(BATCH_VERSION, 0, _RECORDS_MORE, size, checksum, wall)
+    return b"".join([header, *parts]), runs_from(entries, BATCH_HEADER.size)
+
+
+def runs_from(entries: Sequence[LiveRecord], offset: int) -> list[tuple[int, JournalRun]]:
+    """Return the runs of entries whose records begin at ``offset`` of a batch, and their ledgers."""
+    runs: list[tuple[int, JournalRun]] = []
+    last: dict[int, JournalRun] = {}
+    for each in entries:
+        run = last.get(each.ledger_id)
+        if run is None or run.first_entry + len(run.offsets) != each.entry_id:
+            run = last[each.ledger_id] = JournalRun(each.entry_id)
+            runs.append((each.ledger_id, run))
+        run.offsets.append(offset)
+        offset += len(each.header) + len(each.body)
+    return runs
 
 
 def wall_of(value: bytes | memoryview) -> int:

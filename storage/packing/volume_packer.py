@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from itertools import groupby
 from typing import Final
 
 import lmdb
@@ -25,6 +26,7 @@ from pulsarbox.storage.lmdb.meta_environment import PackedMove, VolumeContent
 from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing import step_size as limits
+from pulsarbox.storage.packing.listing import list_packed
 from pulsarbox.storage.packing.live_records import LiveRecord, live_entries, put_together, wall_of
 
 _SLICE: Final = 16 << 20
@@ -110,7 +112,7 @@ class Packer:
             shutil.rmtree(new, ignore_errors=True)
             raise
         volumes.step("packed renamed")
-        self._remap(move)
+        list_packed(volumes, number, lambda meta: meta.remap(move))
         volumes.step("remapped")
         return [source for source, content in move.sources.items() if content is None]
 
@@ -141,19 +143,6 @@ class Packer:
     def _hold_back(self, size: int, seconds: float) -> None:
         if self._rate and self._closing.wait(max(size / self._rate - seconds, 0)):
             raise PersistenceError("the store is closed")
-
-    def _remap(self, move: PackedMove) -> None:
-        metas = self._volumes.metas
-        try:
-            with metas.using(0) as meta:
-                meta.remap(move)
-        except (lmdb.Error, OSError):
-            metas.drop(0)
-            with metas.using(0) as meta:
-                known = move.number in meta.contents()
-            if not known:  # otherwise it is durable, though LMDB reported an error
-                self._volumes.directory.remove(move.number)
-                raise
 
 
 class _Pace:
@@ -247,12 +236,11 @@ class _Work:
         size = whole = 0
         slice_bytes = _SLICE_COMPRESSED if self._paced else _SLICE
         began = time.monotonic()
-        for position, source in heapq.merge(*[self._positions(source) for source in self._opened]):
-            value = self._value(position, source)
-            entries = self._take_apart(value, source)
+        for position, sources in groupby(heapq.merge(*[self._positions(source) for source in self._opened]), _first_of):
+            entries, wall = self._entries_at(position, [source for _, source in sources])
             if not entries:
                 continue
-            part.append((position, wall_of(value), entries))
+            part.append((position, wall, entries))
             found = sum([live.size for live in entries])
             size += found
             whole += found
@@ -266,6 +254,18 @@ class _Work:
             self._write(target, part)
         if any(span.entries != span.stretch.entries for span in self.spans):
             raise DamagedSource(0, f"{target.path}: the live entries of its sources differ from the tables")
+
+    def _entries_at(self, position: int, sources: list[int]) -> tuple[list[LiveRecord], int]:
+        """Return the live entries of a batch, and its commit time; copies of its entries may be in several sources."""
+        entries: list[LiveRecord] = []
+        wall = 0
+        for source in sources:
+            value = self._value(position, source)
+            entries += self._take_apart(value, source)
+            wall = max(wall, wall_of(value))
+        if len(sources) > 1:
+            entries.sort(key=_place_of)
+        return entries, wall
 
     def _write(self, target: Volume, part: Part) -> None:
         self._press.press(live for _, _, entries in part for live in entries)
@@ -348,3 +348,11 @@ class _Work:
             changed,
             last,
         )
+
+
+def _first_of(batch: tuple[int, int]) -> int:
+    return batch[0]
+
+
+def _place_of(live: LiveRecord) -> tuple[int, int]:
+    return live.ledger_id, live.entry_id
