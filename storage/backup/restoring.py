@@ -184,7 +184,7 @@ class _Restore:
         try:
             batches = self._batches(parts)
             for _, group in groupby(batches, key=lambda batch: batch[0]):
-                volume.append_packed((position, value, runs_of(value)) for _, position, value in group)
+                volume.append_packed((position, value, runs_of(value).items()) for _, position, value in group)
             volume.flush_index()
         finally:
             volume.close()

@@ -23,7 +23,7 @@ from pulsarbox.storage.entry_read import Answer
 from pulsarbox.storage.journal import Batch, JournalRun
 from pulsarbox.storage.memory_engine import MemoryRows, NoMore
 from pulsarbox.storage.packing.live_records import live_entries, put_together, wall_of
-from pulsarbox.storage.record import Entry, check_batch, pack_entry
+from pulsarbox.storage.record import Entry, check_batch, pack_entry, verify_entry
 
 PACKED_FROM: Final = 1 << 48
 """First key of the values that hold adopted entries; log positions are below."""
@@ -371,6 +371,8 @@ class MemoryMember:
         verdict = self._begin("adopt", None)
         size = 0
         for position, entries in [(each.position, each.entries) for each in pieces]:
+            for entry in entries:
+                verify_entry(entry)
             missing = [entry for entry in entries if not self.disk.find(entry.ledger_id, entry.entry_id)]
             if missing and missing[0].ledger_id not in self.disk.dropped:
                 size += self._adopt(position, missing, verdict)

@@ -3,7 +3,6 @@
 A new environment is built beside the current one, with the same tables of volumes, and takes its place at once.
 """
 
-import os
 import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -62,6 +61,6 @@ def _swap(new: Path, path: Path) -> None:
     # Processes that read beside this one keep both files open. A lock file with readers of the former file must not be
     # used with the new one.
     (path / _LOCK_FILE).unlink(missing_ok=True)
-    os.replace(new / DATA_FILE, path / DATA_FILE)
+    (new / DATA_FILE).replace(path / DATA_FILE)
     (path / _LOCK_FILE).unlink(missing_ok=True)
     sync_directory(path)

@@ -4,10 +4,10 @@ The batches in it have the positions of those that the entries are from, so that
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Protocol
 
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.lmdb.coverage import coverage, missing
@@ -22,11 +22,16 @@ _SLICE: Final = 4 << 20
 """Bytes copied between two syncs."""
 
 
-class Copies(NamedTuple):
+class Copies(Protocol):
     """Consecutive entries of a ledger that are in the batch at ``position``."""
 
-    position: int
-    entries: Iterable[Entry]
+    @property
+    def position(self) -> int:
+        """The position of the batch in the log of the box."""
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """The entries as clients sent them."""
 
 
 class Adoption:

@@ -18,7 +18,21 @@ from tests.unit.storage.batches import batch_of, entry_of
 def pack_batch(value: bytes, alive: Callable[[int], bool]) -> tuple[bytes, dict[int, JournalRun]] | None:
     """Return the batch with only the entries of ``alive`` ledgers."""
     entries = live_entries(value, lambda ledger_id, _: alive(ledger_id))
-    return put_together(entries, wall_of(value)) if entries else None
+    if not entries:
+        return None
+    packed, runs = put_together(entries, wall_of(value))
+    return packed, dict(runs)
+
+
+def test_entries_that_are_left_out_divide_the_run_of_their_ledger() -> None:
+    value = batch_of(7, [(1, 10, 6), (2, 0, 1)]).value()
+    packed, runs = put_together(live_entries(value, lambda _, entry: entry not in {12, 14}), 1)
+    assert [(ledger_id, run.first_entry, len(run.offsets)) for ledger_id, run in runs] == [
+        (1, 10, 2), (1, 13, 1), (1, 15, 1), (2, 0, 1)
+    ]  # fmt: skip
+    for ledger_id, run in runs:
+        for at, offset in enumerate(run.offsets):
+            assert unpack_entry(packed, offset) == entry_of(ledger_id, run.first_entry + at)
 
 
 @given(
