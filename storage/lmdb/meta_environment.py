@@ -237,7 +237,8 @@ class MetaEnvironment:
         """Copy all tables but the rows from another environment."""
         for table, source in zip(self._tables[1:], other._tables[1:], strict=True):
             with other._env.begin() as reading, reading.cursor(db=source) as cursor:
-                while some := list(islice(cursor, _ROWS_AT_ONCE)):
+                items = iter(cursor)
+                while some := list(islice(items, _ROWS_AT_ONCE)):
                     with self._env.begin(write=True) as txn:
                         for key, value in some:
                             txn.put(key, value, db=table)
