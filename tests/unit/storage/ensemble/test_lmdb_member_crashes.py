@@ -26,7 +26,7 @@ class CrashingMember:
 
     def make(self) -> LmdbMember:
         """Open the directory."""
-        member = LmdbMember(self.path, volume_size=1 << 15, index_flush_entries=9, step=lambda name: self.on_step(name))
+        member = LmdbMember(self.path, volume_size=1 << 15, index_flush_entries=9, step=self.on_step)
         self.rows = member.open().rows
         return member
 
