@@ -90,7 +90,8 @@ class GroupCommit:
         self._dirty_open = store.replayed_open
         self._notes_left: int | None = None
         """Further batches that update rows before the due checkpoint; None if none is due."""
-        self.housekeeping = Housekeeping(store, settings, timers, events, at_rest)
+        is_short = bool if replication is None else replication.is_short
+        self.housekeeping = Housekeeping(store, settings, timers, events, at_rest, is_short)
         self.tail_cache = TailCache(settings.managedLedgerCacheSizeMB << 20)
         self.times = CommitTimes(now)
         self.open = CommitGroup(store.next_position)
@@ -385,6 +386,8 @@ class GroupCommit:
         assert group is not None and group.batch is batch
         self.in_flight = None
         self.housekeeping.committed(batch.position)
+        if self.replication is not None:
+            self.housekeeping.watch_room(now)
         self.times.committed(now.monotonic - group.taken, group.waited(), len(group.receipts), batch.size)
         return group
 
@@ -468,6 +471,7 @@ class GroupCommit:
         else:
             self._not_before = now.monotonic + RETRY_SECONDS
             self._timers.at(self._not_before, _wake)
+            self.housekeeping.watch_room(now)
         refusal = PersistenceError(f"The message could not be stored: {error}")
         for stored in [each.stored for each in group.sequenced | behind.sequenced]:
             stored.sequences.roll_back()

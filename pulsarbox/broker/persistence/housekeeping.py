@@ -6,6 +6,7 @@ space is reclaimed after a checkpoint, and when a volume may have been sealed.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from pulsarbox.broker.compression_policy import CompressionPolicy
@@ -49,8 +50,16 @@ class Housekeeping:
     """Schedules chores."""
 
     def __init__(
-        self, store: Store, settings: Settings, timers: Timers, events: Events, at_rest: CompressionPolicy
+        self,
+        store: Store,
+        settings: Settings,
+        timers: Timers,
+        events: Events,
+        at_rest: CompressionPolicy,
+        is_short: Callable[[], bool] = bool,
     ) -> None:
+        """``is_short``: whether some of several data directories cannot be written."""
+        self._is_short = is_short
         self._at_rest = at_rest
         self._store = store
         self._events = events
@@ -77,7 +86,8 @@ class Housekeeping:
         self._waiting_for_drop = False
         self._full = ""
         """Why the store has no room for messages; empty if it has."""
-        self._check_room = False
+        self._check_room = self._is_watching = False
+        """``_check_room``: a check is due. ``_is_watching``: one is due, under way or scheduled."""
         self.refusal: str | None = None
         """Why messages are rejected right now; None if they are accepted."""
         at_rest.changed.add(self.ask_checkpoint)
@@ -185,9 +195,15 @@ class Housekeeping:
         """Reject messages and check every second whether the store has room again."""
         if not self._full:
             self._events.report("disk-full", "", f"{reason}: messages are rejected until disk space is available", now)
-            self._timers.at(now.monotonic + FULL_SECONDS, self._check_disk_space)
         self._full = reason
+        self.watch_room(now)
         self._judge()
+
+    def watch_room(self, now: Now) -> None:
+        """Check every second for disk space while the store, or some data directory, has none."""
+        if not self._is_watching and (self._full or self._is_short()):
+            self._is_watching = True
+            self._timers.at(now.monotonic + FULL_SECONDS, self._check_disk_space)
 
     def _check_disk_space(self, now: Now) -> None:
         self._check_room = True
@@ -211,13 +227,13 @@ class Housekeeping:
         assert chore is self._under_way
         self._under_way = None
         if isinstance(chore, CheckRoom):
-            if error is None:
+            self._is_watching = False
+            if error is None and self._full:
                 log.info("disk space is available for messages again")
                 self._events.report("disk-room", "", "disk space is available for messages again", now)
                 self._full = ""
                 self._judge()
-            else:
-                self._timers.at(now.monotonic + FULL_SECONDS, self._check_disk_space)
+            self.watch_room(now)
             return
         if error is not None:
             log.error("%s; retrying in %g s", error, RETRY_SECONDS)

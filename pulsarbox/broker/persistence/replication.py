@@ -98,6 +98,12 @@ class Replication:
         self._writable = self._bookies.writable
         self.directories = sum(each.state not in _NO_BOOKIE for each in self._bookies.status().members)
 
+    def is_short(self) -> bool:
+        """Return whether a data directory cannot be written at present."""
+        if self._bookies.writable != self._writable:
+            self._count()
+        return self._writable < self.directories
+
     def refusal(self, copies: Copies) -> str | None:
         """Return why messages with so many copies cannot be stored; None if they can.
 
