@@ -1,5 +1,7 @@
 """The engine over members in memory: the conformance suite, and members that fail."""
 
+from copy import copy
+
 import pytest
 
 from pulsarbox.storage.engine import Engine
@@ -15,8 +17,9 @@ class AskingEngine(EnsembleEngine):
     asked = (1, 1, 1)
 
     def commit(self, batch: Batch) -> None:
-        batch.ask(*self.asked)
-        super().commit(batch)
+        asking = copy(batch)
+        asking.ask(*self.asked)
+        super().commit(asking)
 
 
 class EnsembleStore(Store):
