@@ -28,6 +28,8 @@ from pulsarbox.storage.ensemble.status import Fragment, MemberEvent
 
 LEDGERS_AT_ONCE: Final = 250
 """Ledgers compared in one step."""
+SECOND_PASS_SECONDS: Final = 2.0
+"""Time from the first pass of a process to the second one, if there are ledgers being written."""
 LISTED_MAX: Final = 10_000
 """Fragments remembered between two passes; a further pass finds the others."""
 
@@ -161,8 +163,12 @@ class Auditor:
             raise
         if found is None:
             return Maintained("audited", "some ledgers were compared", 0)
-        self._steps, self._next = None, monotonic + self._period
-        return self._finish(found, wall)
+        is_half = not self.passes and bool(found.unfinished)  # ledgers being written are compared by the next pass
+        self._steps, self._next = (
+            None,
+            monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period),
+        )
+        return self._finish(found, 0 if is_half else wall)
 
     def _finish(self, found: _Pass, wall: int) -> Maintained:
         before, self._last = self._last, found

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.keeping.auditor import LEDGERS_AT_ONCE, Auditor, MemberContents
+from pulsarbox.storage.ensemble.keeping.auditor import LEDGERS_AT_ONCE, SECOND_PASS_SECONDS, Auditor, MemberContents
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.status import Fragment
 from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
@@ -166,3 +166,13 @@ def test_a_damaged_row_is_an_error(kept: KeptEnsemble) -> None:
     kept.table[b"ledger/x"] = b"?"
     with pytest.raises(PersistenceError, match="row b'ledger/x' is damaged"):
         Auditor(kept, 60).step(0.0, 1000)
+
+
+def test_ledgers_being_written_are_audited_soon_after_a_start(kept: KeptEnsemble) -> None:
+    kept.write(1, 0, 4, "b")
+    kept.exists(1, None)
+    auditor = Auditor(kept, 60)
+    audit(auditor)
+    assert (auditor.missing, auditor.ended) == ([], 0)
+    audit(auditor, SECOND_PASS_SECONDS)
+    assert (auditor.missing, auditor.ended) == ([Fragment(1, 0, 4, ("b",), 2)], 1000)
