@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.attack import floods, neighbours, schemas, tokens, web, wire
+from tests.attack import floods, neighbours, schemas, tokens, web, websockets, wire
 from tests.attack.victim import Broken, Victim
 
 Attack = Callable[[Victim], str | None]
@@ -16,6 +16,7 @@ Attack = Callable[[Victim], str | None]
 ATTACKS: Final[tuple[Attack, ...]] = (
     *(wire.lengths, wire.large_frames_before_connect, wire.garbage, wire.counts, wire.bombs, schemas.schemas),
     *(web.paths, web.numbers, web.heads, tokens.tokens),
+    *(websockets.handshakes, websockets.frames, websockets.messages, websockets.pings, websockets.unread),
     *(neighbours.cross_site, neighbours.file_modes),
     *(floods.wrong_ports, floods.half_open, floods.slow, floods.not_reading, floods.hangups, floods.crowd),
 )

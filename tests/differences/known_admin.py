@@ -41,7 +41,7 @@ TABLE: Final = (
         r"namespaces clear-backlog \S+ --force -s none",
         "`namespaces clear-backlog -s` of a subscription that exists on no topic",
         '500 "Cursor not found"; nothing if no topic is loaded',
-        "404, exit code 3",
+        "404, exit code 3; nothing if there are no topics",
         "500 means a failure of the server",
     ),
     Known(

@@ -31,9 +31,9 @@ CLIENT_VERSION: Final = f"pulsarbox-websocket-{__version__}"
 """The client version that statistics show for a WebSocket."""
 REQUEST_SECONDS: Final = 30.0
 """Timeout of a request to the broker: the operation timeout of Java clients."""
-HELD_HIGH: Final = 2 << 20
+HELD_HIGH: Final = 512 << 10
 """Bytes of undelivered entries from which a client counts as slow: the dispatcher then stops."""
-HELD_LOW: Final = 512 << 10
+HELD_LOW: Final = 128 << 10
 GOING_AWAY: Final = 1001
 INTERNAL: Final = 1011
 _FAILED: Final = CommandPartitionedTopicMetadataResponse.Failed

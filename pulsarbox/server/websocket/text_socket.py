@@ -1,10 +1,12 @@
 """A WebSocket that carries text: handshake, frames in both directions, idle time, close.
 
-aiohttp handles frames, fragments, UTF-8, ping and close (RFC 6455); messages are not compressed. This module adds the
-idle time; ``framework.masked_frames`` checks that a client masks its frames.
+aiohttp handles frames, fragments, ping and close (RFC 6455); messages are not compressed. This module adds the idle
+time, and decodes UTF-8 in pieces, so that large messages do not delay other clients. ``framework.masked_frames`` checks
+that a client masks its frames.
 """
 
 import asyncio
+from codecs import getincrementaldecoder
 from typing import Final
 
 from aiohttp import WSMsgType, web
@@ -17,6 +19,10 @@ CLOSE_SECONDS: Final = 2.0
 """Time for a client to answer a close frame."""
 REASON_MAX: Final = 123
 """Maximum bytes of a close frame's reason."""
+DECODED_AT_ONCE: Final = 96 << 10
+"""Bytes decoded in one turn of the loop."""
+INVALID_TEXT: Final = 1007
+"""Close code of a message that is not UTF-8."""
 
 
 class TextSocket:
@@ -25,7 +31,7 @@ class TextSocket:
     def __init__(self, request: web.BaseRequest, text_max: int, idle_seconds: float) -> None:
         """``text_max`` is the maximum size of a message in bytes; ``idle_seconds`` 0 means no limit."""
         self.response = web.WebSocketResponse(
-            timeout=CLOSE_SECONDS, compress=False, max_msg_size=text_max + 1, autoclose=True
+            timeout=CLOSE_SECONDS, compress=False, max_msg_size=text_max + 1, autoclose=True, decode_text=False
         )
         self._request = request
         self._idle_seconds = idle_seconds
@@ -45,8 +51,11 @@ class TextSocket:
         while self._closing is None:
             message = await self.response.receive()
             if message.type is WSMsgType.TEXT:
-                assert isinstance(message.data, str)
-                return message.data
+                try:
+                    return await decode_text(message.data)
+                except UnicodeDecodeError:
+                    await self.close(INVALID_TEXT, "Invalid UTF-8 text message")
+                    return None
             if message.type is not WSMsgType.BINARY:
                 return None
         return None
@@ -89,6 +98,18 @@ class TextSocket:
             return
         self._idle_timer = None
         spawn("idle WebSocket", self.close(GOING_AWAY, "Connection Idle Timeout"))
+
+
+async def decode_text(data: bytes) -> str:
+    """Decode UTF-8, and let other clients be served in between. Raises UnicodeDecodeError."""
+    if len(data) <= DECODED_AT_ONCE:
+        return data.decode()
+    decoder, parts = getincrementaldecoder("utf-8")(), list[str]()
+    for at in range(0, len(data), DECODED_AT_ONCE):
+        end = at + DECODED_AT_ONCE
+        parts.append(decoder.decode(data[at:end], end >= len(data)))
+        await asyncio.sleep(0)
+    return "".join(parts)
 
 
 def address_of(request: web.BaseRequest) -> str:

@@ -134,7 +134,7 @@ def examine(call: HttpRequest) -> DeferredAnswer:
 
 def last(call: HttpRequest) -> DeferredAnswer:
     """Return the id of the last visible message."""
-    topic = stored_topic(call, "Get the last message id")
+    topic = stored_topic(call, "GetLastMessageId")
     later = DeferredAnswer()
 
     def found(position: Position, batch: int, now: Now) -> None:

@@ -84,21 +84,24 @@ def delete_bundle(call: HttpRequest) -> DeferredAnswer:
 
 
 def clear_backlog(call: HttpRequest) -> DeferredAnswer:
-    """Acknowledge everything for every subscription, or for the named one on each topic that has it."""
+    """Acknowledge everything for every subscription, or for the named one on each topic that has it.
+
+    Raises NotFound if topics exist and none has it. Without topics there is nothing to do, as in Pulsar.
+    """
     wanted = call.path.get("subscription")
-    found = 0
+    topics = found = 0
 
     def clear(name: str, ended: Callable[[Now], None], now: Now) -> None:
-        nonlocal found
+        nonlocal topics, found
         meant = [each for each in _subscriptions(call, name, now) if each.durable and wanted in (None, each.name)]
-        found += len(meant)
+        topics, found = topics + 1, found + len(meant)
         one = counted(len(meant) + 1, ended)
         for each in meant:
             each.clearing.clear(one, now)
         one(now)
 
     def finish() -> HttpResponse:
-        if wanted is not None and not found:
+        if topics and wanted is not None and not found:
             raise NotFound(f"Subscription {wanted} not found in this namespace")
         return DONE
 

@@ -12,6 +12,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata
 from pulsarbox.server.websocket.message_json import (
     BAD_PAYLOAD,
     ELEMENTS_MAX,
+    JSON_MAX,
     NOT_JSON,
     PIECE_BYTES,
     InvalidMessage,
@@ -178,6 +179,24 @@ def test_the_encryption_context() -> None:
 
 
 LARGE = "A" * (PIECE_BYTES + 4)
+
+
+@pytest.mark.parametrize("first", [{}, {"properties": {"payload": "x"}}])
+async def test_only_the_payload_may_be_larger_than_the_parser_is_given(first: dict[str, Any]) -> None:
+    payload = bytes(range(256)) * (JSON_MAX // 128) + b"=="
+    text = json.dumps({**first, "payload": b64encode(payload).decode()})
+    escaped = text.replace("/", "\\/").replace("+", "\\u002b").replace("=", "\\u003d")
+    for each in (text, escaped):
+        assert await decode_payload(parse_message(each), no_pause) == payload
+    wrong = parse_message(text.replace("+", "\\\\"))
+    with pytest.raises(InvalidMessage, match="not base64"):
+        await decode_payload(wrong, no_pause)
+    for other in (
+        json.dumps({"payload": PAYLOAD, "key": "k" * JSON_MAX}),
+        json.dumps({"payload": "é" * JSON_MAX}, ensure_ascii=False),
+        text.replace("{", '{"key": "' + "k" * JSON_MAX + '",', 1),
+    ):
+        assert f"more than {JSON_MAX} characters" in str(refusal(other))
 
 
 @pytest.mark.parametrize(

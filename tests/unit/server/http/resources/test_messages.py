@@ -66,6 +66,12 @@ async def test_a_missing_subscription_shows_all_messages_and_is_not_created(box:
     assert (await box.get(f"{PATH}/t/subscriptions")).value == ["s"], "looking makes no subscription"
 
 
+async def test_the_last_message_of_a_topic_without_storage(box: HttpBox) -> None:
+    await box.put("/non-persistent/public/default/np")
+    got = await box.get("/non-persistent/public/default/np/lastMessageId")
+    assert (got.status, got.reason) == (405, "GetLastMessageId on a non-persistent topic is not allowed")
+
+
 async def test_a_batch_comes_as_one(box: HttpBox) -> None:
     client = Client(box)
     client.send(client.producer(T), 0, b"payload", batch=3)

@@ -98,6 +98,8 @@ async def test_clearing_and_unsubscribing_everywhere(box: HttpBox) -> None:
     assert await backlogs(box, "abc") == [{"s": 0, "u": 3}, {"s": 0, "u": 3}, {"u": 3}]
     missing = await box.post(f"{NS}/clearBacklog/none")
     assert (missing.status, missing.reason) == (404, "Subscription none not found in this namespace")
+    await box.put("/namespaces/public/empty")
+    assert (await box.post("/namespaces/public/empty/clearBacklog/none")).status == 204, "nothing to clear"
     assert done(await box.post(f"{NS}/clearBacklog"))
     assert await backlogs(box, "abc") == [{"s": 0, "u": 0}, {"s": 0, "u": 0}, {"u": 0}]
 
