@@ -128,12 +128,15 @@ TABLE: Final = (
         "accepts 1, the current number; rejects others",
         "a box has one coordinator",
     ),
-    Known(
-        r"(functions|functions-worker|sinks|sources) .*",
-        "`functions`, `functions-worker`, `sinks` and `sources`, compared with a broker without a function worker",
-        "409",
-        "empty lists; 404, exit code 3, for a name",
-        "a box has none of them, and tools can list them",
+    *(
+        Known(
+            rf"{group} .*",
+            f"`{group}`, compared with a broker without a functions worker",
+            "409",
+            "empty lists; 404, exit code 3, for a name",
+            "a box has none of them, and tools can list them",
+        )
+        for group in ("functions", "functions-worker", "sinks", "sources")
     ),
     Known(
         r"packages .*",
@@ -142,12 +145,19 @@ TABLE: Final = (
         "packages are stored",
         "no service to enable",
     ),
-    Known(
-        r"transactions (coordinator|pending-ack|buffer-snapshot)-internal-stats .*",
-        "`transactions ...-internal-stats`",
-        "the ledgers of the logs of transactions",
-        "no ledgers; 404 without snapshots",
-        "transactions are stored in the common log",
+    *(
+        Known(
+            rf"transactions {log}-internal-stats .*",
+            f"`transactions {log}-internal-stats`",
+            "the ledger of the log",
+            without,
+            "transactions are stored in the common log",
+        )
+        for log, without in (
+            ("coordinator", "no ledgers"),
+            ("pending-ack", "no ledgers"),
+            ("buffer-snapshot", "404, exit code 3"),
+        )
     ),
     Known(
         r"namespaces get-topic-positions .*",
