@@ -123,11 +123,13 @@ class Commit:
         writer = self._table.start_writer(slot)
         while slot.belongs and writer.queue >= QUEUE_MAX:
             self._wait()
-        if slot.belongs and slot.completed >= packed.position:  # the batch was not confirmed, and could not be erased
+        if slot.belongs and slot.uncertain:
             self._erase_from(slot)
-        if slot.belongs:
-            writer.submit(CopyWrite(slot.member_id, packed, self._monotonic()))
-        return slot.belongs
+        if not slot.belongs or slot.uncertain:
+            self._failed.append(slot)
+            return False
+        writer.submit(CopyWrite(slot.member_id, packed, self._monotonic()))
+        return True
 
     def _wait(self) -> None:
         write = self._writers.completed(_WAIT_SECONDS)
@@ -188,15 +190,22 @@ class Commit:
         raise NotEnoughBookies(f"{reason}: {len(self._table.active)} data directories are writable")
 
     def _erase(self) -> None:
-        """Remove the batch from all members."""
-        for slot in self._copies():
-            self._erase_from(slot)
+        """Remove the batch from all members, also from those that may have it although the write failed."""
+        for slot in self._tried:
+            if slot.belongs and not self._is_full(slot):
+                slot.uncertain = self._position
+                self._erase_from(slot)
         self._table.reject_from(self._position)
 
+    def _is_full(self, slot: Slot) -> bool:
+        """Return whether a member had no space for the batch, so that it has nothing to erase."""
+        return slot in self._failed and slot.state == MemberState.FULL
+
     def _erase_from(self, slot: Slot) -> None:
+        """Remove an unconfirmed batch. A member that fails leaves; the only one tries again before its next write."""
+        slot.completed = min(slot.completed, slot.uncertain - 1)
         try:
-            slot.member.erase_from(self._position)
-            slot.completed = self._position - 1
+            slot.member.erase_from(slot.uncertain)
+            slot.uncertain = 0
         except PersistenceError as error:
-            slot.completed = self._position - 1
             self._table.leave(slot, MemberState.LOST, str(error))

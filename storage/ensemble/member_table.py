@@ -31,6 +31,8 @@ class Slot:
         self.writer: Writer | None = None
         self.completed = 0
         """The position of the last batch that it has written and the ensemble has counted."""
+        self.uncertain = 0
+        """The position of a batch that was not confirmed and may be in its log; 0 if there is none."""
         self.commits = self.commit_errors = self.read_errors = 0
         self.ledgers = self.entries = self.bytes_used = self.bytes_free = 0
         self.scrub = ScrubStatus(0, 0, 0, 0, 0)
@@ -169,7 +171,7 @@ class MemberTable:
         with self.lock:
             before = slot.state, slot.why, slot.since, slot.left_at
             slot.left_at = 0
-            slot.completed = 0
+            slot.completed = slot.uncertain = 0
             slot.writer = None
             self.set_state(slot, MemberState.ACTIVE)
             try:

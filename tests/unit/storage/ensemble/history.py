@@ -1,0 +1,162 @@
+"""A model of an ensemble: batches that are confirmed, rejected or undecided, and disks that fail at any point.
+
+The model knows the bytes of each batch by its time, which is different for each attempt.
+"""
+
+from typing import Any
+
+from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
+from pulsarbox.storage.engine import Checkpoint, ReadRequest
+from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
+from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
+from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
+from pulsarbox.storage.format import BATCH_HEADER
+from pulsarbox.storage.journal import Batch
+from tests.unit.storage.batches import batch_of, entry_of
+
+CONFIRMED, REJECTED, UNDECIDED = "confirmed", "rejected", "undecided"
+LEDGER = 7
+
+
+class Crash(BaseException):
+    """The process ends."""
+
+
+class History:
+    """An ensemble and what was reported about its batches."""
+
+    def __init__(self, directories: int) -> None:
+        self.disks = [MemberDisk(name) for name in "abcde"[:directories]]
+        for disk in self.disks:
+            disk.faults = self._fault
+        self.outcomes: dict[int, str] = {}
+        """By attempt."""
+        self.entries: dict[int, int] = {}
+        """The attempt that each position of the log has."""
+        self.attempt = 0
+        self.crash_after = -1
+        """Operations until the process ends; negative for never."""
+        self.refusing: dict[str, str] = {}
+        """By disk: the operation that fails, or ``full`` or ``late`` for commits."""
+        self.lost: set[str] = set()
+        """Disks whose contents were lost since the last start that accepted it."""
+        self.mark = 0
+        self.engine: EnsembleEngine | None = None
+        self.copied: list[int] = []
+        self._current = ""
+
+    def _fault(self, operation: str, argument: Any) -> str:
+        if self.crash_after == 0:
+            self.crash_after = -1
+            raise Crash
+        self.crash_after -= self.crash_after > 0
+        return Verdict.DONE
+
+    def _of(self, disk: MemberDisk, operation: str) -> str:
+        verdict = self._fault(operation, None)
+        fault = self.refusing.get(disk.name, "")
+        if operation == "commit" and fault == "full":
+            raise StoreFull("full")
+        if operation == "commit" and fault == "late":
+            return Verdict.LATE
+        if operation == fault or fault == "all":
+            raise PersistenceError(f"{disk.name} fails")
+        return verdict
+
+    def start(self, accept: tuple[str, ...] = ()) -> bool:
+        """Open the ensemble and compare its log with the model; False if it refuses to start."""
+        for disk in self.disks:
+            disk.faults = lambda operation, argument, disk=disk: self._of(disk, operation)
+        engine = EnsembleEngine(
+            [MemoryMember(disk) for disk in self.disks], limits=EnsembleLimits(300), accept_loss_of=accept
+        )
+        try:
+            recovery = engine.recover()
+        except EnsembleIncomplete:
+            assert self.lost or not all(disk.present for disk in self.disks) or self.refusing
+            return False
+        except PersistenceError:
+            assert not all(disk.present for disk in self.disks) or self.refusing
+            return False
+        self.engine = engine
+        engine.copied = lambda batch, copies: self.copied.append(copies)
+        found = [BATCH_HEADER.unpack_from(value)[5] for value in recovery.batches]
+        self._compare(found, recovery.next_position, is_whole=not accept)
+        return True
+
+    def _compare(self, found: list[int], next_position: int, *, is_whole: bool) -> None:
+        for attempt in found:
+            assert self.outcomes[attempt] != REJECTED, "a rejected batch came back"
+        if is_whole:
+            assert len(found) == next_position - 1 - self.mark
+        covered = {attempt for position, attempt in self.entries.items() if position <= self.mark}
+        for attempt, outcome in self.outcomes.items():
+            is_there = attempt in found or attempt in covered
+            assert is_there or outcome != CONFIRMED or not is_whole, "a confirmed batch is gone"
+            self.outcomes[attempt] = CONFIRMED if is_there else REJECTED
+        known = {position: attempt for position, attempt in self.entries.items() if position <= self.mark}
+        if is_whole:
+            known |= dict(enumerate(found, self.mark + 1))
+        self.entries = known
+        assert self.engine is not None
+        assert self.engine.next_position == next_position
+
+    def commit(self, asked: tuple[int, int, int], minimum: int) -> None:
+        """Commit a batch of one entry, in parts that ask for ``minimum`` copies and for others."""
+        engine = self.engine
+        assert engine is not None
+        self.attempt += 1
+        batch: Batch = batch_of(engine.next_position, [(LEDGER, engine.next_position, 1)])
+        batch.wall = self.attempt
+        batch.ask(*asked)
+        batch.ask(1, 1, min(minimum, asked[2]))
+        self.outcomes[self.attempt] = UNDECIDED
+        self.copied = []
+        try:
+            engine.commit(batch)
+        except TooFewCopies:
+            self._decide(batch)
+        except PersistenceError:
+            assert not self.copied, "a part was confirmed, and then rejected"
+            # A disk that cannot be written cannot erase either.
+            is_stuck = {"erase_from", "all"} & set(self.refusing.values()) or not all(d.present for d in self.disks)
+            self.outcomes[self.attempt] = UNDECIDED if is_stuck else REJECTED
+        except Crash:
+            self.engine = None
+            if self.copied:
+                self._decide(batch)
+        else:
+            self._decide(batch)
+
+    def _decide(self, batch: Batch) -> None:
+        self.outcomes[self.attempt] = CONFIRMED
+        self.entries[batch.position] = self.attempt
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of everything."""
+        engine = self.engine
+        assert engine is not None
+        position = engine.next_position - 1
+        try:
+            engine.checkpoint(Checkpoint(position, {b"position": b"%d" % position}, ()))
+            self.mark = position
+        except PersistenceError:
+            pass
+        except Crash:
+            self.engine = None
+            # The next start shows whether it was written.
+            if any(disk.mark == position for disk in self.disks):
+                self.mark = position
+
+    def crash(self) -> None:
+        """End the process."""
+        self.engine = None
+        for disk in self.disks:
+            disk.settle()
+
+    def read_all(self) -> None:
+        """Read every entry of the log."""
+        assert self.engine is not None
+        for position in self.entries:
+            entries = self.engine.read(ReadRequest(1, LEDGER, position, position, 1 << 20))
+            assert entries == [entry_of(LEDGER, position)]
