@@ -129,7 +129,7 @@ class Opening:
         sources = tuple(LogSource(slot.name, slot.left_at, slot.member.batches) for slot in valid)
         holes = find_holes(sources, mark, table.membership.first)
         if not self._accepted or not holes.missing:
-            check_complete(holes, self._missing(), table.membership.ack_quorum_min)
+            check_complete(holes, self._missing(), table.membership.ack_quorum_min, table.membership.first)
         return OpenedLog(sources, mark, holes)
 
     def _missing(self) -> list[MissingMember]:
