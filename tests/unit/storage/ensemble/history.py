@@ -3,6 +3,7 @@
 The model knows the bytes of each batch by its time, which is different for each attempt.
 """
 
+from functools import partial
 from typing import Any
 
 from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
@@ -27,8 +28,6 @@ class History:
 
     def __init__(self, directories: int) -> None:
         self.disks = [MemberDisk(name) for name in "abcde"[:directories]]
-        for disk in self.disks:
-            disk.faults = self._fault
         self.outcomes: dict[int, str] = {}
         """By attempt."""
         self.entries: dict[int, int] = {}
@@ -45,15 +44,15 @@ class History:
         self.copied: list[int] = []
         self._current = ""
 
-    def _fault(self, operation: str, argument: Any) -> str:
+    def _count(self) -> None:
+        """End the process if it is time."""
         if self.crash_after == 0:
             self.crash_after = -1
             raise Crash
         self.crash_after -= self.crash_after > 0
-        return Verdict.DONE
 
-    def _of(self, disk: MemberDisk, operation: str) -> str:
-        verdict = self._fault(operation, None)
+    def _of(self, disk: MemberDisk, operation: str, argument: Any) -> str:
+        self._count()
         fault = self.refusing.get(disk.name, "")
         if operation == "commit" and fault == "full":
             raise StoreFull("full")
@@ -61,12 +60,12 @@ class History:
             return Verdict.LATE
         if operation == fault or fault == "all":
             raise PersistenceError(f"{disk.name} fails")
-        return verdict
+        return Verdict.DONE
 
     def start(self, accept: tuple[str, ...] = ()) -> bool:
         """Open the ensemble and compare its log with the model; False if it refuses to start."""
         for disk in self.disks:
-            disk.faults = lambda operation, argument, disk=disk: self._of(disk, operation)
+            disk.faults = partial(self._of, disk)
         engine = EnsembleEngine(
             [MemoryMember(disk) for disk in self.disks], limits=EnsembleLimits(300), accept_loss_of=accept
         )

@@ -3,13 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tools.campaigns import examples
 from tests.unit.storage.ensemble.history import History
 
 ASKED = ((1, 1, 1), (2, 2, 2), (2, 2, 1), (3, 2, 2), (3, 3, 2), (3, 3, 3))
 FAULTS = ("", "", "commit", "full", "late", "all", "write_membership", "checkpoint", "erase_from")
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_what_is_confirmed_stays_and_what_is_rejected_does_not_come_back(data: st.DataObject) -> None:
     history = History(data.draw(st.integers(2, 4)))
