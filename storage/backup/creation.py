@@ -29,6 +29,11 @@ RATE_DEFAULT: Final = 16 << 20
 ROOM_LEFT: Final = 64 << 20
 """Bytes that a backup leaves free on its disk."""
 
+MEMBER_REFUSED: Final = (
+    "{} is one of several data directories of a box (dataDirectories), and backups are of boxes with one: stop the box"
+    " and copy all of its directories, or remove all but one with `pulsarbox storage remove` before the backup"
+)
+
 
 class Made(NamedTuple):
     """A completed backup, and its cost."""
@@ -60,6 +65,8 @@ def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
     BackupError, and PersistenceError if ``source`` is not a data directory.
     """
     box = Box(source)
+    if box.is_member:
+        raise BackupError(MEMBER_REFUSED.format(source))
     if _is_within(target, source) or _is_within(source, target):
         raise BackupConflict(f"{target} and the data directory {source} contain one another: choose another directory")
     repository = Repository.create(target)

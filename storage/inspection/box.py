@@ -18,6 +18,7 @@ from pulsarbox.storage.format import (
     CONTENT,
     DICTIONARY_HEAD,
     DICTIONARY_KEY,
+    ENSEMBLE,
     INDEX_KEY,
     LOG_KEY,
     META,
@@ -73,6 +74,8 @@ class Box:
         except OSError as error:
             raise PersistenceError(f"{path} cannot be read: {error.strerror}: run this as the box's user") from error
         self.live, self.pid = holder(path)
+        self.is_member = (path / ENSEMBLE).exists()
+        """Whether the box has more data directories, which have the batches and entries that are missing here."""
 
     def volumes(self) -> list[str]:
         """Return the existing volumes: packed ones, then those of the log, each oldest first."""

@@ -178,6 +178,8 @@ class _Examination:
                 unpack_record(value, record.offset)
 
     def _in_transaction(self, position: int, ledger_id: int, entry_id: int, header: tuple[Any, ...]) -> None:
+        if not header[EntryField.TXN_MOST] and not header[EntryField.TXN_LEAST]:
+            return  # a copy from another data directory
         txn = TxnId(header[EntryField.TXN_MOST], header[EntryField.TXN_LEAST])
         flagged = Flagged(ledger_id, entry_id, entry_id, txn, position <= self.mark)
         last = self.flagged[-1] if self.flagged else flagged

@@ -23,7 +23,7 @@ from pulsarbox.spark.access.extractor import Entry, Extractor, NotInPlace, Run, 
 from pulsarbox.spark.access.volume_blocks import BatchWalk, Block, WantedEntries
 from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.entry_index import IndexSegment, UnindexedRuns, runs_of
-from pulsarbox.storage.format import INDEX_KEY, LOG_KEY, PACKED
+from pulsarbox.storage.format import ENSEMBLE, INDEX_KEY, LOG_KEY, PACKED
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, read_identity
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
 from pulsarbox.storage.lmdb.volume import INDEXED, is_damage, open_environment, seek_at_or_before
@@ -548,6 +548,8 @@ def _check(path: Path, instance: str) -> None:
         raise NotInPlace(f"{path} cannot be read as a data directory: {error}") from None
     if known != instance:
         raise NotInPlace(f"{path} is the data directory of another box: {known}, not {instance}")
+    if (path / ENSEMBLE).exists():
+        raise NotInPlace(f"{path} is one of several data directories of its box, and each has only some of the entries")
 
 
 class _OfProcess:
