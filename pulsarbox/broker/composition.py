@@ -34,7 +34,7 @@ from pulsarbox.broker.long_computation import Computations
 from pulsarbox.broker.packages.packages import Packages
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.persistence.read_queue import ReadQueue
-from pulsarbox.broker.persistence.replication import Bookies, Replication
+from pulsarbox.broker.persistence.replication import Replication
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.broker.policies.policies import Policies
 from pulsarbox.broker.policies.unloaded_topics import PolicyWalks
@@ -94,7 +94,7 @@ def compose(
     current = CurrentSettings(with_stored(settings, store.catalog))
     plugins = plugins or Plugins()
     at_rest = CompressionPolicy(current.current, lambda: plugins.disabled)
-    core = compose_core(store, current, plugins, at_rest, box_now, host.bookies)
+    core = compose_core(store, current, plugins, at_rest, box_now, host)
     _report_replay(store, core.events, box_now)
     plugin_hash_registry.check(plugins, settings, core.commits, core.catalog)
     broker = _compose_broker(settings, core, at_rest, endpoints, authentication, host, box_now)
@@ -186,15 +186,16 @@ def compose_core(
     plugins: Plugins,
     at_rest: CompressionPolicy,
     now: Now,
-    bookies: Bookies | None = None,
+    host: Host = ALONE,
 ) -> Core:
-    """Build the services that topics share. ``bookies``: the data directories, if there are several."""
+    """Build the services that topics share."""
     settings, catalog = current.current, store.catalog
     events = Events(store.ids()["boot"] + 1)
     plugins.failed.add(events.plugin_failed)
     plugins.apply_settings(settings)
     timers, reads = Timers(), ReadQueue()
-    replication = None if bookies is None else Replication(bookies, settings, events)
+    bookies = host.bookies
+    replication = None if bookies is None else Replication(bookies, settings, events, host.run_in_thread)
     commits = GroupCommit(store, settings, timers, events, at_rest, now, replication)
     policies = Policies(catalog, settings, commits.put_row, timers)
     policies.row_changed.add(lambda name, before, row, when: at_rest.policies_changed(before, row))

@@ -4,11 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pulsarbox.broker.persistence.replication import Bookies
+from pulsarbox.broker.persistence.replication import Beside, Bookies
 from pulsarbox.storage.engine import LedgerVolumes
-
-Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
-"""Runs a named piece of work outside the turn, then calls back in the loop with its result or exception."""
 
 
 def run_synchronously(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:

@@ -436,6 +436,9 @@ class GroupCommit:
         producers = dict.fromkeys(receipt[0] for receipt in group.receipts)
         refused, group.receipts = group.receipts + [each for each in self.open.receipts if each[0] in producers], []
         self.open.receipts = [each for each in self.open.receipts if each[0] not in producers]
+        for topic, entries in group.appended.items():
+            if topic.copies is not None:
+                topic.copies.fell_short(entries)
         self._complete(group, now)
         for _, call, _ in lost:
             call(refusal, now)

@@ -3,8 +3,8 @@
 A box with one data directory has no ``Replication``: its batches ask for nothing, and nothing here is computed.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
 
 from pulsarbox.broker.events import Events
 from pulsarbox.clock import Now
@@ -12,6 +12,10 @@ from pulsarbox.config import Settings
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.status import EnsembleStatus
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Entry
+
+Beside = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
+"""Runs a named piece of work outside the turn, then calls back in the loop with its result or exception."""
 
 _NO_BOOKIE: Final = frozenset({MemberState.LEAVING, MemberState.REMOVED})
 """States of members that get no further copies."""
@@ -57,6 +61,9 @@ class AskedCopies(Protocol):
     def asked(self) -> Copies:
         """The numbers of its persistence policy."""
 
+    def fell_short(self, entries: Sequence[Entry]) -> None:
+        """Note entries that were stored with fewer copies than its ack quorum."""
+
 
 class ReplicatedTopic(Protocol):
     """A topic whose entries may have several copies."""
@@ -72,8 +79,9 @@ class ReplicatedTopic(Protocol):
 class Replication:
     """The number of copies that batches ask for, and whether there are directories for them."""
 
-    def __init__(self, bookies: Bookies, settings: Settings, events: Events) -> None:
+    def __init__(self, bookies: Bookies, settings: Settings, events: Events, run_in_thread: Beside) -> None:
         self._bookies = bookies
+        self._run_in_thread = run_in_thread
         self._events = events
         self.default = Copies(
             settings.managedLedgerDefaultEnsembleSize,
@@ -88,11 +96,6 @@ class Replication:
         self._is_reduced = False
         """Whether metadata is stored with fewer copies than the box's ack quorum."""
         self._count()
-
-    @property
-    def bookies(self) -> Bookies:
-        """The data directories."""
-        return self._bookies
 
     def _count(self) -> None:
         self._writable = self._bookies.writable
@@ -130,6 +133,15 @@ class Replication:
             return f"the ensemble of {copies.ensemble} is cut to the {_directories(self.directories)} that exist"
         return None
 
+    def count_copies(self, ledger_id: int, first: int, end: int, done: Callable[[int], None]) -> None:
+        """Count the directories that have all entries from ``first`` to ``end`` (exclusive), later."""
+
+        def count() -> int:
+            held = self._bookies.coverage([ledger_id])
+            return sum(_has(runs.get(ledger_id, ()), first, end) for runs in held.values())
+
+        self._run_in_thread("copies", count, lambda found, error: done(0 if error is not None else found))
+
     def ask(self, batch: Batch, copies: Copies) -> None:
         """Have a batch ask for the copies of one of its parts."""
         ensemble = min(copies.ensemble, max(self.directories, copies.write_quorum))
@@ -150,6 +162,14 @@ class Replication:
                 self._events.report("too-few-copies", "", text, now, copies=quorum, wanted=wanted)
         self.ask(batch, self.default._replace(ack_quorum=quorum))
         return quorum
+
+
+def _has(runs: Sequence[tuple[int, int]], first: int, end: int) -> bool:
+    """Return whether sorted runs have all entries from ``first`` to ``end`` (exclusive)."""
+    for low, high in runs:
+        if low <= first < high:
+            first = high
+    return first >= end
 
 
 def _directories(count: int) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 
 from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.topic.producer import AttachedProducer
+from pulsarbox.broker.topic.topic_copies import TopicCopies
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.errors import PersistenceError
@@ -45,9 +46,16 @@ class Deduplication:
     """Deduplication of one persistent topic; ``connected`` has the names of its producers."""
 
     def __init__(
-        self, commits: GroupCommit, settings: Settings, started: int, stored: StoredTopic, connected: Container[str]
+        self,
+        commits: GroupCommit,
+        settings: Settings,
+        started: int,
+        stored: StoredTopic,
+        connected: Container[str],
+        copies: TopicCopies | None = None,
     ) -> None:
-        """``started``: when the box started (ms since 1970)."""
+        """``started``: when the box started (ms since 1970). ``copies``: None with one data directory."""
+        self._copies = copies
         self.stored = stored
         self._sequences = stored.sequences
         self._open = stored.sequences.open
@@ -71,7 +79,8 @@ class Deduplication:
         """Return whether to store the message; the caller must add it to the open batch at once. Answer a duplicate.
 
         ``ids``: the sequence id of its SEND and the highest one there, 0 for none; ``flags``: those of its entry.
-        Raises PersistenceError if a message with its sequence id is pending and may yet fail to become durable.
+        Raises PersistenceError if a message with its sequence id is pending and may yet fail to become durable, or has
+        too few copies.
         """
         name, sequence_id = producer.name, _signed(ids[0])
         pushed = self._open.get(name)
@@ -83,6 +92,8 @@ class Deduplication:
         elif self._is_new(name, sequence_id, is_higher, parsed, payload, now):
             self._push(name, sequence_id, _signed(ids[1]), parsed, payload, now)
         else:
+            if self._copies is not None:  # a receipt promises the copies of the first attempt
+                self._copies.check_complete()
             self._answer(producer, ids, now)
             return False
         self._commits.open.sequenced[self] = None

@@ -245,7 +245,7 @@ class PersistentTopic(Topic):
                 self._commits.forget_producers(self.stored, names)
         elif self.deduplication is None:
             self.deduplication = Deduplication(
-                self._commits, self.core.settings, self.core.started, self.stored, self.producers
+                self._commits, self.core.settings, self.core.started, self.stored, self.producers, self.copies
             )
             self.producers.deduplication = self.deduplication
 

@@ -239,6 +239,38 @@ def test_entries_with_too_few_copies_stay_and_are_as_after_a_restart() -> None:
     assert confirmed(again, THREE) == 1
 
 
+def test_a_duplicate_gets_no_receipt_before_the_first_attempt_has_its_copies() -> None:
+    box, client = box_of(brokerDeduplicationEnabled=True)
+    client.send(5, producer_id=3, producer_name="p3")
+    box.fell_short(box.take(), 1)
+    box.auto = True
+    ledger = topic_ledger(box, THREE)
+    box.bookies.held = {"/d0": {ledger: [(0, 1)]}}
+    client.inbox.clear()
+    for attempt in range(2):
+        client.producer(20 + attempt, THREE, producer_name="p3")
+        client.send(5, producer_id=20 + attempt, producer_name="p3")
+        error = client.take("send_error")
+        assert "too few copies are still being copied" in error.message
+        client.request("close_producer", producer_id=20 + attempt)
+        client.inbox.clear()
+    box.bookies.held = {name: {ledger: [(0, 1), (1, 2)]} for name in ("/d0", "/d1", "/d2")}
+    client.producer(22, THREE, producer_name="p3")
+    client.send(5, producer_id=22, producer_name="p3")
+    client.request("close_producer", producer_id=22)
+    client.inbox.clear()
+    client.producer(23, THREE, producer_name="p3")
+    client.send(5, producer_id=23, producer_name="p3")
+    assert receipts(client) == [(23, 5)]
+    assert confirmed(box, THREE) == 1
+
+
+def topic_ledger(box: Box, name: str) -> int:
+    found = box.broker.topics.persistent(name, box.now)
+    assert found is not None
+    return found.ledger.current.ledger_id
+
+
 def test_later_messages_of_a_refused_producer_are_refused_too() -> None:
     box, client = box_of()
     client.send(0, producer_id=3)
