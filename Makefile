@@ -63,6 +63,10 @@ check: env-dev ## Check what changed since main: lint, types, unit tests of the 
 crash: env-dev ## Kill the box again and again under load and check what its clients saw (N=25)
 	@$(BIN)/python -m tests.crash.run --kills $(or $(N),25) $(ARGS)
 
+.PHONY: crash-directories
+crash-directories: env-dev ## Break one of three data directories in each round, beside kills (N=25; root mounts file systems)
+	@$(BIN)/python -m tests.crash.directories --rounds $(or $(N),25) $(ARGS)
+
 .PHONY: backups
 backups: env-dev ## Back up a box under load, restore each backup and check that it is one instant (N=25)
 	@$(BIN)/python -m tests.backups.run --backups $(or $(N),25) $(ARGS)
@@ -86,6 +90,10 @@ powercut: env-dev ## Open disks as they may stand after a power cut (N=500; need
 .PHONY: bench
 bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://... VERSUS=pulsar://...)
 	@$(BIN)/python -m benchmarks.bench $(if $(URL),--url $(URL)) $(if $(VERSUS),--versus $(VERSUS)) $(ARGS)
+
+.PHONY: bench-copies
+bench-copies: env-dev ## Measure copies in several data directories against one directory (ARGS="--disks A B C")
+	@$(BIN)/python -m benchmarks.copies $(ARGS)
 
 .PHONY: bench-storage
 bench-storage: env-dev ## Measure the store: packing, catch-up, restart, memory, delays (ARGS="--only restart --scale 0.1")
@@ -179,6 +187,10 @@ suite: env-dev ## The official Python client's own suite, from a checkout of it 
 .PHONY: simulate
 simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000 (ARGS="--engine both --steps 10000")
 	@$(BIN)/python -m tests.simulation.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)
+
+.PHONY: simulate-ensemble
+simulate-ensemble: env-dev ## Simulate histories of several data directories that fail (SEEDS=200, or EVENTS=10000000)
+	@$(BIN)/python -m tests.simulation.ensemble.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)
 
 .PHONY: lint
 lint: env-dev ## Check style, types, the direction of imports, and the prose of documents and help texts

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Checkpoint, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry, Meta, pack_entry, pack_meta
 from tests.powercut.story import Mark, Story
+from tests.powercut.workload import rows_of
 from tests.unit.storage.batches import entry_of
 
 DATA: Final = "data"
@@ -30,6 +31,7 @@ class Checked:
     """One opened image."""
 
     def __init__(self, folder: Path, story: Story, dice: random.Random) -> None:
+        self._folder = folder
         self._path = folder / DATA
         self._story = story
         self._dice = dice
@@ -51,14 +53,14 @@ class Checked:
         finally:
             engine.close()
 
-    def _open(self) -> LmdbEngine:
+    def _open(self) -> Engine:
         return LmdbEngine(self._path, **self._story.options)
 
-    def _recovered(self, engine: LmdbEngine) -> tuple[Mark, int]:
+    def _recovered(self, engine: Engine) -> tuple[Mark, int]:
         """Return the recovered checkpoint and the last recovered batch."""
         story = self._story
         recovery = engine.recover()
-        rows, batches, last = dict(recovery.rows.items(b"")), list(recovery.batches), recovery.next_position - 1
+        rows, batches, last = rows_of(recovery), list(recovery.batches), recovery.next_position - 1
         if not story.done <= last <= len(story.values):
             raise Violation(
                 f"the log ends at batch {last}: {story.done} were acknowledged, {len(story.values)} were begun"
@@ -77,7 +79,7 @@ class Checked:
             raise Violation(f"the checkpoint covers batch {mark}, only {story.done} were acknowledged")
         return found, last
 
-    def _read_all(self, engine: LmdbEngine, dropped: Iterable[int], last: int) -> None:
+    def _read_all(self, engine: Engine, dropped: Iterable[int], last: int) -> None:
         gone = set(dropped)
         for ledger_id, stored in self._story.ledgers.items():
             if ledger_id in gone:
@@ -95,7 +97,7 @@ class Checked:
             if len(entries) < len(stored):
                 self._reads_nothing(engine, ledger_id, stored[len(entries)].entry.entry_id)
 
-    def _reads_nothing(self, engine: LmdbEngine, ledger_id: int, entry_id: int) -> None:
+    def _reads_nothing(self, engine: Engine, ledger_id: int, entry_id: int) -> None:
         try:
             got = engine.read(ReadRequest(1, ledger_id, entry_id, entry_id, 1))
         except PersistenceError as error:
@@ -104,7 +106,7 @@ class Checked:
             return
         raise Violation(f"entry {ledger_id}:{entry_id} was never acknowledged with its batch, but {got} is read")
 
-    def _go_on(self, engine: LmdbEngine, checkpoint: Mark, last: int) -> set[int]:
+    def _go_on(self, engine: Engine, checkpoint: Mark, last: int) -> set[int]:
         """Commit, drop a ledger, and reclaim all volumes that can be; return the dropped ledgers."""
         batch = Batch(last + 1)
         entry = self._new_entry()
@@ -124,9 +126,9 @@ class Checked:
         self._read_new(engine)
         return dropped
 
-    def _recovered_again(self, engine: LmdbEngine, checkpoint: Mark, last: int) -> None:
+    def _recovered_again(self, engine: Engine, checkpoint: Mark, last: int) -> None:
         recovery = engine.recover()
-        rows, batches = dict(recovery.rows.items(b"")), list(recovery.batches)
+        rows, batches = rows_of(recovery), list(recovery.batches)
         if (batches, recovery.next_position) != ([], last + 1):
             raise Violation(
                 f"after one more batch the log ends at {recovery.next_position - 1}, {len(batches)} of it behind the"
@@ -135,7 +137,7 @@ class Checked:
         if rows != checkpoint.rows | {AFTER: b"row"}:
             raise Violation(f"after one more checkpoint there are {len(rows)} rows, not what they should be")
 
-    def _read_new(self, engine: LmdbEngine) -> None:
+    def _read_new(self, engine: Engine) -> None:
         if engine.read(ReadRequest(1, NEW_LEDGER, 0, 0, 1)) != [self._new_entry()]:
             raise Violation("the entry written after the cut is not read back")
 

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 from tests.powercut.check import DATA, Checked
 from tests.powercut.core_check import CoreChecked, CoreStory
 from tests.powercut.disk import Disk, Tree, write_tree
+from tests.powercut.ensemble_check import EnsembleChecked
 from tests.powercut.images import MUTANTS, Image
 from tests.powercut.record import Event, Op, load, record
 from tests.powercut.story import Story
@@ -27,6 +28,8 @@ SHARED_MEMORY: Final = Path("/dev/shm")
 
 ENGINE: Final = "engine"
 CORE: Final = "core"
+ENSEMBLE: Final = "ensemble"
+"""The engine on several directories, each a disk of its own."""
 
 
 class Level(NamedTuple):
@@ -41,6 +44,7 @@ class Level(NamedTuple):
 
 LEVELS: Final = {
     ENGINE: Level("tests.powercut.workload", Story, lambda *image: Checked(*image).check()),
+    ENSEMBLE: Level("tests.powercut.ensemble_workload", Story, lambda *image: EnsembleChecked(*image).check()),
     CORE: Level("tests.powercut.core_workload", CoreStory, lambda *image: CoreChecked(*image).check()),
 }
 

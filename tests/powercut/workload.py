@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.engine import Checkpoint, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest, Recovery
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import (
@@ -36,6 +36,7 @@ from tests.unit.storage.engine_conformance import compress_with
 
 KIB = 1 << 10
 LIVE_LEDGERS = 6
+ENSEMBLE_ROWS = b"ensemble/"
 
 
 class Workload:
@@ -77,7 +78,7 @@ class Workload:
 
     def _live(self, steps: int) -> None:
         """Run one life of the store, from recovery to close."""
-        self._engine = LmdbEngine(self._path, **self._options)
+        self._engine = self._open()
         self._recover()
         stop = threading.Event()
         failed: list[BaseException] = []
@@ -104,9 +105,12 @@ class Workload:
             raise failed[0]
         self._engine.close()
 
+    def _open(self) -> Engine:
+        return LmdbEngine(self._path, **self._options)
+
     def _recover(self) -> None:
         recovery = self._engine.recover()
-        rows, batches = dict(recovery.rows.items(b"")), list(recovery.batches)
+        rows, batches = rows_of(recovery), list(recovery.batches)
         self._committed = recovery.next_position - 1
         packed = marks.rows_to_json({**rows})
         self._mark(marks.REOPENED, last=self._committed, mark=self._committed - len(batches), rows=packed)
@@ -204,6 +208,11 @@ class Workload:
         taken = self._given_up[: len(self._given_up)]
         del self._given_up[: len(taken)]
         return taken
+
+
+def rows_of(recovery: Recovery) -> dict[bytes, bytes]:
+    """Return the rows of a checkpoint, except those that an ensemble adds."""
+    return {key: value for key, value in recovery.rows.items(b"") if not key.startswith(ENSEMBLE_ROWS)}
 
 
 if __name__ == "__main__":

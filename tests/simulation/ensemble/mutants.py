@@ -1,0 +1,122 @@
+"""Planted bugs in ensembles, for ``test_ensemble``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.engine import Checkpoint
+from pulsarbox.storage.ensemble import engine, opening
+from pulsarbox.storage.ensemble.commit import Commit
+from pulsarbox.storage.ensemble.engine import EnsembleEngine
+from pulsarbox.storage.ensemble.member import Piece
+from pulsarbox.storage.ensemble.member_table import MemberTable
+from pulsarbox.storage.ensemble.memory_member import MemoryMember
+from pulsarbox.storage.ensemble.opening import Opening
+from pulsarbox.storage.ensemble.recovery import merged
+from pulsarbox.storage.format import BATCH_HEADER
+from tests.simulation.ensemble.run import entry_of
+from tests.simulation.mutants.registry import Mutant, Patch
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
+    """Register a bug with the rules that may detect it, and the seeds to run first."""
+
+    def register(patch: Patch) -> Patch:
+        MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), seeds)
+        return patch
+
+    return register
+
+
+@mutant("quorum")
+def a_batch_is_confirmed_with_a_copy_too_few(patch: pytest.MonkeyPatch) -> None:
+    original = Commit._needed
+    patch.setattr(Commit, "_needed", lambda self, batch: max(1, original(self, batch) - 1))
+
+
+@mutant("quorum")
+def a_part_of_a_batch_is_confirmed_with_a_copy_too_few(patch: pytest.MonkeyPatch) -> None:
+    original = Commit._report
+
+    def report(self: Commit, batch: Any, needed: int, copied: Any) -> None:
+        wrapped = None if copied is None else lambda batch, copies: copied(batch, copies + 1)
+        original(self, batch, needed, wrapped)
+
+    patch.setattr(Commit, "_report", report)
+
+
+@mutant("whole-batches", "no-exception")
+def a_part_of_a_batch_is_adopted(patch: pytest.MonkeyPatch) -> None:
+    def parts(sources: Any, mark: int, last: int) -> Iterator[bytes]:
+        for position, value in enumerate(merged(sources, mark, last), mark + 1):
+            half = value[BATCH_HEADER.size : BATCH_HEADER.size + (len(value) - BATCH_HEADER.size) // 2]
+            yield value if position < last else value[: BATCH_HEADER.size] + half
+
+    patch.setattr(engine, "merged", parts)
+
+
+@mutant("whole-batches", "nothing-lost", "checkpoints", "starts", seeds=(57,))
+def the_oldest_membership_is_in_force(patch: pytest.MonkeyPatch) -> None:
+    def in_force(memberships: Any) -> Any:
+        return min((each for _, each in memberships), key=lambda each: each.generation)
+
+    patch.setattr(opening, "in_force", in_force)
+
+
+@mutant("whole-batches", "nothing-lost", "checkpoints", "order", seeds=(57,))
+def the_log_of_a_fenced_directory_is_valid(patch: pytest.MonkeyPatch) -> None:
+    original = Opening._assign
+
+    def assign(self: Opening, slot: Any, content: Any, records: Any, *, begun: bool) -> None:
+        original(self, slot, content, {key: each._replace(left_at=0) for key, each in records.items()}, begun=begun)
+
+    patch.setattr(Opening, "_assign", assign)
+
+
+@mutant("generation", "whole-batches", "nothing-lost")
+def the_generation_is_not_raised_when_a_directory_leaves(patch: pytest.MonkeyPatch) -> None:
+    original = MemberTable.leave
+
+    def leave(self: MemberTable, slot: Any, state: str, why: str) -> bool:
+        with patch.context() as inner:
+            inner.setattr(MemberTable, "raise_generation", lambda self: None)
+            return original(self, slot, state, why)
+
+    patch.setattr(MemberTable, "leave", leave)
+
+
+@mutant("checkpoints", "whole-batches", "nothing-lost", "starts", "no-exception")
+def a_checkpoint_is_written_to_one_directory_only(patch: pytest.MonkeyPatch) -> None:
+    def checkpoint(self: EnsembleEngine, checkpoint: Checkpoint) -> None:
+        for slot in self.table.belonging:
+            try:
+                slot.member.checkpoint(checkpoint)
+            except PersistenceError:
+                continue
+            return
+        raise PersistenceError("no directory answers")
+
+    patch.setattr(EnsembleEngine, "checkpoint", checkpoint)
+
+
+@mutant("order", "nothing-lost", "repaired", seeds=(39,))
+def a_damaged_copy_is_copied(patch: pytest.MonkeyPatch) -> None:
+    original = MemoryMember.pieces
+
+    def pieces(self: MemoryMember, ledger_id: int, first: int, end: int, max_bytes: int) -> list[Piece]:
+        try:
+            return original(self, ledger_id, first, end, max_bytes)
+        except EntryDamaged as error:
+            text = (error.body or b"")[6:]
+            entry = entry_of(ledger_id, first, text)
+            position = self.disk.position_of(self.disk.find(ledger_id, first)[0].position)
+            return [Piece(position, [entry._replace(checksum=crc32c(text))])]
+
+    patch.setattr(MemoryMember, "pieces", pieces)

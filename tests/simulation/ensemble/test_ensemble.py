@@ -1,0 +1,70 @@
+"""Histories of ensembles break no rule, and each planted bug is detected within a bounded number of events."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tests.simulation.ensemble.mutants import MUTANTS
+from tests.simulation.ensemble.run import EnsembleRun
+from tests.simulation.model.history import Violation
+from tests.tools.campaigns import short
+
+SEEDS = range(400)
+SHORT_SEEDS = range(8)
+STEPS = 400
+EVENTS_MAX = 60_000
+"""Events within which a planted bug is detected."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    logging.disable(logging.CRITICAL)
+
+
+@pytest.mark.parametrize("seed", SHORT_SEEDS)
+def test_a_history_breaks_no_rule(seed: int) -> None:
+    EnsembleRun(seed).run(STEPS)
+
+
+@pytest.mark.campaign
+def test_many_histories_break_no_rule() -> None:
+    for seed in SEEDS:
+        EnsembleRun(seed).run(STEPS)
+
+
+def test_a_seed_always_has_the_same_history() -> None:
+    digests = []
+    for _ in range(2):
+        run = EnsembleRun(5)
+        run.run(150)
+        digests.append(run.world.history.digest())
+    assert digests[0] == digests[1]
+
+
+def broken_rule(seed: int, steps: int) -> tuple[str | None, int]:
+    """Return the rule that a seed breaks, or None, and the number of its events."""
+    run = EnsembleRun(seed)
+    try:
+        run.run(steps)
+    except Violation as violation:
+        return violation.rule, run.world.events
+    except Exception:
+        return "no-exception", run.world.events
+    return None, run.world.events
+
+
+@pytest.mark.parametrize("name", short(sorted(MUTANTS), len(MUTANTS)))
+def test_a_bug_is_detected_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bug, events, found = MUTANTS[name], 0, set()
+    bug.patch(monkeypatch)
+    for seed in [*bug.seeds, *SEEDS]:
+        rule, more = broken_rule(seed, STEPS)
+        events += more
+        if rule in bug.rules:
+            return
+        found.add(rule)
+        if events > EVENTS_MAX:
+            break
+    pytest.fail(f"{sorted(bug.rules)} did not notice within {events} events; found was {found}")
