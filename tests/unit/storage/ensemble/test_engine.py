@@ -1,11 +1,17 @@
 """The engine over members in memory: the conformance suite, and members that fail."""
 
+import time
+import uuid
+from collections.abc import Iterator
 from copy import copy
+from pathlib import Path
 
 import pytest
 
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
+from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
+from pulsarbox.storage.ensemble.member_writers import ThreadWriters
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
 from pulsarbox.storage.journal import Batch
 from tests.unit.storage.engine_conformance import EngineConformance, Store
@@ -49,3 +55,34 @@ class TestEnsembleEngine(EngineConformance):
     @pytest.fixture
     def store(self, asked: tuple[int, int, int]) -> Store:
         return EnsembleStore(3, asked)
+
+
+class ThreadedStore(EnsembleStore):
+    """A store in three data directories, which threads write."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(3, (3, 2, 2))
+        self.path = path
+
+    def make(self) -> Engine:
+        members = [LmdbMember(self.path / name, volume_size=150_000, index_flush_entries=25) for name in "abc"]
+        engine = AskingEngine(
+            members,
+            limits=EnsembleLimits(segment_bytes=5000),
+            writers=ThreadWriters(),
+            monotonic=time.monotonic,
+            new_id=lambda: str(uuid.uuid4()),
+        )
+        engine.asked = self.asked
+        return engine
+
+
+@pytest.mark.campaign
+class TestDirectories(EngineConformance):
+    """The conformance suite on three data directories."""
+
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[Store]:
+        store = ThreadedStore(tmp_path)
+        yield store
+        store.close()
