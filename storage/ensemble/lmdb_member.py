@@ -43,6 +43,8 @@ class LmdbMember:
         self._engine: LmdbEngine  # set by ``open``
         self._watched: tuple[int, Path, tuple[int, int]] = 0, self._path, (0, 0)
         """The newest volume, its file, and the device and inode of the file that is open."""
+        self._size = 0
+        """Bytes of that file when it was last looked at; it never shrinks."""
 
     @property
     def engine(self) -> LmdbEngine:
@@ -103,7 +105,11 @@ class LmdbMember:
         return self._engine.read(request)
 
     def pieces(self, ledger_id: int, first: int, end: int, max_bytes: int) -> list[Piece]:
-        """See Member. Entries are read from the volume even if they are cached."""
+        """See Member. Entries are read from the volume even if they are cached.
+
+        Repair and scrub read this way, so a file that was truncated is noticed by its size, before it is read.
+        """
+        self._engine.volumes.check_files()
         request = ReadRequest(0, ledger_id, first, end - 1, max_bytes)
         answer = PlacedAnswer(request, self._engine.unpacker)
         self._engine.fill(answer, ledger_id)
@@ -138,10 +144,13 @@ class LmdbMember:
             number, file, opened = self._watched
             if number != self._engine.volumes.current:
                 number, file, opened = self._watched = self._watch()
+                self._size = 0
             now = file.stat()
         except (OSError, PersistenceError, lmdb.Error):
             return False
-        return (now.st_dev, now.st_ino) == opened
+        truncated = now.st_size < self._size
+        self._size = now.st_size
+        return (now.st_dev, now.st_ino) == opened and not truncated
 
     def _watch(self) -> tuple[int, Path, tuple[int, int]]:
         volumes = self._engine.volumes

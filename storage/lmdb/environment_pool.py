@@ -57,6 +57,11 @@ class Pool(Generic[_T]):
                     del self._users[number]
                     self._changed.notify_all()
 
+    def numbers(self) -> list[int]:
+        """Return the numbers of the open environments."""
+        with self._changed:
+            return list(self._open)
+
     def pin(self, number: int) -> None:
         """Exempt an environment from eviction: opening it again is expensive."""
         with self._changed:

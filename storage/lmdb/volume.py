@@ -180,6 +180,7 @@ class Volume:
             status = self.file.stat()
             self.inode = status.st_dev, status.st_ino
             """Device and inode of the file."""
+            self._seen_size = status.st_size
             self._log = self._env.open_db(b"log", create=False)
             self._index = self._env.open_db(b"index", create=False)
             self._mark = self._env.open_db(b"mark", create=False)
@@ -202,6 +203,21 @@ class Volume:
     def environment(self) -> lmdb.Environment:
         """The LMDB environment, for statistics."""
         return self._env
+
+    def check_file(self) -> None:
+        """Raise EnvironmentDamaged if the file was removed, replaced, or truncated since the last call or the opening.
+
+        Reading a page behind the end of a truncated file would end the process with SIGBUS.
+        """
+        try:
+            status = self.file.stat()
+        except OSError as error:
+            raise EnvironmentDamaged(f"{self.file} cannot be read: {error.strerror}") from error
+        if (status.st_dev, status.st_ino) != self.inode:
+            raise EnvironmentDamaged(f"{self.file} was replaced")
+        if status.st_size < self._seen_size:
+            raise EnvironmentDamaged(f"{self.file} was truncated: {status.st_size} of {self._seen_size} bytes")
+        self._seen_size = status.st_size
 
     def has_room(self, size: int) -> bool:
         """Return whether a batch of ``size`` bytes fits into the map, with space for its index."""

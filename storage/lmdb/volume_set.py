@@ -9,7 +9,7 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.lmdb.directory import DataDirectory, EnvironmentDamaged
-from pulsarbox.storage.lmdb.environment_pool import Pool
+from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone, Pool
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
 from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
 
@@ -85,6 +85,12 @@ class VolumeSet:
             assert len(self.live) > 1 and self.live[-1] == number
             self.live = self.live[:-1]
         self.pool.release(number)
+
+    def check_files(self) -> None:
+        """Raise EnvironmentDamaged if the file of an open volume was removed, replaced or truncated."""
+        for number in self.pool.numbers():
+            with suppress(EnvironmentGone), self.pool.using(number) as volume:
+                volume.check_file()
 
     def check_readers(self) -> None:
         """Clear the readers of killed processes in the unsealed volumes."""
