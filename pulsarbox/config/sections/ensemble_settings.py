@@ -12,7 +12,7 @@ class EnsembleSettings:
     dataDirectories: str = setting(
         "",
         "Own setting. Data directories that store copies of the data, as the bookies of a Pulsar cluster do, separated "
-        "by commas; best each on its own disk. Replaces dataDirectory: its contents are taken over if it is one of "
+        "by commas; preferably on separate disks. Replaces dataDirectory: its contents are taken over if it is one of "
         "them. The persistence policies and the settings managedLedgerDefault...Quorum set the number of copies. "
         "Empty: only dataDirectory.",
         table="ensemble",
@@ -28,7 +28,7 @@ class EnsembleSettings:
     ensembleLateSeconds: int = setting(
         5,
         "Own setting. Time after which a data directory that has not completed a write is no longer used. Publishing "
-        "that waits for its copy goes on with another one.",
+        "that waits for its copy continues with another one.",
         table="ensemble",
         unit="seconds",
         minimum=1,
