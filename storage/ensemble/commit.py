@@ -68,12 +68,14 @@ class Commit:
         copies = len(self._copies())
         if copies <= self._reported or copies < min(batch.ack_quorum_min, needed):
             return
-        self._table.lower_ack_quorum(min(batch.ack_quorum_min, copies))
-        copies = len(self._copies())
-        if copied is not None:
-            for number in range(max(self._reported + 1, batch.ack_quorum_min), min(copies, needed - 1) + 1):
-                copied(batch, number)
-        self._reported = max(self._reported, copies)
+        with self._table.lock:
+            self._table.lower_ack_quorum(min(batch.ack_quorum_min, copies))
+            copies = len(self._copies())
+            first = max(self._reported + 1, batch.ack_quorum_min)
+            if copied is not None:
+                for number in range(first, min(copies, needed - 1) + 1):
+                    copied(batch, number)
+            self._reported = max(self._reported, copies)
 
     def tend(self) -> None:
         """Handle the writes that have completed, and the members that are late."""
@@ -115,7 +117,8 @@ class Commit:
         asked = Copies(batch.ensemble, batch.write_quorum)
         size = 0 if self._tried else size
         segment = self._placement.place(batch.position, size, asked, ring, self._table.membership.generation)
-        return [self._table.of(member_id) for member_id in segment.members]
+        chosen = [self._table.find(member_id) for member_id in segment.members]
+        return [slot for slot in chosen if slot is not None]
 
     def _start(self, slot: Slot, packed: PackedBatch) -> bool:
         """Start a write; False if the member leaves before."""
@@ -174,7 +177,7 @@ class Commit:
         with self._table.lock:
             if len(self._copies()) < needed:
                 return False
-            self._table.undecided = self._position + 1
+            self._table.decide(self._position)
             return True
 
     def _too_few(self, batch: Batch) -> None:
@@ -182,7 +185,7 @@ class Commit:
         copies = max(len(self._copies()), self._reported)
         reason = f"batch {batch.position} has {copies} copies instead of {batch.ack_quorum}"
         if copies and copies >= batch.ack_quorum_min:
-            self._table.undecided = batch.position + 1
+            self._table.decide(batch.position)
             raise TooFewCopies(copies, reason)
         full = [slot for slot in self._table.slots if slot.state == MemberState.FULL]
         if full and batch.runs:

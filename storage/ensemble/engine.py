@@ -249,9 +249,8 @@ class EnsembleEngine:
         return combined(stores)
 
     def status(self) -> EnsembleStatus:
-        """Return a snapshot. Thread-safe."""
-        with self.table.lock:
-            slots, segment, generation = self.table.slots, self._placement.segment, self.table.membership.generation
+        """Return the present state. Thread-safe, and without the lock, which is held while a membership is synced."""
+        slots, segment, generation = self.table.slots, self._placement.segment, self.table.membership.generation
         names = {slot.member_id: slot.name for slot in slots}
         writing = tuple(names.get(each, each) for each in segment.members)
         members = tuple(self._member_status(slot, slots) for slot in slots)

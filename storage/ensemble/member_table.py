@@ -65,6 +65,8 @@ class MemberTable:
         self.membership = Membership("", "", 0, "", (), NOTHING_CONFIRMED)
         self.undecided = 1
         """The position of the batch in flight, or of the next one."""
+        self._confirmed_with = NOTHING_CONFIRMED
+        """The copies with which parts of the undecided batch were confirmed."""
         self.on_change: Callable[[MemberEvent], None] = _ignore
         self._writers = writers
         self._wall = wall
@@ -200,8 +202,9 @@ class MemberTable:
 
     def lower_ack_quorum(self, copies: int) -> None:
         """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError."""
-        if copies < self.membership.ack_quorum_min:
-            with self.lock:
+        with self.lock:
+            self._confirmed_with = min(self._confirmed_with, copies)
+            if copies < self.membership.ack_quorum_min:
                 before = self.membership
                 self.membership = before._replace(ack_quorum_min=copies)
                 failed = self._record()
@@ -211,6 +214,12 @@ class MemberTable:
                 for slot, error in failed:
                     self.leave(slot, MemberState.LOST, str(error))
                 self._flush_events()
+
+    def decide(self, position: int) -> None:
+        """Make the batch at a position part of the log."""
+        with self.lock:
+            self.undecided = position + 1
+            self._confirmed_with = NOTHING_CONFIRMED
 
     def reject_from(self, position: int) -> None:
         """Exclude batches from the logs of the members that have left. Raises PersistenceError."""
@@ -233,7 +242,7 @@ class MemberTable:
             generation=before.generation + 1,
             epoch=self._new_id(),
             members=self.records(),
-            ack_quorum_min=NOTHING_CONFIRMED,
+            ack_quorum_min=self._confirmed_with,
             first=self.undecided,
             past=past[-PAST_MAX:],
         )

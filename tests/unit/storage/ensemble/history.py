@@ -147,6 +147,11 @@ class History:
             if any(disk.mark == position for disk in self.disks):
                 self.mark = position
 
+    def wipe(self, disk: MemberDisk) -> None:
+        """Replace a directory by an empty one."""
+        disk.wipe()
+        self.lost.add(disk.name)
+
     def crash(self) -> None:
         """End the process."""
         self.engine = None

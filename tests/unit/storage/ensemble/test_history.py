@@ -38,6 +38,37 @@ def test_what_is_confirmed_stays_and_what_is_rejected_does_not_come_back(data: s
     history.read_all()
 
 
+@settings(max_examples=examples(100))
+@given(data=st.data())
+def test_a_start_without_a_directory_has_all_confirmed_batches_or_is_refused(data: st.DataObject) -> None:
+    history = History(3)
+    assert history.start()
+    for _ in range(data.draw(st.integers(1, 15))):
+        what = data.draw(st.integers(0, 7))
+        disk = history.disks[data.draw(st.integers(0, 2))]
+        if what == 0:
+            disk.present = not disk.present
+        elif what == 1 and not history.lost:
+            history.wipe(disk)
+        elif what == 2:
+            history.crash_after = data.draw(st.integers(0, 12))
+        elif what == 3:
+            history.crash()
+        elif history.engine is not None:
+            history.commit(data.draw(st.sampled_from(ASKED)), data.draw(st.integers(1, 3)))
+        if history.engine is None:
+            history.crash_after = -1
+            if not history.start():
+                go_on_without(history)
+
+
+def go_on_without(history: History) -> None:
+    """Start with all disks, and if contents were lost, accept that."""
+    for disk in history.disks:
+        disk.present = True
+    assert history.start() or (history.lost and history.start(tuple(history.lost)))
+
+
 def restart(history: History, *, healthy: bool) -> None:
     """Start again; if that is refused, with all disks."""
     history.crash_after = -1
