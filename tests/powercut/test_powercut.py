@@ -15,7 +15,7 @@ from tests.powercut.core_workload import CoreWorkload
 from tests.powercut.images import MUTANTS
 from tests.powercut.marks import Marker
 from tests.powercut.record import RecorderError, compile_recorder
-from tests.powercut.recording import CORE, ENGINE, ENSEMBLE, LEVELS
+from tests.powercut.recording import CORE, ENGINE, ENSEMBLE
 from tests.powercut.run import powercut
 from tests.tools.campaigns import short
 
