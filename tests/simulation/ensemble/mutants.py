@@ -106,6 +106,11 @@ def a_checkpoint_is_written_to_one_directory_only(patch: pytest.MonkeyPatch) -> 
     patch.setattr(EnsembleEngine, "checkpoint", checkpoint)
 
 
+@mutant("starts", "nothing-lost", seeds=(350,))
+def the_last_batch_is_not_copied_at_a_start(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Opening, "_copy_last", lambda self, log: None)
+
+
 @mutant("order", "nothing-lost", "repaired", seeds=(39,))
 def a_damaged_copy_is_copied(patch: pytest.MonkeyPatch) -> None:
     original = MemoryMember.pieces

@@ -1,0 +1,102 @@
+"""Benchmark of copies in several data directories: boxes with other numbers of copies, side by side.
+
+``python -m benchmarks.copies``; ``--disks A B C`` names the parents of the data directories, by default one temporary
+folder for all. Ensemble size, write quorum and ack quorum of each box are written as 3/2/2. The boxes are measured
+alternately, row by row; the last columns are ratios to the first box, which has one data directory.
+"""
+
+import argparse
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.bench import Target, driver, run, say, text_of
+from benchmarks.copies_engine import engine_lines
+from benchmarks.rows import ROWS, Row
+from tests.tools.box import PULSARBOX, BoxProcess
+
+QUORUMS: Final = ("1/1/1", "2/2/2", "3/2/2")
+ROW_NAMES: Final = ("publish-batched", "publish-single", "roundtrip", "paced-single")
+
+
+def command_of(quorums: str, places: Sequence[Path]) -> list[str]:
+    """Return the command of a box with so many directories and copies."""
+    ensemble, write, ack = quorums.split("/")
+    settings = {"EnsembleSize": ensemble, "WriteQuorum": write, "AckQuorum": ack}
+    words = [f"PULSARBOX_managedLedgerDefault{name}={value}" for name, value in settings.items()]
+    if int(ensemble) > 1:
+        listed = ",".join(str(place) for place in places[: int(ensemble)])
+        words.append(f"PULSARBOX_dataDirectories={listed}")
+    return ["env", *words, *PULSARBOX]
+
+
+@contextmanager
+def boxes(quorums: Sequence[str], disks: Sequence[Path]) -> Iterator[list[Target]]:
+    """Provide a running box for each number of copies."""
+    with ExitStack() as stack:
+        targets = []
+        for each in quorums:
+            folders = [
+                Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pulsarbox-copies-", dir=disk)))
+                for disk in disks
+            ]
+            box = BoxProcess(folders[0] / "data", command_of(each, [folder / "copies" for folder in folders]))
+            stack.callback(box.kill)
+            box.start()
+            targets.append(Target(each, box.url, box.pid, box.web_url))
+        yield targets
+
+
+def show(targets: Sequence[Target], rows: Sequence[Row]) -> None:
+    """Print medians, and ratios to the first target."""
+    table = Table(title="copies in several data directories, medians")
+    for column in (
+        "measure",
+        "unit",
+        *[each.name for each in targets],
+        *[f"{each.name} ratio" for each in targets[1:]],
+    ):
+        table.add_column(column)
+    for row in rows:
+        for figure in row.figures:
+            medians = [target.median(row, figure) for target in targets]
+            if medians[0]:
+                ratios = [f"{each / medians[0]:.2f}" if each else "-" for each in medians[1:]]
+                table.add_row(row.title, figure.unit, *map(text_of, medians), *ratios)
+    Console(width=150).print(table)
+
+
+def devices(disks: Sequence[Path]) -> str:
+    """Describe the devices of some folders."""
+    return ", ".join(f"{disk} (device {disk.stat().st_dev})" for disk in disks)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--disks", type=Path, nargs="+", help="parents of the data directories, as many as copies")
+    parser.add_argument("--quorums", nargs="+", default=list(QUORUMS))
+    parser.add_argument("--rows", nargs="*", default=list(ROW_NAMES), choices=[row.name for row in ROWS])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--engine-only", action="store_true", help="only the stores, without boxes")
+    parser.add_argument("--commits", type=int, default=2000, help="commits of each store")
+    arguments = parser.parse_args()
+    disks = arguments.disks or [Path(tempfile.gettempdir())] * 3
+    say(f"directories on {devices(disks)}")
+    for line in engine_lines(arguments.quorums, disks, arguments.commits, arguments.rounds):
+        print(line)
+    if arguments.engine_only:
+        return
+    rows = [row for row in ROWS if row.name in arguments.rows]
+    with boxes(arguments.quorums, disks) as targets:
+        run(targets, rows, arguments.rounds, arguments.scale, driver("auto"))
+    show(targets, rows)
+
+
+if __name__ == "__main__":
+    main()
