@@ -100,6 +100,8 @@ class Repairer:
         if target is None:
             return None
         size = self._write(target, copies, monotonic)
+        if not size:
+            return Maintained("repaired", f"entries could not be copied to {target.name}: {self._error}", 0)
         entries = sum(each.end - each.fragment.first for each in copies)
         return Maintained("repaired", f"{entries} entries were copied to {target.name}", size)
 

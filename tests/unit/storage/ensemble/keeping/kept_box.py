@@ -66,13 +66,15 @@ class KeptBox:
     def maintain(self, steps: int = 500) -> int:
         """Run maintenance until nothing is due for a while; return the number of steps."""
         done = idle = 0
-        while idle < 40 and done < steps:
-            if self.engine.maintain(Now(self.now, int(self.now * 1000) + 1)) is None:
+        last: list[object] = []
+        while idle < 25 and done < steps:
+            last = [*last[-7:], self.engine.maintain(Now(self.now, int(self.now * 1000) + 1))]
+            if last[-1] is None:
                 idle += 1
                 self.now += 1.0
             else:
                 idle, done = 0, done + 1
-        assert done < steps, "maintenance does not come to an end"
+        assert done < steps, f"maintenance does not come to an end: {last}, {self.engine.status()}"
         return done
 
     def state(self, name: str) -> str:
@@ -101,7 +103,7 @@ class KeptBox:
         for ledger_id, end in self.ends.items():
             for entry in range(end):
                 copies = self.copies_of(ledger_id, entry)
-                assert len(copies) >= self.copies, f"{ledger_id}:{entry} has copies in {copies}"
+                assert len(copies) >= self.copies, f"{ledger_id}:{entry} has copies in {copies}: {self.engine.status()}"
             assert [each.entry_id for each in self.read(ledger_id)] == list(range(end))
         assert self.engine.status().under_replicated == ()
 
