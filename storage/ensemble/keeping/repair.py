@@ -163,7 +163,8 @@ class Repairer:
         try:
             pieces = [piece for copy in copies for piece in copy.pieces]
             size = target.member.adopt(sorted(pieces, key=_order))
-            wrong = [copy for copy in copies if not self._is_written(target.member, copy)]
+            deleted = self._deleted(target.member, copies)
+            wrong = [copy for copy in copies if copy not in deleted and not self._is_written(target.member, copy)]
         except PersistenceError as error:
             self._failed(target.name, error, monotonic)
             if not isinstance(error, StoreFull):
@@ -171,20 +172,24 @@ class Repairer:
             return 0
         self._done += size
         for copy in copies:
-            if copy in wrong:
+            if copy in deleted:
+                self._stuck.add(copy.fragment[:3])
+            elif copy in wrong:
                 self._undo(target, copy, monotonic)
             else:
                 self._auditor.replace(copy.fragment, self._remaining(target.name, copy))
         self._report_end(target.name)
         return size
 
+    def _deleted(self, member: Member, copies: list[_Copy]) -> list[_Copy]:
+        """Return the copies that were left out, because a checkpoint has deleted their ledgers meanwhile."""
+        known = member.coverage([copy.fragment.ledger_id for copy in copies])
+        return [copy for copy in copies if not known.get(copy.fragment.ledger_id)]
+
     def _is_written(self, member: Member, copy: _Copy) -> bool:
-        """Return whether a member has what was read; also if the ledger was deleted meanwhile."""
+        """Return whether a member has what was read."""
         first = copy.fragment.first
-        runs = member.coverage([copy.fragment.ledger_id]).get(copy.fragment.ledger_id)
-        if runs is None:
-            self._auditor.request()
-            return True
+        runs = member.coverage([copy.fragment.ledger_id]).get(copy.fragment.ledger_id, ())
         if length(common([(first, copy.end)], list(runs))) < copy.end - first:
             return False
         wanted = [entry for piece in copy.pieces for entry in piece.entries]

@@ -1,12 +1,20 @@
-"""Any sequence of losses, returns, damage, additions and removals that leaves a copy of each entry ends with all copies."""
+"""After any losses, returns, damage, additions and removals that leave a copy of each entry, all copies are made."""
 
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
+from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError, PulsarBoxError, StoreFull
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.memory_member import Verdict
@@ -29,6 +37,7 @@ class KeptCopies(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.box: KeptBox
+        self.dropped: set[int] = set()
 
     @initialize(members=st.integers(2, 4))
     def begin(self, members: int) -> None:
@@ -41,6 +50,8 @@ class KeptCopies(RuleBasedStateMachine):
     @rule(ledger_id=st.integers(1, 4), count=st.integers(1, 30))
     def publish(self, ledger_id: int, count: int) -> None:
         """Publish; too few directories refuse it."""
+        if ledger_id in self.dropped:
+            return
         try:
             self.box.publish(ledger_id, count)
         except PersistenceError:
@@ -53,14 +64,11 @@ class KeptCopies(RuleBasedStateMachine):
     @precondition(lambda self: len(self.box.ends) > 1)
     @rule(pick=PICK)
     def drop(self, pick: int) -> None:
-        """Delete a ledger for good; IDs are never used again, so it is not published to again here."""
+        """Delete a ledger; its ID is not used again."""
         ledgers = sorted(self.box.ends)
         if len(ledgers) > 2:
             self.box.checkpoint((ledgers[pick % len(ledgers)],))
-            for each in self.box.engine.table.slots:
-                if each.content is not None and each.belongs:
-                    assert set(each.member.ledgers()) <= {*self.box.ends}
-            self.box.disks  # noqa: B018
+            self.dropped.add(ledgers[pick % len(ledgers)])
 
     @rule()
     def maintain(self) -> None:
@@ -69,8 +77,6 @@ class KeptCopies(RuleBasedStateMachine):
     @rule()
     def maintain_a_little(self) -> None:
         """Leave work in the middle."""
-        from pulsarbox.clock import Now
-
         for _ in range(3):
             self.box.engine.maintain(Now(self.box.now, int(self.box.now * 1000) + 1))
 
@@ -185,12 +191,10 @@ class KeptCopies(RuleBasedStateMachine):
                 self.box.assert_complete()
 
 
-KeptCopies.TestCase.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
-test_copies_are_kept = KeptCopies.TestCase
+def test_copies_are_kept() -> None:
+    run_state_machine_as_test(KeptCopies, settings=settings(max_examples=30, stateful_step_count=25, deadline=None))
 
 
 @pytest.mark.campaign
-class TestKeptCopiesForLonger(KeptCopies.TestCase):
-    """The long form."""
-
-    settings = settings(max_examples=1500, stateful_step_count=60, deadline=None)
+def test_copies_are_kept_for_long() -> None:
+    run_state_machine_as_test(KeptCopies, settings=settings(max_examples=1500, stateful_step_count=60, deadline=None))

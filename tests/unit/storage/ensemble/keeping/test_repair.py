@@ -203,6 +203,8 @@ def test_deleted_ledgers_are_not_repaired(kept: KeptEnsemble) -> None:
     assert work.auditor.missing == [Fragment(1, 0, 4, ("a",), 2)]
     kept.delete(1)
     assert work.run() <= 2
+    work.now = 60.0
+    assert work.run() == 0
     assert work.auditor.missing == []
 
 
