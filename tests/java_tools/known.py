@@ -58,6 +58,10 @@ TABLE: Final = (
     Known(r"admin namespaces get-dispatcher-pause-on-ack-state-persistent .*: stderr", TEXT),
     Known(r"admin topics stats .*msgOutCounter", "clients prefetch more or fewer messages before they leave"),
     Known(r"admin topicPolicies get-dispatcher-pause.*: \w+", "pulsar-admin 4.0.8 prints the state of a Java future"),
+    Known(
+        r"admin topics stats .*: oldestBacklogMessage(AgeSeconds|SubscriptionName)",
+        "shown once the backlog has been checked, at times of each broker's own",
+    ),
     Known(r"admin topics stats .*: msgChunkPublished", "the statistics count chunks, also of producers that left"),
     Known(r"admin schemas metadata .*: (index|info.*)", "a box stores schemas as rows, which have no entry IDs"),
     Known(r"admin schemas compatibility .*", "an incompatible schema is a result, not a failure of the server"),
