@@ -37,6 +37,11 @@ def _steps(scenario: str, reason: str, *steps: str) -> Iterator[tuple[str, str]]
 KNOWN: Final[dict[str, str]] = dict(
     (
         *_steps(
+            "access.the_waiting_take_turns",
+            "the request of a producer that is closed while it waits is answered",
+            "one closes while it waits",
+        ),
+        *_steps(
             "access.the_waiting_take_turns", _WAITING, "the next holder's connection ends", "then an Exclusive one"
         ),
         *_steps("access.names_while_one_waits", _WAITING, "the holder goes", "and the next"),

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import re
 import sys
 import tempfile
 import time
@@ -35,6 +36,8 @@ OPTIONAL: Final = (
 
 SLOW: Final = ("/properties", "/backlog")
 """Groups to be asked last: Pulsar leaves some of their requests unanswered, and answers others slowly meanwhile."""
+
+METHODS: Final = ("GET", "PUT", "POST", "DELETE")
 
 Answers = Sequence[tuple[Step, Answer]]
 
@@ -144,12 +147,19 @@ def chosen_of(only: Sequence[str]) -> list[tuple[int, Group]]:
     return [each for each in numbered if not only or any(word in each[1].name for word in only)]
 
 
-def unused(rows: set[Known], pending: Iterable[Step] = ()) -> list[str]:
+def unused(rows: set[Known], pending: Iterable[Step] = (), skipped: Iterable[Group] = ()) -> list[str]:
     """Return a complaint for each row of the known differences that matched none, unless it is about a request that is
-    pending.
+    pending, or about a service that the broker runs without.
     """
     waiting = list(pending)
-    idle = [row for row in TABLE if row not in rows and not any(is_about(row, step) for step in waiting)]
+    names = [f"{method} {each.name.removeprefix('/admin')}" for each in skipped for method in METHODS]
+    idle = [
+        row
+        for row in TABLE
+        if row not in rows
+        and not any(is_about(row, step) for step in waiting)
+        and not any(re.fullmatch(row.requests, name) for name in names)
+    ]
     return [f"no difference any more: {row.requests} | {row.states} | {row.part}" for row in idle]
 
 
@@ -193,6 +203,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     arguments = arguments_of(words)
     record: dict[str, Answers] = {}
+    skipped: list[Group] = []
     with contextlib.ExitStack() as held:
         box = held.enter_context(box_of(arguments))
         chosen = chosen_of(arguments.only)
@@ -201,6 +212,7 @@ def main(words: Sequence[str] | None = None) -> int:
             pulsar = held.enter_context(Broker(target))
             for word, service in pulsar.lacks.items():
                 sys.stderr.write(f"not compared: /{word}/, because Pulsar runs without {service}\n")
+            skipped = [each for _, each in chosen if not pulsar.runs(each)]
             chosen = [each for each in chosen if pulsar.runs(each[1])]
             found = compared(box, pulsar, chosen, record, arguments.once)
         else:
@@ -210,7 +222,7 @@ def main(words: Sequence[str] | None = None) -> int:
             report.add(group, result)
         if arguments.record:
             facts.write(_merged(record))
-    stale = [] if arguments.only else unused(report.rows, report.pending)
+    stale = [] if arguments.only else unused(report.rows, report.pending, skipped)
     sys.stderr.write("\n".join([*stale, f"{report}\n"]))
     return 1 if report.unknown or stale else 0
 
