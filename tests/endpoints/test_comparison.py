@@ -127,6 +127,9 @@ def test_the_table_of_known_differences() -> None:
     assert known_for(step, "status", "500", "400 text/plain text") is None
     assert len(unused(set())) == len(TABLE) and unused(set(TABLE)) == []
     assert len(unused(set(), [step])) < len(TABLE)
+    packages = [each for each in groups() if each.name.startswith("/admin/v3/packages/")]
+    assert any("/v3/packages/" in each for each in unused(set()))
+    assert not any("/v3/packages/" in each for each in unused(set(), (), packages)), "the broker stores none"
 
 
 def test_facts_are_read_as_they_were_written(tmp_path: Path) -> None:
