@@ -17,7 +17,6 @@ from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
 
 NO_BATCHES: Final = 1
 """``left_at`` of a member that has no part of the log yet."""
-_FORCE: Final = "or repeat the command with --force to accept the loss"
 
 
 class Operations:
@@ -165,7 +164,7 @@ class Operations:
         if left < want and not force:
             raise Conflict(
                 f"{slot.name} cannot be removed: policies ask for {want} copies, and {left} data directories would be"
-                f" left; add one first, {_FORCE}"
+                " left; add one first"
             )
 
     def _most_wanted(self) -> int:
@@ -179,9 +178,7 @@ class Operations:
             self._most_wanted()
             unknown = self._auditor.without_copy
             if unknown:
-                raise Conflict(
-                    f"{slot.name} may have the only copies of {unknown} entries: make it available again, {_FORCE}"
-                )
+                raise Conflict(f"{slot.name} may have the only copies of {unknown} entries: make it available again")
         if not [each for each in self._table.belonging if each is not slot]:
             raise Conflict(f"{slot.name} is the only data directory")
         self._table.release(slot)
