@@ -5,6 +5,7 @@ Threads: ``commit`` and ``erase_from`` are called by one thread, reads by others
 tables at a time, so each may wait for a step of space reclamation.
 """
 
+import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,7 +42,7 @@ class LmdbMember:
         self._tables = threading.RLock()
         self._new = False
         self._engine: LmdbEngine  # set by ``open``
-        self._watched: tuple[int, Path, tuple[int, int]] = 0, self._path, (0, 0)
+        self._watched: tuple[int, str, tuple[int, int]] = 0, "", (0, 0)
         """The newest volume, its file, and the device and inode of the file that is open."""
         self._size = 0
         """Bytes of that file when it was last looked at; it never shrinks."""
@@ -145,18 +146,18 @@ class LmdbMember:
             if number != self._engine.volumes.current:
                 number, file, opened = self._watched = self._watch()
                 self._size = 0
-            now = file.stat()
+            now = os.stat(file)  # noqa: PTH116  # half the time of Path.stat, for each commit
         except (OSError, PersistenceError, lmdb.Error):
             return False
         truncated = now.st_size < self._size
         self._size = now.st_size
         return (now.st_dev, now.st_ino) == opened and not truncated
 
-    def _watch(self) -> tuple[int, Path, tuple[int, int]]:
+    def _watch(self) -> tuple[int, str, tuple[int, int]]:
         volumes = self._engine.volumes
         number = volumes.current
         with volumes.pool.using(number) as volume:
-            return number, volume.file, volume.inode
+            return number, str(volume.file), volume.inode
 
     def ledgers(self) -> list[int]:
         """See Member."""

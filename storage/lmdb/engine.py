@@ -27,7 +27,7 @@ from pulsarbox.storage.compression.decompressed_cache import KEPT_BYTES, Decompr
 from pulsarbox.storage.engine import Checkpoint, Compressing, LedgerVolumes, ReadRequest, Reclaimed, Recovery
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.entry_read import Answer
-from pulsarbox.storage.format import PACKED, RESERVE
+from pulsarbox.storage.format import ENSEMBLE, PACKED, RESERVE
 from pulsarbox.storage.journal import Batch, JournalRun
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
@@ -158,6 +158,12 @@ class LmdbEngine:
         incomplete, or it needs a codec that is not available.
         """
         directory = DataDirectory(self._path)
+        if not self._gaps and (self._path / ENSEMBLE).exists():
+            directory.close()
+            raise PersistenceError(
+                f"{self._path} is one of several data directories of a box, and has only some of its messages: list all"
+                " of them in dataDirectories"
+            )
         self._volumes = VolumeSet(directory, self._sizes, self._open_max, self._step)
         self._rows = MetaRows(self._volumes.metas, lambda error: failure("a row cannot be read", error, self._path))
         self._reclaimer = Reclaimer(self._volumes, self._policy, self.codecs, self._rows)
