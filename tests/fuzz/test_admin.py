@@ -1,7 +1,7 @@
 """Some seeds of the campaign, and faults that it must detect. The long campaign is ``make fuzz-admin``."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,13 +47,16 @@ def test_nothing_but_answers(seed: int, played: Callable[[int], Campaign]) -> No
     assert len(campaign.requests) > 30, "most are to be carried out"
 
 
-def test_every_row_that_is_served_can_be_carried_out(played: Callable[[int], Campaign]) -> None:
+@pytest.mark.parametrize(("seeds", "least"), short([(SEEDS[:1], 0.6), (SEEDS, 0.85)], 1))
+def test_every_row_that_is_served_can_be_carried_out(
+    seeds: Sequence[int], least: float, played: Callable[[int], Campaign]
+) -> None:
     """Otherwise the campaign would see only rejections of an operation."""
-    done = {operation for seed in SEEDS for operation in played(seed).requests}
+    done = {operation for seed in seeds for operation in played(seed).requests}
     refusals = (functions.unknown, functions.config_definition, functions.download)  # a box has no functions
     never = {name for name, handler in functions.HANDLERS.items() if handler in refusals}
     served = {row.operation for row in endpoints() if row.served} - never
-    assert len(done & served) > 0.85 * len(served), sorted(served - done)
+    assert len(done & served) > least * len(served), (len(done & served) / len(served), sorted(served - done))
 
 
 _kept: list[Any] = []

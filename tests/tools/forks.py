@@ -337,6 +337,7 @@ def _command(words: list[str], kind: str) -> int:
 if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
+    importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
     gc.freeze()  # keeps unwritten pages shared with the forks
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
     code = _command(wanted["words"], wanted["kind"])

@@ -1,5 +1,7 @@
 """The table of all routes: the served endpoints, and the unsupported ones of Pulsar."""
 
+import functools
+
 from pulsarbox.server.http import unsupported_endpoints
 from pulsarbox.server.http.box import (
     browse,
@@ -126,6 +128,7 @@ ROOMS = (
 """The modules with the served routes."""
 
 
+@functools.cache
 def all_routes() -> Routes:
-    """Return the table. Raises TypeError or ValueError for an invalid row."""
+    """Return the table, which all boxes of a process share. Raises TypeError or ValueError for an invalid row."""
     return Routes(row for room in (*ROOMS, unsupported_endpoints) for row in room.ROUTES)

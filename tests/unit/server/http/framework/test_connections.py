@@ -78,10 +78,10 @@ async def test_a_body_that_does_not_come(box: HttpBox, how: str) -> None:
 async def test_an_answer_that_is_not_read(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(connections, "TAKEN_SECONDS_MAX", 0.2)
     async with running_box() as box:
-        for i in range(2000):
+        for i in range(500):
             await box.put(f"/persistent/public/default/{'long' * 50}{i}")
         _, writer = await asyncio.open_connection("127.0.0.1", box.port, limit=1024)
-        for _ in range(30):
+        for _ in range(120):
             writer.write(f"GET {ADMIN}/persistent/public/default HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         await until(lambda: "to read a response" in caplog.text)
         assert "a client took more than 0.2 s to read a response" in caplog.text
