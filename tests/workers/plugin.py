@@ -196,7 +196,10 @@ class Pool:
             self._fork(worker.number)
 
     def _end(self) -> None:
-        """End the workers that are left if the session ends early, with the teardown of their fixtures."""
+        """End the workers that are left if the session ends early, with the teardown of their fixtures.
+
+        Where SIGINT is ignored, as with ``nohup``, a worker first ends the test that it is running.
+        """
         for worker in self._workers.values():
             os.kill(worker.pid, signal.SIGINT)
             worker.connection.close()
@@ -214,7 +217,6 @@ def _become(session: pytest.Session, connection: Connection, folder: Path) -> No
     """Run tests as a worker until there are no more, and exit."""
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
         _set_up(session, connection, folder)
         _run(session, connection)
         code = 0
