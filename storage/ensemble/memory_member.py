@@ -191,6 +191,7 @@ class MemoryMember:
         self._incarnation = self.disk.incarnation
         self._begin("open", None)
         disk = self.disk
+        disk.settle()  # a directory is locked until the writes of its former process have ended
         return MemberContent(disk.membership, MemoryRows(disk), disk.mark, disk.newest, disk.box)
 
     def batches(self, after: int) -> Iterator[tuple[int, bytes]]:

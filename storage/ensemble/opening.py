@@ -80,9 +80,19 @@ class Opening:
             box = known[0][1].box
             self._table.membership = in_force([each for each in known if each[1].box == box])
         else:
+            self._check_new(contents)
             boxes = [content.box for _, content in sorted(contents, key=lambda each: not each[1].newest)]
             box = next((each for each in boxes if each), "") or self._new_id()
             self._table.membership = Membership(box, "", 0, "", (), NOTHING_CONFIRMED)
+
+    def _check_new(self, contents: Sequence[tuple[Slot, MemberContent]]) -> None:
+        """Raise PersistenceError if a new box would be created while directories that may have contents are missing."""
+        closed = [slot for slot in self._table.slots if slot.content is None]
+        if closed and not any(content.newest for _, content in contents):
+            empty = ", ".join(slot.name for slot, _ in contents)
+            raise PersistenceError(
+                f"{empty} has no messages, and another data directory cannot be used: {closed[0].why}"
+            )
 
     def _assign_states(self) -> None:
         """Give each slot its id and state by the membership in force."""
