@@ -204,9 +204,6 @@ class Storage:
     def scrub(self, path: Path) -> None:
         self._ask("POST", "/scrub", {"directory": str(path)})
 
-    def states(self) -> dict[str, str]:
-        return {each["name"]: each["state"] for each in self.status()["members"]}
-
     def await_whole(self, path: Path, *, scrubbed: bool) -> None:
         """Wait until all directories are active and an audit finds all copies; replace ``path`` if it does not return.
 
@@ -222,7 +219,8 @@ class Storage:
             stays_away = {each["name"]: each["state"] for each in found["members"]}.get(str(path)) in ("lost", "fenced")
             if stays_away and not replaced and time.monotonic() - begin > RETURN_SECONDS:
                 replaced = True
-                self.replace(path, path)
+                with contextlib.suppress(BoxError):  # it returns at this moment
+                    self.replace(path, path)
             time.sleep(0.1)
         raise BoxError(f"copies are not complete after {WHOLE_SECONDS:g} s: {json.dumps(found)}")
 
@@ -289,8 +287,6 @@ class Rounds:
 
     def _recover(self, place: Place, fault: Fault) -> None:
         scrubbed = fault is has_flipped_bits
-        if fault is is_removed and self._storage.states().get(str(place.path)) != "active":
-            self._storage.replace(place.path, place.path)
         if scrubbed:
             self._storage.scrub(place.path)
         self._storage.await_whole(place.path, scrubbed=scrubbed)

@@ -104,14 +104,17 @@ class Directory:
         """Copy the state, to return to it later."""
         self._old = copy.deepcopy(self.disk, {id(self.disk.faults): None, id(self): self})
 
-    def go_back(self) -> bool:
-        """Return to the copied state; False if there is none."""
-        if self._old is None:
-            return False
+    @property
+    def has_old(self) -> bool:
+        """Return whether there is a state to return to."""
+        return self._old is not None
+
+    def go_back(self) -> None:
+        """Return to the copied state."""
+        assert self._old is not None
         old, self._old = self._old, None
         old.faults, old.incarnation, old.present = self._fault, self.disk.incarnation + 1, self.disk.present
         self.disk.__dict__.update(old.__dict__)
-        return True
 
     def damage(self, entry: Entry) -> bool:
         """Flip a bit in a stored entry; False if it is not here, or not stored as published."""

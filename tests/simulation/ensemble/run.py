@@ -150,11 +150,12 @@ class EnsembleRun:
         """A directory that left must know an older generation than those that remain, before anything is confirmed."""
         states = {member.name: member.state for member in self.engine.status().members}
         known = {name: each.disk.membership for name, each in self.directories.items()}
-        newest = max(each.generation for each in known.values() if each is not None)
+        used = {each.epoch for name, each in known.items() if each is not None and states.get(name) == "active"}
         for name, membership in known.items():
             gone = states.get(name) in ("lost", "late", "fenced")
-            if gone and membership is not None and membership.generation == newest:
-                raise Violation("generation", f"{name} is {states.get(name)}, and still knows generation {newest}")
+            if gone and membership is not None and membership.epoch in used:
+                text = f"{name} is {states.get(name)}, and still knows generation {membership.generation}"
+                raise Violation("generation", text)
 
     def _batch(self) -> tuple[Batch, list[Entry]]:
         random = self.random
@@ -320,11 +321,9 @@ class EnsembleRun:
         directory.wipe()
 
     def _returns_old(self, directory: Directory) -> None:
-        before = [each.position for each in self.model.by_position.values() if directory.holds(each)]
-        if directory.go_back():
-            kept = {position for position in before if directory.holds(self.model.by_position[position])}
-            self.model.destroy(directory.name, [position for position in before if position not in kept])
-            self.model.destroy(directory.name, kept)
+        if directory.has_old:
+            self._destroy(directory)
+            directory.go_back()
 
     def _is_damaged(self, directory: Directory) -> None:
         stored = self.model.ledgers.get(self.random.choice([*self.model.ledgers, 0]))
@@ -335,8 +334,12 @@ class EnsembleRun:
             self.model.destroy(directory.name, [position])
 
     def _destroy(self, directory: Directory) -> None:
-        held = [each.position for each in self.model.by_position.values() if directory.holds(each)]
-        self.model.destroy(directory.name, held)
+        """Note that all of a directory is destroyed, also what only the rows of its checkpoint have."""
+        mark = self.model.checkpoints[-1].position
+        pledges = self.model.by_position.values()
+        self.model.destroy(
+            directory.name, [each.position for each in pledges if each.position <= mark or directory.holds(each)]
+        )
 
     def _remember(self) -> None:
         self.random.choice([*self.directories.values()]).remember()
@@ -463,7 +466,7 @@ class EnsembleRun:
             if member.state == MemberState.LOST:
                 self._destroy(self.directories[member.name])
                 self.directories[member.name].wipe()
-                self.engine.replace(member.name, member.name)
+                self.engine.replace(member.name, member.name, force=True)
                 self.counts["replaced"] += 1
 
     def _is_complete(self, since: int) -> bool:
