@@ -101,15 +101,17 @@ class Commit:
         return [slot for slot in self._tried if slot.belongs and slot not in self._stored and slot not in self._failed]
 
     def _submit(self, batch: Batch, packed: PackedBatch) -> bool:
-        """Start the writes that are missing; return whether there were any."""
+        """Start the writes that are missing; return whether there were any, or others completed meanwhile."""
         candidates = self._candidates(batch)
         chosen = self._place(batch, len(packed.value), candidates)
         wanted = len(chosen) - len(self._copies()) - len(self._pending())
         free = [slot for slot in dict.fromkeys([*chosen, *candidates]) if slot not in self._tried]
         started = [slot for slot in free[: max(0, wanted)] if self._start(slot, packed)]
+        has_changed = bool(started)
         while (write := self._writers.completed(0)) is not None:
             self._completed(write)
-        return bool(started)
+            has_changed = True  # if it failed, another member is due
+        return has_changed
 
     def _place(self, batch: Batch, size: int, candidates: list[Slot]) -> list[Slot]:
         """Return the members of the segment; a new segment begins if one of them has left."""
