@@ -204,13 +204,12 @@ class Storage:
     def scrub(self, path: Path) -> None:
         self._ask("POST", "/scrub", {"directory": str(path)})
 
-    def await_whole(self, path: Path, *, scrubbed: bool) -> None:
+    def await_whole(self, path: Path, before: dict[str, Any], *, scrubbed: bool) -> None:
         """Wait until all directories are active and an audit finds all copies; replace ``path`` if it does not return.
 
         Raises BoxError.
         """
         begin = time.monotonic()
-        before = self.status()
         found, replaced = before, False
         while time.monotonic() - begin < WHOLE_SECONDS:
             found = self.status()
@@ -241,7 +240,7 @@ class Storage:
 
 def _is_whole(found: dict[str, Any], before: dict[str, Any], path: Path, *, scrubbed: bool) -> bool:
     active = all(each["state"] == "active" for each in found["members"]) and len(found["members"]) == COUNT
-    copies = found["audited"] > before["audited"] and not found["underReplicated"]["fragments"]
+    copies = (scrubbed or found["audited"] > before["audited"]) and not found["underReplicated"]["fragments"]
     ends = [
         {each["name"]: each["scrub"]["finished"] for each in document["members"]}.get(str(path), 0)
         for document in (before, found)
@@ -287,9 +286,10 @@ class Rounds:
 
     def _recover(self, place: Place, fault: Fault) -> None:
         scrubbed = fault is has_flipped_bits
+        before = self._storage.status()
         if scrubbed:
             self._storage.scrub(place.path)
-        self._storage.await_whole(place.path, scrubbed=scrubbed)
+        self._storage.await_whole(place.path, before, scrubbed=scrubbed)
 
     def _kill(self) -> None:
         if self._box.process is not None:
