@@ -77,6 +77,25 @@ KINDS: Final[Mapping[str, EventKind]] = MappingProxyType(
         "disk-low": EventKind(WARNING, "the disk is nearly full"),
         "too-few-copies": EventKind(ERROR, "too few data directories can be written for the copies asked for"),
         "quarantined": EventKind(ERROR, "a damaged entry was found and quarantined"),
+        "member-lost": EventKind(ERROR, "a data directory cannot be used: nothing more is written to it"),
+        "member-full": EventKind(ERROR, "a data directory has no space left for messages: it is still read"),
+        "member-late": EventKind(
+            WARNING, "a data directory did not complete a write in time: nothing more is written to it"
+        ),
+        "member-fenced": EventKind(
+            WARNING, "a data directory missed changes while it was not part of the box: it is brought up to date first"
+        ),
+        "member-joined": EventKind(INFO, "a data directory was added, or is used again"),
+        "member-left": EventKind(INFO, "a data directory was released: all of its entries are in others"),
+        "shared-device": EventKind(
+            WARNING, "several data directories are on one device: its failure can destroy several copies"
+        ),
+        "under-replicated": EventKind(WARNING, "entries have fewer copies than configured"),
+        "fragments-repaired": EventKind(INFO, "missing copies were written"),
+        "copies-restored": EventKind(INFO, "every entry has all of its copies again"),
+        "entries-damaged": EventKind(
+            ERROR, "damaged entries were found in a data directory: they are copied again from another one"
+        ),
         "plugin-failed": EventKind(ERROR, "a plugin failed or is unavailable"),
         "job-running": EventKind(INFO, "a job was started or resumed"),
         "job-paused": EventKind(

@@ -2,10 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.persistence.replication import Beside, Bookies
 from pulsarbox.storage.engine import LedgerVolumes
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.ensemble.watch import WatchedEnsemble
 
 
 def run_synchronously(name: str, work: Callable[[], Any], done: Callable[[Any, Exception | None], None]) -> None:
@@ -30,6 +33,8 @@ class Host:
     """Returns the volumes that hold given ledgers; called through ``run_in_thread``. None for an in-memory store."""
     bookies: Bookies | None = None
     """The data directories, if there are several; None with one, or in memory."""
+    ensemble: "WatchedEnsemble | None" = None
+    """The data directories if there are several; None with one or none."""
     on_shutdown: Callable[[str], None] | None = None
     """Shuts the process down in order and logs the given reason; None if the box does not own its process."""
     run_in_thread: Beside = run_synchronously

@@ -182,6 +182,10 @@ class Admin:
         """Return a box's response to GET below /pulsarbox/v1; ``path`` is the quoted rest, with its query."""
         return self._ask("GET", f"/pulsarbox/v1{path}")
 
+    def change_ensemble(self, method: str, path: str, body: Any = None, query: Mapping[str, str] | None = None) -> Any:
+        """Change the data directories of a box: ``path`` below /pulsarbox/v1/ensemble. Returns their status."""
+        return self._ask(method, f"/pulsarbox/v1/ensemble{path}" + (f"?{urlencode(query)}" if query else ""), body)
+
     def places(self, topics: Sequence[str]) -> list[dict[str, Any] | None]:
         """Return the first and last positions of topics by full name, in order; None if missing. Requires a box."""
         found: list[dict[str, Any] | None] = []

@@ -45,10 +45,12 @@ if TYPE_CHECKING:
     from pulsarbox.server.initialization.initial_state import InitialState
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
+    from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
     from pulsarbox.server.recording.rate_sampler import RateSampler
     from pulsarbox.server.recording.stats_ticker import StatsTicker
     from pulsarbox.storage.ensemble.engine import EnsembleEngine
+    from pulsarbox.storage.ensemble.watch import WatchedEnsemble
 
 log = logging.getLogger(__name__)
 
@@ -135,6 +137,8 @@ class Serving:
         self._web_tls_sockets: list[socket.socket] = []
         self._http: HttpServer | None = None
         self._keeper: EventRecorder
+        self._watched = self._watch()
+        self._watcher: EnsembleWatcher | None = None
         self._recorder: HistoryRecorder | None = None
         self._samplers: list[RateSampler | StatsTicker] = []
 
@@ -225,6 +229,7 @@ class Serving:
             store_statistics=getattr(engine, "statistics", None),
             ledger_volumes=engine.ledger_volumes if isinstance(engine, LmdbEngine) else None,
             bookies=self._ensemble(),
+            ensemble=self._watched,
             on_shutdown=self._on_shutdown,
             run_in_thread=background.begin,
         )
@@ -242,6 +247,22 @@ class Serving:
         """Return the engine if it has several data directories."""
         return cast("EnsembleEngine", self._engine) if hasattr(self._engine, "copied") else None
 
+    def _watch(self) -> "WatchedEnsemble | None":
+        """Watch the data directories from before they are opened, to report what that finds."""
+        ensemble = self._ensemble()
+        if ensemble is None:
+            return None
+        from pulsarbox.storage.ensemble.watch import WatchedEnsemble
+
+        return WatchedEnsemble(ensemble)
+
+    def _stop_recording(self) -> None:
+        if self._recorder is not None:
+            self._recorder.stop()
+        if self._watcher is not None:
+            self._watcher.stop()
+        self._keeper.stop()
+
     def _keep(self) -> None:
         """Start recording events."""
         if self._data is None:  # with a disk, the event recorder determines its size periodically
@@ -251,6 +272,11 @@ class Serving:
         folder = self._data / FOLDER if self._data is not None else None
         self._keeper = EventRecorder(self.shell, folder, self._settings.eventsMaxMbytes << 20)
         self._keeper.start()
+        if self._watched is not None:
+            from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
+
+            self._watcher = EnsembleWatcher(self.shell, self._watched)
+            self._watcher.start()
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; empty if it is disabled."""
@@ -372,9 +398,7 @@ class Serving:
             await self._http.stop()
         for each in self.sockets:
             each.close()
-        if self._recorder is not None:
-            self._recorder.stop()
-        self._keeper.stop()
+        self._stop_recording()
         shell.stop()
         if self._data is not None:
             remove(self._data)

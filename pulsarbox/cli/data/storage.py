@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from pulsarbox.cli.common.lazy_group import SuggestingGroup
+from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.errors import PersistenceError
@@ -33,17 +33,38 @@ OUTPUT = click.option(
 )
 
 
-@click.group(cls=SuggestingGroup)
-def storage() -> None:
-    """Inspect a data directory of a running or stopped box.
+_ENSEMBLE: Final = "pulsarbox.cli.data.ensemble"
+_MORE: Final = {
+    "members": LazyCommand(f"{_ENSEMBLE}:members", "List the data directories of a running box, with their states."),
+    "under-replicated": LazyCommand(
+        f"{_ENSEMBLE}:under_replicated", "List entries that have fewer copies than configured."
+    ),
+    "add": LazyCommand(f"{_ENSEMBLE}:add", "Add DIR to the data directories of a running box."),
+    "remove": LazyCommand(
+        f"{_ENSEMBLE}:remove", "Release DIR, after its entries were copied to the other directories."
+    ),
+    "replace": LazyCommand(
+        f"{_ENSEMBLE}:replace", "Rebuild the entries of the data directory OLD in NEW, by default at the same path."
+    ),
+    "scrub": LazyCommand(
+        f"{_ENSEMBLE}:scrub", "Verify the checksums of all entries now, of all data directories or those given."
+    ),
+}
 
-    Files are opened read-only. A damaged file cannot crash these commands, because a separate process maps it. Exit
-    codes: 0 for success, 1 for damage, 2 if DIR cannot be opened.
+
+@click.group(cls=LazyGroup, lazy_commands=_MORE)
+def storage() -> None:
+    """Inspect a data directory of a running or stopped box; manage several data directories.
+
+    stat, check and dump open files read-only. A damaged file cannot crash these commands, because a separate process
+    maps it. Exit codes: 0 for success, 1 for damage, 2 if DIR cannot be opened. The other commands query a running box
+    (docs/ensembles.md).
 
     \b
     Examples:
       pulsarbox storage stat data
       pulsarbox storage check data
+      pulsarbox storage members
     """
 
 

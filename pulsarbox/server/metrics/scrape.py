@@ -134,3 +134,8 @@ class _Scrape:
         yield from plugins.costs(self._broker.plugins, self._cluster)
         yield from compression.compressed(self._broker.store.compressed(), self._cluster)
         yield from compression.unpacked(self._broker.store.unpacked(), self._cluster)
+        watched = self._broker.host.ensemble
+        if watched is not None:
+            from pulsarbox.server.metrics.ensemble import ensemble
+
+            yield from ensemble(watched.status(), watched.progress, self._cluster)

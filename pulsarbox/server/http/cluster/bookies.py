@@ -1,4 +1,6 @@
-"""Bookies: a box has none. It stores their racks, and the affinity groups of namespaces.
+"""Bookies: several data directories act as bookies; with one, a box has none. Their racks are stored.
+
+So are the bookie affinity groups of namespaces.
 
 Source: https://pulsar.apache.org/docs/4.2.x/administration-isolation-bookie/.
 """
@@ -11,6 +13,7 @@ from pulsarbox.server.http.cluster.body_values import object_in
 from pulsarbox.server.http.framework.request import DONE, HttpRequest, HttpResponse, answer, plain
 from pulsarbox.server.http.framework.routes import HttpRoute, Permission
 from pulsarbox.server.http.framework.stored_only import stored_only
+from pulsarbox.storage.ensemble.member import MemberState
 
 _INFO: Final = ObjectShape(dict.fromkeys(("rack", "hostname"), (Text(), None)))
 _AFFINITY: Final = ObjectShape(
@@ -20,8 +23,12 @@ _NO_BOOKIES: Final = "pulsarbox stores ledgers itself and has no bookies"
 
 
 def bookies(call: HttpRequest) -> HttpResponse:
-    """Return the bookies: none."""
-    return answer({"bookies": []})
+    """Return the data directories as bookies if there are several, otherwise none."""
+    watched = call.broker.host.ensemble
+    names = (
+        [] if watched is None else [each.name for each in watched.status().members if each.state != MemberState.REMOVED]
+    )
+    return answer({"bookies": [{"bookieId": name} for name in names]})
 
 
 def racks(call: HttpRequest) -> HttpResponse:
