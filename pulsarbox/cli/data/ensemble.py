@@ -45,7 +45,7 @@ def members(output: OutputOptions, admin: "Admin") -> None:
 
 
 @click.command("under-replicated")
-@click.option("--member", "member", metavar="DIR", default="", help="Only entries of which DIR has no copy.")
+@click.option("--member", "member", metavar="DIR", default="", help="Only entries without a copy in DIR.")
 @WAIT
 @output_options
 @with_admin
