@@ -61,7 +61,7 @@ def disk_engine(settings: Settings, accept_loss_of: Sequence[str] = ()) -> "Lmdb
     A single directory that was one of several is opened as such; ``accept_loss_of`` are directories that it may lack.
     """
     paths = data_directories(settings)
-    if len(paths) > 1 or (Path(paths[0]) / ENSEMBLE).exists():
+    if len(paths) > 1 or is_made(Path(paths[0]), ENSEMBLE):
         from pulsarbox.server.ensemble_engine import ensemble_engine
 
         return ensemble_engine(settings, _sizes(settings), accept_loss_of)

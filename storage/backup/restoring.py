@@ -25,8 +25,9 @@ from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import INSTANCE, LOCK, META, NEW_SUFFIX, RESTORING
 from pulsarbox.storage.inspection.box import name_of
 from pulsarbox.storage.lmdb.directory import locked_directory, sync_directory, write_durably
+from pulsarbox.storage.lmdb.environment import create_environment
 from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
-from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
+from pulsarbox.storage.lmdb.volume import FlushAt, Volume
 
 REPLACED: Final = "replaced" + NEW_SUFFIX
 """Files replaced by the restored box. The suffix makes the next start remove leftovers of an interruption."""

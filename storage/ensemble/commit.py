@@ -7,7 +7,7 @@ from pulsarbox.errors import NotEnoughBookies, PersistenceError, StoreFull, TooF
 from pulsarbox.storage.ensemble.copy_writes import CopyWrite, Writers
 from pulsarbox.storage.ensemble.member import MemberLate, MemberState, PackedBatch
 from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
-from pulsarbox.storage.ensemble.placement import Copies, Placement, RingMember
+from pulsarbox.storage.ensemble.placement import Placement, RingMember, SegmentCopies
 from pulsarbox.storage.journal import Batch
 
 QUEUE_MAX: Final = 16
@@ -116,7 +116,7 @@ class Commit:
     def _place(self, batch: Batch, size: int, candidates: list[Slot]) -> list[Slot]:
         """Return the members of the segment; a new segment begins if one of them has left."""
         ring = [RingMember(slot.member_id, slot.member.device) for slot in candidates]
-        asked = Copies(batch.ensemble, batch.write_quorum)
+        asked = SegmentCopies(batch.ensemble, batch.write_quorum)
         size = 0 if self._tried else size
         segment = self._placement.place(batch.position, size, asked, ring, self._table.membership.generation)
         chosen = [self._table.find(member_id) for member_id in segment.members]

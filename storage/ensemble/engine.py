@@ -15,12 +15,12 @@ from pulsarbox.storage.ensemble.commit import Commit
 from pulsarbox.storage.ensemble.copy_writes import InlineWriters, Writers
 from pulsarbox.storage.ensemble.keeping.directories import Directories
 from pulsarbox.storage.ensemble.keeping.engine_upkeep import Checkpointed
-from pulsarbox.storage.ensemble.keeping.keeper import Keeper, Keeping
+from pulsarbox.storage.ensemble.keeping.keeper import Keeper, KeeperServices
 from pulsarbox.storage.ensemble.keeping.maintenance import MaintenanceRates
 from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 from pulsarbox.storage.ensemble.member import Member, MemberState, PackedBatch
 from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
-from pulsarbox.storage.ensemble.opening import OpenedLog, Opening
+from pulsarbox.storage.ensemble.opening import EnsembleOpening, OpenedLog
 from pulsarbox.storage.ensemble.placement import Placement
 from pulsarbox.storage.ensemble.reader import EnsembleReader
 from pulsarbox.storage.ensemble.recovery import merged
@@ -92,7 +92,9 @@ class EnsembleEngine:
         self.keeper: Keeper | None = None
         """Maintenance and operations; None without ``directories``."""
         if directories is not None:
-            keeping = Keeping(self.table, self.rows_lock, self._rows, self.reader, self.checkpointed, monotonic, new_id)
+            keeping = KeeperServices(
+                self.table, self.rows_lock, self._rows, self.reader, self.checkpointed, monotonic, new_id
+            )
             self.keeper = Keeper(keeping, directories, MaintenanceRates() if rates is None else rates)
         self.copied: Callable[[Batch, int], None] | None = None
         """Called in the committer's thread as copy k of a batch is durable, below its ack quorum."""
@@ -122,7 +124,7 @@ class EnsembleEngine:
         Raises EnsembleIncomplete if confirmed messages may be in missing directories only, EnsembleConflict if
         directories were written separately, PersistenceError if none can be opened, DirectoryHeld.
         """
-        opening = Opening(self.table, self._members, self._new_id, self._accept_loss_of)
+        opening = EnsembleOpening(self.table, self._members, self._new_id, self._accept_loss_of)
         try:
             log = opening.open()
         except BaseException:

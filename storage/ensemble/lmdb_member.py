@@ -23,9 +23,9 @@ from pulsarbox.storage.ensemble.placed_answer import PlacedAnswer
 from pulsarbox.storage.ensemble.stored_ledgers import ListedLedgers
 from pulsarbox.storage.lmdb.coverage import coverage, ledgers_of
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.lmdb.meta_environment import Cut
+from pulsarbox.storage.lmdb.environment import failure
+from pulsarbox.storage.lmdb.meta_environment import ErasedRun
 from pulsarbox.storage.lmdb.row_replacement import replace_rows
-from pulsarbox.storage.lmdb.volume import failure
 from pulsarbox.storage.record import Entry
 
 _NOT_THERE = "it was removed or replaced, or its disk is gone"
@@ -185,7 +185,7 @@ class LmdbMember:
             volumes.roll()
             self._engine.reclaimer.seal_all()
             with volumes.metas.using(0) as meta:
-                meta.cut([Cut(ledger_id, first, end)], {})
+                meta.cut([ErasedRun(ledger_id, first, end)], {})
             volumes.step("cut")
 
     @contextmanager

@@ -30,7 +30,7 @@ PACKED_FROM: Final = 1 << 48
 _SEGMENTS_AT_ONCE = 256
 
 
-class Verdict:
+class FaultOutcome:
     """The outcome that a fault hook chooses for an operation; it raises PersistenceError or StoreFull to refuse it."""
 
     DONE: Final = "done"
@@ -46,7 +46,7 @@ Faults = Callable[[str, Any], str]
 
 def no_faults(operation: str, argument: Any) -> str:
     """Return DONE for every operation."""
-    return Verdict.DONE
+    return FaultOutcome.DONE
 
 
 class MemberDisk:
@@ -214,11 +214,11 @@ class MemoryMember:
         disk = self.disk
         if batch.position <= disk.newest or (disk.waiting and batch.position <= disk.waiting[-1].position):
             raise ValueError(f"{self.name}: batch {batch.position} was committed after {disk.newest}")
-        if verdict == Verdict.LATE or disk.waiting:
+        if verdict == FaultOutcome.LATE or disk.waiting:
             disk.waiting.append(batch)
             raise MemberLate(f"{self.name}: batch {batch.position} is late")
         disk.store(batch)
-        if verdict == Verdict.LIE:
+        if verdict == FaultOutcome.LIE:
             disk.unsynced.add(batch.position)
 
     def erase_from(self, position: int) -> None:
@@ -392,7 +392,7 @@ class MemoryMember:
             disk.positions[key] = position
             disk.add(key, batch.runs)
             disk.untried.add(key)
-            if verdict == Verdict.LIE:
+            if verdict == FaultOutcome.LIE:
                 disk.unsynced.add(key)
             size += len(disk.packed[key])
         return size

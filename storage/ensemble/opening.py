@@ -29,7 +29,7 @@ class OpenedLog(NamedTuple):
     holes: Holes
 
 
-class Opening:
+class EnsembleOpening:
     """Opens the members of a table."""
 
     def __init__(

@@ -16,7 +16,7 @@ class RingMember(NamedTuple):
     """The number of its device, 0 if unknown."""
 
 
-class Copies(NamedTuple):
+class SegmentCopies(NamedTuple):
     """The copies that a batch asks for."""
 
     ensemble: int
@@ -39,11 +39,13 @@ class Placement:
         """A segment ends after ``segment_bytes`` of batches if its ensemble is larger than its write set."""
         self._segment_bytes = segment_bytes
         self._bytes = 0
-        self._asked = Copies(1, 1)
+        self._asked = SegmentCopies(1, 1)
         self._generation = -1
         self.segment = Segment(0, 0, ())
 
-    def place(self, position: int, size: int, asked: Copies, ring: Sequence[RingMember], generation: int) -> Segment:
+    def place(
+        self, position: int, size: int, asked: SegmentCopies, ring: Sequence[RingMember], generation: int
+    ) -> Segment:
         """Return the segment of a batch of ``size`` bytes; empty if no member is writable."""
         has_left = not set(self.segment.members) <= {each.member_id for each in ring}
         if generation != self._generation or has_left or self._is_long():
@@ -57,13 +59,13 @@ class Placement:
         ensemble, write_quorum = self._asked
         return ensemble > write_quorum and self._bytes >= self._segment_bytes
 
-    def _begin(self, position: int, asked: Copies, ring: Sequence[RingMember], generation: int) -> None:
+    def _begin(self, position: int, asked: SegmentCopies, ring: Sequence[RingMember], generation: int) -> None:
         self._asked, self._generation, self._bytes = asked, generation, 0
         number = self.segment.number + 1
         self.segment = Segment(number, position, write_set(asked, ring, generation, number))
 
-    def _extend(self, asked: Copies, ring: Sequence[RingMember]) -> None:
-        self._asked = Copies(*map(max, self._asked, asked))
+    def _extend(self, asked: SegmentCopies, ring: Sequence[RingMember]) -> None:
+        self._asked = SegmentCopies(*map(max, self._asked, asked))
         members = self.segment.members
         if len(members) < self._asked.write_quorum:
             wanted = write_set(self._asked, ring, self._generation, self.segment.number)
@@ -71,7 +73,7 @@ class Placement:
             self.segment = self.segment._replace(members=(*members, *added)[: self._asked.write_quorum])
 
 
-def write_set(asked: Copies, ring: Sequence[RingMember], generation: int, number: int) -> tuple[str, ...]:
+def write_set(asked: SegmentCopies, ring: Sequence[RingMember], generation: int, number: int) -> tuple[str, ...]:
     """Return the write set of a segment: as many members of the ensemble as it has copies, or all if there are fewer.
 
     The ensemble begins elsewhere in each generation, so that members that join are used. Copies are on different

@@ -45,7 +45,7 @@ class MissingMember(NamedTuple):
     """It may have batches before this position; 0 if it may have any."""
 
 
-class Damage(NamedTuple):
+class DamagedLogBatch(NamedTuple):
     """A batch in the log of a member that cannot be read."""
 
     name: str
@@ -61,7 +61,7 @@ class Holes(NamedTuple):
     """The last position, or the mark if there is none after it."""
     missing: tuple[int, ...]
     """Positions without a batch, at most HOLES_MAX, before ``last`` or before the membership in force began."""
-    damage: tuple[Damage, ...]
+    damage: tuple[DamagedLogBatch, ...]
     with_last: frozenset[str] = frozenset()
     """Names of the sources that have the last batch."""
 
@@ -110,7 +110,7 @@ def find_holes(sources: Sequence[LogSource], mark: int, first: int) -> Holes:
     ``first`` is the position at which the membership in force began: there is a batch at each position before it.
     """
     present: set[int] = set()
-    damage: list[Damage] = []
+    damage: list[DamagedLogBatch] = []
     ends: dict[str, int] = {}
     for source in sources:
         for position, _ in readable(source, mark, damage.append):
@@ -145,7 +145,7 @@ def may_have(member: MissingMember, position: int) -> bool:
     return not member.valid_before or position < member.valid_before
 
 
-def _incomplete(what: str, names: Sequence[str], damage: Sequence[Damage]) -> EnsembleIncomplete:
+def _incomplete(what: str, names: Sequence[str], damage: Sequence[DamagedLogBatch]) -> EnsembleIncomplete:
     if not names:
         why = "".join(f"; {each.name}: {each.error}" for each in damage[:3])
         return EnsembleIncomplete(f"{what}{why}; restore a backup with `pulsarbox restore BACKUPS DIR`")
@@ -157,7 +157,7 @@ def _incomplete(what: str, names: Sequence[str], damage: Sequence[Damage]) -> En
 
 
 def readable(
-    source: LogSource, after: int, damaged: Callable[[Damage], None] | None = None
+    source: LogSource, after: int, damaged: Callable[[DamagedLogBatch], None] | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the valid batches of a log after a position, and pass over damaged ones."""
     error = ""
@@ -168,7 +168,7 @@ def readable(
                 if source.valid_before and position >= source.valid_before:
                     break
                 if error and damaged is not None:
-                    damaged(Damage(source.name, error, is_last=False))
+                    damaged(DamagedLogBatch(source.name, error, is_last=False))
                 yield position, value
                 after, failures, error = position, 0, ""
             break
@@ -177,7 +177,7 @@ def readable(
             failures += 1
             after += 1
     if error and damaged is not None:
-        damaged(Damage(source.name, error, is_last=True))
+        damaged(DamagedLogBatch(source.name, error, is_last=True))
 
 
 def merged(sources: Sequence[LogSource], mark: int, last: int) -> Iterator[bytes]:

@@ -214,10 +214,13 @@ def unfinished_restore(path: Path) -> str:
     )
 
 
-def is_made(path: Path) -> bool:
-    """Return whether ``path`` has a data directory of any format. Raises PersistenceError if it is another user's."""
+def is_made(path: Path, name: str = INSTANCE) -> bool:
+    """Return whether ``path`` has a data directory of any format, or another file of one.
+
+    Raises PersistenceError if it is another user's.
+    """
     try:
-        return (path / INSTANCE).exists()
+        return (path / name).exists()
     except OSError as error:
         raise _unusable(path, error) from error
 

@@ -31,13 +31,14 @@ from pulsarbox.storage.format import ENSEMBLE, PACKED, RESERVE
 from pulsarbox.storage.journal import Batch, JournalRun
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, DataDirectory
+from pulsarbox.storage.lmdb.environment import create_environment, failure, is_damage
 from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone
 from pulsarbox.storage.lmdb.erasure import erase_from
 from pulsarbox.storage.lmdb.meta_environment import MetaRows, VolumeContent
 from pulsarbox.storage.lmdb.needed_codecs import require_codecs
 from pulsarbox.storage.lmdb.page_cache import PageCacheWindow
 from pulsarbox.storage.lmdb.reserved_space import Reserve
-from pulsarbox.storage.lmdb.volume import INDEX_ROOM, FlushAt, Volume, create_environment, failure, is_damage
+from pulsarbox.storage.lmdb.volume import INDEX_ROOM, FlushAt, Volume
 from pulsarbox.storage.lmdb.volume_set import Sizes, Step, VolumeSet
 from pulsarbox.storage.packing.garbage_collector import PackingPolicy, Reclaimer
 from pulsarbox.storage.packing.step_size import LEARN_FROM

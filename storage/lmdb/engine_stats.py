@@ -13,8 +13,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.compression.decompressed_cache import UnpackedUse
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.lmdb.directory import DATA_FILE
+from pulsarbox.storage.lmdb.environment import disk_bytes
 from pulsarbox.storage.lmdb.meta_environment import VolumeContent
-from pulsarbox.storage.lmdb.volume import disk_bytes
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
 VOLUMES_MAX: Final = 1000

@@ -5,7 +5,7 @@ from functools import partial
 
 from pulsarbox.storage.entry_index import runs_of
 from pulsarbox.storage.format import PACKED
-from pulsarbox.storage.lmdb.meta_environment import Cut
+from pulsarbox.storage.lmdb.meta_environment import ErasedRun
 from pulsarbox.storage.lmdb.volume import Volume
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
@@ -45,7 +45,7 @@ def _erase_sealed(volumes: VolumeSet, position: int) -> None:
                 for ledger_id, run in runs_of(volume.value(each)).items():
                     firsts.setdefault(ledger_id, run.first_entry)
         with volumes.metas.using(0) as meta:
-            cuts = [Cut(ledger_id, first, 1 << 64, number) for ledger_id, first in firsts.items()]
+            cuts = [ErasedRun(ledger_id, first, 1 << 64, number) for ledger_id, first in firsts.items()]
             meta.cut(cuts, {number: position - 1})
         volumes.step("cut off")
         volumes.pool.replace(number, partial(_erase_in, volumes, number, position))

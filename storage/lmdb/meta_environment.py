@@ -30,7 +30,8 @@ from pulsarbox.storage.format import (
     STRETCH,
 )
 from pulsarbox.storage.lmdb.directory import RESTORE_BACKUP, EnvironmentDamaged
-from pulsarbox.storage.lmdb.volume import create_environment, open_environment, seek_at_or_before
+from pulsarbox.storage.lmdb.environment import create_environment, open_environment
+from pulsarbox.storage.lmdb.volume import seek_at_or_before
 
 TABLES = (b"rows", b"mark", b"volumes", b"contents", b"dropped", b"compressed", b"needs", b"dictionaries")
 POSITION = b"position"
@@ -57,7 +58,7 @@ class VolumeContent(NamedTuple):
     bytes: int
 
 
-class Cut(NamedTuple):
+class ErasedRun(NamedTuple):
     """Entries that a volume no longer holds."""
 
     ledger_id: int
@@ -290,7 +291,7 @@ class MetaEnvironment:
                 txn.put(DICTIONARY_KEY.pack(each.number), head + each.bytes, db=self._dictionaries)
             txn.put(DICTIONARY, LOG_KEY.pack(move.last_dictionary), db=self._mark)
 
-    def cut(self, cuts: Iterable[Cut], ends: Mapping[int, int]) -> None:
+    def cut(self, cuts: Iterable[ErasedRun], ends: Mapping[int, int]) -> None:
         """Remove entries from the stretches, and set the last position of volumes.
 
         The remaining bytes of a stretch are estimated.
@@ -508,11 +509,11 @@ def unpack_dictionary(number: int, value: bytes) -> Dictionary:
     return Dictionary(number, tag, topic_id, ratio, value[DICTIONARY_HEAD.size :])
 
 
-def _is_hit(one: VolumeRun, cut: Cut) -> bool:
+def _is_hit(one: VolumeRun, cut: ErasedRun) -> bool:
     return cut.volume in (0, one.volume) and one.first < cut.end and cut.first < one.end
 
 
-def _without(one: VolumeRun, cut: Cut) -> list[VolumeRun]:
+def _without(one: VolumeRun, cut: ErasedRun) -> list[VolumeRun]:
     """Return the parts of a stretch before and after a cut."""
     rest: list[VolumeRun] = []
     for first, end in ((one.first, min(one.end, cut.first)), (max(one.first, cut.end), one.end)):

@@ -10,8 +10,8 @@ from typing import Final
 
 from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.lmdb.directory import DATA_FILE, sync_directory
+from pulsarbox.storage.lmdb.environment import make_environment
 from pulsarbox.storage.lmdb.meta_environment import TABLES, MetaEnvironment
-from pulsarbox.storage.lmdb.volume import make_environment
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 
 _LOCK_FILE: Final = "lock.mdb"

@@ -1,14 +1,13 @@
 """One volume of the journal: an LMDB environment with the log, its index, and the mark that the index has reached."""
 
-import errno
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
-from pulsarbox.errors import PersistenceError, StoreFull
+from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.entry_index import (
     IndexFlush,
     IndexSegment,
@@ -19,130 +18,24 @@ from pulsarbox.storage.entry_index import (
     unpack_row,
 )
 from pulsarbox.storage.entry_read import Answer
-from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, INDEX_KEY, LOG_KEY, NEW_SUFFIX, EntryField, RecordKind
+from pulsarbox.storage.format import BATCH_HEADER, ENTRY_HEADER, INDEX_KEY, LOG_KEY, EntryField, RecordKind
 from pulsarbox.storage.journal import JournalRun
-from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
-from pulsarbox.storage.lmdb.private_files import PRIVATE_DIRECTORY
-from pulsarbox.storage.packing.live_records import LiveRecord, live_entries, put_together, runs_from
+from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged
+from pulsarbox.storage.lmdb.environment import open_environment
 from pulsarbox.storage.record import check_batch
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.packing.live_records import LiveRecord
 
 INDEXED = b"indexed"
 WRITTEN = b"written"
 INDEX_ROOM = 256 << 20
 """Bytes of the map reserved for the pages that the next index flush copies."""
 
-_TABLES_MAX = 16
-_READERS_MAX = 1024
-"""Other processes may read concurrently: each of their threads takes a slot per environment."""
 _SEGMENTS_AT_ONCE = 256
 _PAGE = 4096
-_FREE_MIN = 1 << 20
 _ID_MAX = 2**64 - 1
 _KEYS_AT_ONCE = 1000
-
-_TRANSIENT = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EINTR, errno.EACCES, errno.EPERM}
-)
-_DAMAGE = (
-    EnvironmentDamaged,
-    FileNotFoundError,
-    lmdb.CorruptedError,
-    lmdb.InvalidError,
-    lmdb.NotFoundError,
-    lmdb.PageNotFoundError,
-    lmdb.VersionMismatchError,
-)
-
-
-def create_environment(path: Path, tables: tuple[bytes, ...]) -> None:
-    """Create an empty environment at ``path``, atomically and durably.
-
-    Raises lmdb.Error and OSError.
-    """
-    publish_environment(make_environment(path, tables), path)
-
-
-def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
-    """Create an empty environment to be published at ``path``; return its temporary path.
-
-    Raises lmdb.Error and OSError.
-    """
-    new = path.with_name(path.name + NEW_SUFFIX)
-    if new.exists():
-        import shutil
-
-        shutil.rmtree(new, ignore_errors=True)
-    env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX, mode=PRIVATE_DIRECTORY)
-    try:
-        with env.begin(write=True) as txn:  # one sync for all of them
-            for name in tables:
-                env.open_db(name, txn=txn)
-    finally:
-        env.close()
-    return new
-
-
-def publish_environment(new: Path, path: Path) -> None:
-    """Rename a closed environment to its final path, durably. Raises OSError."""
-    sync_directory(new)
-    new.rename(path)
-    sync_directory(path.parent)
-
-
-def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside: bool = False) -> lmdb.Environment:
-    """Verify and open an environment. Raises PersistenceError, lmdb.Error.
-
-    A ``sealed`` one is never written again and is opened without locks. ``beside``: read only, while another process
-    may be writing it.
-    """
-    verify_environment(path)
-    if beside:
-        # LMDB creates its lock file if missing.
-        return lmdb.open(
-            str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, mode=PRIVATE_DIRECTORY
-        )
-    if sealed:
-        return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
-    # LMDB syncs by default: data, then the meta page. Read-ahead stays enabled: values of the log span many pages, and
-    # a backlog is read sequentially.
-    env = lmdb.open(
-        str(path),
-        map_size=map_size,
-        max_dbs=_TABLES_MAX,
-        max_readers=_READERS_MAX,
-        create=False,
-        mode=PRIVATE_DIRECTORY,
-    )
-    env.reader_check()
-    return env
-
-
-def failure(what: str, error: Exception, path: Path, size: int = 0) -> PersistenceError:
-    """Convert an error of writing ``size`` bytes to ``path`` into one that can be reported to a client."""
-    if isinstance(error, lmdb.MapFullError):
-        return PersistenceError(f"{what}: the volume's map is full")
-    code = getattr(error, "code", None) or getattr(error, "errno", None)
-    full = isinstance(error, lmdb.DiskError) or code in (errno.ENOSPC, errno.EDQUOT)
-    if code == errno.EIO:  # LMDB's error for a partial write, such as the last one before the disk is full
-        import shutil
-
-        full = shutil.disk_usage(path).free < size + _FREE_MIN
-    return StoreFull(f"{what}: the disk is full") if full else PersistenceError(f"{what}: {error}")
-
-
-def is_damage(error: BaseException) -> bool:
-    """Return whether an error of opening or reading an environment means damage, rather than a transient failure."""
-    code = getattr(error, "code", None) or getattr(error, "errno", None)
-    return isinstance(error, _DAMAGE) and code not in _TRANSIENT
-
-
-def disk_bytes(path: Path) -> int:
-    """Return the disk usage of the environment at ``path`` in bytes; 0 if there is none."""
-    try:
-        return (path / DATA_FILE).stat().st_blocks * 512
-    except FileNotFoundError:
-        return 0
-
 
 NOTHING_TO_INDEX_BYTES = 1 << 20
 """Bytes of log without entries after which the index mark advances: opening a volume reads the log after the mark."""
@@ -274,11 +167,14 @@ class Volume:
             self.first_position = self.first_position or added[0][0]
             self.last_position = added[-1][0]
 
-    def merge_packed(self, batches: Mapping[int, list[LiveRecord]]) -> None:
+    def merge_packed(self, batches: "Mapping[int, list[LiveRecord]]") -> None:
         """Add entries to batches by position, in any order; those of a ledger increase. One transaction, one sync.
 
         Raises lmdb.Error.
         """
+        # Only the housekeeper's thread comes here: the daemon does not load it before it serves.
+        from pulsarbox.storage.packing.live_records import live_entries, put_together, runs_from
+
         with self._env.begin(write=True) as txn:
             for position, records in batches.items():
                 known = txn.get(LOG_KEY.pack(position), db=self._log)

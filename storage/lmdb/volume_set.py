@@ -9,9 +9,10 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.lmdb.directory import DataDirectory, EnvironmentDamaged
+from pulsarbox.storage.lmdb.environment import create_environment
 from pulsarbox.storage.lmdb.environment_pool import EnvironmentGone, Pool
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
-from pulsarbox.storage.lmdb.volume import FlushAt, Volume, create_environment
+from pulsarbox.storage.lmdb.volume import FlushAt, Volume
 
 Step = Callable[[str], None]
 """Called after each durable step with its name; an exception simulates a crash there."""

@@ -11,8 +11,9 @@ from typing import Final, Protocol
 
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.lmdb.coverage import coverage, missing
+from pulsarbox.storage.lmdb.environment import disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.lmdb.meta_environment import VolumeContent
-from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
+from pulsarbox.storage.lmdb.volume import Volume
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing.listing import list_packed
 from pulsarbox.storage.packing.live_records import LiveRecord
@@ -22,7 +23,7 @@ _SLICE: Final = 4 << 20
 """Bytes copied between two syncs."""
 
 
-class Copies(Protocol):
+class AdoptedRun(Protocol):
     """Consecutive entries of a ledger that are in the batch at ``position``."""
 
     @property
@@ -43,7 +44,7 @@ class Adoption:
         self._next_packed = next_packed
         self._tables = tables
 
-    def adopt(self, copies: Iterable[Copies]) -> int:
+    def adopt(self, copies: Iterable[AdoptedRun]) -> int:
         """Store copies; return the bytes of those that were missing. Copies of a ledger come in order.
 
         Raises PersistenceError, lmdb.Error, OSError; volumes completed by then stay.
@@ -54,7 +55,7 @@ class Adoption:
             total += self._store(first, waiting)
         return total
 
-    def _store(self, first: Copies, waiting: Iterator[Copies]) -> int:
+    def _store(self, first: AdoptedRun, waiting: Iterator[AdoptedRun]) -> int:
         """Store copies until a volume is full."""
         volumes = self._volumes
         number = next(self._next_packed)
@@ -107,7 +108,7 @@ class _Target:
         """Index of the last run of a ledger."""
         self._written = 0
 
-    def fill(self, first: Copies, waiting: Iterator[Copies]) -> None:
+    def fill(self, first: AdoptedRun, waiting: Iterator[AdoptedRun]) -> None:
         """Take copies until the volume is full, and complete it."""
         records: dict[int, list[LiveRecord]] = {}
         size = self._take(first, records)
@@ -121,7 +122,7 @@ class _Target:
         self.volume.note_written(sum(one.bytes for one in self.runs))
         self.positions = self.volume.first_position, self.volume.last_position
 
-    def _take(self, copies: Copies, records: dict[int, list[LiveRecord]]) -> int:
+    def _take(self, copies: AdoptedRun, records: dict[int, list[LiveRecord]]) -> int:
         size = 0
         for entry in copies.entries:
             verify_entry(entry)

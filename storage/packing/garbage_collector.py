@@ -18,8 +18,8 @@ from pulsarbox.storage.compression.decoder import Codecs
 from pulsarbox.storage.compression.topic_usage import CompressedTopic, by_owner, topics_of
 from pulsarbox.storage.engine import Checkpoint, Choose, Compressing, CompressionChoice, Reclaimed, Rows
 from pulsarbox.storage.format import PACKED
+from pulsarbox.storage.lmdb.environment import disk_bytes, is_damage
 from pulsarbox.storage.lmdb.meta_environment import VolumeContent
-from pulsarbox.storage.lmdb.volume import disk_bytes, is_damage
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing import step_size as limits
 from pulsarbox.storage.packing.step_size import LEARN_FROM

@@ -22,8 +22,9 @@ from pulsarbox.storage.engine import Choose, Compressing, CompressionChoice
 from pulsarbox.storage.entry_index import VolumeRun
 from pulsarbox.storage.format import ENTRY_HEADER, PLAIN
 from pulsarbox.storage.lmdb.codec_tables import MetaCodecs
+from pulsarbox.storage.lmdb.environment import disk_bytes, make_environment, publish_environment
 from pulsarbox.storage.lmdb.meta_environment import PackedMove, VolumeContent
-from pulsarbox.storage.lmdb.volume import Volume, disk_bytes, make_environment, publish_environment
+from pulsarbox.storage.lmdb.volume import Volume
 from pulsarbox.storage.lmdb.volume_set import VolumeSet
 from pulsarbox.storage.packing import step_size as limits
 from pulsarbox.storage.packing.listing import list_packed

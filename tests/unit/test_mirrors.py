@@ -18,6 +18,9 @@ WITHOUT_MODULE: Final = {
     "server/http/policies/test_pulsar_admin", "server/http/policies/test_recorded",
     # Generated code.
     "protocol/test_generated",
+    # Histories of several data directories, over all modules of the room.
+    "storage/ensemble/test_history", "storage/ensemble/keeping/test_kept_copies",
+    "storage/ensemble/keeping/test_kept_directories",
     # Every route, with each kind of role.
     "server/http/test_role_matrix", "server/http/test_stays_in_tenant",
 }  # fmt: skip

@@ -7,7 +7,7 @@ quorum of its persistence policy, metadata and acknowledgements for that of the 
 from collections.abc import Callable, Sized
 from typing import Any, Protocol
 
-from pulsarbox.broker.persistence.replication import AskedCopies, Copies, Replication
+from pulsarbox.broker.persistence.replication import AskedCopies, CopyNumbers, Replication
 from pulsarbox.broker.stats.commit_stats import Traffic
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
@@ -133,7 +133,7 @@ class CommitGroup:
         """Called once its metadata and acknowledgements are durable. Empty in a box with one data directory."""
         self.moves: dict[Mover, list[EntryMove]] = {}
         """Messages being moved between topics, by mover."""
-        self.copied: list[tuple[Callback, Callable[[Exception, Now], None], Copies | None]] = []
+        self.copied: list[tuple[Callback, Callable[[Exception, Now], None], CopyNumbers | None]] = []
         """Callbacks for entries written by ``copy``: stored, and lost; and the copies of these entries."""
         self.urgent = False
         self.rows = False
@@ -162,7 +162,7 @@ class CommitGroup:
         if other_records or not (self.appended or self.copied):
             self.metadata_quorum = replication.ask_for_metadata(batch, now)
 
-    def split_off(self, copies: int, default: Copies) -> "CommitGroup":
+    def split_off(self, copies: int, default: CopyNumbers) -> "CommitGroup":
         """Remove and return the parts that are complete with ``copies``; ``default`` is that of the box.
 
         Moves and callbacks remain, because they depend on several parts.

@@ -24,7 +24,7 @@ from pulsarbox.broker.compression_policy import CompressionPolicy
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.persistence.commit_group import Callback, CommitGroup, CommittedTopic, EntryMove, Mover
 from pulsarbox.broker.persistence.housekeeping import Housekeeping
-from pulsarbox.broker.persistence.replication import Copies, Replication
+from pulsarbox.broker.persistence.replication import CopyNumbers, Replication
 from pulsarbox.broker.persistence.tail_cache import TailCache
 from pulsarbox.broker.stats.commit_stats import CommitTimes
 from pulsarbox.broker.timers import Timers
@@ -164,7 +164,7 @@ class GroupCommit:
         entries: list[Entry],
         stored: Callback,
         lost: Callable[[Exception, Now], None],
-        copies: Copies | None = None,
+        copies: CopyNumbers | None = None,
     ) -> None:
         """Write entries of a ledger that no topic appends to; then call ``stored`` or ``lost``.
 

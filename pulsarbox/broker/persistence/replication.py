@@ -46,7 +46,7 @@ class Room(Protocol):
         """Why messages are rejected right now; None if they are accepted."""
 
 
-class Copies(NamedTuple):
+class CopyNumbers(NamedTuple):
     """The numbers of copies that a part of a batch asks for."""
 
     ensemble: int
@@ -58,7 +58,7 @@ class AskedCopies(Protocol):
     """The copies of the entries of a topic."""
 
     @property
-    def asked(self) -> Copies:
+    def asked(self) -> CopyNumbers:
         """The numbers of its persistence policy."""
 
     def fell_short(self, entries: Sequence[Entry]) -> None:
@@ -83,7 +83,7 @@ class Replication:
         self._bookies = bookies
         self._run_in_thread = run_in_thread
         self._events = events
-        self.default = Copies(
+        self.default = CopyNumbers(
             settings.managedLedgerDefaultEnsembleSize,
             settings.managedLedgerDefaultWriteQuorum,
             settings.managedLedgerDefaultAckQuorum,
@@ -107,7 +107,7 @@ class Replication:
             self._count()
         return self._writable < self.directories
 
-    def refusal(self, copies: Copies) -> str | None:
+    def refusal(self, copies: CopyNumbers) -> str | None:
         """Return why messages with so many copies cannot be stored; None if they can.
 
         The ensemble size only spreads the copies, so it is cut to the directories that exist.
@@ -124,7 +124,7 @@ class Replication:
         found = f"{writable} of {_directories(self.directories)} can be written"
         return f"NotEnoughBookies: {asked}, {found}: restore the others, or lower it"
 
-    def warning(self, copies: Copies) -> str | None:
+    def warning(self, copies: CopyNumbers) -> str | None:
         """Return why messages cannot have these numbers of copies at present; None if they can."""
         refusal = self.refusal(copies)
         if refusal is not None:
@@ -142,7 +142,7 @@ class Replication:
 
         self._run_in_thread("copies", count, lambda found, error: done(0 if error is not None else found))
 
-    def ask(self, batch: Batch, copies: Copies) -> None:
+    def ask(self, batch: Batch, copies: CopyNumbers) -> None:
         """Have a batch ask for the copies of one of its parts."""
         ensemble = min(copies.ensemble, max(self.directories, copies.write_quorum))
         batch.ask(ensemble, copies.write_quorum, copies.ack_quorum)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from pulsarbox.broker.persistence.replication import Copies, Replication, Room
+from pulsarbox.broker.persistence.replication import CopyNumbers, Replication, Room
 from pulsarbox.broker.policies.kinds.persistence import PERSISTENCE, Persistence
 from pulsarbox.broker.policies.policies import TopicPolicies
 from pulsarbox.clock import Now
@@ -64,6 +64,6 @@ class TopicCopies:
         return self._room.refusal or self._replication.refusal(self.asked)
 
 
-def copies_of(policy: Persistence) -> Copies:
+def copies_of(policy: Persistence) -> CopyNumbers:
     """Return the numbers of copies of a persistence policy."""
-    return Copies(policy.ensemble, policy.write_quorum, policy.ack_quorum)
+    return CopyNumbers(policy.ensemble, policy.write_quorum, policy.ack_quorum)

@@ -25,8 +25,9 @@ from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.entry_index import IndexSegment, UnindexedRuns, runs_of
 from pulsarbox.storage.format import ENSEMBLE, INDEX_KEY, LOG_KEY, PACKED
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, read_identity
+from pulsarbox.storage.lmdb.environment import is_damage, open_environment
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
-from pulsarbox.storage.lmdb.volume import INDEXED, is_damage, open_environment, seek_at_or_before
+from pulsarbox.storage.lmdb.volume import INDEXED, seek_at_or_before
 from pulsarbox.storage.record import (
     check_batch,
 )

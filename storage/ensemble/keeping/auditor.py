@@ -15,7 +15,7 @@ from pulsarbox.storage.ensemble.keeping.fragments import (
     COUNTED,
     READABLE,
     Findings,
-    Place,
+    MemberPlace,
     Runs,
     common,
     compare,
@@ -208,7 +208,7 @@ class Auditor:
         return all(held.place.state in READABLE for held in self._ensemble.held())
 
     def _exists(
-        self, found: _Pass, ledger: ExpectedLedger, covered: Mapping[str, Runs], places: Mapping[str, Place]
+        self, found: _Pass, ledger: ExpectedLedger, covered: Mapping[str, Runs], places: Mapping[str, MemberPlace]
     ) -> Runs:
         """Return the entries that exist, of which all copies are written.
 

@@ -8,7 +8,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Rows
 from pulsarbox.storage.ensemble.keeping.directories import SCRUB_NOTE, Directories
 from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf, Wanted
-from pulsarbox.storage.ensemble.keeping.fragments import Place
+from pulsarbox.storage.ensemble.keeping.fragments import MemberPlace
 from pulsarbox.storage.ensemble.keeping.rejoin import Rejoining
 from pulsarbox.storage.ensemble.keeping.upkeep import Held, Maintained
 from pulsarbox.storage.ensemble.member import MemberState
@@ -73,7 +73,7 @@ class EngineUpkeep:
     def held(self) -> Sequence[Held]:
         """See Ensemble."""
         return [
-            Held(slot.member, Place(slot.name, slot.state, slot.member.device, slot.bytes_used))
+            Held(slot.member, MemberPlace(slot.name, slot.state, slot.member.device, slot.bytes_used))
             for slot in self._table.slots
             if slot.content is not None or not slot.belongs
         ]

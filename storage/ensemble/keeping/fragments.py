@@ -24,7 +24,7 @@ WRITABLE = frozenset({MemberState.ACTIVE})
 """States in which a member receives copies."""
 
 
-class Place(NamedTuple):
+class MemberPlace(NamedTuple):
     """A member as the auditor sees it."""
 
     name: str
@@ -91,7 +91,7 @@ def length(runs: Iterable[Run]) -> int:
 
 
 def compare(
-    ledger_id: int, exists: Runs, want: int, coverage: Mapping[str, Runs], places: Mapping[str, Place]
+    ledger_id: int, exists: Runs, want: int, coverage: Mapping[str, Runs], places: Mapping[str, MemberPlace]
 ) -> Findings:
     """Compare the copies of a ledger, by member, with the number wanted.
 
@@ -136,7 +136,9 @@ def _joined(fragments: list[Fragment]) -> list[Fragment]:
     return result
 
 
-def target_of(have: Collection[str], want: int, places: Sequence[Place], refused: Collection[str] = ()) -> Place | None:
+def target_of(
+    have: Collection[str], want: int, places: Sequence[MemberPlace], refused: Collection[str] = ()
+) -> MemberPlace | None:
     """Return the member that gets the next copy of entries that ``have`` have; None if no member can.
 
     It is writable and has no copy. Members on devices without a copy come first, then those with the fewest bytes. A
@@ -152,7 +154,9 @@ def target_of(have: Collection[str], want: int, places: Sequence[Place], refused
     return min(apart, key=lambda place: (place.bytes_used, place.name), default=None)
 
 
-def sources_of(have: Collection[str], places: Sequence[Place], avoided: Collection[str] = ()) -> list[Place]:
+def sources_of(
+    have: Collection[str], places: Sequence[MemberPlace], avoided: Collection[str] = ()
+) -> list[MemberPlace]:
     """Return the readable members among ``have``, best first: active ones, then those without recent errors."""
     readable = [place for place in places if place.name in have and place.state in READABLE]
     return sorted(readable, key=lambda place: (place.name in avoided, place.state != MemberState.ACTIVE, place.name))

@@ -19,7 +19,7 @@ from pulsarbox.storage.ensemble.reader import EnsembleReader
 from pulsarbox.storage.ensemble.status import FRAGMENTS_MAX, EnsembleStatus
 
 
-class Keeping(NamedTuple):
+class KeeperServices(NamedTuple):
     """What a keeper uses of its engine."""
 
     table: MemberTable
@@ -34,7 +34,7 @@ class Keeping(NamedTuple):
 class Keeper:
     """``step`` and ``wait`` are called by the thread of maintenance, the rest by any thread."""
 
-    def __init__(self, engine: Keeping, directories: Directories, rates: MaintenanceRates) -> None:
+    def __init__(self, engine: KeeperServices, directories: Directories, rates: MaintenanceRates) -> None:
         self._engine = engine
         table, checkpointed = engine.table, engine.checkpointed
         self._rejoining = Rejoining(table, engine.rows_lock, engine.rows, lambda: checkpointed.mark, directories)

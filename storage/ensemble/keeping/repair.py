@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from pulsarbox.errors import EntryDamaged, PersistenceError, StoreFull
 from pulsarbox.storage.ensemble.keeping.auditor import Auditor, readable_members
-from pulsarbox.storage.ensemble.keeping.fragments import COUNTED, Place, common, length, sources_of, target_of
+from pulsarbox.storage.ensemble.keeping.fragments import COUNTED, MemberPlace, common, length, sources_of, target_of
 from pulsarbox.storage.ensemble.keeping.pace import Pace
 from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
 from pulsarbox.storage.ensemble.member import Member, Piece
@@ -110,7 +110,7 @@ class Repairer:
         held = list(self._ensemble.held())
         places = [each.place for each in held]
         members = {each.name: each for each in held}
-        target: Place | None = None
+        target: MemberPlace | None = None
         copies: list[_Copy] = []
         read: set[int] = set()
         """Ledgers in this step: one fragment each, in case two of them overlap."""

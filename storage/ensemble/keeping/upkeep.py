@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 from pulsarbox.storage.engine import Rows
 from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf
-from pulsarbox.storage.ensemble.keeping.fragments import Place
+from pulsarbox.storage.ensemble.keeping.fragments import MemberPlace
 from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.status import MemberEvent
 
@@ -14,7 +14,7 @@ class Held(NamedTuple):
     """A member and its state at present."""
 
     member: Member
-    place: Place
+    place: MemberPlace
 
     @property
     def name(self) -> str:

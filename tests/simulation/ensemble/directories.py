@@ -8,7 +8,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.member import Member
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict, no_faults
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
 from pulsarbox.storage.record import Entry
 from tests.simulation.disk import PowerCut
 from tests.simulation.ensemble.pledges import Pledge
@@ -40,7 +40,7 @@ class Directory:
 
     def _fault(self, operation: str, argument: Any) -> str:
         if operation not in WRITES:
-            return Verdict.DONE
+            return FaultOutcome.DONE
         if self.steps_left:
             self.steps_left -= 1
             if not self.steps_left:
@@ -51,8 +51,8 @@ class Directory:
         if self.world.chance(self.failing):
             raise PersistenceError(f"{self.name} does not answer")
         if operation == "commit" and self.late:
-            return Verdict.LATE
-        return Verdict.LIE if operation == "commit" and self.lying else Verdict.DONE
+            return FaultOutcome.LATE
+        return FaultOutcome.LIE if operation == "commit" and self.lying else FaultOutcome.DONE
 
     @property
     def is_well(self) -> bool:

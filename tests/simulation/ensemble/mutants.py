@@ -16,7 +16,7 @@ from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.member import Piece
 from pulsarbox.storage.ensemble.member_table import MemberTable
 from pulsarbox.storage.ensemble.memory_member import MemoryMember
-from pulsarbox.storage.ensemble.opening import Opening
+from pulsarbox.storage.ensemble.opening import EnsembleOpening
 from pulsarbox.storage.ensemble.recovery import merged
 from pulsarbox.storage.format import BATCH_HEADER
 from tests.simulation.ensemble.run import entry_of
@@ -72,12 +72,12 @@ def the_oldest_membership_is_in_force(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("whole-batches", "nothing-lost", "checkpoints", "order", seeds=(57,))
 def the_log_of_a_fenced_directory_is_valid(patch: pytest.MonkeyPatch) -> None:
-    original = Opening._assign
+    original = EnsembleOpening._assign
 
-    def assign(self: Opening, slot: Any, content: Any, records: Any, *, begun: bool) -> None:
+    def assign(self: EnsembleOpening, slot: Any, content: Any, records: Any, *, begun: bool) -> None:
         original(self, slot, content, {key: each._replace(left_at=0) for key, each in records.items()}, begun=begun)
 
-    patch.setattr(Opening, "_assign", assign)
+    patch.setattr(EnsembleOpening, "_assign", assign)
 
 
 @mutant("generation", "whole-batches", "nothing-lost")
@@ -108,7 +108,7 @@ def a_checkpoint_is_written_to_one_directory_only(patch: pytest.MonkeyPatch) -> 
 
 @mutant("starts", "nothing-lost", seeds=(350,))
 def the_last_batch_is_not_copied_at_a_start(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Opening, "_copy_last", lambda self, log: None)
+    patch.setattr(EnsembleOpening, "_copy_last", lambda self, log: None)
 
 
 @mutant("order", "nothing-lost", "repaired", seeds=(39,))

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from pulsarbox.broker.host import Host
-from pulsarbox.broker.persistence.replication import Copies
+from pulsarbox.broker.persistence.replication import CopyNumbers
 from pulsarbox.broker.topic.topic import PersistentTopic
 from pulsarbox.names import TopicName
 from pulsarbox.storage.ledger import LedgerInfo
@@ -16,7 +16,7 @@ Runs = Sequence[tuple[int, int]]
 Ensembles = Mapping[int, tuple[str, ...]]
 """The directories with copies of consecutive entries, by the first of these."""
 
-_ONE_COPY = Copies(1, 1, 1)
+_ONE_COPY = CopyNumbers(1, 1, 1)
 
 
 def ensembles_of(held: Mapping[str, Runs]) -> dict[int, tuple[str, ...]]:
@@ -34,7 +34,9 @@ def ensembles_of(held: Mapping[str, Runs]) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def ledger_metadata(info: LedgerInfo, *, is_open: bool, copies: Copies, ensembles: Ensembles, name: TopicName) -> str:
+def ledger_metadata(
+    info: LedgerInfo, *, is_open: bool, copies: CopyNumbers, ensembles: Ensembles, name: TopicName
+) -> str:
     """Return the metadata of a ledger as Pulsar prints it."""
     state = "OPEN" if is_open else f"CLOSED, length={info.size}, lastEntryId={info.entries - 1}"
     where = ", ".join(f"{first}=[{', '.join(names)}]" for first, names in ensembles.items())

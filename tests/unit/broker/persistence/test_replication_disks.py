@@ -10,7 +10,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import BaseCommand, ServerError
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember
 from tests.unit.broker.persistence.ensemble_box import KEYS
 from tests.unit.broker.playbook import Box, Client
 
@@ -53,7 +53,7 @@ class DisksBox(Box):
     def restart(self) -> "DisksBox":
         """Start again on all disks after a power failure; those that failed work again."""
         for disk in self.disks:
-            disk.faults = lambda operation, argument: Verdict.DONE
+            disk.faults = lambda operation, argument: FaultOutcome.DONE
             disk.power_failure()
         return DisksBox(self.disks, **self.more)
 
@@ -73,7 +73,7 @@ def fail(disk: MemberDisk, error: Exception, *operations: str) -> None:
     def faults(operation: str, argument: Any) -> str:
         if not operations or operation in operations:
             raise error
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     disk.faults = faults
 
@@ -173,7 +173,7 @@ def test_full_disks_refuse_messages_until_there_is_room(failing: int) -> None:
         fail(disk, StoreFull("no space left"), "commit", "check_room")
     assert send(client, 0, 2) == ServerError.PersistenceError
     for disk in box.disks:
-        disk.faults = lambda operation, argument: Verdict.DONE
+        disk.faults = lambda operation, argument: FaultOutcome.DONE
     box.advance(5)
     client.producer(12, TWO, producer_name="again")
     at = send(client, 0, 12)

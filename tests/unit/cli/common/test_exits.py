@@ -32,6 +32,8 @@ def raising(error: BaseException) -> Callable[[], object]:
         (errors.MetadataError, 1),
         (errors.PersistenceError, 1),
         (errors.StoreFull, 1),
+        (errors.NotEnoughBookies, 1),
+        (errors.TooFewCopies, 1),
         (errors.SubscriptionFenced, 1),
         (errors.EntryDamaged, 1),
         (errors.ChecksumError, 1),
@@ -81,7 +83,8 @@ def raising(error: BaseException) -> Callable[[], object]:
 def test_every_error_of_the_table_has_one_exit_code_on_both_ports(
     error: type[errors.PulsarBoxError], code: int
 ) -> None:
-    made = error(1, 0, 0, "x") if error is errors.EntryDamaged else error("x")
+    counted = {errors.EntryDamaged: (1, 0, 0, "x"), errors.TooFewCopies: (1, "x")}
+    made = error(*counted.get(error, ("x",)))
     assert ends_with(raising(made))[0] == code
     if error not in (errors.ChecksumError, errors.UnsupportedVersion):  # never returned by the Admin API
         for method in ("GET", "POST", "DELETE"):

@@ -9,7 +9,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.format import BATCH_HEADER
 from pulsarbox.storage.journal import Batch
@@ -57,10 +57,10 @@ class History:
         if operation == "commit" and fault == "full":
             raise StoreFull("full")
         if operation == "commit" and fault == "late":
-            return Verdict.LATE
+            return FaultOutcome.LATE
         if operation == fault or fault == "all":
             raise PersistenceError(f"{disk.name} fails")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     def start(self, accept: tuple[str, ...] = ()) -> bool:
         """Open the ensemble and compare its log with the model; False if it refuses to start."""

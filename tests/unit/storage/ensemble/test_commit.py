@@ -5,7 +5,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.ensemble.copy_writes import CopyWrite, InlineWriters
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember
 from tests.unit.storage.batches import batch_of
 
 
@@ -29,7 +29,7 @@ def test_another_member_takes_over_from_one_whose_failure_is_noticed_last() -> N
             written.append(operation)
             if len(written) == 2:
                 raise PersistenceError("I/O error")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     disks = [MemberDisk(name, faults=fail_second) for name in "abc"]
     engine = EnsembleEngine([MemoryMember(disk) for disk in disks], writers=DelayedWriters())

@@ -7,7 +7,7 @@ import pytest
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ensemble.member import MemberLate, PackedBatch, Piece
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember
 from tests.unit.storage.batches import batch_of, entry_of
 
 
@@ -100,7 +100,7 @@ def test_rows_of_another_member_replace_its_own(disk: MemberDisk, member: Memory
 
 def test_a_lie_is_lost_at_a_power_failure(disk: MemberDisk, member: MemoryMember) -> None:
     member.commit(packed(1, (1, 0, 1)))
-    disk.faults = lambda operation, argument: Verdict.LIE
+    disk.faults = lambda operation, argument: FaultOutcome.LIE
     member.commit(packed(2, (1, 1, 1)))
     assert ids(member, 1, 0, 1) == [0, 1]
     disk.power_failure()
@@ -108,7 +108,7 @@ def test_a_lie_is_lost_at_a_power_failure(disk: MemberDisk, member: MemoryMember
 
 
 def test_a_late_write_may_complete(disk: MemberDisk, member: MemoryMember) -> None:
-    disk.faults = lambda operation, argument: Verdict.LATE
+    disk.faults = lambda operation, argument: FaultOutcome.LATE
     with pytest.raises(MemberLate):
         member.commit(packed(1, (1, 0, 1)))
     assert list(member.batches(0)) == []
@@ -120,7 +120,7 @@ def test_a_refused_write_leaves_nothing_behind(disk: MemberDisk, member: MemoryM
     def full(operation: str, argument: Any) -> str:
         if operation == "commit":
             raise StoreFull("full")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     disk.faults = full
     with pytest.raises(StoreFull):

@@ -22,7 +22,7 @@ from pulsarbox.storage.engine import Checkpoint, Engine, ReadRequest
 from pulsarbox.storage.format import LOG_KEY
 from pulsarbox.storage.lmdb.directory import DirectoryHeld, verify_environment
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.lmdb.volume import failure
+from pulsarbox.storage.lmdb.environment import failure
 from tests.unit.storage.batches import batch_of
 from tests.unit.storage.engine_conformance import (
     ALL,
@@ -140,7 +140,7 @@ def test_a_copy_at_any_moment_is_a_store_up_to_there(small: LmdbStore, tmp_path:
 CHILD = """
 import sys
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.lmdb.volume import failure
+from pulsarbox.storage.lmdb.environment import failure
 from tests.unit.storage.lmdb.test_engine import commit_rounds
 engine = LmdbEngine(sys.argv[1], volume_size=150_000, index_flush_entries=25)
 position = engine.recover().next_position

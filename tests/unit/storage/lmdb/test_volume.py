@@ -5,8 +5,9 @@ from pathlib import Path
 import lmdb
 
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.lmdb.environment import create_environment
 from pulsarbox.storage.lmdb.meta_environment import MetaEnvironment
-from pulsarbox.storage.lmdb.volume import NOTHING_TO_INDEX_BYTES, FlushAt, Volume, create_environment
+from pulsarbox.storage.lmdb.volume import NOTHING_TO_INDEX_BYTES, FlushAt, Volume
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of
 

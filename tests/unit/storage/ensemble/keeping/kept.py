@@ -8,7 +8,7 @@ from sortedcontainers import SortedDict
 
 from pulsarbox.storage.engine import Rows
 from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf
-from pulsarbox.storage.ensemble.keeping.fragments import Place
+from pulsarbox.storage.ensemble.keeping.fragments import MemberPlace
 from pulsarbox.storage.ensemble.keeping.upkeep import Held, Maintained
 from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
@@ -80,7 +80,7 @@ class KeptEnsemble:
 
     def held(self) -> Sequence[Held]:
         return [
-            Held(member, Place(name, self.states[name], self.disks[name].device, member.statistics()["bytes"]))
+            Held(member, MemberPlace(name, self.states[name], self.disks[name].device, member.statistics()["bytes"]))
             for name, member in self.members.items()
             if name not in self.gone
         ]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.storage.ensemble.keeping.fragments import (
-    Place,
+    MemberPlace,
     Run,
     Runs,
     common,
@@ -28,9 +28,9 @@ def entries(runs: Runs) -> set[int]:
     return {entry for first, end in runs for entry in range(first, end)}
 
 
-def places(**states: str) -> dict[str, Place]:
+def places(**states: str) -> dict[str, MemberPlace]:
     """Members with these states."""
-    return {name: Place(name, state) for name, state in states.items()}
+    return {name: MemberPlace(name, state) for name, state in states.items()}
 
 
 @given(ANY_RUNS, ANY_RUNS)
@@ -72,7 +72,7 @@ def test_copies_of_a_leaving_member_do_not_count() -> None:
 
 
 def test_the_target_is_the_least_filled_member_without_a_copy() -> None:
-    known = [Place(name, MemberState.ACTIVE, bytes_used=used) for name, used in (("a", 1), ("b", 9), ("c", 5))]
+    known = [MemberPlace(name, MemberState.ACTIVE, bytes_used=used) for name, used in (("a", 1), ("b", 9), ("c", 5))]
     assert target_of(("a",), 2, known) == known[2]
     assert target_of(("a",), 2, known, refused=("c",)) == known[1]
     assert target_of(("a", "b", "c"), 4, known) is None
@@ -80,14 +80,14 @@ def test_the_target_is_the_least_filled_member_without_a_copy() -> None:
 
 def test_members_that_do_not_receive_copies_are_no_target() -> None:
     states = [value for name, value in vars(MemberState).items() if name.isupper() and value != MemberState.ACTIVE]
-    assert target_of(("a",), 2, [Place(state, state) for state in states]) is None
+    assert target_of(("a",), 2, [MemberPlace(state, state) for state in states]) is None
 
 
 def test_a_second_copy_on_a_device_is_the_last_choice() -> None:
     known = [
-        Place("a", MemberState.ACTIVE, 1, 0),
-        Place("b", MemberState.ACTIVE, 1, 0),
-        Place("c", MemberState.ACTIVE, 2, 9),
+        MemberPlace("a", MemberState.ACTIVE, 1, 0),
+        MemberPlace("b", MemberState.ACTIVE, 1, 0),
+        MemberPlace("c", MemberState.ACTIVE, 2, 9),
     ]
     assert target_of(("a",), 2, known) == known[2]
     assert target_of(("a", "c"), 3, known) == known[1]  # two devices for three copies
@@ -98,15 +98,19 @@ def test_a_second_copy_on_a_device_is_the_last_choice() -> None:
 
 
 def test_the_copy_of_a_leaving_member_does_not_occupy_its_device() -> None:
-    known = [Place("a", MemberState.LEAVING, 1), Place("b", MemberState.ACTIVE, 1), Place("c", MemberState.ACTIVE, 2)]
+    known = [
+        MemberPlace("a", MemberState.LEAVING, 1),
+        MemberPlace("b", MemberState.ACTIVE, 1),
+        MemberPlace("c", MemberState.ACTIVE, 2),
+    ]
     assert target_of(("a", "c"), 2, known) == known[1]
 
 
 def test_active_members_without_errors_are_read_first() -> None:
     known = [
-        Place("a", MemberState.ACTIVE),
-        Place("b", MemberState.LEAVING),
-        Place("c", MemberState.ACTIVE),
-        Place("d", MemberState.LOST),
+        MemberPlace("a", MemberState.ACTIVE),
+        MemberPlace("b", MemberState.LEAVING),
+        MemberPlace("c", MemberState.ACTIVE),
+        MemberPlace("d", MemberState.LOST),
     ]
     assert [place.name for place in sources_of("abcd", known, avoided=("a",))] == ["c", "b", "a"]

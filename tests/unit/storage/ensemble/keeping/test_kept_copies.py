@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 from pulsarbox.clock import Now
 from pulsarbox.errors import PersistenceError, PulsarBoxError, StoreFull
 from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.memory_member import Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome
 from tests.unit.storage.ensemble.keeping.kept_box import KeptBox
 
 NAMES = [f"/{letter}" for letter in "abcdef"]
@@ -28,7 +28,7 @@ def full(operation: str, argument: Any) -> str:
     """Refuse what takes space."""
     if operation in ("commit", "adopt", "check_room"):
         raise StoreFull("the disk is full")
-    return Verdict.DONE
+    return FaultOutcome.DONE
 
 
 class KeptCopies(RuleBasedStateMachine):
@@ -137,7 +137,7 @@ class KeptCopies(RuleBasedStateMachine):
     @rule()
     def make_room(self) -> None:
         for disk in self.box.disks.values():
-            disk.faults = lambda operation, argument: Verdict.DONE
+            disk.faults = lambda operation, argument: FaultOutcome.DONE
         self.box.engine.find_room()
 
     # Operations

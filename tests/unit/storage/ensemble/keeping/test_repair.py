@@ -11,7 +11,7 @@ from pulsarbox.storage.ensemble.keeping.auditor import Auditor
 from pulsarbox.storage.ensemble.keeping.fragments import merged
 from pulsarbox.storage.ensemble.keeping.repair import Damage, Repairer
 from pulsarbox.storage.ensemble.member import MemberState, Piece
-from pulsarbox.storage.ensemble.memory_member import Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome
 from pulsarbox.storage.ensemble.status import Fragment
 from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
@@ -168,7 +168,7 @@ def test_a_full_target_is_avoided(kept: KeptEnsemble) -> None:
     def full(operation: str, argument: Any) -> str:
         if operation == "adopt":
             raise StoreFull("full")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     kept.write(1, 0, 4, "a")
     kept.exists(1, 4)
@@ -183,14 +183,14 @@ def test_a_source_that_cannot_be_read_is_replaced_by_another(kept: KeptEnsemble)
     def unreadable(operation: str, argument: Any) -> str:
         if operation == "pieces":
             raise PersistenceError("I/O error")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     kept.write(1, 0, 4, "a", "b")
     kept.exists(1, 4, want=3)
     kept.disks["a"].faults = unreadable
     work = Repairing(kept)
     work.run()
-    kept.disks["a"].faults = lambda operation, argument: Verdict.DONE
+    kept.disks["a"].faults = lambda operation, argument: FaultOutcome.DONE
     kept.assert_copies(1, 0, 4, "a", "b", "c")
 
 

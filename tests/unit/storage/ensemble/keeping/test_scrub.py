@@ -9,7 +9,7 @@ from pulsarbox.storage.ensemble.keeping import scrub
 from pulsarbox.storage.ensemble.keeping.repair import RETRY_SECONDS, Damage
 from pulsarbox.storage.ensemble.keeping.scrub import Scrubber
 from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.memory_member import Verdict
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome
 from tests.unit.storage.ensemble.keeping.kept import KeptEnsemble
 
 DAY = 86_400_000
@@ -103,14 +103,14 @@ def test_a_member_that_cannot_be_read_is_paused(kept: KeptEnsemble) -> None:
     def unreadable(operation: str, argument: Any) -> str:
         if operation == "pieces":
             raise PersistenceError("I/O error")
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     kept.disks["a"].faults = unreadable
     work = Scrubbing(kept)
     with pytest.raises(PersistenceError):
         work.run()
     assert work.run() == 46 * 12
-    kept.disks["a"].faults = lambda operation, argument: Verdict.DONE
+    kept.disks["a"].faults = lambda operation, argument: FaultOutcome.DONE
     assert work.scrubber.step(RETRY_SECONDS, 30 * DAY) is not None
 
 
