@@ -26,6 +26,8 @@ class Slot:
         self.since = 0
         self.left_at = 0
         """See MemberRecord."""
+        self.generation = 0
+        """See MemberRecord."""
         self.content: MemberContent | None = None
         """What ``open`` returned; None if the directory could not be opened."""
         self.writer: Writer | None = None
@@ -52,6 +54,19 @@ class Slot:
         """Whether its entries are valid."""
         return self.belongs and self.content is not None
 
+    def distrust_old(self, content: MemberContent) -> bool:
+        """Exclude the log of a directory that was returned to an old state, and return whether it was.
+
+        A batch that was rejected later may be in its log. Those before its generation, and those that its checkpoint
+        covers, were decided before.
+        """
+        membership = content.membership
+        if membership is None or membership.generation >= self.generation:
+            return False
+        valid_before = max(membership.first, content.mark + 1)
+        self.left_at = min(self.left_at or valid_before, valid_before)
+        return True
+
 
 class MemberTable:
     """The slots in the order of configuration. Changes are made with ``lock`` held."""
@@ -67,6 +82,8 @@ class MemberTable:
         """The position of the batch in flight, or of the next one."""
         self._confirmed_with = NOTHING_CONFIRMED
         """The copies with which parts of the undecided batch were confirmed."""
+        self._is_completion_recorded = False
+        """Whether the members know that all of them have recorded the generation in force."""
         self.on_change: Callable[[MemberEvent], None] = _ignore
         self._writers = writers
         self._wall = wall
@@ -155,7 +172,8 @@ class MemberTable:
             before = self.slots, self.absent, slot.state
             self.set_state(slot, MemberState.REMOVED)
             self.slots = [each for each in self.slots if each is not slot]
-            record = MemberRecord(slot.member_id, slot.name, MemberState.REMOVED, slot.left_at or self.undecided)
+            end = slot.left_at or self.undecided
+            record = MemberRecord(slot.member_id, slot.name, MemberState.REMOVED, end, slot.generation)
             others = [each for each in self.absent if each.member_id != slot.member_id]
             self.absent = [*others, record] if slot.member_id else others
             try:
@@ -191,6 +209,7 @@ class MemberTable:
         with self.lock:
             while True:
                 self.membership = self._next_membership()
+                self._is_completion_recorded = False
                 failed = self._record()
                 if not failed:
                     return
@@ -204,13 +223,15 @@ class MemberTable:
         """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError."""
         with self.lock:
             self._confirmed_with = min(self._confirmed_with, copies)
-            if copies < self.membership.ack_quorum_min:
-                before = self.membership
-                self.membership = before._replace(ack_quorum_min=copies)
+            before = self.membership
+            if copies < before.ack_quorum_min or not self._is_completion_recorded:
+                members, lowest = self.records(), min(copies, before.ack_quorum_min)
+                self.membership = before._replace(ack_quorum_min=lowest, members=members)
                 failed = self._record()
                 if failed and len(failed) == len(self.belonging):
                     self.membership = before
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
+                self._is_completion_recorded = True
                 for slot, error in failed:
                     self.leave(slot, MemberState.LOST, str(error))
                 self._flush_events()
@@ -250,7 +271,9 @@ class MemberTable:
     def records(self) -> tuple[MemberRecord, ...]:
         """Return the records of all members."""
         slots = [
-            MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at) for slot in self.slots if slot.member_id
+            MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at, slot.generation)
+            for slot in self.slots
+            if slot.member_id
         ]
         return (*slots, *self.absent)
 
@@ -262,6 +285,8 @@ class MemberTable:
                 slot.member.write_membership(self.membership._replace(member_id=slot.member_id))
             except PersistenceError as error:
                 failed.append((slot, error))
+            else:
+                slot.generation = self.membership.generation
         return failed
 
     def _report(self, slot: Slot, state: str, why: str) -> None:

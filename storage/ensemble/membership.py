@@ -15,6 +15,8 @@ class MemberRecord(NamedTuple):
     """One of MemberState."""
     left_at: int = 0
     """Its batches from this position on are not part of the log; 0 while it belongs to the ensemble."""
+    generation: int = 0
+    """A generation that it has recorded: a directory that knows only older ones was returned to an old state."""
 
 
 class Membership(NamedTuple):

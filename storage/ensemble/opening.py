@@ -39,6 +39,8 @@ class EnsembleOpening:
         self._members = members
         self._new_id = new_id
         self._accepted = set(accept_loss_of)
+        self._returned: list[MissingMember] = []
+        """What directories are missing that were returned to an old state."""
 
     def open(self) -> OpenedLog:
         """Open all members, verify that nothing confirmed is missing, and make all members active that can be.
@@ -110,7 +112,7 @@ class EnsembleOpening:
         for slot in table.slots:
             record = next((each for each in table.absent if each.name == slot.name), None)
             if slot.content is None and record is not None:
-                slot.member_id, slot.left_at = record.member_id, record.left_at
+                slot.member_id, slot.left_at, slot.generation = record.member_id, record.left_at, record.generation
                 table.absent.remove(record)
 
     def _assign(self, slot: Slot, content: MemberContent, records: dict[str, MemberRecord], *, begun: bool) -> None:
@@ -121,8 +123,10 @@ class EnsembleOpening:
         member_id = content.membership.member_id if content.membership is not None else ""
         record = records.get(member_id)
         if record is not None:
-            slot.member_id, slot.left_at = member_id, record.left_at
-            slot.state = MemberState.FENCED if record.left_at else MemberState.ACTIVE
+            slot.member_id, slot.left_at, slot.generation = member_id, record.left_at, record.generation
+            if slot.distrust_old(content):
+                self._returned.append(MissingMember(slot.name, record.left_at))
+            slot.state = MemberState.FENCED if slot.left_at else MemberState.ACTIVE
             if record.state in (MemberState.REMOVED, MemberState.LEAVING):
                 slot.state = record.state
         elif member_id or (content.newest and begun):
@@ -147,7 +151,7 @@ class EnsembleOpening:
         table = self._table
         lost = [MissingMember(each.name, each.left_at) for each in table.absent if each.state != MemberState.REMOVED]
         closed = [slot for slot in table.slots if slot.content is None and slot.member_id]
-        lost += [MissingMember(slot.name, slot.left_at) for slot in closed]
+        lost += [MissingMember(slot.name, slot.left_at) for slot in closed] + self._returned
         return [each for each in lost if each.name not in self._accepted]
 
     def _bring_up_to_date(self, log: OpenedLog) -> None:
@@ -159,7 +163,7 @@ class EnsembleOpening:
             if slot.state == MemberState.REMOVED:
                 continue
             try:
-                if not slot.belongs:
+                if slot.left_at:
                     slot.member.erase_from(slot.left_at)
                 if not slot.belongs or content.mark < log.mark:
                     copy_rows(newest.content.rows, slot.member, log.mark)
@@ -167,8 +171,8 @@ class EnsembleOpening:
                 slot.left_at = slot.left_at or table.undecided
                 table.set_state(slot, MemberState.LOST, str(error))
             else:
+                slot.left_at = 0
                 if not slot.belongs:
-                    slot.left_at = 0
                     table.set_state(slot, MemberState.ACTIVE)
 
     def _limit_logs(self) -> None:

@@ -13,7 +13,7 @@ class ScrubStatus(NamedTuple):
     total_bytes: int
     """0 if no scrub is running."""
     found: int
-    """Damaged entries found since the start of the process."""
+    """Runs of damaged entries found since the start of the process, each once while it stays damaged."""
     started: int
     """Milliseconds since 1970; 0 if none has run."""
     finished: int

@@ -123,6 +123,7 @@ class Rejoining:
         self.retire(slot, monotonic)
         with self._table.lock:
             slot.member, slot.content = member, content
+            slot.distrust_old(content)
 
     def _check(self, slot: Slot, content: MemberContent) -> None:
         if content.membership is None:

@@ -22,6 +22,8 @@ STEP_LEDGERS: Final = 200
 """Limits of one step."""
 NOTED_BYTES: Final = 256 << 20
 """Bytes after which the progress is stored."""
+KNOWN_MAX: Final = 10_000
+"""Damaged runs of a member that are remembered until the next scrub."""
 _DAY_MS: Final = 86_400_000
 
 
@@ -46,6 +48,10 @@ class _Progress:
         self.started = known.get("started", 0)
         self.finished = known.get("finished", 0)
         self.found = 0
+        """Runs of damaged entries since the start of the process, each once while it stays damaged."""
+        self._before: set[Run] = set()
+        self._damaged: set[Run] = set()
+        """Ledger and first entry of the damaged runs, as found by the scrub before and by this one."""
         self.unnoted = 0
         self.ledgers: list[int] | None = None
         """The ledgers left, in order, the next one last; None until the index is read."""
@@ -60,7 +66,15 @@ class _Progress:
         """Start from the first entry."""
         self.ledger = self.entry = self.done = 0
         self.started, self.total = max(wall, self.finished + 1), max(total, 1)
+        self._before, self._damaged = self._damaged, set()
         self.ledgers = None
+
+    def find(self, first: int) -> None:
+        """Count a damaged run, unless the scrub before found it too."""
+        run = self.ledger, first
+        self.found += run not in self._before
+        if len(self._damaged) < KNOWN_MAX:
+            self._damaged.add(run)
 
     def end(self, wall: int) -> None:
         """Complete the scrub."""
@@ -109,12 +123,17 @@ class Scrubber:
             return None
         held = [each for each in self._ensemble.held() if each.place.state in READABLE]
         usable = [each for each in held if monotonic >= self._paused.get(each.name, monotonic)]
-        for each in sorted(usable, key=lambda one: not self._of(one.name).is_running):
+        for each in sorted(usable, key=lambda one: self._turn(one.name)):
             progress = self._of(each.name)
             if progress.is_running or each.name in self._requested or self._is_due(progress, wall):
                 self._requested.discard(each.name)
                 return self._verify_or_pause(each, progress, monotonic, wall)
         return None
+
+    def _turn(self, name: str) -> tuple[bool, bool, int]:
+        """Return the rank of a member: first a scrub in progress, then requests, then what was verified longest ago."""
+        progress = self._of(name)
+        return not progress.is_running, name not in self._requested, progress.finished
 
     def _is_due(self, progress: _Progress, wall: int) -> bool:
         return self._period > 0 and wall - progress.finished >= self._period
@@ -185,7 +204,7 @@ class Scrubber:
             pieces = read_verified(held.member, fragment, *limits)
         except EntryDamaged as error:
             end = min(max(error.last + 1, run[0] + 1), run[1])
-            progress.found += 1
+            progress.find(run[0])
             self._damaged(Damage(held.name, progress.ledger, run[0], end, error.reason))
             return end - run[0], 0
         except PersistenceError:

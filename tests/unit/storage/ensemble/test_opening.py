@@ -1,10 +1,14 @@
 """Opening an ensemble of members in memory, some of which are missing, behind, or damaged."""
 
+import copy
+from typing import Any
+
 import pytest
 
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
+from pulsarbox.storage.ensemble.member import PackedBatch
+from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict, no_faults
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.journal import Batch
 from tests.unit.storage.batches import batch_of
@@ -66,6 +70,59 @@ def test_what_a_directory_had_after_the_end_of_the_log_does_not_return_with_it()
     engine, batches = opened(disks)
     assert batches[1:] == [after.value()]
     assert len(engine.read(ReadRequest(1, 1, 0, 1, 1 << 20))) == 2
+
+
+def test_a_rejected_batch_does_not_return_with_an_old_state_of_a_directory() -> None:
+    disks = disks_of(2)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 2, 2))
+    old = _with_a_rejected_batch(disks[0])
+    engine, _ = opened(disks)
+    confirmed = [asking(position, 2, 2, nonce=3) for position in (2, 3, 4)]
+    for batch in confirmed:
+        engine.commit(batch)
+    _, batches = opened([old, disks[1]])
+    assert batches[1:] == [batch.value() for batch in confirmed]
+    assert list(old.log.items()) == [(4, batches[3])]  # the repair copies the others
+
+
+def test_an_old_state_of_a_directory_counts_as_a_missing_directory() -> None:
+    disks = disks_of(2)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 2, 1))
+    old = _with_a_rejected_batch(disks[0])
+    engine, _ = opened(disks)
+    engine.commit(asking(2, 1, 1))
+    with pytest.raises(EnsembleIncomplete, match="make a available again"):
+        opened([old, disks[1]])
+    assert opened([old, disks[1]], "a")[0].next_position > 1
+
+
+def test_a_directory_that_missed_the_last_generation_in_a_crash_is_trusted() -> None:
+    disks = disks_of(2)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 2, 1))
+    value = disks[0].log[1]
+    disks[0].remove(1)
+
+    def crash(operation: str, argument: Any) -> str:
+        if operation == "write_membership":
+            raise KeyboardInterrupt
+        return Verdict.DONE
+
+    disks[1].faults = crash
+    with pytest.raises(KeyboardInterrupt):
+        opened(disks)
+    disks[1].faults = no_faults
+    assert opened(disks)[1] == [value]
+
+
+def _with_a_rejected_batch(disk: MemberDisk) -> MemberDisk:
+    """Return a copy of a disk with a second batch in its log, which was not confirmed."""
+    old = copy.deepcopy(disk)
+    batch = asking(2, 2, 2, nonce=2)
+    MemoryMember(old).commit(PackedBatch(2, batch.value(), batch.runs))
+    return old
 
 
 def _go_on_without_the_second(disks: list[MemberDisk]) -> None:

@@ -1,11 +1,14 @@
 """Members that are lost, return, are added, removed and replaced: all entries end up with their copies."""
 
+import copy
+
 import pytest
 
 from pulsarbox.errors import Conflict, EntryDamaged, NotFound, PersistenceError, PreconditionFailed
 from pulsarbox.storage.engine import ReadRequest
-from pulsarbox.storage.ensemble.member import MemberState
-from pulsarbox.storage.ensemble.memory_member import MemberDisk
+from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
+from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
+from tests.unit.storage.batches import batch_of
 from tests.unit.storage.ensemble.keeping.kept_box import KeptBox
 
 
@@ -66,6 +69,31 @@ def test_a_returned_member_does_not_bring_back_deleted_ledgers(box: KeptBox) -> 
     box.maintain()
     assert 3 not in box.engine.table.slots[1].member.ledgers()
     box.assert_complete()
+
+
+def test_an_old_state_of_a_directory_does_not_bring_back_a_rejected_batch(box: KeptBox) -> None:
+    disk, entry = box.disks["/a"], box.ends[1]
+    old = copy.deepcopy(disk)
+    rejected = batch_of(box.engine.next_position, [(1, entry, 1)], 500)
+    MemoryMember(old).commit(PackedBatch(rejected.position, rejected.value(), rejected.runs))
+    lose(box, "/c")  # a new generation
+    box.disks["/c"].present = True
+    box.maintain()
+    old.incarnation = disk.incarnation + 1
+    disk.__dict__.update(old.__dict__)
+    for _ in range(40):
+        box.publish(1)
+    box.checkpoint()
+    box.maintain()
+    assert box.state("/a") == MemberState.ACTIVE
+    box.assert_complete()
+    sizes = {len(each.read(ReadRequest(1, 1, entry, entry, 1 << 20))[0].body) for each in having(box, entry)}
+    assert sizes == {46}
+
+
+def having(box: KeptBox, entry: int) -> list[MemoryMember]:
+    """The directories that have an entry of ledger 1."""
+    return [MemoryMember(disk) for disk in box.disks.values() if disk.find(1, entry)]
 
 
 def test_a_wiped_directory_is_not_used_by_itself(box: KeptBox) -> None:

@@ -72,6 +72,26 @@ def test_damaged_entries_are_found_and_the_others_still_verified(kept: KeptEnsem
     assert work.scrubber.status("a").found == 2
 
 
+def test_damage_that_stays_is_counted_once(kept: KeptEnsemble) -> None:
+    kept.flip("a", 1, 5)
+    work = Scrubbing(kept)
+    for day in (30, 40, 50):
+        work.run(day * DAY)
+    assert (work.scrubber.status("a").found, len(work.found)) == (1, 3)
+    kept.flip("a", 1, 5)  # intact again
+    work.run(60 * DAY)
+    kept.flip("a", 1, 5)
+    work.run(70 * DAY)
+    assert work.scrubber.status("a").found == 2
+
+
+def test_the_member_verified_longest_ago_is_next(kept: KeptEnsemble) -> None:
+    work = Scrubbing(kept, days=1)
+    for day in (30, 31, 32, 33):  # all are due each time, and only one step is run
+        work.run(day * DAY, steps=1)
+    assert [work.scrubber.status(name).finished // DAY for name in ("a", "b")] == [32, 33]
+
+
 def test_a_restart_goes_on(kept: KeptEnsemble, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scrub, "STEP_BYTES", 46)
     first = Scrubbing(kept)
