@@ -8,7 +8,7 @@ import pytest
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.member import PackedBatch
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember, Verdict, no_faults
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.journal import Batch
 from tests.unit.storage.batches import batch_of
@@ -108,7 +108,7 @@ def test_a_directory_that_missed_the_last_generation_in_a_crash_is_trusted() -> 
     def crash(operation: str, argument: Any) -> str:
         if operation == "write_membership":
             raise KeyboardInterrupt
-        return Verdict.DONE
+        return FaultOutcome.DONE
 
     disks[1].faults = crash
     with pytest.raises(KeyboardInterrupt):
