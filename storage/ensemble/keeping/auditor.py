@@ -29,7 +29,7 @@ from pulsarbox.storage.ensemble.status import Fragment, MemberEvent
 LEDGERS_AT_ONCE: Final = 250
 """Ledgers compared in one step."""
 SECOND_PASS_SECONDS: Final = 2.0
-"""Time from the first pass of a process to the second one, if there are ledgers being written."""
+"""Time from a requested pass to another one, if there are ledgers being written: only that one knows their entries."""
 LISTED_MAX: Final = 10_000
 """Fragments remembered between two passes; a further pass finds the others."""
 
@@ -74,6 +74,8 @@ class Auditor:
         self._steps: Iterator[_Pass | None] | None = None
         self._members: tuple[tuple[str, str], ...] = ()
         self._next = float("-inf")
+        self._is_first = True
+        """Whether the pass in progress, or the next one, was requested."""
         self.ended = 0
         """The end of the last pass, in milliseconds since 1970; 0 if there was none."""
         self.passes = 0
@@ -142,6 +144,7 @@ class Auditor:
     def request(self) -> None:
         """Begin another pass soon."""
         self._next = float("-inf")
+        self._is_first = True
 
     def step(self, monotonic: float, wall: int) -> Maintained | None:
         """Run one step of a pass; None if none is due or possible. Raises PersistenceError; the pass starts again."""
@@ -163,16 +166,14 @@ class Auditor:
             raise
         if found is None:
             return Maintained("audited", "some ledgers were compared", 0)
-        is_half = not self.passes and bool(found.unfinished)  # ledgers being written are compared by the next pass
-        self._steps, self._next = (
-            None,
-            monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period),
-        )
-        return self._finish(found, 0 if is_half else wall)
+        is_half = self._is_first and bool(found.unfinished)  # ledgers being written are compared by the next pass
+        self._steps, self._is_first = None, False
+        self._next = monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period)
+        return self._finish(found, self.ended if is_half else wall)
 
-    def _finish(self, found: _Pass, wall: int) -> Maintained:
+    def _finish(self, found: _Pass, ended: int) -> Maintained:
         before, self._last = self._last, found
-        self.ended = wall
+        self.ended = ended
         self.passes += 1
         new = {ledger_id: runs for ledger_id, runs in found.lost.items() if runs != before.lost.get(ledger_id)}
         if new:

@@ -67,6 +67,10 @@ class EngineUpkeep:
         """The position of the last batch that a leaving member may have."""
         self._ripe: dict[str, int] = {}
         """Leaving members of which all entries are behind the checkpoint: passes at that time."""
+        self._members: tuple[tuple[str, str], ...] = ()
+        """Names and states when they changed last."""
+        self._awaited = 0
+        """A pass is due once a checkpoint covers this position; 0 if none is awaited."""
         self._space_at = float("-inf")
         self._now = 0.0
 
@@ -99,6 +103,7 @@ class EngineUpkeep:
             self._space_at = monotonic
             self._measure()
         self._note_leaving()
+        self._audit_what_is_new()
         return self._rejoining.step(monotonic)
 
     def release(self, name: str) -> bool:
@@ -142,6 +147,17 @@ class EngineUpkeep:
             if slot.content is not None:
                 with suppress(PersistenceError):
                     slot.bytes_used, slot.bytes_free = self._directories.space(slot.name)
+
+    def _audit_what_is_new(self) -> None:
+        """After a change of the members, request a checkpoint and then a pass, for the entries behind the last one."""
+        members = tuple((slot.name, slot.state) for slot in self._table.slots)
+        if members != self._members:
+            self._members, self._awaited = members, self._table.undecided - 1
+            if self._checkpointed.mark < self._awaited:
+                self._checkpointed.want()
+        if self._awaited and self._checkpointed.mark >= self._awaited:
+            self._awaited = 0
+            self.audit()
 
     def _note_leaving(self) -> None:
         leaving = [slot for slot in self._table.slots if slot.state == MemberState.LEAVING]

@@ -158,6 +158,27 @@ def test_a_removed_directory_is_copied_from_the_others(box: DirectoryBox) -> Non
     box.assert_complete()
 
 
+def test_entries_behind_the_checkpoint_are_copied_after_a_loss(box: DirectoryBox) -> None:
+    def checkpoint() -> None:
+        asked.append(box.engine.next_position)
+        box.checkpoint()
+
+    asked: list[int] = []
+    box.checkpoint()
+    box.maintain()
+    box.engine.checkpointed.ask = checkpoint
+    box.publish(3, (7,))
+    (lost, _) = box.engine.status().segment.members
+    shutil.rmtree(lost)
+    box.publish(1, (8,))
+    box.maintain()
+    assert len(asked) == 1
+    held = [each.name for each in box.engine.status().members if each.name != lost]
+    for slot in box.engine.table.slots:
+        if slot.name in held:
+            assert slot.member.coverage([7])[7] == [(0, 6)]
+
+
 def test_a_directory_that_was_moved_away_comes_back(box: DirectoryBox) -> None:
     (box.folder / "b").rename(box.folder / "away")
     box.publish(40)
