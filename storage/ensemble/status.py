@@ -94,6 +94,8 @@ class EnsembleStatus(NamedTuple):
     audited: int
     """When the last audit ended, in milliseconds since 1970; 0 if none has."""
     repair: RepairStatus
+    copies_wanted: int = 1
+    """The highest number of copies that a policy asks for, of the ledgers of the last audit."""
 
 
 class MemberEvent(NamedTuple):

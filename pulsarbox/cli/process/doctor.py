@@ -22,9 +22,9 @@ def doctor(config_file: Path | None, output: str, **options: Any) -> None:
     """Check this machine and suggest fixes.
 
     Each line is ok, warn or fail, for a box with the same options. Checks configuration, Python and packages, file
-    limit, data directory, disk and sync times, ports, authentication and authorization, certificate, dead letters of a
-    running box, loopback, and terminal. Writes a temporary file to the disk of the data directory and changes nothing
-    else.
+    limit, data directory, disk and sync times, ports, authentication and authorization, certificate, loopback, and
+    terminal; of a running box also dead letters and the copies in several data directories. Writes a temporary file to
+    the disk of the data directory and changes nothing else.
 
     \b
     Exit codes:
@@ -38,7 +38,8 @@ def doctor(config_file: Path | None, output: str, **options: Any) -> None:
       pulsarbox doctor --data-dir /mnt/fast/box --port 7000
       pulsarbox doctor -o json | jq '.checks[] | select(.state != "ok")'
     """
-    from pulsarbox.cli.process.doctor_checks import FAIL, WARN, Check, all_checks
+    from pulsarbox.cli.process.doctor_check import FAIL, WARN, Check
+    from pulsarbox.cli.process.doctor_checks import all_checks
 
     found: list[Check] = []
     for check in all_checks(config_file, overrides(options)):

@@ -14,7 +14,10 @@ from typing import Final, NamedTuple
 
 from pulsarbox.cli.common.terminal_text import megabytes
 from pulsarbox.cli.process.banner import open_to_others
+from pulsarbox.cli.process.doctor_check import FAIL, OK, WARN, Check
+from pulsarbox.cli.process.doctor_directories import directory_checks
 from pulsarbox.cli.process.lock_holder import Unreadable, find
+from pulsarbox.cli.process.running_box import admin_of, ensemble_of
 from pulsarbox.cli.process.setting_options import file_used
 from pulsarbox.config import ConfigError, Settings, Value, load
 from pulsarbox.config.cross_checks import uses_tls
@@ -22,21 +25,16 @@ from pulsarbox.config.setting import OFF
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.server.network.listeners import advice_on
 from pulsarbox.server.process.disk_speed import SLOW_MS, percentile, sync_times
+from pulsarbox.server.process.home_directory import home_of_box
 from pulsarbox.server.process.port_owner import described, listener
 from pulsarbox.server.process.rlimit import FILES_MIN, WAY_OUT, file_limit, too_few
 from pulsarbox.server.process.runtime_file import RuntimeFile, read
-
-OK: Final = "ok"
-WARN: Final = "warn"
-FAIL: Final = "fail"
 
 SYNCS: Final = 48
 TAIL_MS: Final = 100.0
 """99th percentile of sync times above which to warn, because some receipts take as long."""
 FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
-LETTERS_SECONDS: Final = 5.0
-"""Timeout for asking a running box about its dead letter topics."""
 _PYTHON_MIN: Final = (3, 11)
 _REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
 _WHAT_FOR: Final = {
@@ -45,15 +43,6 @@ _WHAT_FOR: Final = {
     "textual-serve": "`pulsarbox top --serve`",
 }
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
-
-
-class Check(NamedTuple):
-    """Result of one check."""
-
-    name: str
-    state: str
-    text: str
-    advice: str = ""
 
 
 class Patient(NamedTuple):
@@ -79,9 +68,13 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
         ignored = f", {len(loaded.warnings)} keys have no effect" if loaded.warnings else ""
         advice = "`pulsarbox config check FILE` lists them" if ignored else ""
         yield Check("configuration", WARN if ignored else OK, text + ignored, advice)
-    patient = Patient(settings, Path(settings.dataDirectory))
+    patient = Patient(settings, _home(settings))
     for check in CHECKS:
         yield from check(patient)
+
+
+def _home(settings: Settings) -> Path:
+    return home_of_box(settings) if settings.dataDirectories else Path(settings.dataDirectory)
 
 
 def python(_: Patient) -> Iterator[Check]:
@@ -348,17 +341,11 @@ def certificate(patient: Patient) -> Iterator[Check]:
 
 def dead_letters(patient: Patient) -> Iterator[Check]:
     """Check that dead letter topics of the running box retain messages; no result if no box answers."""
-    from pulsarbox.client.admin import Admin
-    from pulsarbox.client.credentials import Credentials
-
     running = _running(patient.directory)
     if running is None:
         return
     try:
-        secure = running.web_port == OFF
-        place = (running.host, running.web_tls_port if secure else running.web_port)
-        known = Credentials(pinned=running.certificate, operator=running.operator)
-        with Admin([place], LETTERS_SECONDS, secure=secure, credentials=known) as admin:
+        with admin_of(running) as admin:
             namespaces = [each for tenant in admin.tenants() for each in admin.namespaces(tenant)]
             topics = [row for each in namespaces for row in admin.dead_letter_topics(each)]
     except PulsarBoxError:
@@ -369,6 +356,19 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
         return
     text = f"{len(lost)} of {len(topics)} dead letter topics retain nothing (no subscription, no retention): {lost[0]}"
     yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` retains them")
+
+
+def directories(patient: Patient) -> Iterator[Check]:
+    """Check the data directories of the running box and the copies; no result if it has one, or no box answers."""
+    running = _running(patient.directory)
+    if running is None:
+        return
+    try:
+        document = ensemble_of(running)
+    except PulsarBoxError:
+        return
+    if document is not None:
+        yield from directory_checks(document, patient.settings.ensembleScrubDays)
 
 
 def loopback(_: Patient) -> Iterator[Check]:
@@ -413,6 +413,7 @@ CHECKS: Final[tuple[Callable[[Patient], Iterator[Check]], ...]] = (
     authorization,
     certificate,
     dead_letters,
+    directories,
     loopback,
     terminal,
 )

@@ -42,8 +42,9 @@ def status(
 ) -> None:
     """Show whether a box is running, and where.
 
-    Shows process, start time, version, URLs, memory, disk usage, last backup and health. Reads the data directory;
-    only the health check connects to the box, over HTTP. For a box started with --memory, pass --memory.
+    Shows process, start time, version, URLs, memory, disk usage, copies in several data directories, last backup and
+    health. Reads the data directory; only for health and copies, it connects to the box, over HTTP. For a box started
+    with --memory, pass --memory.
 
     \b
     Exit codes (with --watch, of the last check):
@@ -85,6 +86,7 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
     """Return the current status. The keys are stable; unknown values are None."""
     from pulsarbox.server.process.runtime_file import read
     from pulsarbox.storage.backup.last import last_backup
+    from pulsarbox.storage.format import ENSEMBLE
 
     found = find(directory)
     running = read(directory, found.pid) if found is not None else None
@@ -109,9 +111,23 @@ def look(directory: Path, memory: bool = False) -> dict[str, Any]:
         "faults": None if running is None else running.faults,
         "data": None if memory else str(directory.absolute()),
         "dataBytes": bytes_on_disk(directory) if directory.is_dir() and not memory else None,
+        "ensemble": None if running is None or not (directory / ENSEMBLE).exists() else _ensemble_of(running),
         "lastBackup": None if memory else last_backup(directory),
         "health": None if running is None else _health_of(running),
     }
+
+
+def _ensemble_of(running: "RuntimeFile") -> dict[str, Any] | None:
+    """Return the status of several data directories, with a ``summary``; only that if the box does not answer."""
+    from pulsarbox.cli.data.ensemble_text import summary
+    from pulsarbox.cli.process.running_box import ensemble_of
+    from pulsarbox.errors import PulsarBoxError
+
+    try:
+        document = ensemble_of(running)
+    except PulsarBoxError as error:
+        return {"summary": f"unknown: {error}"}
+    return None if document is None else {"summary": summary(document), **document}
 
 
 def _health_of(running: "RuntimeFile") -> str:
@@ -193,6 +209,8 @@ def _rows(document: dict[str, Any]) -> dict[str, str]:
     else:
         told = "which does not exist" if size is None else f"{megabytes(size)} on disk"
         rows["data"] = f"{document['data']}, {told}"
+    if document["ensemble"] is not None:
+        rows["copies"] = document["ensemble"]["summary"]
     last = document["lastBackup"]
     if last is not None:
         rows["backup"] = f"{ago(last['time'])}, up to batch {last['position']}, in {last['directory']}"

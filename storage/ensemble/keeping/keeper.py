@@ -92,6 +92,7 @@ class Keeper:
             under_replicated_count=auditor.missing_count,
             audited=auditor.ended,
             repair=maintenance.status,
+            copies_wanted=auditor.most_wanted,
         )
 
     def close(self) -> None:

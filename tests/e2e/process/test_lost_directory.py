@@ -74,6 +74,11 @@ def test_copies_are_rebuilt_in_a_running_box(box: BoxProcess) -> None:
     until(lambda: metric(box, "replication_worker_NUM_BYTES_WRITTEN") > 0)
     assert metric(box, "bookie_ledger_writable_dirs") == 2
     assert "lost" in storage(box, "members", "--filter", f'directory == "{lost}"')
+    config = ("--config", str(box.data.parent / "box.toml"))
+    told = json.loads(commands.run("status", *config, "-o", "json").stdout)["ensemble"]["summary"]
+    assert told.startswith(f"3 data directories: 2 active, 1 lost ({lost}: ")
+    told = commands.run("doctor", *config, "--port", "0", "--web-port", "0", code=1).stdout.decode()
+    assert f"{lost} is lost" in told and f"pulsarbox storage replace {lost}" in told
     storage(box, "replace", lost, "--wait")
     storage(box, "under-replicated", "--wait")
     assert {each["state"] for each in ensemble(box)["members"]} == {"active"}

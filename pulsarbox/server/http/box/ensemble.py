@@ -56,6 +56,7 @@ def document(status: EnsembleStatus, progress: CopyProgress, now: int) -> dict[s
             "since": progress.since,
             "restoredPercent": progress.percent,
         },
+        "copiesWanted": status.copies_wanted,
         "audited": status.audited,
         "repair": {
             "bytesDone": status.repair.bytes_done,
