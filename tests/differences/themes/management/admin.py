@@ -29,7 +29,7 @@ _ADDRESS: Final = re.compile(r"(?:(pulsar|http)://)?(?:<address>|\b(?:localhost|
 _ID: Final = re.compile(r"-?\d+:-?\d+(:-?\d+)*")
 _NUMBER: Final = re.compile(r"\b\d{10,}\b")
 _SET: Final = re.compile(r"\[((?:\w+, )+\w+)\]")
-_COUNTED: Final = re.compile(r'(lowWaterMark|leastSigBits|ongoingTxnSize)\\*":(ID|\d+)')
+_COUNTED: Final = re.compile(r'(lowWaterMark|leastSigBits|ongoingTxnSize)\\*":(ID|-?\d+)')
 """Fields of the coordinator's response about all transactions."""
 _BUNDLE: Final = re.compile(r"0x[0-9a-f]{8}")
 
