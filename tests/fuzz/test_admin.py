@@ -87,13 +87,16 @@ def _refuses_without_a_reason(call: HttpRequest) -> HttpResponse:
 
 @pytest.mark.parametrize(
     ("mistake", "rule"),
-    [
-        (_fails, "is answered with 500"),
-        (_changes_and_refuses, "has changed ['tenant/half']"),
-        (_changes_memory_only, "a restart changes rows: ['tenant/dream']"),
-        (_keeps, "left behind: "),
-        (_refuses_without_a_reason, "and no reason"),
-    ],
+    short(
+        [
+            (_fails, "is answered with 500"),
+            (_changes_and_refuses, "has changed ['tenant/half']"),
+            (_changes_memory_only, "a restart changes rows: ['tenant/dream']"),
+            (_keeps, "left behind: "),
+            (_refuses_without_a_reason, "and no reason"),
+        ],
+        2,
+    ),
 )
 def test_mistakes_are_noticed(
     mistake: Callable[[HttpRequest], HttpResponse], rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

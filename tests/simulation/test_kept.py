@@ -25,7 +25,7 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", short(SEEDS, 4))
+@pytest.mark.parametrize("seed", short(SEEDS, 2))
 def test_a_seed_keeps_all_rules(seed: int) -> None:
     KeptRun(seed).run(STEPS)
 
@@ -52,7 +52,7 @@ def broken_rule(seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", KEPT_MUTANTS)
+@pytest.mark.parametrize("name", short(KEPT_MUTANTS, 5))
 def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     KEPT_MUTANTS[name].patch(monkeypatch)
     found: Counter[str | None] = Counter()

@@ -18,6 +18,7 @@ from pulsarbox.cli.main import COMMANDS
 from pulsarbox.server.process import runtime_file
 from pulsarbox.server.process.runtime_file import RuntimeFile
 from pulsarbox.storage.format import LOCK
+from tests.tools.campaigns import short
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -168,7 +169,7 @@ def test_asking_a_box_how_it_is_takes_nothing_heavy() -> None:
 MESSAGES = [["produce", "t", "x"], ["consume", "t"], ["peek", "t"], ["tap", "t"]]
 
 
-@pytest.mark.parametrize("words", MESSAGES, ids=" ".join)
+@pytest.mark.parametrize("words", short(MESSAGES, 2), ids=" ".join)
 def test_sending_and_reading_takes_nothing_heavy_but_protobuf(words: list[str]) -> None:
     """Run up to a connection attempt without a listener. Each of these commands must start to work within 0.15 s."""
     run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--url', 'pulsar://127.0.0.1:1']!r})\n"
@@ -180,7 +181,7 @@ def test_sending_and_reading_takes_nothing_heavy_but_protobuf(words: list[str]) 
 UNUSED_BY_MESSAGES = (HEAVY - {"google"}) | {"difflib", "pulsarbox.config", "random", "subprocess", "tomllib", "zlib"}
 
 
-@pytest.mark.parametrize("words", MESSAGES, ids=" ".join)
+@pytest.mark.parametrize("words", short(MESSAGES, 2), ids=" ".join)
 def test_finding_the_box_that_they_talk_to_reads_no_configuration_where_none_is(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,7 +267,7 @@ def test_what_the_package_names_is_there() -> None:
 ADMIN = [["topic", "list"], ["topic", "stats", "t"], ["sub", "list", "t"], ["ns", "list"], ["tenant", "list"]]
 
 
-@pytest.mark.parametrize("words", ADMIN, ids=" ".join)
+@pytest.mark.parametrize("words", short(ADMIN, 2), ids=" ".join)
 def test_asking_the_admin_api_takes_an_http_client_and_nothing_else_that_is_heavy(words: list[str]) -> None:
     run = f"from pulsarbox.cli.main import main\ntry: main({[*words, '--admin-url', 'http://127.0.0.1:1']!r})\n"
     loaded = loaded_by(f"{run}except SystemExit as ended: assert ended.code == 6")

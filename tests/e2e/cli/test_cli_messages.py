@@ -18,6 +18,7 @@ from tests.e2e.clients import CODECS, EARLIEST, admin_path, left, numbered, rece
 from tests.e2e.commands import command, envelopes, environment, ndjson, run, running
 from tests.e2e.conftest import Running
 from tests.tools.box import BoxProcess, accepts
+from tests.tools.campaigns import short
 
 BIG = 6 * 1024 * 1024
 """More than the largest message that the box accepts, so it is sent in chunks."""
@@ -31,7 +32,7 @@ def subscribed(client: Any, topic: str, name: str = "official", **options: Any) 
 
 
 @pytest.mark.parametrize("batch", ["--batch", "--no-batch"])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", short(CODECS, 2))
 def test_the_official_client_reads_what_produce_sends(
     box: Running, client: Any, topic: str, codec: str, batch: str
 ) -> None:
@@ -114,7 +115,7 @@ def test_a_time_of_delivery_is_stored(box: Running, topic: str) -> None:
 
 
 @pytest.mark.parametrize("batched", [True, False])
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", short(CODECS, 2))
 def test_consume_reads_what_the_official_client_sends(
     box: Running, client: Any, topic: str, codec: str, batched: bool
 ) -> None:
@@ -179,7 +180,7 @@ def strange(number: int, dice: random.Random) -> dict[str, Any]:
 KEPT = ("payload", "payload_b64", "key", "key_b64", "ordering_key_b64", "props", "event_time")
 
 
-@pytest.mark.parametrize("sending", [[], ["--no-batch"], ["--mix-keys", "--compress", "zstd"]])
+@pytest.mark.parametrize("sending", short([[], ["--no-batch"], ["--mix-keys", "--compress", "zstd"]], 1))
 def test_envelopes_lose_nothing_on_the_way(box: Running, fresh: Callable[[str], str], sending: list[str]) -> None:
     first, second = fresh("first"), fresh("second")
     dice = random.Random(5)
@@ -289,7 +290,7 @@ def read_exactly(pipe: Any, size: int) -> bytes:
 
 
 @pytest.mark.parametrize("batch", ["--batch", "--no-batch"])
-@pytest.mark.parametrize("kind", ["exclusive", "shared"])
+@pytest.mark.parametrize("kind", short(["exclusive", "shared"], 1))
 @pytest.mark.parametrize("how", ["pipe", "ctrl-c"])
 def test_what_nobody_read_is_not_acknowledged(
     box: Running, client: Any, topic: str, how: str, kind: str, batch: str
@@ -323,7 +324,7 @@ def test_who_waits_for_the_end_before_reading_finds_everything_in_the_pipe(
     assert left(client, topic, "s", 0) == []
 
 
-@pytest.mark.parametrize("words", [("consume",), ("consume", "-s", "s"), ("tap",)], ids=" ".join)
+@pytest.mark.parametrize("words", short([["consume"], ["consume", "-s", "s"], ["tap"]], 1), ids=" ".join)
 def test_a_reader_that_goes_is_noticed_before_the_next_message(
     box: Running, topic: str, words: tuple[str, ...]
 ) -> None:

@@ -85,7 +85,7 @@ def on_terminal(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], i
         process.wait()
 
 
-@pytest.mark.parametrize("name", short(FOLLOWING, 3))
+@pytest.mark.parametrize("name", short(FOLLOWING, 2))
 def test_a_command_that_follows_ends_with_its_terminal(box: Running, topic: str, name: str, tmp_path: Path) -> None:
     box.admin("PUT", f"persistent/public/default/{topic.rpartition('/')[2]}")
     with on_terminal(pulsarbox(*words(name, box, topic, tmp_path))) as (process, ours):
@@ -94,7 +94,7 @@ def test_a_command_that_follows_ends_with_its_terminal(box: Running, topic: str,
         assert process.wait(PATIENCE_SECONDS) == EXIT_HUNG_UP
 
 
-@pytest.mark.parametrize("name", short(FOLLOWING, 3))
+@pytest.mark.parametrize("name", short(FOLLOWING, 1))
 def test_a_command_that_follows_ends_with_the_reader_of_its_output(
     box: Running, topic: str, name: str, tmp_path: Path
 ) -> None:
@@ -131,7 +131,7 @@ def test_the_dashboard_ends_with_a_terminal_that_is_not_the_one_of_its_session(b
         assert process.wait(PATIENCE_SECONDS) == EXIT_HUNG_UP
 
 
-@pytest.mark.parametrize("closed", ["at once", "later"])
+@pytest.mark.parametrize("closed", short(["at once", "later"], 1))
 def test_a_box_goes_on_without_its_terminal(closed: str) -> None:
     """The box logs to the closed terminal, serves, is idle without requests, and exits cleanly."""
     port, web_port = free_ports(2)

@@ -16,6 +16,7 @@ from tests.e2e.commands import envelopes, run
 from tests.e2e.conftest import Running
 from tests.e2e.messaging.test_passing import keys
 from tests.tools.box import BoxProcess
+from tests.tools.campaigns import short
 
 __all__ = ["keys"]
 
@@ -59,7 +60,7 @@ def entries(lines: bytes) -> list[list[Any]]:
     return [found[partition] for partition in sorted(found)]
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", short(CODECS, 2))
 def test_a_partitioned_topic_of_several_producers_comes_in_whole(
     box: Running, client: Any, topic: str, codec: str
 ) -> None:
@@ -116,7 +117,7 @@ def test_chunks_and_schemas_come_in_whole(box: Running, client: Any, topic: str)
     assert take(consumer, 1) == [BIG]
 
 
-@pytest.mark.parametrize("way", ["single", "batched", "chunked"])
+@pytest.mark.parametrize("way", short(["single", "batched", "chunked"], 1))
 def test_what_a_client_has_encrypted_can_be_decrypted_behind_an_import(
     box: Running, client: Any, topic: str, way: str, keys: Any
 ) -> None:

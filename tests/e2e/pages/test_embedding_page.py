@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.campaigns import short
+
 PAGE = Path(__file__).parents[3] / "docs" / "embedding.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 INI = re.findall(r"^```ini\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+@pytest.mark.parametrize("number", short(range(len(PROGRAMS)), 4))
 def test_a_program_runs(number: int, tmp_path: Path) -> None:
     file = tmp_path / "test_shown.py"
     file.write_text(PROGRAMS[number])

@@ -22,6 +22,7 @@ from tests.e2e.clients import (
     take,
     until,
 )
+from tests.tools.campaigns import short
 
 NS = "/admin/v2/namespaces/public/default"
 MIB = 1 << 20
@@ -94,7 +95,7 @@ def test_messages_expire_after_ten_days(kept: PulsarBox, client: Any, *, in_memo
     assert take(client.subscribe("t", "s"), 1) == [b"new"]
 
 
-@pytest.mark.parametrize("in_memory", [True, False])
+@pytest.mark.parametrize("in_memory", short([True, False], 1))
 def test_what_is_acknowledged_is_kept_for_three_hours_and_its_disk_comes_back(
     kept: PulsarBox, client: Any, *, in_memory: bool
 ) -> None:

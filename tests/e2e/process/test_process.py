@@ -20,6 +20,7 @@ import pytest
 
 from tests.e2e.clients import PATIENCE_SECONDS, connect, numbered, read_to_end, receive, until
 from tests.tools.box import BoxProcess, accepts, admin
+from tests.tools.campaigns import short
 
 Done = subprocess.CompletedProcess[str]
 ANY_PORTS = ("--port", "0", "--web-port", "0")
@@ -136,7 +137,7 @@ def test_two_on_one_directory(place: Place) -> None:
     assert place.status()[1]["health"] == "ok"
 
 
-@pytest.mark.parametrize("option", ["--port", "--web-port"])
+@pytest.mark.parametrize("option", short(["--port", "--web-port"], 1))
 @pytest.mark.parametrize("how", [(), ("--detach",)], ids=["foreground", "background"])
 def test_a_port_that_is_taken(place: Place, option: str, how: tuple[str, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -70,7 +70,7 @@ def test_storage(pulsarbox, pytestconfig):
             "pulsarbox_storage = disk\npulsarbox_run = process",
             "pulsarbox_settings =\n    maxMessageSize = 4096\n    logLevel = warning",
         ],
-        2,
+        1,
     ),
     ids=["default", "disk-process", "settings"],
 )
@@ -92,6 +92,7 @@ def test_box(pulsarbox, pulsarbox_namespace, worker_id, number):
     assert len(list(runs.path.glob("gw0-*"))) == len(list(runs.path.glob("gw1-*"))) == 1
 
 
+@pytest.mark.campaign
 def test_a_namespace_is_the_tests_own_and_goes_with_it(runs: Runs) -> None:
     tests = """
 names = []
@@ -187,6 +188,7 @@ def test_without_the_official_client_tests_that_want_it_are_skipped(runs: Runs) 
     assert "pip install pulsar-client" in said
 
 
+@pytest.mark.campaign
 def test_a_run_that_wants_no_box_pays_for_none(runs: Runs) -> None:
     tests = """
 import json, sys

@@ -10,6 +10,7 @@ import pytest
 from pulsar.schema import AvroSchema, Integer, JsonSchema, Record, String
 
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -110,6 +111,7 @@ def test_ranges_are_half_open(reader: Reader, client: Any, topic: str) -> None:
     assert values(frame) == ["7", "8"]
 
 
+@pytest.mark.campaign
 def test_ranges_go_by_time(reader: Reader, client: Any, topic: str) -> None:
     producer = client.create_producer(topic)
     for number in range(6):
@@ -123,7 +125,7 @@ def test_ranges_go_by_time(reader: Reader, client: Any, topic: str) -> None:
     assert "5" in values(later) and "0" in values(earlier)
 
 
-@pytest.mark.parametrize("made", [AvroSchema, JsonSchema])
+@pytest.mark.parametrize("made", short([AvroSchema, JsonSchema], 1))
 def test_records_become_columns(reader: Reader, client: Any, topic: str, made: Any) -> None:
     producer = client.create_producer(topic, schema=made(Order))
     for number in range(5):

@@ -122,6 +122,7 @@ def test_every_message_comes_back_from_every_kind_of_file(
     assert sorted(after, key=repr) == sorted(before, key=repr)
 
 
+@pytest.mark.campaign
 def test_csv_is_read_by_others_and_its_ids_are_those_of_our_commands(
     command: "Command", box: Running, topic: str, tmp_path: Path
 ) -> None:

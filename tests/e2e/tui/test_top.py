@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.clients import EARLIEST, receive, until
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
+from tests.tools import campaigns
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -125,7 +126,7 @@ BROKEN = """if True:
 """
 
 
-@pytest.mark.parametrize("where", ["Overview, 'show'", "linux_driver.XTermParser, 'feed'"])
+@pytest.mark.parametrize("where", campaigns.short(["Overview, 'show'", "linux_driver.XTermParser, 'feed'"], 1))
 def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where: str, tmp_path: Path) -> None:
     """Errors in drawing, and in the thread that reads keys."""
     command = [sys.executable, "-c", BROKEN.format(where=where), "top", "--admin-url", box.web_url]
@@ -140,7 +141,7 @@ def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where:
         terminal.close()
 
 
-@pytest.mark.parametrize("kind", ["xterm-256color", "xterm", "screen", "linux", "vt100", "dumb"])
+@pytest.mark.parametrize("kind", campaigns.short(["xterm-256color", "xterm", "screen", "linux", "vt100", "dumb"], 2))
 def test_the_colors_of_the_terminal_are_a_theme_in_every_terminal(box: Running, kind: str, tmp_path: Path) -> None:
     (tmp_path / "pulsarbox").mkdir()
     (tmp_path / "pulsarbox" / "top.json").write_text('{"theme": "ansi-light"}')

@@ -212,7 +212,7 @@ def feed(box: Running, topic: str) -> Iterator[Feed]:
     web.close()
 
 
-@pytest.mark.parametrize("name", short(CASES, 8))
+@pytest.mark.parametrize("name", short(CASES, 4))
 @pytest.mark.parametrize("way", [by_requests, by_command], ids=["dialog", "command"])
 @pytest.mark.usefixtures("ours")
 def test_a_deed_does_the_same_by_its_command(

@@ -11,6 +11,7 @@ from textual.theme import BUILTIN_THEMES
 
 from pulsarbox.tui.preferences import Preferences, place
 from pulsarbox.tui.themes import DARK, OURS
+from tests.tools.campaigns import short
 from tests.unit.tui.driving import dashboard
 
 UNREADABLE = {
@@ -81,23 +82,26 @@ def test_changes_that_cannot_be_written_are_noted_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "note"),
-    [
-        ("theme", "no-such-theme", 'theme: "no-such-theme" is not a theme'),
-        ("theme", 7, "theme: 7 is not a theme"),
-        ("theme", ["nord"], 'theme: ["nord"] is not a theme'),
-        ("theme", {"dark": True}, "is not a theme"),
-        ("columns.topics", "backlog", 'columns.topics: "backlog" is not a list of columns of topics'),
-        ("columns.topics", [["backlog"], 3], "is not a list of columns of topics"),
-        ("columns.topics", ["no-such-column"], "is not a list of columns of topics"),
-        ("sort.topics", "backlog", "sort.topics"),
-        ("sort.topics", ["no-such-column", True], "sort.topics"),
-        ("sort.topics", ["backlog", "yes"], "sort.topics"),
-        ("sort.topics", [["backlog"], True], "sort.topics"),
-        ("keys", ["t"], 'keys: ["t"] is not an object'),
-        ("keys", {"no-such-action": "t"}, "no such action: 'no-such-action'"),
-        ("keys", {"topics": 5}, "keys: topics: invalid key 5"),
-        ("keys", {"topics": ","}, "keys: topics: invalid key ','"),
-    ],
+    short(
+        [
+            ("theme", "no-such-theme", 'theme: "no-such-theme" is not a theme'),
+            ("theme", 7, "theme: 7 is not a theme"),
+            ("theme", ["nord"], 'theme: ["nord"] is not a theme'),
+            ("theme", {"dark": True}, "is not a theme"),
+            ("columns.topics", "backlog", 'columns.topics: "backlog" is not a list of columns of topics'),
+            ("columns.topics", [["backlog"], 3], "is not a list of columns of topics"),
+            ("columns.topics", ["no-such-column"], "is not a list of columns of topics"),
+            ("sort.topics", "backlog", "sort.topics"),
+            ("sort.topics", ["no-such-column", True], "sort.topics"),
+            ("sort.topics", ["backlog", "yes"], "sort.topics"),
+            ("sort.topics", [["backlog"], True], "sort.topics"),
+            ("keys", ["t"], 'keys: ["t"] is not an object'),
+            ("keys", {"no-such-action": "t"}, "no such action: 'no-such-action'"),
+            ("keys", {"topics": 5}, "keys: topics: invalid key 5"),
+            ("keys", {"topics": ","}, "keys: topics: invalid key ','"),
+        ],
+        6,
+    ),
 )
 async def test_a_value_that_cannot_be_used_costs_itself_alone(name: str, value: Any, note: str, tmp_path: Path) -> None:
     path = tmp_path / "top.json"
@@ -123,6 +127,7 @@ async def test_keys_that_can_be_used_are_used_beside_those_that_cannot() -> None
         await driver.at("TopicsScreen")
 
 
+@pytest.mark.campaign
 async def test_the_next_theme_of_each_is_kept_and_the_dashboard_starts_with_it(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     known = {theme.name for theme in OURS} | {*BUILTIN_THEMES}

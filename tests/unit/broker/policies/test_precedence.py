@@ -21,6 +21,7 @@ from pulsarbox.server.live.quota_changes import Of, change_of
 from pulsarbox.server.live.quotas import QUOTAS
 from pulsarbox.server.live.view import ViewScope
 from pulsarbox.tui.actions.quota_operations import stands
+from tests.tools.campaigns import short
 from tests.unit.broker.policies.test_policy import CONSTANTS
 from tests.unit.server.http.clients import Client
 from tests.unit.server.http.harness import HttpBox, running_box
@@ -181,7 +182,7 @@ def combinations(row: PolicyRow) -> Iterator[tuple[Any, Any, Any]]:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", short(CASES, 12))
 async def test_what_is_in_effect_is_the_same_wherever_it_is_asked(name: str) -> None:
     row, samples = CASES[name], SAMPLES[name]
 

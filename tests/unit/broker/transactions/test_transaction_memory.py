@@ -18,6 +18,7 @@ from pulsarbox.broker.timers import SWEPT_FROM, Timers
 from pulsarbox.broker.transactions import transaction_table
 from pulsarbox.clock import Now
 from pulsarbox.storage.catalog import PENDING, TXNS
+from tests.tools.campaigns import short
 from tests.unit.broker.playbook import Box, Client
 from tests.unit.broker.transactions.test_transaction import plain, publisher
 from tests.unit.broker.transactions_playbook import Txn, backlog, reader, topic_of
@@ -62,7 +63,7 @@ def objects(box: Box, client: Client) -> int:
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("subscribed", ["nobody", "caught up", "behind"])
+@pytest.mark.parametrize("subscribed", short(["nobody", "caught up", "behind"], 1))
 def test_aborted_ones_leave_nothing_in_memory(subscribed: str) -> None:
     box = Box()
     client = publisher(box)

@@ -33,6 +33,7 @@ from pulsarbox.storage.record import (
     pack_sequence,
 )
 from tests.tools import forks
+from tests.tools.campaigns import short
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.directories import NEWER, TOPIC, Maker, ledger_row, make_sample, rows_of_the_sample, write
 from tests.unit.storage.engine_writer import Writer
@@ -310,7 +311,7 @@ def test_a_truncated_volume(sample: Path, size: int) -> None:
     assert any("00000002" in complaint for complaint in complaints)
 
 
-@pytest.mark.parametrize("name", [CURRENT, SEALED, "meta"])
+@pytest.mark.parametrize("name", short([CURRENT, SEALED, "meta"], 1))
 def test_a_damaged_page_is_found_and_ends_nobody(tmp_path: Path, name: str) -> None:
     sample = make_sample(tmp_path / "data")
     file = sample / name / "data.mdb"

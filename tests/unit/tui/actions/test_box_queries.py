@@ -11,6 +11,7 @@ from pulsarbox.tui.actions.box_queries import PANELS, VITALS, first, of_numbers,
 from pulsarbox.tui.feed import VIEWS, FeedError, RowQuery
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.columns import laid_out
+from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox
 
@@ -32,7 +33,7 @@ def asked_columns(target: str) -> set[str]:
 
 
 @pytest.mark.parametrize("place", FORESEEN)
-@pytest.mark.parametrize("size", [SMALL, WIDE])
+@pytest.mark.parametrize("size", short([(SMALL,), (WIDE,)], 1))
 async def test_what_a_first_screen_asks_is_known_before_there_is_one(place: str, size: tuple[int, int]) -> None:
     kept = Preferences(None)
     kept.set_once(f"sort.{place}", ["topic", False])

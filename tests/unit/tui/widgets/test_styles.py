@@ -10,6 +10,7 @@ from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
+from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox
 
@@ -58,7 +59,7 @@ def test_a_label_that_cannot_be(text: str, color: str) -> None:
         label_of(text, color)
 
 
-@pytest.mark.parametrize("theme", [each.name for each in OURS])
+@pytest.mark.parametrize("theme", short([each.name for each in OURS], 1))
 async def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
     """Checks the rendered colors of every cell of every screen, instead of the colors declared by a theme."""
     poor: dict[tuple[str, str, str], float] = {}

@@ -9,6 +9,7 @@ import pytest
 from pulsarbox.cli.pulsar_admin import session
 from pulsarbox.cli.pulsar_admin.printing import gson
 from pulsarbox.cli.pulsar_admin.steps.components import wrapped
+from tests.tools.campaigns import short
 from tests.unit.cli.pulsar_admin.playing import Player, answer
 
 
@@ -25,20 +26,23 @@ def config_of(play: Player, part: str = "functionConfig") -> Any:
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [
-        ("name: [x", "invalid YAML"),
-        ("- a\n- b\n", "expected fields such as name: orders"),
-        ("", "expected fields such as name: orders"),
-        ("nme: x", "unknown field 'nme'; expected one of autoAck"),
-        ("parallelism: many", "parallelism: expected an integer, not 'many'"),
-        ("parallelism: true", "parallelism: expected an integer, not 'True'"),
-        ("inputs: a,b", "inputs: expected a list, not 'a,b'"),
-        ("name: !!python/object/apply:os.system [true]", "invalid YAML"),
-        ("a: &a [x]\nname: *b", "invalid YAML"),
-        ("x: " + "[" * 5000, "invalid YAML"),
-        ("#" * (1 << 20) + "\nname: x", "larger than 1048576 bytes"),
-        ("\x00", "invalid YAML"),
-    ],
+    short(
+        [
+            ("name: [x", "invalid YAML"),
+            ("- a\n- b\n", "expected fields such as name: orders"),
+            ("", "expected fields such as name: orders"),
+            ("nme: x", "unknown field 'nme'; expected one of autoAck"),
+            ("parallelism: many", "parallelism: expected an integer, not 'many'"),
+            ("parallelism: true", "parallelism: expected an integer, not 'True'"),
+            ("inputs: a,b", "inputs: expected a list, not 'a,b'"),
+            ("name: !!python/object/apply:os.system [true]", "invalid YAML"),
+            ("a: &a [x]\nname: *b", "invalid YAML"),
+            ("x: " + "[" * 5000, "invalid YAML"),
+            ("#" * (1 << 20) + "\nname: x", "larger than 1048576 bytes"),
+            ("\x00", "invalid YAML"),
+        ],
+        6,
+    ),
     ids=range(12),
 )
 def test_an_invalid_configuration_file(text: str, message: str, code: Path, play: Player) -> None:

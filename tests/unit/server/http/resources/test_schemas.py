@@ -10,6 +10,7 @@ from pulsarbox.config import Settings
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.steps import completed
+from tests.tools.campaigns import short
 from tests.unit.protocol.schema.schemas import field, record
 from tests.unit.protocol.schema.worst import text, union_of_records
 from tests.unit.server.http.harness import Got, HttpBox, until
@@ -48,7 +49,7 @@ async def test_missing(box: HttpBox, path: str) -> None:
         assert (got.status, got.reason) == (404, "Schema not found")
 
 
-@pytest.mark.parametrize("path", ["schema", "compatibility", "version"])
+@pytest.mark.parametrize("path", short(["schema", "compatibility", "version"], 1))
 @pytest.mark.settings(Settings(schemaCompatibilityStrategy="BACKWARD"))
 async def test_schemas_that_are_expensive_to_compare(box: HttpBox, path: str) -> None:
     """Definitions are processed in slices, with other requests served in between."""
