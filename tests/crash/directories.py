@@ -53,6 +53,8 @@ LIFE_SECONDS: Final = (0.2, 1.0)
 WHOLE_SECONDS: Final = 120.0
 RETURN_SECONDS: Final = 10.0
 """Time for a directory to return by itself, before it is replaced."""
+UNNOTICED_SECONDS: Final = 5.0
+"""A disk that was full for an instant leads to no audit: so long after it, the last audit counts."""
 PAYLOADS: Final = tuple(f"{name} ".encode() for _, names, _ in LAYOUT for name in names)
 SETTINGS: Final = {
     "managedLedgerDefaultEnsembleSize": 3,
@@ -75,7 +77,10 @@ class DirectoryRun(Run):
     faults: Counter[str] = field(default_factory=Counter)
     whole_seconds: list[float] = field(default_factory=list)
     """From mending a directory to the audit that finds no entry without its copies."""
-    refusals: list[str] = field(default_factory=list)
+    copied_bytes: int = 0
+    """Restored copies, as reported at the end of each round."""
+    damaged: int = 0
+    """Damaged runs that the scrubs found."""
 
 
 class Place:
@@ -204,19 +209,21 @@ class Storage:
     def scrub(self, path: Path) -> None:
         self._ask("POST", "/scrub", {"directory": str(path)})
 
-    def await_whole(self, path: Path, before: dict[str, Any], *, scrubbed: bool) -> None:
+    def await_whole(self, path: Path, before: dict[str, Any], fault: Fault) -> dict[str, Any]:
         """Wait until all directories are active and an audit finds all copies; replace ``path`` if it does not return.
 
-        Raises BoxError.
+        ``before`` is the status before the fault. Returns the last status. Raises BoxError.
         """
         begin = time.monotonic()
-        found, replaced = before, False
+        found, replaced, looks = before, False, 0
         while time.monotonic() - begin < WHOLE_SECONDS:
             found = self.status()
-            if _is_whole(found, before, path, scrubbed=scrubbed):
-                return
+            passed = time.monotonic() - begin
+            looks = looks + 1 if _is_whole(found, fault, passed) and _is_noticed(found, before, path, fault) else 0
+            if looks == 2:  # what a scrub found is listed a moment later
+                return found
             stays_away = {each["name"]: each["state"] for each in found["members"]}.get(str(path)) in ("lost", "fenced")
-            if stays_away and not replaced and time.monotonic() - begin > RETURN_SECONDS:
+            if stays_away and not replaced and passed > RETURN_SECONDS:
                 replaced = True
                 with contextlib.suppress(BoxError):  # it returns at this moment
                     self.replace(path, path)
@@ -238,34 +245,60 @@ class Storage:
             raise BoxError(f"{method} {path}: {error.code} {error.read().decode()}") from error
 
 
-def _is_whole(found: dict[str, Any], before: dict[str, Any], path: Path, *, scrubbed: bool) -> bool:
-    active = all(each["state"] == "active" for each in found["members"]) and len(found["members"]) == COUNT
-    copies = (scrubbed or found["audited"] > before["audited"]) and not found["underReplicated"]["fragments"]
-    ends = [
-        {each["name"]: each["scrub"]["finished"] for each in document["members"]}.get(str(path), 0)
-        for document in (before, found)
-    ]
-    return active and copies and (not scrubbed or ends[1] > ends[0])
+def _is_whole(found: dict[str, Any], fault: Fault, passed: float) -> bool:
+    """Return whether all directories are active, and no entry lacked a copy in an audit after the last change."""
+    members = found["members"]
+    active = all(each["state"] == "active" for each in members) and len(members) == COUNT
+    audited = found["audited"] > 0 and not found["underReplicated"]["fragments"]
+    changed = max(each["since"] for each in members)
+    is_brief = fault is is_full and passed > UNNOTICED_SECONDS
+    return active and audited and (found["audited"] >= changed or is_brief)
+
+
+def _is_noticed(found: dict[str, Any], before: dict[str, Any], path: Path, fault: Fault) -> bool:
+    """Return whether a removed directory is another member now, and one with flipped bits was scrubbed."""
+    was, now = (
+        next((each for each in document["members"] if each["name"] == str(path)), None) for document in (before, found)
+    )
+    if was is None or now is None:
+        return False
+    if fault is is_removed:
+        return bool(now["id"] != was["id"])
+    return fault is not has_flipped_bits or bool(now["scrub"]["finished"] > was["scrub"]["finished"])
 
 
 class Rounds:
     """The rounds of a campaign."""
 
-    def __init__(self, box: BoxProcess, made: Sequence[Place], dice: random.Random, run: DirectoryRun) -> None:
+    def __init__(
+        self,
+        box: BoxProcess,
+        made: Sequence[Place],
+        dice: random.Random,
+        run: DirectoryRun,
+        first: Sequence[Fault] = (),
+    ) -> None:
+        """``first`` are the faults of the first rounds; the others are drawn."""
         self._box = box
+        self._first = first
         self._places = made
         self._dice = dice
         self._run = run
         self._storage = Storage(box)
         self.notes: list[dict[str, Any]] = []
+        self._counted = 0, 0
+        """Bytes of copies and damaged runs of this process of the box that are counted."""
 
     def round(self, number: int) -> None:
         """Break a directory, and mend it."""
         dice = self._dice
         place = dice.choice(self._places)
         fault = dice.choice([*FAULTS, *(FAULTS_OF_MOUNTED if place.mounted else ())])
+        if number < len(self._first):
+            fault = self._first[number]
         how = dice.choice(("killed before", "killed after", "killed at once", "not killed"))
         time.sleep(dice.uniform(*LIFE_SECONDS))
+        before = self._storage.status()
         if how == "killed before":
             self._kill()
         mend = fault(place, dice)
@@ -278,24 +311,26 @@ class Rounds:
         time.sleep(dice.uniform(*LIFE_SECONDS))
         mend()
         begin = time.monotonic()
-        self._recover(place, fault)
+        self._recover(place, fault, before)
         self._run.whole_seconds.append(time.monotonic() - begin)
         self._run.faults[fault.__name__.replace("_", " ")] += 1
         said = f"{place.folder.name} {fault.__name__.replace('_', ' ')}, {how}"
         say(f"{number + 1}: {said}; complete again after {self._run.whole_seconds[-1]:.1f} s")
 
-    def _recover(self, place: Place, fault: Fault) -> None:
-        scrubbed = fault is has_flipped_bits
-        before = self._storage.status()
-        if scrubbed:
+    def _recover(self, place: Place, fault: Fault, before: dict[str, Any]) -> None:
+        if fault is has_flipped_bits:
             self._storage.scrub(place.path)
-        self._storage.await_whole(place.path, before, scrubbed=scrubbed)
+        found = self._storage.await_whole(place.path, before, fault)
+        self._run.copied_bytes += found["repair"]["bytesDone"] - self._counted[0]
+        self._run.damaged += sum(each["scrub"]["found"] for each in found["members"]) - self._counted[1]
+        self._counted = found["repair"]["bytesDone"], sum(each["scrub"]["found"] for each in found["members"])
 
     def _kill(self) -> None:
         if self._box.process is not None:
             self._box.kill()
             note(self.notes, "killed")
             self._run.kills += 1
+            self._counted = 0, 0
 
 
 def command_of(paths: Sequence[Path]) -> list[str]:
@@ -307,14 +342,21 @@ def command_of(paths: Sequence[Path]) -> list[str]:
 
 
 def crash(
-    folder: Path, rounds: int, seed: int, worker: str = "auto", rate: int = RATE, *, mount: bool = True
+    folder: Path,
+    rounds: int,
+    seed: int,
+    worker: str = "auto",
+    rate: int = RATE,
+    *,
+    mount: bool = True,
+    first: Sequence[Fault] = (),
 ) -> DirectoryRun:
-    """Run the campaign once, with its files in ``folder``."""
+    """Run the campaign once, with its files in ``folder``. ``first`` are the faults of the first rounds."""
     run = DirectoryRun(seed)
     with places(folder, mount=mount) as made:
         box = BoxProcess(folder / "home", command_of([each.path for each in made]))
         (folder / "plan.json").write_text(json.dumps(plan(box, rate, LAYOUT, DELAYED)))
-        notes = _under_load(box, worker_command(worker, folder), folder, run, made, rounds)
+        notes = _under_load(box, worker_command(worker, folder), folder, run, made, rounds, first)
     with (folder / "history.jsonl").open() as lines:
         events = sorted([*map(json.loads, lines), *notes], key=lambda event: event["at"])
     run.verdict = judge(events, window(rate), LAYOUT)
@@ -322,14 +364,20 @@ def crash(
 
 
 def _under_load(
-    box: BoxProcess, command: list[str], folder: Path, run: DirectoryRun, made: Sequence[Place], rounds: int
+    box: BoxProcess,
+    command: list[str],
+    folder: Path,
+    run: DirectoryRun,
+    made: Sequence[Place],
+    rounds: int,
+    first: Sequence[Fault],
 ) -> list[dict[str, Any]]:
     clients = None
     try:
         box.start()
         clients = Clients(command, folder / "worker.log")
         clients.await_answer("running")
-        campaign = Rounds(box, made, random.Random(run.seed), run)
+        campaign = Rounds(box, made, random.Random(run.seed), run, first)
         for number in range(rounds):
             campaign.round(number)
         clients.order("drain", "drained")
@@ -359,6 +407,8 @@ def show(run: DirectoryRun) -> None:
         "ack receipts": counts["acked"],
         "start to serving, p50 / max": spread(run.start_seconds),
         "mended to complete copies, p50 / max": spread(run.whole_seconds),
+        "bytes of restored copies": run.copied_bytes,
+        "damaged runs found by scrubs": run.damaged,
         "violations": len(run.verdict.violations),
     }
     table = Table(title=f"crash with several data directories, seed {run.seed}", show_header=False)

@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.crash import directories
 from tests.crash.run import crash
 from tests.e2e.conftest import START_CMD
+
+SEED_OF_DIRECTORIES = 9
+"""Two rounds with different directories; the box is killed at the moment of each fault."""
 
 
 @pytest.mark.timeout(700)  # the Go worker may have to be built
@@ -23,3 +27,14 @@ def test_with_deduplication_each_message_is_stored_once(tmp_path: Path) -> None:
     assert run.verdict.violations == []
     assert run.verdict.counts["stored exactly once"] > 0
     assert run.verdict.counts["resumed"] > 0
+
+
+@pytest.mark.timeout(700)
+def test_copies_are_restored_when_directories_break_under_load(tmp_path: Path) -> None:
+    """Entries with copies in both directories, which are removed in turn, survive only if they are repaired."""
+    faults = directories.is_removed, directories.is_removed
+    run = directories.crash(tmp_path, 2, SEED_OF_DIRECTORIES, mount=False, first=faults)
+    assert run.verdict.violations == []
+    assert run.faults == {"is removed": 2}
+    assert run.copied_bytes > 0
+    assert run.verdict.counts["receipted"] > 0

@@ -44,9 +44,11 @@ class MemberContents(NamedTuple):
 class _Pass:
     """A pass in progress, or the last complete one."""
 
-    def __init__(self, members: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, members: tuple[tuple[str, str], ...] = (), *, is_covered: bool = False) -> None:
         self.members = members
         """Names and states when it began."""
+        self.is_covered = is_covered
+        """Whether the checkpoint covered then what was written before the last change of the members."""
         self.missing: list[Fragment] = []
         self.missing_count = self.missing_entries = 0
         self.surplus: list[Fragment] = []
@@ -77,7 +79,10 @@ class Auditor:
         self._is_first = True
         """Whether the pass in progress, or the next one, was requested."""
         self.ended = 0
-        """The end of the last pass, in milliseconds since 1970; 0 if there was none."""
+        """The end of the last pass that compared all entries from before the last change of the members.
+
+        In milliseconds since 1970; 0 if there was none.
+        """
         self.passes = 0
 
     @property
@@ -169,7 +174,7 @@ class Auditor:
         is_half = self._is_first and bool(found.unfinished)  # ledgers being written are compared by the next pass
         self._steps, self._is_first = None, False
         self._next = monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period)
-        return self._finish(found, self.ended if is_half else wall)
+        return self._finish(found, wall if found.is_covered and not is_half else self.ended)
 
     def _finish(self, found: _Pass, ended: int) -> Maintained:
         before, self._last = self._last, found
@@ -183,7 +188,8 @@ class Auditor:
 
     def _audit(self) -> "Iterator[_Pass | None]":
         """Compare some ledgers per step; the last value is the result."""
-        ensemble, found = self._ensemble, _Pass(self._members)
+        ensemble = self._ensemble
+        found = _Pass(self._members, is_covered=ensemble.is_covered())
         copies_of = ensemble.copies_of()
         ledgers = expected_ledgers(ensemble.rows())
         while some := list(islice(ledgers, LEDGERS_AT_ONCE)):

@@ -92,6 +92,10 @@ class EngineUpkeep:
         oldest = [slot.writer.oldest for slot in self._table.belonging if slot.writer is not None]
         return all(each is None or each > at for each in oldest)
 
+    def is_covered(self) -> bool:
+        """See Ensemble."""
+        return not self._awaited
+
     def copies_of(self) -> CopiesOf:
         """See Ensemble."""
         return _one if self.wanted is None else self.wanted(self._rows)

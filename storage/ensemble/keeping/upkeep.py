@@ -45,6 +45,9 @@ class Ensemble(Protocol):
     def is_settled(self) -> bool:
         """Return whether no copy of a batch that the last checkpoint covers waits to be written."""
 
+    def is_covered(self) -> bool:
+        """Return whether a checkpoint covers all batches before the last change of the members."""
+
     def copies_of(self) -> CopiesOf:
         """Return the function that knows the number of copies wanted of each ledger, as of the last checkpoint."""
 

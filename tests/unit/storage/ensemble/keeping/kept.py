@@ -30,7 +30,7 @@ class KeptEnsemble:
         self.states = dict.fromkeys(names, MemberState.ACTIVE)
         self.table: SortedDict[bytes, bytes] = SortedDict()
         self.want: dict[int, int] = {}
-        self.settled = True
+        self.settled = self.covered = True
         self.events: list[MemberEvent] = []
         self.notes: dict[str, bytes] = {}
         self.gone: list[str] = []
@@ -90,6 +90,9 @@ class KeptEnsemble:
 
     def is_settled(self) -> bool:
         return self.settled
+
+    def is_covered(self) -> bool:
+        return self.covered
 
     def copies_of(self) -> CopiesOf:
         return lambda ledger_id: self.want[ledger_id]

@@ -176,3 +176,27 @@ def test_ledgers_being_written_are_audited_soon_after_a_start(kept: KeptEnsemble
     assert (auditor.missing, auditor.ended) == ([], 0)
     audit(auditor, SECOND_PASS_SECONDS)
     assert (auditor.missing, auditor.ended) == ([Fragment(1, 0, 4, ("b",), 2)], 1000)
+
+
+def test_a_pass_counts_once_the_checkpoint_covers_what_was_written_before_a_change(kept: KeptEnsemble) -> None:
+    kept.write(1, 0, 4, "a")
+    kept.covered = False
+    auditor = Auditor(kept, 60)
+    assert audit(auditor) == 1
+    assert auditor.ended == 0
+    kept.exists(1, 4)
+    kept.covered = True
+    auditor.request()
+    audit(auditor, 1.0)
+    assert (auditor.ended, auditor.missing_entries) == (1000, 4)
+
+
+def test_what_was_written_before_a_change_of_the_members_is_audited_soon_after_it(kept: KeptEnsemble) -> None:
+    kept.exists(1, None)
+    auditor = Auditor(kept, 60)
+    audit(auditor)
+    kept.write(1, 0, 4, "a", "b")
+    kept.states["b"] = MemberState.LOST
+    audit(auditor, 10.0)
+    audit(auditor, 10.0 + SECOND_PASS_SECONDS)
+    assert auditor.missing_entries == 4
