@@ -25,11 +25,14 @@ class EnsembleControl(Protocol):
     def add(self, path: str) -> None:
         """Add a directory. Raises PersistenceError, PulsarBoxError with the reason for a refusal."""
 
-    def remove(self, name: str) -> None:
-        """Begin to copy the entries of a member elsewhere; it is released afterwards. Raises as ``add``."""
+    def remove(self, name: str, *, force: bool = False) -> None:
+        """Begin to copy the entries of a member elsewhere; it is released afterwards. Raises as ``add``.
 
-    def replace(self, old: str, new: str) -> None:
-        """Begin to rebuild the entries of a member in another directory. Raises as ``add``."""
+        ``force`` accepts the loss of entries, and fewer copies than policies ask for.
+        """
+
+    def replace(self, old: str, new: str, *, force: bool = False) -> None:
+        """Begin to rebuild the entries of a member in another directory. Raises as ``add``; ``force`` as ``remove``."""
 
     def scrub(self, name: str) -> None:
         """Begin to verify all entries of a member now. Raises as ``add``."""

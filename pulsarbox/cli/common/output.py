@@ -5,6 +5,7 @@ Tables need no library: importing rich takes longer than a request.
 
 import functools
 import json
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +33,8 @@ class TableOutput(NamedTuple):
     """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
     """Column titles that differ from the uppercase field name."""
+    cut: Mapping[str, int] = {}
+    """Maximum widths of texts in a table that is wider than the terminal. Paths keep their end."""
 
 
 class OutputOptions(NamedTuple):
@@ -176,15 +179,30 @@ def _print(found: TableOutput, form: str) -> None:
         for line in found.lines if rows else []:
             click.echo(line)
     else:
-        for line in table(found.columns, rows, found.titles):
+        for line in _fitting(found):
             click.echo(line)
+
+
+def _fitting(found: TableOutput) -> list[str]:
+    lines = table(found.columns, found.rows, found.titles)
+    if not found.cut or max(map(len, lines)) <= shutil.get_terminal_size().columns:
+        return lines
+    rows = [row | {name: shortened(row.get(name), width) for name, width in found.cut.items()} for row in found.rows]
+    return table(found.columns, rows, found.titles)
+
+
+def shortened(value: Any, width: int) -> Any:
+    """Return a text of at most ``width`` characters: the end of a path, or the start of other text."""
+    if not isinstance(value, str) or len(value) <= width:
+        return value
+    return f"…{value[1 - width :]}" if value.startswith("/") else f"{value[: width - 1]}…"
 
 
 _NO_TITLES: Final[Mapping[str, str]] = {}
 
 
 def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str] = _NO_TITLES) -> list[str]:
-    """Return the lines of a table: titled columns, numbers right-aligned, nothing truncated."""
+    """Return the lines of a table: titled columns, numbers right-aligned."""
     heads = [titles.get(name, name.upper()) for name in columns]
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]

@@ -1,7 +1,8 @@
 """``pulsarbox storage members`` and its siblings: the data directories of a running box."""
 
+import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,15 +15,38 @@ from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.data.ensemble_text import member_row
 
 if TYPE_CHECKING:
+    from pulsarbox.cli.data.ensemble_wait import Waiting
     from pulsarbox.client.admin import Admin
 
 EXIT_FOUND: Final = 1
 
-_MEMBERS: Final = ("directory", "state", "used", "free", "entries", "errors", "why")
+_MEMBERS: Final = ("directory", "state", "used", "free", "entries", "why")
+_WIDTHS: Final = {"directory": 20, "why": 18}
 _FRAGMENTS: Final = ("ledger", "first", "last", "have", "want", "topic")
 _USED: Final = frozenset({"active", "full", "leaving"})
 
-WAIT = click.option("--wait", is_flag=True, help="Wait until it is done; show the progress on stderr.")
+_WAIT = click.option("--wait", is_flag=True, help="Wait until it is done; show the progress on stderr.")
+_WAIT_TIMEOUT = click.option(
+    "--wait-timeout",
+    metavar="S",
+    type=click.FloatRange(0),
+    help="Fail if it is not done after S seconds; implies --wait. The box continues.",
+)
+FORCE = click.option(
+    "-f", "--force", is_flag=True, help="Accept the loss of entries, and fewer copies than configured."
+)
+
+
+def waiting(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --wait and --wait-timeout to a command, which gets ``wait`` as a Waiting."""
+
+    @functools.wraps(command)
+    def called(*args: Any, wait: bool, wait_timeout: float | None, **kwargs: Any) -> Any:
+        from pulsarbox.cli.data.ensemble_wait import Waiting
+
+        return command(*args, wait=Waiting(wait or wait_timeout is not None, wait_timeout), **kwargs)
+
+    return _WAIT(_WAIT_TIMEOUT(called))
 
 
 @click.command()
@@ -41,15 +65,20 @@ def members(output: OutputOptions, admin: "Admin") -> None:
       pulsarbox storage members --watch
       pulsarbox storage members --filter 'state != "active"' -o name
     """
-    show(output, lambda: TableOutput([member_row(each) for each in _status(admin)["members"]], _MEMBERS, "directory"))
+    show(
+        output,
+        lambda: TableOutput(
+            [member_row(each) for each in _status(admin)["members"]], _MEMBERS, "directory", cut=_WIDTHS
+        ),
+    )
 
 
 @click.command("under-replicated")
 @click.option("--member", "member", metavar="DIR", default="", help="Only entries without a copy in DIR.")
-@WAIT
+@waiting
 @output_options
 @with_admin
-def under_replicated(member: str, wait: bool, output: OutputOptions, admin: "Admin") -> None:
+def under_replicated(member: str, wait: "Waiting", output: OutputOptions, admin: "Admin") -> None:
     """List entries that have fewer copies than configured.
 
     Fields: ledger, first and last (entries), have (directories with a copy), want (number of copies), topic. Shows up
@@ -68,8 +97,8 @@ def under_replicated(member: str, wait: bool, output: OutputOptions, admin: "Adm
     """
     from pulsarbox.cli.data import ensemble_wait
 
-    if wait:
-        ensemble_wait.wait(admin, ensemble_wait.repaired, ensemble_wait.repairing)
+    if wait.wanted:
+        ensemble_wait.wait(admin, ensemble_wait.repaired, ensemble_wait.repairing, wait.seconds)
     total = 0
 
     def look() -> TableOutput:
@@ -96,9 +125,9 @@ def _fragments(admin: "Admin", member: str) -> dict[str, Any]:
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@WAIT
+@waiting
 @with_admin
-def add(directory: str, wait: bool, admin: "Admin") -> None:
+def add(directory: str, wait: "Waiting", admin: "Admin") -> None:
     """Add DIR to the data directories of a running box.
 
     DIR is created if missing; otherwise it must be empty, or a former directory of this box. It is used once it has the
@@ -119,17 +148,18 @@ def add(directory: str, wait: bool, admin: "Admin") -> None:
 
     name = _absolute(directory)
     admin.change_ensemble("POST", "/members", {"directory": name})
-    if wait:
-        ensemble_wait.wait(admin, ensemble_wait.joined(name), ensemble_wait.state_of(name))
-    _done("added" if wait else "adding", name, wait)
+    if wait.wanted:
+        ensemble_wait.wait(admin, ensemble_wait.joined(name), ensemble_wait.state_of(name), wait.seconds)
+    _done("added" if wait.wanted else "adding", name, wait.wanted)
 
 
 @click.command()
 @click.argument("directory", metavar="DIR")
-@WAIT
+@waiting
+@FORCE
 @yes_option
 @with_admin
-def remove(directory: str, wait: bool, yes: bool, admin: "Admin") -> None:
+def remove(directory: str, force: bool, wait: "Waiting", yes: bool, admin: "Admin") -> None:
     """Release DIR, after its entries were copied to the other directories.
 
     DIR is not written from now on, and released once the others have all entries; its files remain. A lost directory is
@@ -150,26 +180,31 @@ def remove(directory: str, wait: bool, yes: bool, admin: "Admin") -> None:
     from pulsarbox.cli.data import ensemble_wait
 
     name = _named(_status(admin), directory)
-    confirm(f"release the data directory {name}", [name], yes=yes, dry_run=False)
-    admin.change_ensemble("DELETE", "/members", query={"directory": name})
-    if wait:
-        ensemble_wait.wait(
-            admin, lambda found: ensemble_wait.member_of(found, name) is None, ensemble_wait.state_of(name)
-        )
-    _done("removed" if wait else "removing", name, wait)
+    confirm(
+        f"release the data directory {name}{', accepting the loss of entries' if force else ''}",
+        [name],
+        yes=yes,
+        dry_run=False,
+    )
+    admin.change_ensemble("DELETE", "/members", query={"directory": name} | _forced(force))
+    if wait.wanted:
+        state = ensemble_wait.state_of(name)
+        ensemble_wait.wait(admin, lambda found: ensemble_wait.member_of(found, name) is None, state, wait.seconds)
+    _done("removed" if wait.wanted else "removing", name, wait.wanted)
 
 
 @click.command()
 @click.argument("old", metavar="OLD")
 @click.argument("new", metavar="NEW", required=False)
-@WAIT
+@waiting
+@FORCE
 @yes_option
 @with_admin
-def replace(old: str, new: str | None, wait: bool, yes: bool, admin: "Admin") -> None:
+def replace(old: str, new: str | None, force: bool, wait: "Waiting", yes: bool, admin: "Admin") -> None:
     """Rebuild the entries of the data directory OLD in NEW, by default at the same path.
 
     NEW must be empty or missing. OLD leaves the box. Missing copies are written from the other directories. Prompts for
-    the name on a terminal if OLD is still in use; otherwise requires --yes then. Requires a superuser.
+    the name on a terminal if OLD is still in use, or with --force; otherwise requires --yes then. Requires a superuser.
 
     \b
     Exit codes:
@@ -189,15 +224,20 @@ def replace(old: str, new: str | None, wait: bool, yes: bool, admin: "Admin") ->
     name = _named(before, old)
     target = name if new is None else _absolute(new)
     member = ensemble_wait.member_of(before, name)
-    if member is not None and member["state"] in _USED:
-        confirm(f"replace the data directory {name}, which is in use", [name], yes=yes, dry_run=False)
-    admin.change_ensemble("POST", "/replace", {"old": name, "new": target})
-    if wait:
-        _wait_for_copies(admin, target, before)
-    _done("replaced" if wait else "replacing", f"{name} by {target}" if target != name else name, wait)
+    if force or (member is not None and member["state"] in _USED):
+        reason = ", accepting the loss of entries" if force else ", which is in use"
+        confirm(f"replace the data directory {name}{reason}", [name], yes=yes, dry_run=False)
+    admin.change_ensemble("POST", "/replace", {"old": name, "new": target}, query=_forced(force))
+    if wait.wanted:
+        _wait_for_copies(admin, target, before, wait.seconds)
+    _done("replaced" if wait.wanted else "replacing", f"{name} by {target}" if target != name else name, wait.wanted)
 
 
-def _wait_for_copies(admin: "Admin", name: str, before: dict[str, Any]) -> None:
+def _forced(force: bool) -> dict[str, str]:
+    return {"force": "true"} if force else {}
+
+
+def _wait_for_copies(admin: "Admin", name: str, before: dict[str, Any], seconds: float | None) -> None:
     from pulsarbox.cli.data import ensemble_wait
 
     joined, audited = ensemble_wait.joined(name), ensemble_wait.audited_after(before)
@@ -205,14 +245,14 @@ def _wait_for_copies(admin: "Admin", name: str, before: dict[str, Any]) -> None:
     def is_done(found: ensemble_wait.Document) -> bool:
         return joined(found) and audited(found) and ensemble_wait.repaired(found)
 
-    ensemble_wait.wait(admin, is_done, ensemble_wait.state_of(name))
+    ensemble_wait.wait(admin, is_done, ensemble_wait.state_of(name), seconds)
 
 
 @click.command()
 @click.argument("directories", metavar="[DIR]...", nargs=-1)
-@WAIT
+@waiting
 @with_admin
-def scrub(directories: tuple[str, ...], wait: bool, admin: "Admin") -> None:
+def scrub(directories: tuple[str, ...], wait: "Waiting", admin: "Admin") -> None:
     """Verify the checksums of all entries now, of all data directories or those given.
 
     The box does so every ensembleScrubDays anyway. Damaged entries are copied again from another directory. Requires a
@@ -236,10 +276,12 @@ def scrub(directories: tuple[str, ...], wait: bool, admin: "Admin") -> None:
     for body in [{"directory": each} for each in names] or [{}]:
         admin.change_ensemble("POST", "/scrub", body)
     names = names or [each["name"] for each in before["members"] if each["state"] in _USED]
-    if not wait:
-        _done("verifying", ", ".join(names), wait)
+    if not wait.wanted:
+        _done("verifying", ", ".join(names), wait.wanted)
         return
-    after = ensemble_wait.wait(admin, ensemble_wait.scrubbed(names, before), ensemble_wait.scrubbing(names))
+    after = ensemble_wait.wait(
+        admin, ensemble_wait.scrubbed(names, before), ensemble_wait.scrubbing(names), wait.seconds
+    )
     found = _damaged(after, names) - _damaged(before, names)
     click.echo(f"verified {clean(', '.join(names))}: {found:,} damaged entries")
     if found:

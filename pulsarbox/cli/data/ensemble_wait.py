@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.common.terminal_text import megabytes, notify
@@ -24,14 +24,32 @@ def member_of(document: Document, name: str) -> dict[str, Any] | None:
     return None if found is None or found["state"] == "removed" else found
 
 
-def wait(admin: "Admin", is_done: Callable[[Document], bool], progress: Callable[[Document], str]) -> Document:
-    """Query the box until the operation is done. Ctrl-C ends only the wait. Returns the last status."""
-    shown = ""
+class Waiting(NamedTuple):
+    """The options --wait and --wait-timeout."""
+
+    wanted: bool
+    seconds: float | None = None
+    """None: as long as it takes."""
+
+
+def wait(
+    admin: "Admin",
+    is_done: Callable[[Document], bool],
+    progress: Callable[[Document], str],
+    seconds: float | None = None,
+) -> Document:
+    """Query the box until the operation is done. Ctrl-C ends only the wait. Returns the last status.
+
+    Raises Failed after ``seconds``.
+    """
+    shown, end = "", float("inf") if seconds is None else time.monotonic() + seconds
     try:
         while True:
             document: Document = admin.own("/ensemble")
             if is_done(document):
                 return document
+            if time.monotonic() >= end:
+                raise Failed(f"not done after {seconds:g} s, the box continues: {progress(document)}")
             if sys.stderr.isatty() and (text := progress(document)) != shown:
                 shown = text
                 sys.stderr.write(f"\r\x1b[K{text}")

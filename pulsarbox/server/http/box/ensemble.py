@@ -153,8 +153,11 @@ def add(call: HttpRequest) -> DeferredAnswer:
 
 
 def remove(call: HttpRequest) -> DeferredAnswer:
-    """Copy the entries of ``directory`` to others, then release it. At least one other directory must be in use."""
-    watched, name = _watched(call), call.query.get("directory", "")
+    """Copy the entries of ``directory`` to others, then release it. At least one other directory must be in use.
+
+    ``force=true`` accepts the loss of entries that only a directory which cannot be read has, and too few copies.
+    """
+    watched, name, force = _watched(call), call.query.get("directory", ""), call.flag("force")
 
     def work() -> None:
         status = watched.status()
@@ -164,21 +167,24 @@ def remove(call: HttpRequest) -> DeferredAnswer:
             raise Conflict(
                 f"{name} is the only data directory in use: add another one first (`pulsarbox storage add DIR`)"
             )
-        watched.control.remove(name)
+        watched.control.remove(name, force=force)
 
     return _changing(call, watched, work)
 
 
 def replace(call: HttpRequest) -> DeferredAnswer:
-    """Rebuild the entries of the data directory ``old`` in ``new``: ``{"old", "new"}``. They may be the same path."""
-    watched, (old, new) = _watched(call), _paths(call, "old", "new")
+    """Rebuild the entries of the data directory ``old`` in ``new``: ``{"old", "new"}``. They may be the same path.
+
+    ``force=true`` as for ``remove``.
+    """
+    watched, (old, new), force = _watched(call), _paths(call, "old", "new"), call.flag("force")
 
     def work() -> None:
         status = watched.status()
         member_named(status, old)
         if new != old:
             _refuse_member(status, new)
-        watched.control.replace(old, new)
+        watched.control.replace(old, new, force=force)
 
     return _changing(call, watched, work)
 

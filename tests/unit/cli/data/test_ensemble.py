@@ -56,12 +56,34 @@ async def test_members(fake: FakeEnsemble, storage: Command) -> None:
     result = await storage("members")
     assert result.exit_code == 0, result.output
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["DIRECTORY", "STATE", "USED", "FREE", "ENTRIES", "ERRORS", "WHY"]
-    assert lines[2].split() == ["/disk2", "lost", "1.0", "MiB", "0", "B", "3,000", "0", "input/output", "error"]
+    assert lines[0].split() == ["DIRECTORY", "STATE", "USED", "FREE", "ENTRIES", "WHY"]
+    assert lines[2].split() == ["/disk2", "lost", "1.0", "MiB", "0", "B", "3,000", "input/output", "error"]
     assert max(map(len, lines)) <= 80
     rows = json.loads((await storage("members", "-o", "json")).stdout)
     assert (rows[0]["directory"], rows[0]["bytesFree"], rows[1]["why"]) == ("/disk1", 10 << 30, "input/output error")
     assert (await storage("members", "--filter", 'state != "active"', "-o", "name")).stdout == "/disk2\n"
+
+
+async def test_long_paths_are_cut_in_the_table_only(fake: FakeEnsemble, storage: Command) -> None:
+    path = "/srv/storage/of/this/machine/disk7"
+    fake.now = status(member(path, state="lost", why=f"{path} is no longer there"))
+    lines = (await storage("members")).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[1].startswith("…/this/machine/disk7  lost")
+    assert (await storage("members", "-o", "name")).stdout == f"{path}\n"
+
+
+async def test_a_wait_ends_after_its_time(fake: FakeEnsemble, storage: Command) -> None:
+    fake.now = LOST
+    result = await storage("under-replicated", "--wait-timeout", "0.01")
+    assert (result.exit_code, "not done after 0.01 s" in result.stderr) == (1, True)
+
+
+async def test_force(fake: FakeEnsemble, storage: Command) -> None:
+    assert (await storage("replace", "/disk2", "--force")).exit_code == 2
+    assert (await storage("replace", "/disk2", "--force", "--yes")).exit_code == 0
+    assert (await storage("remove", "/disk3", "--force", "--yes")).exit_code == 0
+    assert fake.called == [("replace", "/disk2", "/disk2", "force"), ("remove", "/disk3", "force")]
 
 
 async def test_a_box_with_one_directory(box: HttpBox, storage: Command) -> None:

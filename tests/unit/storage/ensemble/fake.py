@@ -82,11 +82,11 @@ class FakeEnsemble:
     def add(self, path: str) -> None:
         self._call("add", path)
 
-    def remove(self, name: str) -> None:
-        self._call("remove", name)
+    def remove(self, name: str, *, force: bool = False) -> None:
+        self._call("remove", name, *(["force"] if force else []))
 
-    def replace(self, old: str, new: str) -> None:
-        self._call("replace", old, new)
+    def replace(self, old: str, new: str, *, force: bool = False) -> None:
+        self._call("replace", old, new, *(["force"] if force else []))
 
     def scrub(self, name: str) -> None:
         self._call("scrub", name)

@@ -85,6 +85,12 @@ async def test_operations(box: HttpBox, fake: FakeEnsemble) -> None:
     assert fake.called == [("scrub", "/disk1"), ("scrub", "/disk3")]
 
 
+async def test_forced_operations(box: HttpBox, fake: FakeEnsemble) -> None:
+    await box.ask("DELETE", f"{ENSEMBLE}/members?directory=/disk3&force=true")
+    await box.ask("POST", f"{ENSEMBLE}/replace?force=true", {"old": "/disk2", "new": "/disk2"})
+    assert fake.called == [("remove", "/disk3", "force"), ("replace", "/disk2", "/disk2", "force")]
+
+
 REFUSED = [
     ("POST", "/members", {"directory": "disk4"}, 412, "'disk4' is not an absolute path"),
     ("POST", "/members", {"directory": "/disk2"}, 409, "it is lost"),
