@@ -93,14 +93,26 @@ def test_messages_are_published_consumed_and_administered(home: Path) -> None:
         assert json.loads(done.stdout)["subscriptions"]["mine"]["msgBacklog"] == 0
 
 
-def test_what_files_in_init_d_declare_is_there_before_the_box_is_ready(home: Path) -> None:
+@pytest.fixture
+def init_d(home: Path) -> Path:
+    """The folder of the image for declarations, with one and a file that is none."""
     (home / "init.d").mkdir()
     (home / "init.d" / "10-topics.yaml").write_text("topics: {public/default/orders: {partitions: 3}}")
     (home / "init.d" / "README").write_text("not a declaration")
+    return home / "init.d"
+
+
+@pytest.mark.usefixtures("init_d")
+def test_what_files_in_init_d_declare_is_there_before_the_box_is_ready(home: Path) -> None:
     with serving(home) as said:
         assert said.index("initFile: created topic with 3 partitions") < said.index("messaging service is ready")
         done = run(home, "pulsar-admin", "topics", "get-partitioned-topic-metadata", "orders")
         assert json.loads(done.stdout)["partitions"] == 3, done.stderr
+
+
+@pytest.mark.campaign
+@pytest.mark.usefixtures("init_d")
+def test_a_declaration_that_is_named_replaces_those_in_init_d(home: Path) -> None:
     other = home / "other.yaml"
     other.write_text("tenants: {acme: }")
     with serving(home, initFile=str(other)) as said:
@@ -108,8 +120,11 @@ def test_what_files_in_init_d_declare_is_there_before_the_box_is_ready(home: Pat
     edit(home / "conf" / "standalone.conf", "initFile", str(other))
     with serving(home) as said:
         assert f"initFile {other}: 0 changes" in said
+
+
+def test_a_declaration_in_init_d_that_cannot_be_used_is_named(home: Path, init_d: Path) -> None:
     edit(home / "conf" / "standalone.conf", "initFile", "")
-    (home / "init.d" / "20-bad.yaml").write_text("topics:\n  orders: {partitions: two}")
+    (init_d / "20-bad.yaml").write_text("topics:\n  orders: {partitions: two}")
     done = run(home, "pulsar", "standalone")
     assert done.returncode == 2
     assert "20-bad.yaml:2: partitions: expected a whole number from 0 to 1,000,000, not two" in done.stderr

@@ -24,8 +24,9 @@ from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.server.process.runtime_file import RuntimeFile
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
 from tests.e2e.raw import Raw
+from tests.tools.campaigns import short
 
-KINDS = ["thread-memory", "thread-disk", "process-memory", "process-disk"]
+KINDS = short(["thread-memory", "process-disk", "thread-disk", "process-memory"], 2)
 Maker = Callable[..., PulsarBox]
 
 

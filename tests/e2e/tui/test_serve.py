@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.clients import PATIENCE_SECONDS
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import pulsarbox
+from tests.tools import forks
 from tests.tools.box import free_ports
 
 aiohttp: Any = pytest.importorskip("aiohttp")
@@ -155,10 +156,7 @@ def test_only_who_has_the_address_is_let_in(served: tuple[subprocess.Popen[str],
 
 def test_addresses_of_the_network_and_taken_ports_are_refused_and_said_why(box: Running) -> None:
     def run(*words: str) -> "subprocess.CompletedProcess[str]":
-        command = pulsarbox("top", "--serve", *words, "--admin-url", box.web_url)
-        return subprocess.run(
-            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=120
-        )
+        return forks.text(forks.run("top", "--serve", *words, "--admin-url", box.web_url, seconds=120))
 
     for host in ("0.0.0.0", "192.0.2.7", "box.example", "::"):
         done = run("--serve-host", host)

@@ -65,7 +65,13 @@ class TestLmdbEngine(EngineConformance):
     """The suite with the default configuration, with continuous index writes, and with a new volume every few
     batches."""
 
-    @pytest.fixture(params=[(1 << 30, 20_000), (1 << 30, 10), (60_000, 25)], ids=["default", "index", "volumes"])
+    @pytest.fixture(
+        params=[
+            pytest.param((1 << 30, 20_000), id="default"),
+            pytest.param((1 << 30, 10), id="index", marks=pytest.mark.campaign),  # new volumes write theirs too
+            pytest.param((60_000, 25), id="volumes"),
+        ]
+    )
     def store(self, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         volume_size, flush_entries = request.param
         store = LmdbStore(tmp_path / "data", volume_size, flush_entries)
