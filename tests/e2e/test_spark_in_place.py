@@ -278,7 +278,13 @@ def test_entries_by_a_codec_of_a_plugin_are_read_where_its_file_is_and_else_over
     own: dict[str, Any] = {"pluginsDirectory": str(plugins), "compressionAtRest": "deflate"}
     with PulsarBox(data_dir=data, process=True, **SMALL, **own) as box:
         expected = publish(box, "t", 60, 50_000)
-        until(lambda: any(row["codec"] == "deflate" for row in box.admin("GET", "/pulsarbox/v1/compression")))
+
+        def is_compressed() -> bool:
+            publish(box, "beside", 30, 50_000)  # a checkpoint follows further writes, and compression a checkpoint
+            rows = box.admin("GET", "/pulsarbox/v1/compression")
+            return any((row["topic"], row["codec"]) == (T, "deflate") for row in rows)
+
+        until(is_compressed)
         found = segments(box)
         assert read(found, reach_of(box, "mmap", data, plugins_dir=str(plugins))) == expected
         mapped_reader.close_all()
