@@ -17,6 +17,8 @@ from pulsarbox.storage.ensemble.status import MemberEvent
 
 SPACE_SECONDS: Final = 10.0
 """Age of the figures of used and free space."""
+PRESENCE_SECONDS: Final = 2.0
+"""How often the directories are looked for, which is all that notices the loss of one that is not written."""
 
 
 class Checkpointed:
@@ -71,7 +73,7 @@ class EngineUpkeep:
         """Names and states when they changed last."""
         self._awaited = 0
         """A pass is due once a checkpoint covers this position; 0 if none is awaited."""
-        self._space_at = float("-inf")
+        self._space_at = self._seen_at = float("-inf")
         self._now = 0.0
 
     def held(self) -> Sequence[Held]:
@@ -106,6 +108,9 @@ class EngineUpkeep:
         if monotonic - self._space_at >= SPACE_SECONDS:
             self._space_at = monotonic
             self._measure()
+        if monotonic - self._seen_at >= PRESENCE_SECONDS:
+            self._seen_at = monotonic
+            self._find_lost()
         self._note_leaving()
         self._audit_what_is_new()
         return self._rejoining.step(monotonic)
@@ -151,6 +156,14 @@ class EngineUpkeep:
             if slot.content is not None:
                 with suppress(PersistenceError):
                     slot.bytes_used, slot.bytes_free = self._directories.space(slot.name)
+
+    def _find_lost(self) -> None:
+        """Let members leave whose paths no longer lead to them."""
+        for slot in self._table.belonging:
+            known = self._directories.membership(slot.name)
+            if known is None or known.member_id != slot.member_id:
+                why = f"{slot.name} is no longer there: it was removed or replaced, or its disk is gone"
+                self._table.leave(slot, MemberState.LOST, why)
 
     def _audit_what_is_new(self) -> None:
         """After a change of the members, request a checkpoint and then a pass, for the entries behind the last one."""

@@ -179,6 +179,13 @@ def test_entries_behind_the_checkpoint_are_copied_after_a_loss(box: DirectoryBox
             assert slot.member.coverage([7])[7] == [(0, 6)]
 
 
+def test_the_loss_of_a_directory_is_noticed_without_a_write(box: DirectoryBox) -> None:
+    idle = next(name for name in "abc" if str(box.folder / name) not in box.engine.status().segment.members)
+    (box.folder / idle).rename(box.folder / "away")
+    box.maintain()
+    assert box.state(idle) == MemberState.LOST
+
+
 def test_a_directory_that_was_moved_away_comes_back(box: DirectoryBox) -> None:
     (box.folder / "b").rename(box.folder / "away")
     box.publish(40)
