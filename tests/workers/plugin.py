@@ -128,6 +128,10 @@ class Pool:
                 for connection in wait(list(self._workers)):
                     assert isinstance(connection, Connection)
                     self._read(self._workers[connection])
+        except KeyboardInterrupt:
+            for worker in self._workers.values():
+                os.kill(worker.pid, signal.SIGINT)
+            raise
         finally:
             self._end()
 
@@ -198,10 +202,9 @@ class Pool:
     def _end(self) -> None:
         """End the workers that are left if the session ends early, with the teardown of their fixtures.
 
-        Where SIGINT is ignored, as with ``nohup``, a worker first ends the test that it is running.
+        Each first ends the phase of the test that it is running: a signal could hit a fixture half set up.
         """
         for worker in self._workers.values():
-            os.kill(worker.pid, signal.SIGINT)
             worker.connection.close()
         for worker in self._workers.values():
             os.waitpid(worker.pid, 0)
