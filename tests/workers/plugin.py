@@ -261,6 +261,8 @@ def _run(session: pytest.Session, connection: Connection) -> None:
         if session.shouldstop:
             connection.send(("stop", str(session.shouldstop)))
         connection.send(("done", current))
+        if session.shouldfail:
+            return  # pytest has torn down everything, as it knows of no next test
         current = following
 
 
