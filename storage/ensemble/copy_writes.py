@@ -8,7 +8,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.ensemble.member import Member, MemberLate, PackedBatch
 
 
@@ -26,11 +25,9 @@ class CopyWrite:
         self.is_done = False
 
     def run(self, member: Member) -> None:
-        """Write the batch; note an error, also that the directory is no longer there."""
+        """Write the batch; note an error."""
         try:
             member.commit(self.batch)
-            if not member.is_there():
-                raise PersistenceError(f"{member.name} is no longer the directory that was opened")
         except Exception as error:
             self.error = error
         self.is_done = True

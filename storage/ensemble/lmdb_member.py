@@ -16,7 +16,7 @@ import lmdb
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Checkpoint, Compressing, ReadRequest, Reclaimed
-from pulsarbox.storage.ensemble.member import MemberContent, PackedBatch, Piece
+from pulsarbox.storage.ensemble.member import NOT_THERE, MemberContent, PackedBatch, Piece
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.membership_file import read_membership, write_membership
 from pulsarbox.storage.ensemble.placed_answer import PlacedAnswer
@@ -27,8 +27,6 @@ from pulsarbox.storage.lmdb.environment import failure
 from pulsarbox.storage.lmdb.meta_environment import ErasedRun
 from pulsarbox.storage.lmdb.row_replacement import replace_rows
 from pulsarbox.storage.record import Entry
-
-_NOT_THERE = "it was removed or replaced, or its disk is gone"
 
 
 class LmdbMember:
@@ -95,7 +93,7 @@ class LmdbMember:
             )
         self._engine.store(batch.position, batch.value, batch.runs)
         if not self.is_there():
-            raise PersistenceError(f"{self._path} is no longer there: {_NOT_THERE}")
+            raise PersistenceError(f"{self._path} is no longer there: {NOT_THERE}")
 
     def erase_from(self, position: int) -> None:
         """See Member. Called by the thread that commits, or before the first commit."""

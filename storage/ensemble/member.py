@@ -13,9 +13,12 @@ from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.journal import JournalRun
 from pulsarbox.storage.record import Entry
 
+NOT_THERE: Final = "it was removed or replaced, or its disk is gone"
+"""Why the path of a member may no longer lead to it."""
+
 
 class MemberState:
-    """What a member does in the ensemble."""
+    """The states of a member of an ensemble."""
 
     ACTIVE: Final = "active"
     """It is written and read."""
@@ -95,7 +98,8 @@ class Member(Protocol):
     def commit(self, batch: PackedBatch) -> None:
         """Make a batch durable; its position is after all others of this log.
 
-        Raises PersistenceError or StoreFull; nothing of the batch is readable then.
+        Raises PersistenceError, also if the path no longer leads to the directory after the write, and StoreFull;
+        nothing of the batch is readable then.
         """
 
     def erase_from(self, position: int) -> None:

@@ -1,6 +1,6 @@
 """The members of an ensemble with their states, and the generation that records changes of it on all of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
@@ -138,15 +138,7 @@ class MemberTable:
                 return True
             if len(self.belonging) == 1:
                 return False
-            before = slot.state, slot.why, slot.since, slot.left_at
-            slot.left_at = max(self.undecided, slot.completed + 1)
-            self.set_state(slot, state, why)
-            try:
-                self.raise_generation()
-            except PersistenceError:
-                slot.state, slot.why, slot.since, slot.left_at = before
-                raise
-            self._flush_events()
+            self._change(slot, state, why, max(self.undecided, slot.completed + 1))
             return True
 
     def begin_leaving(self, slot: Slot) -> None:
@@ -155,14 +147,7 @@ class MemberTable:
         Raises PersistenceError if that cannot be recorded.
         """
         with self.lock:
-            before = slot.state, slot.why, slot.since
-            self.set_state(slot, MemberState.LEAVING)
-            try:
-                self.raise_generation()
-            except PersistenceError:
-                slot.state, slot.why, slot.since = before
-                raise
-            self._flush_events()
+            self._change(slot, MemberState.LEAVING, "", slot.left_at)
 
     def release(self, slot: Slot) -> None:
         """Remove a member for good, durably on all others. Raises PersistenceError; nothing has changed then."""
@@ -181,7 +166,7 @@ class MemberTable:
             except PersistenceError:
                 self.slots, self.absent, slot.state = before
                 raise
-            self._flush_events()
+            self.flush_events()
 
     def join(self, slot: Slot) -> None:
         """Make a member active that has the rows of the last checkpoint and no batch that the log has not.
@@ -189,17 +174,21 @@ class MemberTable:
         Raises PersistenceError if that cannot be recorded.
         """
         with self.lock:
-            before = slot.state, slot.why, slot.since, slot.left_at
-            slot.left_at = 0
             slot.completed = slot.uncertain = 0
             slot.writer = None
-            self.set_state(slot, MemberState.ACTIVE)
-            try:
-                self.raise_generation()
-            except PersistenceError:
-                slot.state, slot.why, slot.since, slot.left_at = before
-                raise
-            self._flush_events()
+            self._change(slot, MemberState.ACTIVE, "", 0)
+
+    def _change(self, slot: Slot, state: str, why: str, left_at: int) -> None:
+        """Change a state durably. Raises PersistenceError if no member can record it; nothing has changed then."""
+        before = slot.state, slot.why, slot.since, slot.left_at
+        slot.left_at = left_at
+        self.set_state(slot, state, why)
+        try:
+            self.raise_generation()
+        except PersistenceError:
+            slot.state, slot.why, slot.since, slot.left_at = before
+            raise
+        self.flush_events()
 
     def raise_generation(self) -> None:
         """Begin a generation at the undecided position: record it durably on all members that belong to it.
@@ -234,7 +223,7 @@ class MemberTable:
                 self._is_completion_recorded = True
                 for slot, error in failed:
                     self.leave(slot, MemberState.LOST, str(error))
-                self._flush_events()
+                self.flush_events()
 
     def decide(self, position: int) -> None:
         """Make the batch at a position part of the log."""
@@ -250,11 +239,6 @@ class MemberTable:
                 slot.left_at = position
             if late:
                 self.raise_generation()
-
-    def forget_absent(self, names: Iterable[str]) -> None:
-        """Remove the records of members whose directories are now those of other members."""
-        replaced = set(names)
-        self.absent = [record for record in self.absent if record.name not in replaced]
 
     def _next_membership(self) -> Membership:
         before = self.membership
@@ -295,7 +279,8 @@ class MemberTable:
             because = f": {why}" if why else ""
             self._events.append(MemberEvent(kind, slot.name, f"the data directory {slot.name} {text}{because}"))
 
-    def _flush_events(self) -> None:
+    def flush_events(self) -> None:
+        """Report the changes that are not reported yet."""
         events, self._events = self._events, []
         for event in events:
             self.on_change(event)
@@ -303,11 +288,7 @@ class MemberTable:
     def report(self, kind: str, name: str, text: str) -> None:
         """Report a change, after those before it."""
         self._events.append(MemberEvent(kind, name, text))
-        self._flush_events()
-
-    def flush_events(self) -> None:
-        """Report the changes that are not reported yet."""
-        self._flush_events()
+        self.flush_events()
 
 
 _TEXTS: Final[dict[str, tuple[str, str]]] = {

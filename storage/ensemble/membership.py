@@ -20,7 +20,7 @@ class MemberRecord(NamedTuple):
 
 
 class Membership(NamedTuple):
-    """Who belongs to the ensemble since when. The highest generation wins."""
+    """The members of the ensemble, and since when. The highest generation wins."""
 
     box: str
     """The id of the box, the same in every directory."""

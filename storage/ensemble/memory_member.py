@@ -15,7 +15,7 @@ from pulsarbox.storage.compression.decoder import Dictionary, RestUnpacker
 from pulsarbox.storage.compression.decompressed_cache import DecompressedCache
 from pulsarbox.storage.compression.encoder import EntryEncoder, NewDictionaries
 from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, ReadRequest, Reclaimed
-from pulsarbox.storage.ensemble.member import MemberContent, MemberLate, PackedBatch, Piece
+from pulsarbox.storage.ensemble.member import NOT_THERE, MemberContent, MemberLate, PackedBatch, Piece
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.stored_ledgers import is_dropped
 from pulsarbox.storage.entry_index import IndexSegment
@@ -220,6 +220,7 @@ class MemoryMember:
         disk.store(batch)
         if verdict == FaultOutcome.LIE:
             disk.unsynced.add(batch.position)
+        self._require_presence()
 
     def erase_from(self, position: int) -> None:
         """See Member."""
@@ -415,9 +416,12 @@ class MemoryMember:
 
     def _begin(self, operation: str, argument: Any) -> str:
         """Return the verdict of an injected fault. Raises PersistenceError."""
-        if not self.is_there():
-            raise PersistenceError(f"{self.name} is no longer there")
+        self._require_presence()
         return self.disk.faults(operation, argument)
+
+    def _require_presence(self) -> None:
+        if not self.is_there():
+            raise PersistenceError(f"{self.name} is no longer there: {NOT_THERE}")
 
 
 def _none_wanted(ledger_id: int) -> CompressionChoice | None:

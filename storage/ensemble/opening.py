@@ -40,7 +40,7 @@ class EnsembleOpening:
         self._new_id = new_id
         self._accepted = set(accept_loss_of)
         self._returned: list[MissingMember] = []
-        """What directories are missing that were returned to an old state."""
+        """Directories with an old state, whose later batches are missing."""
 
     def open(self) -> OpenedLog:
         """Open all members, verify that nothing confirmed is missing, and make all members active that can be.

@@ -2,22 +2,22 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from pulsarbox.storage.catalog import COMPACTING, IDS, PACKAGE_DATA
-from pulsarbox.storage.engine import Rows
 
-_PREFIXES = (b"ledger/", b"compacted/", COMPACTING.encode(), PACKAGE_DATA.encode())
-"""Prefixes of rows whose keys end with the id of a ledger, in hex."""
+LEDGER_ROWS: Final = (b"ledger/", b"compacted/", PACKAGE_DATA.encode(), COMPACTING.encode())
+"""Prefixes of the rows of ledgers; their keys end with the id of the ledger, in hex."""
+
+
+def ledger_of(key: bytes) -> int:
+    """Return the ledger of a row whose key starts with one of ``LEDGER_ROWS``. Raises ValueError."""
+    return int(key.rpartition(b"/")[2], 16)
 
 
 def stored_ledgers(keys: Iterable[bytes]) -> set[int]:
     """Return the ids of the ledgers that have a row."""
-    return {int(key.rsplit(b"/", 1)[-1], 16) for key in keys if key.startswith(_PREFIXES)}
-
-
-def listed_ledgers(rows: Rows) -> set[int]:
-    """Return the ids of the ledgers that have a row; reads only rows of ledgers."""
-    return stored_ledgers(key for prefix in _PREFIXES for key, _ in rows.items(prefix))
+    return {ledger_of(key) for key in keys if key.startswith(LEDGER_ROWS)}
 
 
 class ListedLedgers:

@@ -255,13 +255,8 @@ class MetaEnvironment:
 
     def seal(self, number: int, content: VolumeContent, stretches: Iterable[VolumeRun], forget: Iterable[int]) -> None:
         """List a sealed volume's content except dropped ledgers, then remove ``forget`` from the dropped ledgers."""
-        entries = size = 0
         with self._env.begin(write=True) as txn:
-            for one in stretches:
-                if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
-                    self._put(txn, one)
-                    entries += one.entries
-                    size += one.bytes
+            entries, size = self._list(txn, stretches)
             value = CONTENT.pack(content.first_position, content.last_position, content.size, entries, size)
             txn.put(LOG_KEY.pack(number), value, db=self._contents)
             txn.put(SEALED, LOG_KEY.pack(number), db=self._mark)
@@ -319,13 +314,8 @@ class MetaEnvironment:
 
     def add_packed(self, number: int, content: VolumeContent, stretches: Iterable[VolumeRun]) -> None:
         """List a packed volume with copies of entries, except those of dropped ledgers."""
-        entries = size = 0
         with self._env.begin(write=True) as txn:
-            for one in stretches:
-                if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
-                    self._put(txn, one)
-                    entries += one.entries
-                    size += one.bytes
+            entries, size = self._list(txn, stretches)
             txn.put(
                 LOG_KEY.pack(number), CONTENT.pack(*content._replace(entries=entries, bytes=size)), db=self._contents
             )
@@ -405,6 +395,16 @@ class MetaEnvironment:
     def close(self) -> None:
         """Close the environment."""
         self._env.close()
+
+    def _list(self, txn: "lmdb.Transaction[bytes]", stretches: Iterable[VolumeRun]) -> tuple[int, int]:
+        """List stretches except those of dropped ledgers; return their entries and bytes."""
+        entries = size = 0
+        for one in stretches:
+            if txn.get(LOG_KEY.pack(one.ledger_id), db=self._dropped) is None:
+                self._put(txn, one)
+                entries += one.entries
+                size += one.bytes
+        return entries, size
 
     def _put(self, txn: "lmdb.Transaction[bytes]", one: VolumeRun) -> None:
         txn.put(

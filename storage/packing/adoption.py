@@ -102,7 +102,7 @@ class _Target:
         self.volume = Volume(path, volumes.sizes.map, volumes.sizes.flush_at)
         self.positions = 0, 0
         self.runs: list[VolumeRun] = []
-        """What it has, per ledger in order."""
+        """The runs written so far; those of each ledger are in order."""
         self._room = volumes.sizes.volume
         self._ends: dict[int, int] = {}
         """Index of the last run of a ledger."""

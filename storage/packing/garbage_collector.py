@@ -99,10 +99,6 @@ class Reclaimer:
         """The numbers of the next packed volumes. Thread-safe."""
         return self._numbers
 
-    def count_again(self) -> None:
-        """Count the compression statistics again: the tables have changed."""
-        self._count_again = True
-
     def seal_all(self) -> None:
         """Seal all volumes but the newest. Raises PersistenceError, lmdb.Error, OSError."""
         while len(self._volumes.live) > 1:

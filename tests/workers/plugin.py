@@ -95,7 +95,7 @@ class Worker:
 
 
 class _Node:
-    """What the terminal of pytest expects of a report that another process has made."""
+    """The attributes that pytest's terminal reporter reads from reports of other processes."""
 
     def __init__(self, number: int) -> None:
         self.gateway = SimpleNamespace(id=f"gw{number}")

@@ -35,7 +35,7 @@ LISTED_MAX: Final = 10_000
 
 
 class MemberContents(NamedTuple):
-    """What a member had at the last pass."""
+    """The numbers of ledgers and entries of a member at the last pass."""
 
     ledgers: int
     entries: int
@@ -107,7 +107,7 @@ class Auditor:
 
     @property
     def contents(self) -> Mapping[str, MemberContents]:
-        """What each readable member had at the last pass."""
+        """The contents of each readable member at the last pass, by name."""
         return self._last.contents
 
     @property
@@ -204,10 +204,11 @@ class Auditor:
         for name, runs in coverage.items():
             found.count(name, runs)
         for ledger in ledgers:
-            found.most_wanted = max(found.most_wanted, copies_of(ledger.ledger_id))
+            want = copies_of(ledger.ledger_id)
+            found.most_wanted = max(found.most_wanted, want)
             covered = {name: list(runs.get(ledger.ledger_id, ())) for name, runs in coverage.items()}
             exists = self._exists(found, ledger, covered, places)
-            result = compare(ledger.ledger_id, exists, copies_of(ledger.ledger_id), covered, places)
+            result = compare(ledger.ledger_id, exists, want, covered, places)
             _add(found, ledger.ledger_id, result if self._is_complete() else _unavailable(ledger.ledger_id, result))
 
     def _is_complete(self) -> bool:

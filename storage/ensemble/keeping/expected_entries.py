@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.catalog import COMPACTING, PACKAGE_DATA
 from pulsarbox.storage.engine import Rows
+from pulsarbox.storage.ensemble.stored_ledgers import LEDGER_ROWS, ledger_of
 
 CopiesOf = Callable[[int], int]
 """Returns the number of copies wanted of the entries of a ledger, at least 1."""
 Wanted = Callable[[Rows], CopiesOf]
 """Builds that function from the rows of a checkpoint, which have the policies of topics and namespaces."""
-
-_PREFIXES = (b"ledger/", b"compacted/", PACKAGE_DATA.encode(), COMPACTING.encode())
 
 
 class ExpectedLedger(NamedTuple):
@@ -30,19 +28,14 @@ def expected_ledgers(rows: Rows) -> Iterator[ExpectedLedger]:
     A compacted ledger that is being replaced has two rows, and may be yielded twice. Raises PersistenceError if a row
     cannot be decoded.
     """
-    for prefix in _PREFIXES:
+    for prefix in LEDGER_ROWS:
         for key, value in rows.items(prefix):
             yield _ledger(key, value)
-
-
-def one_copy(rows: Rows) -> CopiesOf:
-    """Want one copy of everything."""
-    return lambda ledger_id: 1
 
 
 def _ledger(key: bytes, value: bytes) -> ExpectedLedger:
     try:
         entries = json.loads(value).get("entries")
-        return ExpectedLedger(int(key.rpartition(b"/")[2], 16), None if entries is None else int(entries))
+        return ExpectedLedger(ledger_of(key), None if entries is None else int(entries))
     except (ValueError, TypeError, AttributeError) as error:
         raise PersistenceError(f"row {key!r} is damaged: {error!r}") from error

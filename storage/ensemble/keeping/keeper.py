@@ -20,7 +20,7 @@ from pulsarbox.storage.ensemble.status import FRAGMENTS_MAX, EnsembleStatus
 
 
 class KeeperServices(NamedTuple):
-    """What a keeper uses of its engine."""
+    """The parts of an engine that its keeper works with."""
 
     table: MemberTable
     rows_lock: AbstractContextManager[Any]

@@ -1,6 +1,6 @@
 """Operations on the data directories of a running box: add, remove, replace. Called from any thread.
 
-What is under way is part of the membership, so that a restart goes on. Operations that would lose messages are
+The membership records operations in progress, so a restart continues them. Operations that would lose messages are
 refused; ``force`` accepts the loss.
 """
 

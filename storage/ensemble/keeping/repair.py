@@ -243,7 +243,7 @@ class Repairer:
         if damage.name not in held or not _covers(held[damage.name].member, fragment):
             return 0  # forgotten or deleted meanwhile
         for name, other in held.items():
-            if name == damage.name or not _covers_first(other.member, fragment):
+            if name == damage.name or not covers_first(other.member, fragment):
                 continue
             try:
                 pieces = read_verified(other.member, fragment, STEP_BYTES, STEP_ENTRIES)
@@ -281,7 +281,7 @@ class Repairer:
 
 
 class _Budget:
-    """What is left of the limits of a step."""
+    """The bytes, entries, fragments and time that are left for a step."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.bytes, self.entries, self._fragments = STEP_BYTES, STEP_ENTRIES, STEP_FRAGMENTS
@@ -350,7 +350,8 @@ def _covers(member: Member, fragment: Fragment) -> bool:
     return length(common([(fragment.first, fragment.end)], runs)) == fragment.end - fragment.first
 
 
-def _covers_first(member: Member, fragment: Fragment) -> bool:
+def covers_first(member: Member, fragment: Fragment) -> bool:
+    """Return whether the index of a member has the first entry of a fragment."""
     return _covers(member, fragment._replace(end=fragment.first + 1))
 
 

@@ -11,9 +11,8 @@ from typing import Final
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.storage.ensemble.keeping.fragments import READABLE, Run
 from pulsarbox.storage.ensemble.keeping.pace import Pace
-from pulsarbox.storage.ensemble.keeping.repair import RETRY_SECONDS, Damage, read_verified
+from pulsarbox.storage.ensemble.keeping.repair import RETRY_SECONDS, Damage, covers_first, read_verified
 from pulsarbox.storage.ensemble.keeping.upkeep import Ensemble, Held, Maintained
-from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.status import Fragment, ScrubStatus
 
 STEP_BYTES: Final = 4 << 20
@@ -208,18 +207,12 @@ class Scrubber:
             self._damaged(Damage(held.name, progress.ledger, run[0], end, error.reason))
             return end - run[0], 0
         except PersistenceError:
-            if _is_still_there(held.member, fragment):
+            if covers_first(held.member, fragment):
                 raise
-            return run[1] - run[0], 0
+            return run[1] - run[0], 0  # deleted or moved meanwhile
         entries = [entry for piece in pieces for entry in piece.entries]
         return len(entries), sum(len(entry.body) for entry in entries)
 
     def _note(self, name: str, progress: _Progress) -> None:
         self._ensemble.write_note(name, progress.note())
         progress.unnoted = 0
-
-
-def _is_still_there(member: Member, fragment: Fragment) -> bool:
-    """Return whether the index still has the first entry: otherwise it was deleted or moved meanwhile."""
-    runs = member.coverage([fragment.ledger_id]).get(fragment.ledger_id, ())
-    return any(first <= fragment.first < end for first, end in runs)

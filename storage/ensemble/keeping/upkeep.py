@@ -1,4 +1,4 @@
-"""What maintenance uses of an ensemble, and the results of its steps."""
+"""The interface of an ensemble to its maintenance, and the results of maintenance steps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol

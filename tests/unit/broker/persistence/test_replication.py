@@ -44,7 +44,7 @@ def kinds(box: Box) -> list[str]:
     return [event.kind for event in box.broker.events.after(0, 10_000)]
 
 
-# What a batch asks for
+# Numbers of copies in a batch
 
 
 def test_a_box_with_one_directory_asks_for_nothing() -> None:
