@@ -1,5 +1,5 @@
 """Decoding of entries into Arrow record batches: metadata, payloads and typed columns, many messages at a time.
 
-May import `spark.access`, `spark.connect`, `spark.schema`, client, protocol, plugins and pyarrow; only `record_batches`
-imports pyspark. Must not open a data directory: `spark.access` supplies entries.
+May import `spark.access`, `spark.connect`, `spark.schema`, client, protocol, plugins and pyarrow. Must not import
+pyspark, because `pulsarbox sql` decodes without Spark, nor open a data directory: `spark.access` supplies entries.
 """

@@ -7,8 +7,6 @@ from itertools import accumulate
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
 
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
@@ -17,7 +15,7 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.message_columns import Cuts, Messages, Properties, text
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.decode.value_decoder import RECORDS, Bad, Decoder, UnreadableValues, decoder, is_pair, pair
-from pulsarbox.spark.schema.spark_types import KEY, NoColumnsError, type_of
+from pulsarbox.spark.schema.column_types import KEY, ColumnType, NoColumnsError, is_record, type_of
 
 FAILFAST: Final = "failfast"
 DROP: Final = "dropmalformed"
@@ -65,9 +63,9 @@ class MalformedError(ValueError):
 class RecordBatches:
     """Builder of record batches of one schema. Picklable before first use."""
 
-    def __init__(self, schema: StructType, registry: Registry, value_format: str, mode: str) -> None:
-        self._names = schema.fieldNames()
-        self._arrow: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+    def __init__(self, schema: pa.Schema, registry: Registry, value_format: str, mode: str) -> None:
+        self._names: list[str] = schema.names
+        self._arrow = schema
         self._registry = registry
         self._form = value_format
         self._mode = mode
@@ -282,7 +280,11 @@ def _fields_of(schema: Schema | None) -> list[str]:
         found = type_of(schema)
     except NoColumnsError:
         return []
-    return list(found.fieldNames()) if isinstance(found, StructType) else []
+    return _names_of(found) if is_record(found) else []
+
+
+def _names_of(record: ColumnType) -> list[str]:
+    return [field["name"] for field in record["fields"]]
 
 
 def _alike(schema: Schema | None) -> tuple[Any, ...]:
@@ -329,7 +331,7 @@ class _Reader:
             found = type_of(writer)
         except NoColumnsError:
             return names != [VALUE]
-        return isinstance(found, StructType) and (names != [VALUE] or VALUE in found.fieldNames())
+        return is_record(found) and (names != [VALUE] or VALUE in _names_of(found))
 
     def _only_value(self) -> pa.DataType:
         if [field.name for field in self._fields] != [VALUE]:

@@ -9,6 +9,11 @@ from typing import Final, NamedTuple
 VALUE: Final = "value"
 CORRUPT: Final = "_corrupt_record"
 """The bytes of a value that does not match its schema (mode=permissive)."""
+PAYLOAD: Final = "__payload"
+"""Of an offloaded file: the original payload, if the value is split into columns."""
+ENCRYPTION: Final = "__encryption"
+"""Of an offloaded file: serialized MessageMetadata of messages encrypted by a client, needed to decrypt their
+payloads."""
 
 
 class MetadataColumn(NamedTuple):

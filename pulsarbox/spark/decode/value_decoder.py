@@ -15,8 +15,8 @@ from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.native_definition import parse
 from pulsarbox.protocol.schema.types import spelling
 from pulsarbox.spark.decode.arrow_coercion import shaper
+from pulsarbox.spark.schema.column_types import LOGICAL
 from pulsarbox.spark.schema.protobuf_native import reader_of
-from pulsarbox.spark.schema.spark_types import LOGICAL
 
 Read = Callable[[bytes], Any]
 """Reader of one value into Python. May raise any exception."""

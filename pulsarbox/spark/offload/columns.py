@@ -4,14 +4,10 @@ from typing import Any, Final
 
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from pulsarbox.spark.decode.row_columns import NAMES, VALUE
+from pulsarbox.spark.decode.row_columns import ENCRYPTION, NAMES, PAYLOAD, VALUE
 from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 
-PAYLOAD: Final = "__payload"
-"""The original payload, if the value is split into columns."""
-ENCRYPTION: Final = "__encryption"
-"""Serialized MessageMetadata of messages encrypted by a client, needed to decrypt their payloads."""
 SCHEMA_FREE: Final = frozenset({*NAMES, PAYLOAD, ENCRYPTION})
 """Columns that are the same for every schema of the topic."""
 

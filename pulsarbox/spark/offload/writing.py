@@ -13,15 +13,16 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import Messages
 from pulsarbox.spark.decode.record_batches import RecordBatches
-from pulsarbox.spark.decode.row_columns import CORRUPT, VALUE
+from pulsarbox.spark.decode.row_columns import CORRUPT, ENCRYPTION, PAYLOAD, VALUE
 from pulsarbox.spark.durable_files import make_folder, sync
-from pulsarbox.spark.offload.columns import ENCRYPTION, PAYLOAD, typed
+from pulsarbox.spark.offload.columns import typed
 from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import ReadableLedger
@@ -249,7 +250,8 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
 
 def tables_for(columns: str, registry: Registry) -> RecordBatches:
     """Return the builder of rows, without the columns that only files have."""
-    return RecordBatches(typed(StructType.fromJson(json.loads(columns))), registry, "auto", "permissive")
+    schema = to_arrow_schema(typed(StructType.fromJson(json.loads(columns))), timezone="UTC")
+    return RecordBatches(schema, registry, "auto", "permissive")
 
 
 def wanted(tables: RecordBatches) -> frozenset[str]:

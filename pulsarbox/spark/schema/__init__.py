@@ -1,5 +1,5 @@
-"""Topic schemas as Spark types, and the columns derived from them.
+"""Topic schemas as column types, of Spark and of Arrow, and the columns derived from them.
 
-May import pyspark's types, `protocol.schema`, `spark.connect`, the columns of `spark.decode` and the topic selection of
-`spark.source`. Must not read messages.
+`column_types` and `arrow_types` do not import pyspark. May import pyspark's types, pyarrow, `protocol.schema`,
+`spark.connect`, the columns of `spark.decode` and the topic selection of `spark.source`. Must not read messages.
 """

@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
     LessThan,
     LessThanOrEqual,
 )
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructType
 
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
@@ -45,7 +46,7 @@ def reading(options: SparkOptions, schema: StructType, to: Reach, found: Sequenc
         if form == "auto" and is_plain and not any(known):
             form = "bytes"
     registry.close()
-    tables = RecordBatches(schema, registry, form, options.mode)
+    tables = RecordBatches(to_arrow_schema(schema, timezone="UTC"), registry, form, options.mode)
     tables.check(known)
     return PartReading(tables, in_place(to))
 

@@ -16,7 +16,7 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.broker_api import Service, TopicBounds
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode import row_columns
-from pulsarbox.spark.offload.columns import PAYLOAD, is_raw, typed
+from pulsarbox.spark.offload.columns import is_raw, typed
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.manifest import OffloadManifest
 from pulsarbox.spark.options import BATCH, OptionError, SparkOptions, parse
@@ -246,13 +246,13 @@ def plan_of(stored: StructType, wanted: StructType) -> list[Taken]:
     values = [
         field
         for field in wanted.fields
-        if field.name not in row_columns.NAMES and field.name not in (row_columns.CORRUPT, PAYLOAD)
+        if field.name not in row_columns.NAMES and field.name not in (row_columns.CORRUPT, row_columns.PAYLOAD)
     ]
     raw_wanted = _only_bytes(values) and values[0].name == row_columns.VALUE
     found = []
     for field in wanted.fields:
-        if raw_wanted and field.name == row_columns.VALUE and PAYLOAD in names:
-            found.append(Taken(field, StructField(PAYLOAD, BinaryType())))
+        if raw_wanted and field.name == row_columns.VALUE and row_columns.PAYLOAD in names:
+            found.append(Taken(field, StructField(row_columns.PAYLOAD, BinaryType())))
         elif field.name == row_columns.CORRUPT and not raw_wanted and is_raw(stored):
             found.append(Taken(field, StructField(row_columns.VALUE, BinaryType())))
         elif field.name not in names:

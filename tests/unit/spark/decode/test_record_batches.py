@@ -83,6 +83,10 @@ def columns_of(**types: DataType) -> StructType:
     return StructType([StructField(name, each) for name, each in types.items()])
 
 
+def arrow_of(columns: StructType) -> pa.Schema:
+    return to_arrow_schema(columns, timezone="UTC")
+
+
 BINARY, INT, LONG, TEXT, TIME = BinaryType(), IntegerType(), LongType(), StringType(), TimestampType()
 
 
@@ -94,7 +98,7 @@ def tables(
     registry.know(TOPIC, b"\0", known)
     if columns is None:
         columns = StructType(with_corrupt(value_fields(known)))
-    return RecordBatches(columns, registry, form, mode)
+    return RecordBatches(arrow_of(columns), registry, form, mode)
 
 
 def messages(*payloads: bytes | None, version: bytes | None = b"\0", **more: Any) -> Messages:
@@ -307,7 +311,7 @@ def test_older_records_get_the_defaults_of_the_newest_schema() -> None:
     registry.know(TOPIC, b"\0", schema(Schema.Avro, SIMPLE))
     registry.know(TOPIC, b"\1", schema(Schema.Avro, newer))
     registry.know(TOPIC, b"", schema(Schema.Avro, newer))
-    made = RecordBatches(columns_of(id=LONG, size=INT, gone=TEXT), registry, "auto", "permissive")
+    made = RecordBatches(arrow_of(columns_of(id=LONG, size=INT, gone=TEXT)), registry, "auto", "permissive")
     given = messages(
         avro(newer, {"id": 1, "name": None, "size": 3}),
         avro(SIMPLE, {"id": 2, "name": "b"}),
@@ -431,7 +435,7 @@ def tables_of_several(columns: StructType, mode: str = "permissive") -> RecordBa
     for (topic, _), known in zip(SEVERAL, [None, simple, simple, schema(Schema.Avro, SIMPLE)], strict=True):
         for version in (b"", b"\1"):
             registry.know(topic, version, known)
-    return RecordBatches(columns, registry, "auto", mode)
+    return RecordBatches(arrow_of(columns), registry, "auto", mode)
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2]) | st.integers(0, 3), st.booleans()), max_size=20), st.booleans())
