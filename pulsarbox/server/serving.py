@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pulsarbox.server.initialization.initial_state import InitialState
     from pulsarbox.server.network.certificates import Certificates
     from pulsarbox.server.network.tls_port import TlsPort
+    from pulsarbox.server.process.runtime_files import RuntimeFiles
     from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
     from pulsarbox.server.recording.rate_sampler import RateSampler
@@ -139,6 +140,7 @@ class Serving:
         self._keeper: EventRecorder
         self._watched = self._watch()
         self._watcher: EnsembleWatcher | None = None
+        self._runtime_files: RuntimeFiles | None = None
         self._recorder: HistoryRecorder | None = None
         self._samplers: list[RateSampler | StatsTicker] = []
 
@@ -206,7 +208,7 @@ class Serving:
             web_tls_port=ports.web_tls,
             certificate=str(self._certificates.path) if self._certificates else "",
         )
-        self._record_addresses()
+        self._record_addresses(background)
         text = (
             f"pulsarbox {__version__} serves {self.running.broker_urls} after {time.monotonic() - now.monotonic:.3f} s"
         )
@@ -359,13 +361,20 @@ class Serving:
             self._http = http.HttpServer(self.shell)
         return self._http
 
-    def _record_addresses(self) -> None:
-        """Record the addresses in the data directory."""
-        if self._data is not None:
-            try:
-                write(self._data, self.running)
-            except OSError as error:
-                log.warning("cannot record the ports for `pulsarbox status`: %s", error)
+    def _record_addresses(self, background: BackgroundWork) -> None:
+        """Record the addresses in the data directory, or in all of them."""
+        if self._data is None:
+            return
+        try:
+            write(self._data, self.running)
+        except OSError as error:
+            log.warning("cannot record the ports for `pulsarbox status`: %s", error)
+        if self._watcher is not None:
+            from pulsarbox.server.process.runtime_files import RuntimeFiles
+
+            self._runtime_files = RuntimeFiles(self.running, self._data, background.begin)
+            self._watcher.follow = self._runtime_files.follow
+            self._watcher.look()
 
     @property
     def shutdown_seconds(self) -> float:
@@ -400,7 +409,9 @@ class Serving:
             each.close()
         self._stop_recording()
         shell.stop()
-        if self._data is not None:
+        if self._runtime_files is not None:
+            self._runtime_files.remove()
+        elif self._data is not None:
             remove(self._data)
 
     async def _settle(self, deadline: float) -> None:

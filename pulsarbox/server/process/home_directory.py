@@ -1,4 +1,4 @@
-"""The home of a box with several data directories: the first usable one, for its small files (addresses, events)."""
+"""The home of a box with several data directories: the first usable one, for its small files (events, history)."""
 
 import os
 from dataclasses import replace
@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pulsarbox.config import Settings
 from pulsarbox.config.data_directories import data_directories
+from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import RUNNING
+from pulsarbox.storage.lmdb.directory import holder
 
 
 def at_home(settings: Settings) -> Settings:
@@ -23,9 +25,18 @@ def home_directory(settings: Settings) -> Path:
 
 
 def home_of_box(settings: Settings) -> Path:
-    """Return the home that a running box has chosen, or the one that a start would choose."""
-    paths = [Path(path).absolute() for path in data_directories(settings)]
-    return next((path for path in paths if (path / RUNNING).exists()), home_directory(settings))
+    """Return a data directory that leads to the running box, or the one that a start would choose."""
+    held = [path for each in data_directories(settings) if _is_held(path := Path(each).absolute())]
+    serving = [path for path in held if (path / RUNNING).exists()]
+    return next(iter([*serving, *held]), None) or home_directory(settings)
+
+
+def _is_held(path: Path) -> bool:
+    """Return whether a process has a directory open. The runtime file of a directory that was lost may be outdated."""
+    try:
+        return holder(path)[0]
+    except PersistenceError:  # of another user: the command says so
+        return True
 
 
 def _is_usable(path: Path) -> bool:

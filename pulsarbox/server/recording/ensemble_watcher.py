@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from pulsarbox.broker.events import ERROR, KINDS, WARNING
 from pulsarbox.server.shell_protocol import Shell
-from pulsarbox.storage.ensemble.status import MemberEvent
+from pulsarbox.storage.ensemble.status import MemberEvent, MemberStatus
 from pulsarbox.storage.ensemble.watch import WatchedEnsemble
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,8 @@ class EnsembleWatcher:
         self._shell = shell
         self._watched = watched
         self._timer: asyncio.TimerHandle | None = None
+        self.follow: Callable[[Sequence[MemberStatus]], None] = _ignore
+        """Called with the present directories at each look."""
 
     def start(self) -> None:
         """Look now, and every second."""
@@ -41,10 +44,15 @@ class EnsembleWatcher:
         for event in self._watched.look(time.time_ns() // 1_000_000):
             if event.kind in KINDS:
                 self._report(event)
+        self.follow(self._watched.status().members)
 
     def _report(self, event: MemberEvent) -> None:
         log.log(_LEVELS.get(KINDS[event.kind].severity, logging.INFO), "%s", sentence(event))
         self._shell.broker.events.report(event.kind, event.member, event.text, self._shell.now())
+
+
+def _ignore(members: Sequence[MemberStatus]) -> None:
+    pass
 
 
 def sentence(event: MemberEvent) -> str:

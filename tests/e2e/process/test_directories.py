@@ -9,7 +9,8 @@ from pathlib import Path
 import pulsar
 import pytest
 
-from tests.e2e.clients import connect
+from tests.e2e import commands
+from tests.e2e.clients import connect, until
 from tests.tools.box import BoxError, BoxProcess
 
 TOPIC = "persistent://public/default/copies"
@@ -101,3 +102,26 @@ def test_an_existing_data_directory_becomes_the_first_of_several(tmp_path: Path)
     restart(box)
     assert_all_are_there(box, 40)
     assert box.stop() == 0
+
+
+def test_a_box_is_found_without_its_first_directory(box: BoxProcess, tmp_path: Path) -> None:
+    box.start()
+    config = ("--config", str(tmp_path / "box.toml"))
+    b = ("--data-dir", str(tmp_path / "b"))
+
+    def is_found(*words: str) -> bool:
+        return bool(json.loads(commands.run("status", *words, "-o", "json").stdout)["port"] == box.port)
+
+    until(lambda: is_found(*config))
+    until(lambda: is_found(*b))
+    shutil.rmtree(tmp_path / "a")
+    publish(box, 0, 10)
+    assert is_found(*config)
+    commands.run("start", *config, "--port", "0", "--web-port", "0", code=4)  # the box still has the others
+    if (tmp_path / "a").exists():  # made by that attempt
+        shutil.rmtree(tmp_path / "a")
+    until(lambda: "lost" in (tmp_path / "b/ENSEMBLE").read_text())
+    commands.run("storage", "replace", str(tmp_path / "a"), "--wait", "--admin-url", box.web_url)
+    until((tmp_path / "a/RUNNING").exists)
+    commands.run("stop", *b)
+    assert not list(tmp_path.glob("*/RUNNING"))
