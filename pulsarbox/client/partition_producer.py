@@ -63,8 +63,6 @@ class Options:
     mix_keys: bool = False
     """Whether a batch may mix keys; Key_Shared then delivers all of it to one consumer."""
     route: PartitionRouter = field(default_factory=PartitionRouter)
-    skip_stored: bool = False
-    """Whether to skip messages with sequence IDs that the broker already had for this name on opening."""
     batch_messages: int = BATCH_MESSAGES
     """Maximum number of messages in a batch."""
 
@@ -120,7 +118,6 @@ class TopicProducer:
         self._first: Outgoing | bytes = b""
         self._first_sequence = 0
         self._last_sequence = -1
-        self._stored_before = -1
         self._group: tuple[Any, ...] = _PLAIN
         self._txn: Transaction | None = None
 
@@ -165,7 +162,6 @@ class TopicProducer:
         if not self._opened:
             self._next_sequence = answer.last_sequence_id + 1
             self._last_sequence = answer.last_sequence_id
-            self._stored_before = answer.last_sequence_id if self._options.skip_stored else -1
         self._opened = True
         self._name = answer.producer_name
         self._connection = connection
@@ -266,8 +262,6 @@ class TopicProducer:
 
     def _add(self, message: Outgoing, tokens: Sequence[Any]) -> None:
         sequence = self._next_sequence if message.sequence_id is None else message.sequence_id
-        if sequence <= self._stored_before:
-            return
         if sequence <= self._last_sequence:
             raise ValueError(f"sequence ID {sequence} is not greater than the previous one, {self._last_sequence}")
         size = len(message.payload or b"")

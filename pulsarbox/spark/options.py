@@ -349,11 +349,9 @@ class SparkOptions:
     delivery: str = option(
         "exactly-once",
         "delivery",
-        one_of("exactly-once", "at-least-once", "dedup"),
+        one_of("exactly-once", "at-least-once"),
         "`exactly-once`: an epoch or a batch write is published once, with a single commit of the box. "
-        "`at-least-once`: rows are published immediately, and again if a task is rerun. `dedup`: published "
-        "immediately; the topics' deduplication drops repeated rows, as long as partitions and row order do not "
-        "change.",
+        "`at-least-once`: rows are published immediately, and again if a task is rerun.",
         used=(WRITE,),
     )
     keep: str = option(
@@ -411,14 +409,6 @@ class SparkOptions:
         "Longest time from a task's first row to the commit; a longer write is aborted.",
         used=(WRITE,),
         shown="streams: `10m`; batch writes: the box's maximum",
-    )
-    dedup_partitions: int | None = option(
-        None,
-        "dedupPartitions",
-        COUNT,
-        "With `delivery=dedup`: number of partitions of the frame, now and after every restart.",
-        used=(WRITE,),
-        shown="none",
     )
     register_schema: bool = option(
         True,

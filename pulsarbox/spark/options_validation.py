@@ -76,11 +76,6 @@ def _check_sink(options: SparkOptions, given: set[str]) -> None:
     for only, delivery in _ONLY_WITH.items():
         if only in given and options.delivery != delivery:
             raise OptionError(f"option {names[only]} requires delivery={delivery}, not {options.delivery}: remove it")
-    if options.delivery == "dedup" and options.dedup_partitions is None:
-        raise OptionError(
-            "delivery=dedup requires that the frame always has the same partitions: set their number with "
-            "dedupPartitions, and repartition to it before a stream starts"
-        )
     if options.sink_epoch == "reset" and not options.sink_id:
         raise OptionError("sinkEpoch=reset applies to an existing sinkId: set sinkId")
     if options.sink_id and options.job_id:
@@ -106,6 +101,5 @@ _ONLY_WITH: Final = {
     "job_id": "exactly-once",
     "job_part": "exactly-once",
     "stage_timeout_ms": "exactly-once",
-    "dedup_partitions": "dedup",
 }
 """Options that apply to one delivery mode only."""

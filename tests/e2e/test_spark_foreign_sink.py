@@ -1,4 +1,4 @@
-"""Writing to brokers other than a box: immediate publishing, deduplication, and rejected modes.
+"""Writing to brokers other than a box: immediate publishing, and rejected modes.
 
 No JVM: the tests make Spark's calls. The session's box acts as Apache Pulsar; with E2E_URL and E2E_WEB_URL, a real one
 is used.
@@ -115,58 +115,6 @@ def test_messages_wait_until_they_are_due(box: Running, client: Any, topic: str)
         consumer.receive(timeout_millis=300)
 
 
-# Deduplication --------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def deduplicated(box: Running, client: Any, topic: str) -> str:
-    """Create a topic with deduplication."""
-    client.create_producer(topic).close()
-    box.admin("POST", f"{admin_path(topic)}/deduplicationEnabled", "true")
-    return topic
-
-
-DEDUP = {"delivery": "dedup", "dedupPartitions": 2, "router": "single"}
-
-
-@pytest.mark.parametrize("batching", ["mixed", "none"])
-def test_an_epoch_that_is_run_again_is_there_once(box: Running, take: Take, deduplicated: str, batching: str) -> None:
-    found = sinking(box, rows(range(1)), topic=deduplicated, batching=batching, **DEDUP)
-    sink = Sink("public/default/q", "q", "run")
-    # A killed task has sent some of its rows; then the epoch runs again, and once more to verify idempotence.
-    found.write(Attempt(sink, 0, 0), iter([rows(range(30))]))
-    for _ in range(2):
-        write(found, rows(range(100)), rows(range(100, 200)))
-    write(found, rows(range(200, 210)), rows(range(0)), epoch=1)
-    assert sorted(values(take(deduplicated))) == sorted(f"v{number}" for number in range(210))
-
-
-def test_deduplication_is_refused_where_it_would_not_hold(box: Running, deduplicated: str, topic: str) -> None:
-    off = f"{topic}-off"
-    with pytest.raises(SinkError, match=rf"deduplication is off for {off}.*set-deduplication.*at-least-once"):
-        sinking(box, rows(range(1)), topic=off, **DEDUP)
-    found = sinking(box, rows(range(1)), topic=deduplicated, **DEDUP)
-    with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
-        found.commit([WriteAttempt(Sink("public/default/q", "q", "r"), 0, number) for number in range(3)])
-    with pytest.raises(SinkError, match="more than dedupPartitions=2"):
-        write(found, *[rows(range(1))] * 3, query="three")
-    keyless = rows(range(5), keys=False)
-    in_turn = sinking(box, keyless, topic=deduplicated, **{**DEDUP, "router": "round-robin"})
-    with pytest.raises(SinkError, match="requires a __key in every row"):
-        write(in_turn, keyless, query="keyless")
-
-
-def test_each_row_s_topic_has_to_deduplicate(box: Running, take: Take, deduplicated: str) -> None:
-    off = f"{deduplicated}-off"
-    some = pa.RecordBatch.from_pydict({"__topic": [deduplicated, off], "value": ["a", "b"]})
-    with pytest.raises(SinkError, match=f"deduplication is off for {off}"):
-        write(sinking(box, some, **DEDUP), some, some.slice(0, 0))
-    fits = some.slice(0, 1)
-    for _ in range(2):
-        write(sinking(box, fits, **DEDUP), fits, fits.slice(0, 0))
-    assert values(take(deduplicated)) == ["a"]
-
-
 # Exactly once ---------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +122,7 @@ def test_exactly_once_needs_a_box(box: Running, topic: str) -> None:
     if box.is_ours:
         assert sinking(box, rows(range(1)), topic=topic).options.delivery == "exactly-once"
         return
-    with pytest.raises(SinkError, match=r"exactly-once requires the epoch commit of a box.*at-least-once.*dedup"):
+    with pytest.raises(SinkError, match=r"exactly-once requires the epoch commit of a box.*at-least-once"):
         sinking(box, rows(range(1)), topic=topic)
 
 

@@ -78,8 +78,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Send or stage a partition of a micro-batch. Runs in a worker."""
         context = _context()
         sink, epoch = self._named(context)
-        if self._sinking.options.delivery == "dedup":  # publishes immediately
-            make_durable(self._checkpoint, epoch)
         return Written(self._sinking.write(Attempt(sink, epoch, context.partitionId()), iterator))
 
     def _named(self, context: TaskContext) -> tuple[Sink, int]:
@@ -117,10 +115,6 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     warning = sinking.loss_warning
     if warning:
         _print_on_driver(f"warning: {warning}")
-    if is_stream and options.dedup_partitions:
-        from pulsarbox.spark.sink.dedup_check import check_partitions_stay
-
-        check_partitions_stay(checkpoint_of(given), options.dedup_partitions)
     settle()
     return sinking
 

@@ -131,8 +131,7 @@ class SinkEpochs:
         if error.status in (404, 405):
             return (
                 f"delivery=exactly-once requires the epoch commit of a box, which this broker lacks ({error.status}: "
-                f"{text}). With Apache Pulsar, use delivery=at-least-once, or delivery=dedup for topics with "
-                "deduplication"
+                f"{text}). With Apache Pulsar, use delivery=at-least-once"
             )
         return f"sink {name}: {text}"
 

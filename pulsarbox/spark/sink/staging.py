@@ -17,7 +17,7 @@ from pulsarbox.client.keeping import keep
 from pulsarbox.client.producer import Options, Producer
 from pulsarbox.client.transaction import Transaction
 from pulsarbox.client.transaction_coordinators import Coordinators
-from pulsarbox.errors import InvalidTxnStatus, ProducerBusy, PulsarBoxError, TransactionNotFound
+from pulsarbox.errors import InvalidTxnStatus, PulsarBoxError, TransactionNotFound
 from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.connect.connections import WaitNotice
 from pulsarbox.spark.sink.epoch_client import PAUSE_SECONDS, SinkEpochs, SinkError
@@ -316,8 +316,6 @@ def _in_words(error: Exception) -> str:
             f"{text}. Staging took longer than stageTimeout, or another driver has taken over: raise stageTimeout, or "
             "check for the other driver"
         )
-    if isinstance(error, ProducerBusy):
-        return f"{text}. Another query or attempt is writing under this name: delivery=dedup allows only one at a time"
     return text
 
 

@@ -21,7 +21,6 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.plugins.compression.wire import CODECS
 from pulsarbox.plugins.registry import PluginError
-from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.connect.connections import admin_of, client_of
 from pulsarbox.spark.options import OptionError, SparkOptions
 from pulsarbox.spark.sink import staging
@@ -34,11 +33,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 STREAM_STAGE_MS: Final = 600_000
-ROW_BITS: Final = 32
-"""Low bits of a delivery=dedup sequence ID that number the row; the epoch is above them."""
 _KNOWN_MOST: Final = 100
-UNTOLD: Final = ("round-robin", "least-backlog")
-"""Routers that may choose another partition for the same row when a task is retried."""
 
 
 class Attempt:
@@ -118,12 +113,11 @@ class Sinking:
         connected, seconds = partial(client_of, self.reach), self.reach.seconds
         encodings = _Encodings(self, connected)
         taker = Taker(self.shape, self.options.topic, encodings, lambda: time.time_ns() // 1_000_000)
-        numbered = self._numbers(attempt) if self.options.delivery == "dedup" else None
         sender = self._sender(attempt, connected, seconds)
         try:
             for batch in batches:
                 for topic, messages in taker.messages(batch):
-                    sender.put(topic, messages if numbered is None else numbered(messages))
+                    sender.put(topic, messages)
             transactions = sender.finish()
         except BaseException:
             sender.abort()
@@ -138,57 +132,28 @@ class Sinking:
 
     def _sender(self, attempt: Attempt, connected: Callable[[], Client], seconds: float) -> staging.Sender:
         if self.options.delivery != "exactly-once":
-            name = f"pb-{attempt.sink.writer}-{attempt.partition}" if self.options.delivery == "dedup" else None
-            return staging.Plain(connected, partial(self._producing, name), seconds, self.options.keep)
+            return staging.Plain(connected, self._producing, seconds, self.options.keep)
         epochs = SinkEpochs(partial(admin_of, self.reach), attempt.sink, seconds)
-        options = partial(self._producing, None)
-        return staging.Staging(connected, epochs, attempt.epoch, self._timeout_ms, options, seconds, self.options.keep)
+        return staging.Staging(
+            connected, epochs, attempt.epoch, self._timeout_ms, self._producing, seconds, self.options.keep
+        )
 
     @property
     def _timeout_ms(self) -> int:
         return self.options.stage_timeout_ms or (STREAM_STAGE_MS if self.is_stream else 0)
 
-    def _numbers(self, attempt: Attempt) -> "Callable[[staging.Messages], list[Outgoing]]":
-        """Return a function that assigns rows sequence IDs, the same whenever the epoch is rerun. Raises SinkError."""
-        partitions = self.options.dedup_partitions or 0
-        if attempt.partition >= partitions:
-            raise SinkError(
-                f"delivery=dedup: the frame has more than dedupPartitions={partitions} partitions: repartition it"
-            )
-        following = attempt.epoch << ROW_BITS
-        by_key = self.options.router in UNTOLD
-
-        def numbered(messages: staging.Messages) -> list[Outgoing]:
-            nonlocal following
-            found = []
-            for message in messages:
-                each = Outgoing(message) if isinstance(message, bytes) else message
-                if by_key and each.key is None:
-                    raise SinkError(
-                        f"delivery=dedup with router={self.options.router} requires a __key in every row, so that a "
-                        "rerun row gets the same partition: add keys, or set router=single"
-                    )
-                found.append(each._replace(sequence_id=following))
-                following += 1
-            return found
-
-        return numbered
-
-    def _producing(self, name: str | None, topic: str) -> Producing:
+    def _producing(self, topic: str) -> Producing:
         options = self.options
         if options.delivery != "at-least-once" and topic.startswith("non-persistent://"):
             raise SinkError(
                 f"{topic}: delivery={options.delivery} requires a persistent topic: use delivery=at-least-once"
             )
-        if options.delivery == "dedup" and not options.topic:  # otherwise checked by the driver
-            self._check_deduplicates(topic)
         return Producing(
-            name,
+            None,
             CODECS[options.compression],
             options.batching != "none",
             options.batching == "mixed",
             route_of(options, self.reach, topic),
-            skip_stored=name is not None,
             batch_messages=options.batch_messages or BATCH_MESSAGES,
         )
 
@@ -200,8 +165,6 @@ class Sinking:
             route_of(self.options, self.reach, self.options.topic).open(self.options.topic)
         except PluginError as error:
             raise OptionError(f"option router: {error}") from None
-        if self.options.delivery == "dedup" and self.options.topic:
-            self._check_deduplicates(self.options.topic)
         if self.options.delivery == "exactly-once":
             self._check_knows_epochs()
 
@@ -236,15 +199,8 @@ class Sinking:
             _knowing.clear()
         _knowing.add(asked)
 
-    def _check_deduplicates(self, topic: str) -> None:
-        from pulsarbox.spark.sink.dedup_check import check_deduplicates
-
-        check_deduplicates(self.reach, topic)
-
     def commit(self, parts: Sequence[WriteAttempt]) -> bool:
         """Publish the rows staged for an epoch; return false if already published. Raises SinkError."""
-        if self.options.delivery == "dedup":
-            _check_partitions(len(parts), self.options.dedup_partitions or 0)
         if self.options.delivery != "exactly-once":
             return True
         staged = [each for part in parts for each in part.transactions]
@@ -276,14 +232,6 @@ def _forget(epochs: SinkEpochs) -> None:
         epochs.forget()
     except SinkError:
         pass  # only leaves an unused row
-
-
-def _check_partitions(found: int, wanted: int) -> None:
-    if found != wanted:
-        raise SinkError(
-            f"delivery=dedup: the frame had {found} partitions, but dedupPartitions={wanted}: repartition it to that. "
-            "Rows of this epoch may be duplicated if it ran before with other partitions"
-        )
 
 
 def route_of(options: SparkOptions, reach: Reach, topic: str) -> PartitionRouter:

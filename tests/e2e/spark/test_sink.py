@@ -209,7 +209,7 @@ def test_partitions_are_chosen_as_by_other_clients_or_by_a_plugin(
 def test_options_that_cannot_be_are_refused_on_the_driver(spark: "SparkSession", box: Running, topic: str) -> None:
     frame = spark.range(1).selectExpr("cast(id as string) as value")
     with pytest.raises(Exception, match="did you mean delivery"):
-        written(frame, box, topic=topic, delivry="dedup")
+        written(frame, box, topic=topic, delivry="at-least-once")
     with pytest.raises(Exception, match="topics cannot be overwritten"):
         frame.write.format("pulsarbox").mode("overwrite").option("topic", topic).save()
 
@@ -229,26 +229,6 @@ def test_rows_that_wait_are_seen_when_they_are_due(
         consumer.receive(timeout_millis=300)
     client.close()
     assert time.time() * 1000 - before < 600_000
-
-
-@pytest.mark.campaign
-def test_what_a_stream_sends_again_is_dropped_by_deduplication(
-    spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
-) -> None:
-    files(tmp_path, 2)
-    how: dict[str, Any] = {"topic": topic, "delivery": "dedup", "dedupPartitions": 1, "router": "single"}
-    with pytest.raises(Exception, match=r"deduplication is off for .*set-deduplication"):
-        streamed(spark, tmp_path, box, **how)
-    connect_once(box, topic)
-    box.admin("POST", f"{topic.replace('://', '/')}/deduplicationEnabled", "true")
-    streamed(spark, tmp_path, box, **how)
-    for each in (tmp_path / "checkpoint" / "commits").glob("*1*"):
-        each.unlink()
-    streamed(spark, tmp_path, box, **how)
-    assert values(take(topic)) == ["row 0", "row 1"]
-    files(tmp_path, 1, first=2)
-    with pytest.raises(Exception, match="was started with dedupPartitions=1"):
-        streamed(spark, tmp_path, box, **(how | {"dedupPartitions": 2}))
 
 
 def test_rows_are_sent_at_once_where_at_least_once_is_enough(
@@ -273,10 +253,3 @@ def test_columns_are_written_by_the_schema_they_give_their_topic_and_read_back(
     if form == "json":  # which stores times as numbers
         read = read.withColumn("at", timestamp_micros("at"))
     assert read.selectExpr(*frame.columns).orderBy("id").collect() == frame.orderBy("id").collect()
-
-
-def connect_once(box: Running, topic: str) -> None:
-    """Connect once, to create the topic."""
-    client = connect(box.url)
-    client.create_producer(topic).close()
-    client.close()

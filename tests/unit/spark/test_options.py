@@ -164,8 +164,6 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
     ("given", "words"),
     [
         ({"sinkid": "s", "delivery": "at-least-once"}, "option sinkId requires delivery=exactly-once, not at-least"),
-        ({"dedupPartitions": "3"}, "option dedupPartitions requires delivery=dedup"),
-        ({"delivery": "dedup"}, "set their number with dedupPartitions"),
         ({"sinkEpoch": "reset"}, "set sinkId"),
         ({"sinkId": "s", "jobId": "j"}, "set only one of them"),
         ({"jobPart": "2"}, "set jobId to the job's name"),
@@ -178,7 +176,7 @@ def test_no_two_options_share_a_name_and_every_use_has_some() -> None:
         ({"batching": "none", "batchingMaxMessages": "5"}, "conflict"),
         ({"batchng": "key"}, "did you mean batching"),
         ({"startingOffsets": "earliest"}, "option startingOffsets applies to .*, not to write and writeStream"),
-        ({"delivery": "exactly-twice"}, "must be one of exactly-once, at-least-once, dedup"),
+        ({"delivery": "exactly-twice"}, "must be one of exactly-once, at-least-once"),
     ],
 )
 def test_options_of_a_sink_that_cannot_be_are_refused(given: dict[str, str], words: str) -> None:

@@ -93,7 +93,7 @@ def test_a_box_that_stays_away_is_told() -> None:
         (409, "RunReplaced", "this one must stop"),
         (409, "InvalidTxnStatus", "longer than stageTimeout"),
         (404, "TransactionNotFound", "longer than stageTimeout"),
-        (404, "", "requires the epoch commit of a box.*at-least-once.*dedup"),
+        (404, "", "requires the epoch commit of a box.*at-least-once"),
         (404, "NamespaceNotFound", "Create it: `pulsarbox admin namespaces create public/default`"),
         (403, "", "sink public/default/s: no"),
         (409, "SinkTakenOver", "Choose another sinkId"),

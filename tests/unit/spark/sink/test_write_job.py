@@ -6,7 +6,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from pulsarbox.protocol.message_encoder import Outgoing
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.sink import data_sink as adapters
 from pulsarbox.spark.sink import staging, write_job
@@ -180,7 +179,7 @@ def test_what_is_aborted_is_what_was_staged(told: Told) -> None:
     assert told.aborted == ["0:1"]
 
 
-@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once", "dedup"])
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
 def test_what_an_epoch_is_is_durable_before_it_is_published(
     told: Told, delivery: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,16 +188,14 @@ def test_what_an_epoch_is_is_durable_before_it_is_published(
     monkeypatch.setattr(
         adapters, "make_durable", lambda where, epoch: settled.append((where, epoch, len(told.committed)))
     )
-    more: dict[str, Any] = {"dedupPartitions": "1", "router": "single"} if delivery == "dedup" else {}
-    writer = adapters.StreamWriter(write(delivery=delivery, **more), "/c")
+    writer = adapters.StreamWriter(write(delivery=delivery), "/c")
     monkeypatch.setattr(writer, "_named", lambda _: (SINK, 7))
     monkeypatch.setattr(adapters, "_context", Task)
     monkeypatch.setattr(Sinking, "_sender", lambda *_: Sent())
     writer.write(iter([BATCH]))
-    before = {"exactly-once": [], "at-least-once": [], "dedup": [("/c", 7, 0)]}[delivery]
-    assert settled == before
+    assert settled == []
     writer.commit([adapters.Written(part("0:1"))], 7)
-    assert settled == ([("/c", 7, 0)] if delivery == "exactly-once" else before)
+    assert settled == ([("/c", 7, 0)] if delivery == "exactly-once" else [])
     assert adapters.checkpoint_of({"checkpointLocation": "/c", "topic": "t"}) == "/c"
 
 
@@ -207,32 +204,6 @@ class Task:
 
     def partitionId(self) -> int:  # noqa: N802 - Spark's name
         return 0
-
-
-def test_rows_have_the_same_sequence_ids_whenever_they_are_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    dedup = write(delivery="dedup", dedupPartitions="2", router="single")
-    sender, _ = sent(dedup, monkeypatch, Attempt(SINK, 7, 1))
-    first = 7 << 32
-    assert sender.messages == [
-        Outgoing(each, sequence_id=first + at) for at, each in enumerate((b"a", b"b", b"a", b"b"))
-    ]
-
-
-def test_deduplication_needs_the_same_partitions_and_routes(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    dedup = write(delivery="dedup", dedupPartitions="2")
-    with pytest.raises(SinkError, match="requires a __key in every row"):
-        Sinking.write(_with(dedup, monkeypatch), Attempt(SINK, 7, 1), iter([BATCH]))
-    with pytest.raises(SinkError, match="more than dedupPartitions=2"):
-        Sinking.write(_with(dedup, monkeypatch), Attempt(SINK, 7, 2), iter([BATCH]))
-    with pytest.raises(SinkError, match="had 3 partitions, but dedupPartitions=2"):
-        dedup.commit([part()] * 3)
-    assert dedup.commit([part()] * 2)
-    assert told.committed == []
-
-
-def _with(found: Sinking, monkeypatch: pytest.MonkeyPatch) -> Sinking:
-    monkeypatch.setattr(Sinking, "_sender", lambda *_: Sent())
-    return found
 
 
 def test_what_can_be_found_wrong_is_found_on_the_driver(told: Told) -> None:
@@ -259,8 +230,8 @@ def test_rows_for_topics_that_keep_nothing_are_sent_at_once_or_not_at_all() -> N
     with pytest.raises(
         SinkError, match=r"t: delivery=exactly-once requires a persistent topic: use delivery=at-least-once"
     ):
-        write()._producing(None, topic)
-    assert write(delivery="at-least-once")._producing(None, topic).name is None
+        write()._producing(topic)
+    assert write(delivery="at-least-once")._producing(topic).name is None
 
 
 def test_what_spark_shows_in_a_task_names_the_epoch() -> None:
