@@ -171,7 +171,7 @@ def conclude(cast: Cast, runner: Runner, client: Any) -> Outcome:
     talk.print(f"the pipeline has {runner.dead_letters()} dead letters so far; kill -9, then a restart without the bug")
     runner.end(signal.SIGKILL)
     runner.start(mended=True)
-    talk.print("Spark groups the dead letters by cause and replays them; it takes a while to start")
+    talk.print("the box groups the dead letters by cause and replays them")
     runner.replay()
     for reason in sorted({each["reason"] for each in runner.groups}):
         talk.print(f"why: {reason}")

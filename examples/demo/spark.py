@@ -27,7 +27,6 @@ FILE: Final = Path(__file__).with_name("telemetry.py")
 PATIENCE_SECONDS: Final = 300.0
 """Spark starts slowly, more so on a busy machine."""
 QUERIES: Final = ("checked", "rollup")
-JOB: Final = "mended"
 
 
 def missing() -> str:
@@ -176,11 +175,10 @@ class Runner:
         return found
 
     def replay(self) -> None:
-        """Group the dead letters by failure cause, and replay them to their origin with a job."""
+        """Group the dead letters by failure cause, and replay them to their origin with a job of the box."""
         self.groups = self._asked("dlq", "groups", UNCHECKED)
-        words = ["--replay", "--job", JOB, "--rate", "0", "--master", "local[2]", "--state", str(self._state)]
-        ways = self._asked("pipeline", "dlq-triage", UNCHECKED, *words, "--url", self._box.url)
-        self.put_back = sum(each["messages"] for each in ways if not each["refused"])
+        (job,) = self._asked("dlq", "replay", UNCHECKED, "--rate", "0", "--max-returned", "0", "--wait")
+        self.put_back = job["done"]
 
     def _asked(self, *words: str) -> list[dict[str, Any]]:
         command = self._command(*words, "-o", "json")

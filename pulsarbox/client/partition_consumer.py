@@ -320,10 +320,6 @@ class TopicConsumer:
         places = [place for each in whole for place in each.places]
         self._ack([MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in places])
 
-    def acknowledge_places(self, places: Sequence[MessageIdData]) -> None:
-        """Acknowledge whole entries of this topic by their IDs, even if read by another consumer; ``settle`` waits."""
-        self._ack(list(places))
-
     def acknowledge_in(self, txn: Transaction, messages: Iterable[ReceivedMessage]) -> None:
         """Acknowledge messages of this topic in a transaction, with batch indexes where needed."""
         txn.acknowledges_on(self, self._options.subscription)

@@ -1,6 +1,6 @@
 """Drivers of shipped pipelines for the campaign to kill.
 
-They run a rollup, a job that republishes dead letters, and the commands that move rows into topics and out of them.
+They run a rollup, and the commands that move rows into topics and out of them.
 """
 
 import argparse
@@ -15,17 +15,11 @@ from pulsarbox.spark.pipelines import runner, session
 from pulsarbox.spark.pipelines.query_progress import FAILED
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.shipped import one_off_session, publishing
-from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields
-from pulsarbox.spark.pipelines.shipped.publish_job import PublishJob
-from pulsarbox.spark.pipelines.shipped.publishing import Publishing
-from pulsarbox.spark.pipelines.shipped.replay import replay
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
 from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
-from pulsarbox.spark.pipelines.shipped.triage import Triage
 from tests.spark_faults.faulty import FaultySource
 
 WINDOW_MS: Final = 1000
-FILTER: Final = 'reason == "chosen"'
 _session: Final = session.session
 
 
@@ -52,20 +46,6 @@ def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     asked = Rollup(plan["topic"], plan["topic"] + "-rolled", how, running.directory / "rollup", options=options)
     asked = Rollup(**{**vars(asked), "parquet": str(folder / "parquet")})
     return any(each.state == FAILED for each in runner.run(pipeline(asked), running))
-
-
-def triage(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
-    """Republish dead letters at once, as the command does."""
-    select = {"topics": plan["topic"] + "-DLQ"}
-    looking = Triage(running.box, select, LetterFields(FILTER, job="again"), "triage")
-    how = Publishing(running.box, "public/default", rate=plan["epoch"], wait=lambda _seconds: None)
-    with (
-        PublishJob(running.directory / "again", plan["topic"].rpartition("/")[2], select) as job,
-        one_off_session.spark_of(running, "triage", print) as spark,
-    ):
-        if not job.progress.ended:
-            replay(spark, job, looking, how, str(folder / "parquet"))
-    return 0
 
 
 def _command(name: str, running: RunOptions, *words: str, spark: bool = True) -> int:
@@ -109,7 +89,6 @@ def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 
 JOBS: Final = {
     "rollup": rollup,
-    "triage": triage,
     "backfill": backfill,
     "export": export,
     "offload": offload,

@@ -15,7 +15,6 @@ import pyarrow.parquet as pq
 
 from tests.spark_faults.pipeline_job import WINDOW_MS
 from tests.spark_faults.run import POINTS, Case, Count, Driver, FaultsError, Keeper, Outcome, cluster, of_executors, say
-from tests.tools.box import admin
 
 EPOCH: Final = 100
 """Messages in a micro-batch, or in a part of a job."""
@@ -87,16 +86,6 @@ def rollup_cluster(root: Path, keeper: Keeper) -> Outcome:
     return _on_a_cluster(PipelineCase("rollup-cluster", root, keeper, "rollup", SOME), _rollup)
 
 
-def triage(root: Path, keeper: Keeper, points: tuple[str, ...] = POINTS, files: bool = True) -> Outcome:
-    """Republish and acknowledge dead letters by a job."""
-    return _triage(PipelineCase("dlq-triage", root, keeper, "triage", points), files)
-
-
-def triage_cluster(root: Path, keeper: Keeper) -> Outcome:
-    """Run the triage on a standalone master with two workers."""
-    return _on_a_cluster(PipelineCase("dlq-triage-cluster", root, keeper, "triage", SOME), _triage)
-
-
 def _on_a_cluster(case: PipelineCase, run: Any) -> Outcome:
     with cluster(case.folder) as master:
         case.master, case.conf = master, of_executors(case.folder) | {"spark.driver.host": "127.0.0.1"}
@@ -163,44 +152,6 @@ def _files_of(place: Path) -> list[dict[str, Any]]:
         if log.name.isdigit() or log.suffix == ".compact":
             names |= {json.loads(line)["path"] for line in log.read_text().splitlines()[1:]}
     return [row for name in names for row in pq.read_table(name.removeprefix("file://")).to_pylist()]
-
-
-# Dead letters
-
-
-def _triage(case: PipelineCase, files: bool) -> Outcome:
-    if files:
-        case.files = {"state/again/letters": "jvm", "state/again/rows": "jvm", "parquet/*/_temporary": "jvm"}
-    dlq = f"{case.topic}-DLQ"
-    client = client_of(case)
-    client.subscribe(dlq, "triage", pulsar.ConsumerType.Shared).close()
-    producer = client.create_producer(dlq)
-    for number in range(case.rows):
-        producer.send(b"%d" % number, {"REAL_TOPIC": case.topic, "reason": "chosen"})
-    for _ in range(LATE):
-        producer.send(b"other", {"REAL_TOPIC": case.topic, "reason": "other"})
-    client.close()
-    case.run()
-    kept = [
-        row for each in (case.parquet / f"job={case.name}").glob("*.parquet") for row in pq.read_table(each).to_pylist()
-    ]
-    stats = json.loads(admin(case.keeper.box.web_url, "GET", f"{dlq.replace('://', '/')}/stats"))
-    found = collections.Counter(value.decode() for value in values_of(case, case.topic))
-    in_files = collections.Counter(row["value"].decode() for row in kept)
-    return case.ended(count_of_letters(case.rows, found, in_files, stats["subscriptions"]["triage"]["msgBacklog"]))
-
-
-def count_of_letters(
-    rows: int, found: "collections.Counter[str]", kept: "collections.Counter[str]", left: int
-) -> Count:
-    """Count letters. ``found``: republished; ``kept``: in the files; ``left``: unacknowledged."""
-    wanted = {str(row): row for row in range(rows)}
-    strange = [f"put back, and was not meant: {each}" for each in found if each not in wanted]
-    if left != LATE:
-        strange.append(f"{left} dead letters are left, not {LATE}")
-    missing = [row for value, row in wanted.items() if not found[value]]
-    doubled = [row for value, row in wanted.items() if found[value] > 1]
-    return Count(missing, doubled, strange + _alone(found, kept))
 
 
 # Shared by both

@@ -5,8 +5,8 @@ are workers, the driver's JVM and the broker before, during and after the commit
 the driver, it restarts with another number of partitions.
 
 Further cases: a driver that was believed dead resumes; a standalone master runs a slow task twice (speculation);
-workers receive pulsarbox from their driver (archive). The same points are struck while shipped pipelines run: rollup
-and dlq-triage, each also on a standalone master, and backfill. Commands are killed as their files appear (backfill,
+workers receive pulsarbox from their driver (archive). The same points are struck while shipped pipelines run: rollup,
+also on a standalone master, and backfill. Commands are killed as their files appear (backfill,
 export, offload). Finally, driver and broker are killed at random (N times). ``--short`` strikes only the points that
 fit into one restart.
 
@@ -514,19 +514,17 @@ def cases(root: Path, keeper: Keeper, short: bool, kills: int, seed: int) -> dic
         "speculation": partial(speculation, root, keeper),
         "archive": partial(archive, root, keeper),
         "rollup": partial(pipelines.rollup, root, keeper),
-        "dlq-triage": partial(pipelines.triage, root, keeper),
         "backfill": partial(moving.backfill, root, keeper),
         "export": partial(moving.export, root, keeper),
         "offload": partial(moving.offload, root, keeper),
         "rollup-cluster": partial(pipelines.rollup_cluster, root, keeper),
-        "dlq-triage-cluster": partial(pipelines.triage_cluster, root, keeper),
         "soak": partial(soak, root, keeper, kills, random.Random(seed)),
     }
 
 
 NAMES: Final = (
     *("points", "zombie", "speculation", "archive"),
-    *("rollup", "dlq-triage", "backfill", "export", "offload", "rollup-cluster", "dlq-triage-cluster", "soak"),
+    *("rollup", "backfill", "export", "offload", "rollup-cluster", "soak"),
 )
 
 

@@ -1,6 +1,5 @@
 """A short campaign: some points, and one driver restart. The long one is `make spark-faults`."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,14 +25,13 @@ def keeper(tmp_path: Path) -> Iterator[Keeper]:
 
 @pytest.mark.timeout(900)
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", ["points", "rollup", "dlq-triage"])
+@pytest.mark.parametrize("name", ["points", "rollup"])
 def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: Path, keeper: Keeper) -> None:
     struck = SHORT if name == "points" else pipelines.SHORT
     if name == "points":
         outcome = points(tmp_path, keeper, struck)
     else:
-        run = pipelines.rollup if name == "rollup" else pipelines.triage
-        outcome = run(tmp_path, keeper, struck, files=False)
+        outcome = pipelines.rollup(tmp_path, keeper, struck, files=False)
     assert outcome.is_good, outcome.count
     assert [point.rpartition(" (")[0] for point in outcome.points] == list(struck)
     assert outcome.drivers > 1
@@ -97,32 +95,4 @@ def test_of_a_rollup_what_is_doubled_missing_and_strange_is_counted(
     told: Any, kept: Any, doubled: Any, missing: Any, strange: Any
 ) -> None:
     count = pipelines.count_of_rollup({0: 10, 1000: 10}, told, kept)
-    assert (count.doubled, count.missing, count.strange) == (doubled, missing, strange)
-
-
-@pytest.mark.parametrize(
-    ("found", "kept", "left", "doubled", "missing", "strange"),
-    [
-        ("012", "012", pipelines.LATE, [], [], []),
-        ("0122", "0122", pipelines.LATE, [2], [], []),
-        ("02", "02", pipelines.LATE, [], [1], []),
-        ("012", "0122", pipelines.LATE, [], [], ["in one of topic and Parquet alone: 2"]),
-        ("012", "01", pipelines.LATE, [], [], ["in one of topic and Parquet alone: 2"]),
-        ("0123", "0123", pipelines.LATE, [], [], ["put back, and was not meant: 3"]),
-        ("012x", "012x", pipelines.LATE, [], [], ["put back, and was not meant: x"]),
-        (
-            "012",
-            "012",
-            pipelines.LATE + 1,
-            [],
-            [],
-            [f"{pipelines.LATE + 1} dead letters are left, not {pipelines.LATE}"],
-        ),
-        ("012", "012", 0, [], [], [f"0 dead letters are left, not {pipelines.LATE}"]),
-    ],
-)
-def test_of_dead_letters_what_is_doubled_missing_and_strange_is_counted(
-    found: str, kept: str, left: int, doubled: Any, missing: Any, strange: Any
-) -> None:
-    count = pipelines.count_of_letters(3, Counter(found), Counter(kept), left)
     assert (count.doubled, count.missing, count.strange) == (doubled, missing, strange)

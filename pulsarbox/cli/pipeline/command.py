@@ -16,7 +16,7 @@ _MORE: Final = {
     "reset": LazyCommand("pulsarbox.cli.pipeline.listing:reset", "Reset the checkpoint of a pipeline."),
     "run": LazyCommand("pulsarbox.cli.pipeline.run:run_file", "Run or resume the pipeline in a file."),
     "rollup": LazyCommand("pulsarbox.cli.pipeline.rollup:rollup", "Aggregate topics by windows of event time."),
-    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline.triage:triage", "Group dead letters by cause, and replay them."),
+    "dlq-triage": LazyCommand("pulsarbox.cli.pipeline.triage:triage", "Group dead letters by cause."),
     "backfill": LazyCommand("pulsarbox.cli.pipeline.backfill:backfill", "Publish files and tables to topics, once."),
     "export": LazyCommand("pulsarbox.cli.pipeline.export:export", "Export topics to Parquet, JSON or CSV files."),
     "validate": LazyCommand("pulsarbox.cli.pipeline.validate:validate", "Check a pipeline file without running it."),

@@ -1,4 +1,4 @@
-"""Pipelines that ship with pulsarbox: rollup, triage, replay, backfill and export.
+"""Pipelines that ship with pulsarbox: rollup, triage, backfill and export.
 
 May import the other rooms of spark, client, storage, and the broker's replay. Must not be imported by them.
 """

@@ -45,11 +45,6 @@ class AcknowledgedEntries:
         left = self.batches.get(here) if index is not None else None
         return left is not None and not left >> (index or 0) & 1
 
-    def left(self, ledger: int, entry: int, messages: int) -> int:
-        """Return how many of a batch's ``messages`` are unacknowledged, if the batch is not acknowledged as a whole."""
-        left = self.batches.get((ledger, entry))
-        return messages if left is None else left.bit_count()
-
 
 def left_of(rows: "DataFrame", acked: Mapping[str, AcknowledgedEntries]) -> "DataFrame":
     """Filter rows with ``columns=all`` for unacknowledged messages; ``acked`` is by topic or partition."""

@@ -1,5 +1,5 @@
-"""Dead letters as rows, interpreted like the box's own dead letter jobs do: failure cause, filter, target and replayed
-properties. Does not import pyspark."""
+"""Dead letters as rows, interpreted like the box's own dead letter jobs do: failure cause and filter. Does not import
+pyspark."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -7,9 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.replay.entry_messages import InspectedMessage, Schemas
 from pulsarbox.broker.replay.message_filter import parse_filter
-from pulsarbox.broker.replay.transform import gone_at, target_of
 from pulsarbox.protocol.dead_letters.fingerprint import Fingerprint, fingerprint
-from pulsarbox.protocol.dead_letters.properties import replay_marks
 from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.record import Entry
@@ -31,10 +29,6 @@ class LetterFields(NamedTuple):
     """Filter expression; empty for all."""
     now: int = 0
     """Milliseconds since 1970: the reference of ``time("-1h")`` in the filter."""
-    job: str = ""
-    """Name of the job, recorded on replayed messages."""
-    target: str | None = None
-    """Target topic; None: where each came from."""
 
     def wanted(self) -> Callable[[InspectedMessage], bool]:
         """Return the filter as a predicate. Raises Unprocessable with a message for users."""
@@ -49,11 +43,6 @@ class LetterRow(NamedTuple):
     message_id: str
     replays: int
     """Number of earlier replays."""
-    target: str
-    why_not: str
-    """The reason that it cannot be replayed; empty if it can."""
-    properties: dict[str, str]
-    """Properties of the replayed message."""
 
 
 def _every(_: InspectedMessage) -> bool:
@@ -83,25 +72,9 @@ def looked(row: Row, schemas: Schemas) -> InspectedMessage:
     )
 
 
-def letter(message: InspectedMessage, asked: LetterFields, wanted: Callable[[InspectedMessage], bool]) -> LetterRow:
+def letter(message: InspectedMessage, wanted: Callable[[InspectedMessage], bool]) -> LetterRow:
     """Return the interpretation of a message; ``wanted``: see ``LetterFields.wanted``."""
-    target, why_not = target_of(message, message.topic, asked.target)
-    return LetterRow(
-        fingerprint(message),
-        wanted(message),
-        message.message_id,
-        message.replays,
-        target,
-        why_not,
-        properties(message, target, asked.job) if target else {},
-    )
-
-
-def properties(message: InspectedMessage, target: str, job: str) -> dict[str, str]:
-    """Return the properties without dead letter metadata and with the job's mark, as the box's own jobs leave them."""
-    gone = gone_at(message.origin, target)
-    kept = {name: text for name, text in message.properties.items() if name not in gone}
-    return kept | replay_marks(job, message.replays)
+    return LetterRow(fingerprint(message), wanted(message), message.message_id, message.replays)
 
 
 def _milliseconds(time: datetime | int | None) -> int:

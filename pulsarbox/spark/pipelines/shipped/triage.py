@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.options import READ, parse
@@ -27,15 +26,8 @@ _KNOWN: Final = {
     "subscription": "string",
     "shape": "string",
     "sample": "string",
-    "sampleTopic": "string",
     "publishTime": "bigint",
     "replays": "int",
-    "whyNot": "string",
-    "messageId": "binary",
-    "ledger": "bigint",
-    "entry": "bigint",
-    "index": "int",
-    "batch": "int",
 }
 _KEPT: Final = {
     "value": "binary",
@@ -45,13 +37,6 @@ _KEPT: Final = {
     "__messageProperties": "map<string,string>",
     "__topic": "string",
 }
-OURS: Final = ("messageId", "ledger", "entry", "index", "batch")
-"""Columns for internal use only."""
-IN_CHUNKS: Final = "it was sent in chunks, which cannot be acknowledged individually: omit -s, or use `dlq replay`"
-IN_PART: Final = (
-    "only some messages of its batch were selected, and a batch is acknowledged as a whole: select all, omit -s, or "
-    "use `dlq replay`, which acknowledges messages individually"
-)
 
 
 @dataclass(frozen=True)
@@ -84,34 +69,25 @@ class Triage:
 
 
 def looked_at(spark: "SparkSession", triage: Triage) -> "DataFrame":
-    """Return the letters that match, with their interpretation and replayed form. Raises Unprocessable."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as sql
-
+    """Return the letters that match, with their interpretation. Raises Unprocessable."""
     from pulsarbox.spark.arrow_functions import map_in_arrow
 
     triage.asked.wanted()
-    columns = {"columns": ",".join((*dead_letter_rows.COLUMNS, "__messageId")), "valueFormat": "bytes"}
+    columns = {"columns": ",".join(dead_letter_rows.COLUMNS), "valueFormat": "bytes"}
     if triage.subscription:
         columns["startingOffsets"], columns["subscription"] = "subscription", triage.subscription
     acked = triage.acked()
     rows = spark.read.format("pulsarbox").options(**triage.box, **triage.select, **columns).load()
     fields = ", ".join(f"{name} {kind}" for name, kind in (_KNOWN | _KEPT).items())
     work = partial(_looked_at, triage.asked, Registry(triage.reach), acked)
-    found = map_in_arrow(rows.select(*dead_letter_rows.COLUMNS, "__messageId"), work, fields)
-    if not triage.subscription:
-        return found
-    free = sql.when(sql.col("whyNot") == "", 1)
-    chosen = sql.count(free).over(Window.partitionBy("sampleTopic", "ledger", "entry"))
-    why = sql.when((sql.col("whyNot") == "") & (chosen < sql.col("batch")), IN_PART).otherwise(sql.col("whyNot"))
-    return found.withColumn("whyNot", why)
+    return map_in_arrow(rows.select(*dead_letter_rows.COLUMNS), work, fields)
 
 
 def groups(found: "DataFrame") -> "DataFrame":
     """Group letters by failure cause, the most frequent first."""
     from pyspark.sql import functions as sql
 
-    newest = sql.max_by(sql.struct("sample", "sampleTopic"), "publishTime").alias("newest")
+    newest = sql.max_by(sql.struct("sample", sql.col("__topic").alias("sampleTopic")), "publishTime").alias("newest")
     grouped = found.groupBy("fingerprint", "reason", "origin", "subscription", "shape").agg(
         sql.count(sql.lit(1)).alias("count"),
         sql.min("publishTime").alias("first"),
@@ -121,20 +97,6 @@ def groups(found: "DataFrame") -> "DataFrame":
         newest,
     )
     return grouped.select("*", "newest.*").drop("newest").orderBy(sql.desc("count"), "fingerprint")
-
-
-def ways(found: "DataFrame") -> "DataFrame":
-    """Count the letters by target, or by the reason for not replaying them."""
-    from pyspark.sql import functions as sql
-
-    target = sql.when(sql.col("whyNot") == "", sql.col("__topic")).otherwise("").alias("target")
-    counted = found.groupBy(target, sql.col("whyNot").alias("refused")).agg(sql.count(sql.lit(1)).alias("messages"))
-    return counted.orderBy("refused", "target")
-
-
-def in_order(found: "DataFrame") -> "DataFrame":
-    """Sort letters in topic order."""
-    return found.orderBy("sampleTopic", "ledger", "entry", "index")
 
 
 def _looked_at(
@@ -154,9 +116,9 @@ def _looked_at(
                 if known is not None and known.holds(row["__ledgerId"], row["__entryId"], row["__batchIndex"]):
                     continue
                 message = dead_letter_rows.looked(row, schemas.of(topic, row["__schemaVersion"]))
-                found = dead_letter_rows.letter(message, asked, wanted)
+                found = dead_letter_rows.letter(message, wanted)
                 if found.wanted:
-                    rows.append(_row(row, found, known))
+                    rows.append(_row(row, found))
             yield pa.RecordBatch.from_pylist(rows, schema)
     finally:
         registry.close()
@@ -177,11 +139,8 @@ def _rows(batch: "RecordBatch") -> list[dict[str, Any]]:
     return rows
 
 
-def _row(row: dict[str, Any], found: dead_letter_rows.LetterRow, known: AcknowledgedEntries | None) -> dict[str, Any]:
-    """Return a result row; ``known``: the entries acknowledged on the subscription, if one is used."""
-    where = MessageIdData.FromString(row["__messageId"])
-    chunked = known is not None and where.HasField("first_chunk_message_id")
-    batch = where.batch_size if where.batch_index >= 0 else 1
+def _row(row: dict[str, Any], found: dead_letter_rows.LetterRow) -> dict[str, Any]:
+    """Return a result row."""
     return {
         "fingerprint": found.of.digest,
         "reason": found.of.reason,
@@ -189,21 +148,14 @@ def _row(row: dict[str, Any], found: dead_letter_rows.LetterRow, known: Acknowle
         "subscription": found.of.subscription,
         "shape": found.of.shape,
         "sample": found.message_id,
-        "sampleTopic": row["__topic"],
         "publishTime": row["__publishTime"],
         "replays": found.replays,
-        "whyNot": found.why_not or (IN_CHUNKS if chunked else ""),
-        "messageId": row["__messageId"],
-        "ledger": row["__ledgerId"],
-        "entry": row["__entryId"],
-        "index": row["__batchIndex"],
-        "batch": batch if known is None else known.left(row["__ledgerId"], row["__entryId"], batch),
         "value": row["value"],
         "__key": row["__key"],
         "__orderingKey": row["__orderingKey"],
         "__eventTime": None if row["__eventTime"] is None else row["__eventTime"] * 1000,
-        "__messageProperties": list(found.properties.items()),
-        "__topic": found.target,
+        "__messageProperties": row["__messageProperties"],
+        "__topic": row["__topic"],
     }
 
 

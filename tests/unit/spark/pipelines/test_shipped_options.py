@@ -84,7 +84,6 @@ def test_what_a_subscription_has_acknowledged_is_read_from_statistics() -> None:
     partly = replace(acked, batches={(3, 5): 0b101})
     assert [partly.holds(3, 5, index) for index in (None, 0, 1, 2)] == [False, False, True, False]
     assert partly.holds(3, 6, 0) and not partly.holds(3, 8, 0)
-    assert [partly.left(3, entry, 3) for entry in (5, 8)] == [2, 3]
     with pytest.raises(PulsarBoxError, match=r"has no subscription other; existing: s\. Create it with"):
         read(stats, "t", "other")
     cursor["totalNonContiguousDeletedMessagesRange"] = "3"
@@ -124,12 +123,8 @@ def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None
     [
         ("rollup a --to b --window 5m --slide 2m", "multiple of its slide"),
         ("rollup a --to a", "steps form a cycle"),
-        ("dlq-triage a-DLQ --replay", "--job NAME"),
-        ("dlq-triage a-DLQ --dry-run", "--dry-run requires --replay"),
-        ("dlq-triage a-DLQ --job j", "--job requires --replay"),
-        ("dlq-triage a-DLQ --to b", "--to requires --replay"),
         ("dlq-triage a-DLQ --filter 'key =='", "filter: "),
-        ("dlq-triage a-DLQ --replay --job a/b", "letters, digits"),
+        ("backfill x --to t --job a/b", "letters, digits"),
         ("backfill x --job j", "--to TOPIC or --topic-column COL"),
         ("backfill x --to t --job j --option header", "expected NAME=VALUE, such as header=true"),
         ("export a --to x --append --overwrite", "not both"),

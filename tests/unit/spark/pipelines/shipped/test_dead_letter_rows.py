@@ -1,4 +1,4 @@
-"""Dead letters in Spark are grouped, filtered and replayed as in the box."""
+"""Dead letters in Spark are grouped and filtered as in the box."""
 
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from pulsarbox.errors import Unprocessable
 from pulsarbox.pipelines import Trial, function
 from pulsarbox.protocol.dead_letters.fingerprint import fingerprint
 from pulsarbox.protocol.metadata import encode_entry
-from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData, MessageMetadata, Schema
+from pulsarbox.protocol.PulsarApi_pb2 import MessageMetadata, Schema
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.pipelines.shipped.dead_letter_rows import LetterFields, LetterRow, letter, looked
 from pulsarbox.spark.pipelines.shipped.triage import _looked_at
@@ -44,7 +44,7 @@ def in_the_box(value: bytes | None, schemas: dict[int, Schema], **fields: Any) -
 
 
 def judged(asked: LetterFields, **fields: Any) -> LetterRow:
-    return letter(looked(row(**fields), {}), asked, asked.wanted())
+    return letter(looked(row(**fields), {}), asked.wanted())
 
 
 @pytest.mark.parametrize("value", [b'{"n": 1}', b"text", b"\xff\x00", b"", None])
@@ -57,7 +57,6 @@ def test_a_letter_with_numbers_that_python_has_not_is_looked_at() -> None:
     protocol."""
     late = NOW * 1000
     given = row(__eventTime=late * 1000, __publishTime=NOW * 1000, __sequenceId=-1)
-    given |= {"__messageId": MessageIdData(ledgerId=3, entryId=4).SerializeToString()}
     types = {"__eventTime": pa.timestamp("us", "UTC"), "__publishTime": pa.timestamp("us", "UTC")}
     types |= {"__messageProperties": pa.map_(pa.string(), pa.string())}
     batch = pa.RecordBatch.from_arrays([pa.array([given[name]], types.get(name)) for name in given], list(given))
@@ -114,46 +113,20 @@ def test_a_filter_that_cannot_be_read_says_so() -> None:
         LetterFields("props.colour ==").wanted()
 
 
-def test_it_goes_back_home_without_what_was_written_into_it() -> None:
-    found = judged(LetterFields(job="again"))
-    assert (found.target, found.why_not) == (HOME, "")
-    kept = {"exception": "no order 17", "colour": "red"}
-    assert found.properties == kept | {"REPLAY_JOB": "again", "REPLAY_COUNT": "1"}
-
-
-def test_what_a_pipeline_gave_up_goes_back_without_what_it_wrote_and_is_grouped_by_the_reason_alone() -> None:
+def test_what_a_pipeline_gave_up_is_grouped_by_the_reason_alone() -> None:
     def fails(value: Any, ctx: Any) -> None:
         raise ValueError("a price of 3")
 
     trial = Trial(function(inputs="orders", output="o", dead_letter="orders-billing-DLQ", retries=0)(fails))
     trial.send("x", properties={"colour": "red"})
     told = trial.dead_letters[0].properties
-    found = judged(LetterFields(job="j"), __messageProperties=list(told.items()))
-    assert found.of.reason == "test_dead_letter_rows.py:#: ValueError: a price of #"
-    assert found.target == HOME
-    assert found.properties == {"colour": "red", "REPLAY_JOB": "j", "REPLAY_COUNT": "1"}
-
-
-def test_elsewhere_it_keeps_its_origin_and_what_came_back_is_counted() -> None:
-    more = TOLD | {"REPLAY_JOB": "first", "REPLAY_COUNT": "2", "RECONSUMETIMES": "4"}
-    found = judged(LetterFields(job="again", target="elsewhere"), __messageProperties=list(more.items()))
-    assert found.target == "persistent://public/default/elsewhere"
-    assert found.replays == 2
-    assert found.properties == TOLD | {"REPLAY_JOB": "again", "REPLAY_COUNT": "3"}
-
-
-@pytest.mark.parametrize(
-    ("told", "why"),
-    [
-        ({}, "has no original topic"),
-        ({"REAL_TOPIC": DLQ}, "is its current topic"),
-        ({"REAL_TOPIC": "non-persistent://a/b/c"}, "stores no messages"),
-        ({"REAL_TOPIC": "a/b"}, "is not a valid name"),
-    ],
-)
-def test_one_that_cannot_go_back_says_why(told: dict[str, str], why: str) -> None:
     found = judged(LetterFields(), __messageProperties=list(told.items()))
-    assert why in found.why_not
+    assert found.of.reason == "test_dead_letter_rows.py:#: ValueError: a price of #"
+
+
+def test_earlier_replays_are_counted() -> None:
+    more = TOLD | {"REPLAY_JOB": "first", "REPLAY_COUNT": "2", "RECONSUMETIMES": "4"}
+    assert judged(LetterFields(), __messageProperties=list(more.items())).replays == 2
 
 
 def test_a_letter_of_a_batch_is_told_by_its_place_in_it() -> None:

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.protocol.PulsarApi_pb2 import MessageIdData
-from pulsarbox.spark.pipelines.shipped import one_off_session, publish_job, replay
+from pulsarbox.spark.pipelines.shipped import one_off_session, publish_job, publishing
 from pulsarbox.spark.pipelines.shipped.publish_job import PARTITION_BITS, JobError, PublishJob, RowSpan, spans
 from pulsarbox.spark.pipelines.stalled_tasks import StalledTasks
 
@@ -91,29 +90,12 @@ def test_what_somebody_was_killed_over_goes_when_the_job_is_asked_for_again(tmp_
 
     with PublishJob(tmp_path, "j", ASKED) as job:
         job.rows_at.mkdir()
-        (tmp_path / "letters").mkdir()
         with pytest.raises(KeyboardInterrupt):
             job.end(killed)
     with PublishJob(tmp_path, "j", ASKED) as job:
         assert job.progress.ended
-        replay.ended(job)
+        job.end(publishing.remove)
     assert sorted(each.name for each in tmp_path.iterdir()) == ["job.json", "job.lock"]
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(-1, 3))), st.integers(1, 4))
-def test_entries_are_acknowledged_once_in_portions(ids: list[tuple[int, int, int]], portion: int) -> None:
-    told = (
-        MessageIdData(ledgerId=ledger, entryId=entry, batch_index=index).SerializeToString()
-        for ledger, entry, index in sorted(ids)
-    )
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(replay, "PORTION", portion)
-        found = list(replay.in_portions(told))
-    assert [(each.ledgerId, each.entryId) for _, places in found for each in places] == sorted(
-        {(ledger, entry) for ledger, entry, _ in ids}
-    )
-    assert sum(messages for messages, _ in found) == len(ids)
-    assert all(len(places) <= portion for _, places in found)
 
 
 class Tracker:
