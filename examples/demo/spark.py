@@ -177,10 +177,10 @@ class Runner:
     def replay(self) -> None:
         """Group the dead letters by failure cause, and replay them to their origin with a job of the box."""
         self.groups = self._asked("dlq", "groups", UNCHECKED)
-        (job,) = self._asked("dlq", "replay", UNCHECKED, "--rate", "0", "--max-returned", "0", "--wait")
+        job = self._asked("dlq", "replay", UNCHECKED, "--rate", "0", "--max-returned", "0", "--wait")
         self.put_back = job["done"]
 
-    def _asked(self, *words: str) -> list[dict[str, Any]]:
+    def _asked(self, *words: str) -> Any:
         command = self._command(*words, "-o", "json")
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False)
@@ -189,8 +189,7 @@ class Runner:
             raise SystemExit(f"{told} ARGS=--no-spark plays without Spark") from None
         if done.returncode:
             raise SystemExit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stderr}")
-        found: list[dict[str, Any]] = json.loads(done.stdout)
-        return found
+        return json.loads(done.stdout)
 
     def _command(self, *words: str) -> list[str]:
         return [sys.executable, "-m", "pulsarbox", *words, "--admin-url", self._box.web_url]
