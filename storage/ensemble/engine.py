@@ -239,16 +239,18 @@ class EnsembleEngine:
     def statistics(self) -> dict[str, Any]:
         """Return the statistics of the stores as those of one. Thread-safe. Raises PersistenceError."""
         stores: list[tuple[str, dict[str, Any]]] = []
+        devices: list[int] = []
         error: PersistenceError | None = None
         for slot in self.table.slots:
             if slot.is_readable:
                 try:
                     stores.append((slot.name, slot.member.statistics()))
+                    devices.append(slot.member.device)
                 except PersistenceError as failure:
                     error = failure
         if not stores:
             raise error or PersistenceError("no data directory can be read")
-        return combined(stores)
+        return combined(stores, devices)
 
     def status(self) -> EnsembleStatus:
         """Return the present state. Thread-safe, and without the lock, which is held while a membership is synced."""
@@ -290,6 +292,10 @@ class EnsembleEngine:
     def ledgers_of_members(self) -> Mapping[str, Sequence[int]]:
         """See Keeper."""
         return self._keeper().ledgers_of_members()
+
+    def is_open(self, ledger_id: int) -> bool:
+        """See Auditor."""
+        return self._keeper().is_open(ledger_id)
 
     def _keeper(self) -> Keeper:
         if self.keeper is None:

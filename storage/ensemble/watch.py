@@ -12,6 +12,9 @@ COPIES_RESTORED = "copies-restored"
 WRITABLE = frozenset({MemberState.ACTIVE, MemberState.JOINING})
 """States in which copies are written to a member, or will be."""
 
+OUT_OF_USE = frozenset({MemberState.LOST, MemberState.LATE, MemberState.FENCED})
+"""States in which a member is neither written nor read."""
+
 
 class EnsembleControl(Protocol):
     """The part of an ensemble that operators see and change. All methods may be called from any thread."""
@@ -39,6 +42,9 @@ class EnsembleControl(Protocol):
 
     def ledgers_of_members(self) -> Mapping[str, Sequence[int]]:
         """Return the ledgers of which each readable member has entries, by its name. Slow."""
+
+    def is_open(self, ledger_id: int) -> bool:
+        """Return whether a ledger was being written at the last audit, or is newer. Cheap."""
 
 
 class CopyProgress(NamedTuple):
@@ -103,9 +109,10 @@ def _lack(status: EnsembleStatus, entries: int) -> str:
 # Map
 
 
-COMPLETE, COPYING, LACKING, DAMAGED, ELSEWHERE = "KCLD."
-"""Letters of a cell: all entries here have their copies; a missing copy is written here or may be; a copy that was
-here is missing; no intact copy is left; the entries are in other directories."""
+COMPLETE, WRITING, COPYING, LACKING, DAMAGED, ELSEWHERE = "KWCLD."
+"""Letters of a cell: all entries here have their copies; so they have, and more are being written here; a missing copy
+is written here or may be; a copy that was here is missing; no intact copy is left; the entries are in other
+directories."""
 
 
 class CopyMap(NamedTuple):
@@ -115,10 +122,14 @@ class CopyMap(NamedTuple):
     """The first ledger of each cell."""
     rows: Mapping[str, str]
     """A letter per cell, by the name of the member."""
+    ledgers: int
+    """The number of ledgers."""
 
 
-def copy_map(status: EnsembleStatus, held: Mapping[str, Sequence[int]], cells: int) -> CopyMap:
-    """Return the map of at most ``cells`` cells with equal numbers of ledgers."""
+def copy_map(
+    status: EnsembleStatus, held: Mapping[str, Sequence[int]], cells: int, is_open: Callable[[int], bool]
+) -> CopyMap:
+    """Return the map of at most ``cells`` cells with equal numbers of ledgers. ``is_open``: see EnsembleControl."""
     lacks: dict[int, list[Fragment]] = {}
     for fragment in status.under_replicated:
         lacks.setdefault(fragment.ledger_id, []).append(fragment)
@@ -126,17 +137,25 @@ def copy_map(status: EnsembleStatus, held: Mapping[str, Sequence[int]], cells: i
     count = min(cells, len(ledgers))
     groups = [ledgers[at * len(ledgers) // count : (at + 1) * len(ledgers) // count] for at in range(count)]
     having = {name: set(some) for name, some in held.items()}
+    open_ledgers = set(filter(is_open, ledgers))
+    written = dict.fromkeys(status.segment.members, open_ledgers)
     rows = {
-        member.name: "".join(_cell(member, group, lacks, having.get(member.name, set())) for group in groups)
+        member.name: "".join(
+            _cell(member, group, lacks, having.get(member.name, set()), written.get(member.name, set()))
+            for group in groups
+        )
         for member in status.members
     }
-    return CopyMap(tuple(group[0] for group in groups), rows)
+    return CopyMap(tuple(group[0] for group in groups), rows, len(ledgers))
 
 
-def _cell(member: MemberStatus, group: list[int], lacks: dict[int, list[Fragment]], having: set[int]) -> str:
+def _cell(
+    member: MemberStatus, group: list[int], lacks: dict[int, list[Fragment]], having: set[int], written: set[int]
+) -> str:
     fragments = [each for ledger in group for each in lacks.get(ledger, ())]
     if any(not each.have for each in fragments):
         return DAMAGED
     if any(member.name not in each.have for each in fragments):
         return COPYING if member.state in WRITABLE else LACKING
-    return COMPLETE if any(ledger in having for ledger in group) else ELSEWHERE
+    found = having.intersection(group)
+    return WRITING if found & written else COMPLETE if found else ELSEWHERE

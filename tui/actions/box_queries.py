@@ -13,12 +13,12 @@ AROUND: Final = 10
 """Rows to request above and below the visible ones, so that scrolling a step shows no gap."""
 _EDGES: Final = 4
 """Minimum number of screen lines without rows."""
-VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime")
+VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime", "lostDirectories")
 """Values shown in the top line."""
 _OVERVIEW: Final = (
     *VITALS,
     *("topics", "subscriptions", "producers", "consumers", "connections"),
-    *("throttled", "deadLetters", "diskUsed", "diskFree", "series"),
+    *("throttled", "deadLetters", "diskUsed", "diskFree", "lackingCopies", "series"),
 )
 
 

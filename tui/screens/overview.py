@@ -162,6 +162,8 @@ def _table(panel: Panel, empty: str) -> Table:
 def _numbers(totals: Any) -> list[Part]:
     parts: list[Part] = [(" ", "plain", "")]
     held, dead = totals.get("throttled"), totals.get("deadLetters")
+    if totals.get("lackingCopies"):
+        parts.append((f"● {numbers.count(totals['lackingCopies'])} entries lack a copy  ", "bad", "storage"))
     if held:  # problems first, because a narrow line truncates the rest
         parts.append((f"● {held} holding back  ", "warn", "quotas"))
     if totals.get("unread"):

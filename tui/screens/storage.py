@@ -1,36 +1,67 @@
-"""Storage screen: memory map, readers, commits, syncs, and volumes with their live data."""
+"""Storage screen: memory map, readers, commits, syncs, data directories, and volumes with their live data."""
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.widgets import Static
 
 from pulsarbox.tui import views
+from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 
 
 class Storage(ViewScreen):
-    """Numbers above, a table of volumes below."""
+    """Numbers above, then the data directories if there are several, and a table of volumes below."""
 
     DEFAULT_CSS = """
     Storage #facts { height: auto; max-height: 50%; padding: 0 1 1 1; }
+    Storage.-copies #facts { max-height: 25%; }
+    Storage #directories { display: none; height: auto; max-height: 60%; padding: 0 0 1 0; overflow-y: auto; }
+    Storage.-copies #directories { display: block; }
     """
     view: ClassVar[views.TableView] = views.STORAGE
     place: ClassVar[str] = "storage"
 
+    def __init__(self, passing: str = "") -> None:
+        super().__init__(passing)
+        self._copies: CopiesQuery | None = None
+        self._has_several = False
+
     def body(self) -> ComposeResult:
-        """Compose the numbers and the table."""
+        """Compose the numbers, the directories and the table."""
         yield Static("", id="facts", markup=False)
+        yield Static("", id="directories", markup=False)
         yield from super().body()
 
+    def load(self) -> Callable[[], Any]:
+        """Return a function that queries the visible rows and, unless in history, the directories."""
+        rows, width, is_live = super().load(), self.size.width, self.top.at is None
+        if self._copies is None:
+            self._copies = CopiesQuery(self.top.feed)
+        copies = self._copies
+        return lambda: (rows(), copies.ask(width) if is_live else None)
+
     def show(self, answer: Any) -> None:
-        """Draw the numbers and the table."""
-        super().show(answer)
-        self.query_one("#facts", Static).update(facts(answer.totals, self.size.width))
+        """Draw the numbers, the directories and the table."""
+        rows, copies = answer
+        self.top.update_vitals(rows)
+        super().show(rows if copies is None else rows._replace(rows=with_short_names(copies, rows.rows)))
+        self.query_one("#facts", Static).update(facts(rows.totals, self.size.width))
+        self._show_copies(copies)
+
+    def _show_copies(self, copies: Copies | None) -> None:
+        self._has_several = copies is not None
+        self.set_class(self._has_several, "-copies")
+        if copies is not None:
+            text = drawn(copies, self.size.width, self.app.theme_variables)
+            self.query_one("#directories", Static).update(text)
 
     def command_line(self) -> str:
         """Return the command that shows the storage of the directory."""
+        if self._has_several:
+            return self.line("storage", "members")
         return self.line("storage", "stat") if self.top.target[:1] == ("--data-dir",) else super().command_line()
 
 

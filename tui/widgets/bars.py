@@ -126,6 +126,8 @@ def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") ->
     if len(box) > width // 3:  # the end of an address or a path is more telling
         box = f"…{box[1 - width // 3 :]}"
     parts: list[Part] = [(" pulsarbox ", "name", "overview"), (f"{box}  ", "plain", "overview")]
+    if totals.get("lostDirectories"):
+        parts.append((f"✕ {lost_directories(totals['lostDirectories'])}  ", "bad", "storage"))
     told: list[tuple[str, Any, Callable[[Any], str]]] = [
         ("in", totals.get("publishRate"), lambda value: f"{numbers.rate(value)}/s"),
         ("out", totals.get("deliverRate"), lambda value: f"{numbers.rate(value)}/s"),
@@ -138,6 +140,11 @@ def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") ->
         if value is not None:
             parts += [(f"{word} ", "dim", ""), (f"{form(value)}  ", "plain", "")]
     return parts
+
+
+def lost_directories(count: int) -> str:
+    """Return how many data directories are out of use."""
+    return "1 directory lost" if count == 1 else f"{count} directories lost"
 
 
 _TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Generator, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from pulsarbox import __version__
@@ -13,6 +14,7 @@ from pulsarbox.broker.stats.topic_totals import Totals
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import ViewScope
 from pulsarbox.server.metrics import process
+from pulsarbox.storage.ensemble.watch import OUT_OF_USE, lacking
 
 Values = dict[str, Any]
 
@@ -90,7 +92,7 @@ def _of_topics(totals: Totals) -> Values:
 
 _BOX: Final = (
     "connections", "p50", "p99", "throttled", "suspended", "unread", "memory", "diskUsed", "diskFree", "started",
-    "uptime", "version", "clusterName",
+    "uptime", "version", "clusterName", "lostDirectories", "lackingCopies",
 )  # fmt: skip
 """Figures that are not available per tenant."""
 SERIES: Final = "series"
@@ -102,8 +104,9 @@ def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:
     waits = broker.commits.times.last_minute(now)
     used = free = None
     if broker.host.folder is not None and ("diskUsed" in columns or "diskFree" in columns):
-        disk = shutil.disk_usage(broker.host.folder)
-        used, free = disk.used, disk.free
+        with suppress(OSError):  # the first of several data directories may be lost
+            disk = shutil.disk_usage(broker.host.folder)
+            used, free = disk.used, disk.free
     values = (
         len(broker.cnxs),
         waits.quantile(0.5) if waits.entries else None,
@@ -118,7 +121,18 @@ def _of_box(broker: Broker, now: Now, columns: Sequence[str]) -> Values:
         max(now.wall - broker.started, 0),
         __version__,
         broker.settings.clusterName,
+        *_of_copies(broker, columns),
     )
     producers = sum([len(cnx.producers) for cnx in broker.cnxs])
     consumers = sum([len(cnx.consumers) for cnx in broker.cnxs])
     return dict(zip(_BOX, values, strict=True)) | {"producers": producers, "consumers": consumers}
+
+
+def _of_copies(broker: Broker, columns: Sequence[str]) -> tuple[int | None, int | None]:
+    """Return the directories that are out of use, and the entries that lack copies; None for one data directory."""
+    watched = broker.host.ensemble
+    if watched is None or not {"lostDirectories", "lackingCopies"} & set(columns):
+        return None, None
+    status = watched.status()
+    lost = sum(each.state in OUT_OF_USE for each in status.members)
+    return lost, lacking(status) if status.under_replicated_count else 0

@@ -54,6 +54,8 @@ class _Pass:
         self.surplus: list[Fragment] = []
         self.lost: dict[int, Runs] = {}
         self.contents: dict[str, MemberContents] = {}
+        self.newest = 0
+        """The highest ledger compared."""
         self.unfinished: dict[int, Runs] = {}
         """Entries of ledgers without a known number of entries."""
         self.most_wanted = 1
@@ -109,6 +111,10 @@ class Auditor:
     def contents(self) -> Mapping[str, MemberContents]:
         """The contents of each readable member at the last pass, by name."""
         return self._last.contents
+
+    def is_open(self, ledger_id: int) -> bool:
+        """Return whether a ledger was being written at the last pass, or is newer."""
+        return ledger_id > self._last.newest or ledger_id in self._last.unfinished
 
     @property
     def most_wanted(self) -> int:
@@ -206,6 +212,7 @@ class Auditor:
         for ledger in ledgers:
             want = copies_of(ledger.ledger_id)
             found.most_wanted = max(found.most_wanted, want)
+            found.newest = max(found.newest, ledger.ledger_id)
             covered = {name: list(runs.get(ledger.ledger_id, ())) for name, runs in coverage.items()}
             exists = self._exists(found, ledger, covered, places)
             result = compare(ledger.ledger_id, exists, want, covered, places)

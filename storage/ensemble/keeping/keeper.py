@@ -81,6 +81,10 @@ class Keeper:
         slots = self._engine.table.slots
         return {slot.name: slot.member.ledgers() for slot in slots if slot.is_readable}
 
+    def is_open(self, ledger_id: int) -> bool:
+        """See Auditor."""
+        return self.maintenance.auditor.is_open(ledger_id)
+
     def complete(self, status: EnsembleStatus) -> EnsembleStatus:
         """Return a status with the results of audit, repair and scrub."""
         maintenance = self.maintenance

@@ -129,13 +129,16 @@ def _fragment(broker: Broker, fragment: Fragment) -> dict[str, Any]:
 
 
 def cells(call: HttpRequest) -> DeferredAnswer:
-    """Return the state of the ledgers in each directory, in up to ``cells`` cells: ``{"firsts", "rows"}``.
+    """Return the state of the ledgers in each directory, in up to ``cells`` cells: ``{"firsts", "rows", "ledgers"}``.
 
-    ``rows`` has a string by name, one letter per cell: K all copies are there, C being copied, L lacking here, D no
-    intact copy anywhere, ``.`` in other directories only.
+    ``rows`` has a string by name, one letter per cell: K all copies are there, W so and more entries are being
+    written, C being copied, L lacking here, D no intact copy anywhere, ``.`` in other directories only.
     """
     watched, count = _watched(call), number_of(call, "cells", CELLS, 1, CELLS_MAX)
-    return _in_thread(call, lambda: copy_map(watched.status(), watched.control.ledgers_of_members(), count)._asdict())
+    control = watched.control
+    return _in_thread(
+        call, lambda: copy_map(watched.status(), control.ledgers_of_members(), count, control.is_open)._asdict()
+    )
 
 
 # Operations

@@ -73,6 +73,7 @@ class FakeEnsemble:
         self.now = now or status()
         self.called: list[tuple[str, ...]] = []
         self.refusal: Exception | None = None
+        self.open: set[int] = set()
         self.held: dict[str, list[int]] = {each.name: [7, 8, 9] for each in self.now.members if each.state != "lost"}
         self.on_change: Callable[[MemberEvent], None] = print
 
@@ -93,6 +94,9 @@ class FakeEnsemble:
 
     def ledgers_of_members(self) -> Mapping[str, Sequence[int]]:
         return self.held
+
+    def is_open(self, ledger_id: int) -> bool:
+        return ledger_id in self.open
 
     def _call(self, *words: str) -> None:
         if self.refusal is not None:

@@ -44,14 +44,14 @@ def test_entries_without_any_copy_are_told_apart() -> None:
 
 def test_the_map_has_a_letter_per_ledger_and_directory() -> None:
     held = {"/disk1": [7, 8], "/disk3": [8, 9]}
-    found = copy_map(LOST, held, 100)
+    found = copy_map(LOST, held, 100, lambda ledger: False)
     assert found.firsts == (7, 8, 9)
     assert found.rows == {"/disk1": "KKC", "/disk2": "L.L", "/disk3": "CKK"}
 
 
 def test_cells_of_a_map_hold_several_ledgers_and_show_the_worst() -> None:
     lost = status(member("/a"), member("/b"), fragments=[Fragment(3, 0, 1, (), 2)])
-    found = copy_map(lost, {"/a": list(range(10)), "/b": []}, 2)
+    found = copy_map(lost, {"/a": list(range(10)), "/b": []}, 2, lambda ledger: False)
     assert found.firsts == (0, 5)
     assert found.rows == {"/a": "DK", "/b": "D."}
-    assert copy_map(status(), {}, 10).rows == {"/disk1": "", "/disk2": "", "/disk3": ""}
+    assert copy_map(status(), {}, 10, lambda ledger: False).rows == {"/disk1": "", "/disk2": "", "/disk3": ""}

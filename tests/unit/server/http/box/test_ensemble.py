@@ -62,7 +62,11 @@ async def test_entries_that_lack_copies(box: HttpBox, fake: FakeEnsemble) -> Non
 
 async def test_the_map(box: HttpBox, fake: FakeEnsemble) -> None:
     found = (await box.ask("GET", f"{ENSEMBLE}/map?cells=10")).value
-    assert found == {"firsts": [7, 8, 9], "rows": {"/disk1": "KKC", "/disk2": "L.L", "/disk3": "CKK"}}
+    assert found["rows"] == {"/disk1": "KKC", "/disk2": "L.L", "/disk3": "CKK"}
+    assert (found["firsts"], found["ledgers"]) == ([7, 8, 9], 3)
+    fake.open = {8}
+    found = (await box.ask("GET", f"{ENSEMBLE}/map?cells=10")).value
+    assert found["rows"] == {"/disk1": "KWC", "/disk2": "L.L", "/disk3": "CWK"}
     assert (await box.ask("GET", f"{ENSEMBLE}/map?cells=0")).status == 400
 
 

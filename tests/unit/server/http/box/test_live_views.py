@@ -5,14 +5,17 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.broker.host import Host
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.server.http.box.live_views import top as handler
 from pulsarbox.server.http.framework.request import HttpRequest, HttpResponse
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS
+from pulsarbox.storage.ensemble.watch import WatchedEnsemble
 from tests.unit.broker.core_driver import START
 from tests.unit.broker.roles import guarded_box
 from tests.unit.server.http.harness import ADMIN, HttpBox
+from tests.unit.storage.ensemble.fake import LOST, FakeEnsemble
 
 TOP = "/pulsarbox/v1/top"
 
@@ -105,6 +108,14 @@ async def test_the_overview_of_a_box(box: HttpBox) -> None:
     assert {name: values[-1] for name, values in series.items()} == {
         "publishRate": 0.0, "deliverRate": 0.0, "backlog": 0.0, "p99": None,
     }  # fmt: skip
+
+
+async def test_the_overview_of_a_box_with_a_lost_directory(box: HttpBox) -> None:
+    box.broker.host = Host(ensemble=WatchedEnsemble(FakeEnsemble(LOST)), folder="/nonexistent/disk1")
+    totals = (await top(box, "overview"))["totals"]
+    assert (totals["lostDirectories"], totals["lackingCopies"], totals["diskUsed"]) == (1, 1204, None)
+    box.broker.host = Host()
+    assert (await top(box, "overview", "columns=lostDirectories"))["totals"] == {"lostDirectories": None}
 
 
 async def test_of_the_overview_what_is_named(box: HttpBox) -> None:
