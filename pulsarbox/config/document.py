@@ -35,6 +35,9 @@ Each source overrides the ones before it:
 `pulsarbox config show --origin` shows the resulting values and the source of each. `pulsarbox config init` writes a
 file with every setting and its default. `pulsarbox config check FILE` lists all errors of a file with their lines.
 
+A time or a size may have a unit: `defaultRetentionTimeInMinutes = "7d"`, `maxMessageSize = "10MB"`, in powers of 1024
+as in Pulsar. It must be a whole number of the unit of the setting, which is that of a number without a unit.
+
 A TOML file groups the settings into tables, one for each heading below. A key in the wrong table, an unknown key or an
 invalid value is an error, which is reported with file and line (exit code 2).
 

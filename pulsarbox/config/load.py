@@ -145,6 +145,6 @@ def _from_override(name: str, value: Value, origin: str) -> GivenValue:
     if row is None:
         raise ConfigError(origin, name, f"no such setting{did_you_mean(name, settings_by_name())}")
     try:
-        return GivenValue(name, row.check(value), origin)
+        return GivenValue(name, row.read(value), origin)
     except ValueError as error:
         raise ConfigError(origin, name, str(error)) from None

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pulsarbox.errors import PreconditionFailed
+from pulsarbox.quantities import QUANTITIES, Quantity
 
 Value = bool | int | float | str
 DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
@@ -67,6 +68,11 @@ class Setting:
         return self.facts.unit
 
     @property
+    def quantity(self) -> Quantity | None:
+        """What the number counts, if it may be written with a suffix, as in ``7d``."""
+        return QUANTITIES.get(self.unit) if self.type in (int, float) else None
+
+    @property
     def dynamic(self) -> bool:
         return self.facts.dynamic
 
@@ -99,9 +105,17 @@ class Setting:
             return value
         raise ValueError(f"expected {self.expected()}, not {_shown(value)}")
 
+    def read(self, value: object) -> Value:
+        """Return a value from a configuration, which may be text with a unit (``7d``). Raises ``ValueError``."""
+        if self.quantity is None or not isinstance(value, str):
+            return self.check(value)
+        if self.quantity.has_suffix(value):
+            return self.check(self.quantity.parse(value))
+        raise ValueError(f"expected {self.expected()}, or {self.quantity.examples}, not {_shown(value)}")
+
     def parse(self, text: str) -> Value:
-        """Parse text from a properties file or an environment variable. Raises ``ValueError`` as ``check`` does."""
-        return self.check(self._read(text.strip()))
+        """Parse text from a properties file or an environment variable. Raises ``ValueError`` as ``read`` does."""
+        return self.read(self._read(text.strip()))
 
     def written(self, value: Value) -> Value:
         """Return the value as written to a file."""

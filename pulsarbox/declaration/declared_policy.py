@@ -9,8 +9,8 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.checks import check, quota
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
-from pulsarbox.protocol.policies.row import Blank, PolicyEndpoint, PolicyRow
-from pulsarbox.protocol.policies.shapes import ObjectShape, ValueShape
+from pulsarbox.protocol.policies.row import DEFAULT, Blank, PolicyEndpoint, PolicyRow
+from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, Text, ValueShape, WholeNumber
 from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, ENTRY_FILTERS, SHADOW_TOPICS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
 
@@ -41,6 +41,8 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
 
     Rejects meaningless numbers and unknown members, which brokers accept.
     """
+    if given == DEFAULT and not isinstance(row.shape, Text):
+        return None
     value = read_value(row.shape, row.typed, given)
     try:
         value = quota(value) if row in QUOTA_ROWS else value
@@ -57,6 +59,8 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
 
 def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> Any:
     """Return a declared value in its JSON shape; ``defaults`` as ``PolicyRow.typed``. Raises ValueError."""
+    if isinstance(given, bool) and isinstance(shape, ObjectShape | WholeNumber):
+        given = Flag().text(given)  # YAML reads `off` as false
     if isinstance(given, str):
         given = _from_json(given) if given[:1] in ("{", "[", '"') else shape.parse(given)
     if isinstance(given, dict):

@@ -37,7 +37,8 @@ def _line(row: PolicyRow) -> str:
 
 def _value(shape: ValueShape) -> str:
     if isinstance(shape, ObjectShape):
-        return ", ".join(f"`{name}`" for name in shape.members)
+        members = ", ".join(f"`{name}`" for name in shape.members)
+        return members if shape.form is None else f"{shape.form.expected}; or {members}"
     return shape.expected
 
 

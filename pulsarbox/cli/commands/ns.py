@@ -147,17 +147,19 @@ def policy(
 ) -> None:
     """Show the policies of a namespace; show, set or unset one POLICY.
 
-    VALUE is a number, true or false, a word, a comma-separated list, name=value pairs, or JSON as in the Admin API;
-    docs/policies.md lists the policies. Without POLICY, formats other than table print the Admin API response.
+    VALUE is as people write it (7d, 1.5G, 100/s, 5MB/s, on, off), name=value pairs, or JSON as in the Admin API;
+    default removes the policy. docs/policies.md lists the policies. Without POLICY, formats other than table print the
+    Admin API response.
 
     \b
     Examples:
       pulsarbox ns policy public/default
       pulsarbox ns policy acme/prod -o json | jq .retention_policies
       pulsarbox ns policy acme/prod --levels
-      pulsarbox ns policy acme/prod message-ttl 3600
+      pulsarbox ns policy acme/prod message-ttl 1h
+      pulsarbox ns policy acme/prod retention 7d,10G
       pulsarbox ns policy acme/prod retention retentionTimeInMinutes=60,retentionSizeInMB=-1
-      pulsarbox ns policy acme/prod retention --unset
+      pulsarbox ns policy acme/prod retention default
     """
     namespace = namespace_named(name)
     if policy_name or unset or levels:

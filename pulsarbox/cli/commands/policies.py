@@ -62,14 +62,25 @@ class Subject:
 
     def set(self, policy: str, text: str, *, dry_run: bool) -> None:
         """Set a policy to the value of a command line argument."""
+        if self._is_default(policy, text):
+            self.unset(policy, dry_run=dry_run)
+            return
         row, place = self._place(policy)
         value = _value(row, text)
         carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
+        if not row.sets(value):
+            click.echo("pulsarbox: this value sets no limit of its own: that of the next level applies", err=True)
 
     def unset(self, policy: str, *, dry_run: bool) -> None:
         """Remove a policy; the value of the level above applies again."""
         row, place = self._place(policy)
         carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
+
+    def _is_default(self, policy: str, text: str) -> bool:
+        from pulsarbox.protocol.policies.row import DEFAULT
+        from pulsarbox.protocol.policies.shapes import Text
+
+        return text == DEFAULT and not isinstance(self._row(policy).shape, Text)
 
     def _set(self, row: "PolicyRow", place: "PolicyEndpoint", value: Any) -> None:
         from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
@@ -143,25 +154,16 @@ class Subject:
 
 def _row(name: str, found: dict[str, Any]) -> Row:
     """Return a policy as a row: ``setting`` is its value as accepted by `policy`, ``applied`` whether it has effect."""
+    from pulsarbox.protocol.policies.table import row_of
+
+    setting = _shown(row_of(name), found["value"])
+    return {"policy": name, "setting": setting, "applied": not found["stored_only"], **found}
+
+
+def _shown(row: "PolicyRow", value: Any) -> str:
     from pulsarbox.protocol.policies.policy_values import meaningful
 
-    return {"policy": name, "setting": _typed(meaningful(found["value"])), "applied": not found["stored_only"], **found}
-
-
-def _typed(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, dict) and any(map(_has_commas, value.values())):
-        return json.dumps(value)
-    if isinstance(value, dict):
-        return ",".join(f"{name}={_typed(each)}" for name, each in value.items())
-    if isinstance(value, list):
-        return ",".join(map(_typed, value))
-    return value if isinstance(value, str) else json.dumps(value)
-
-
-def _has_commas(value: Any) -> bool:
-    return isinstance(value, dict | list) or (isinstance(value, str) and "," in value)
+    return "" if value is None else row.shape.text(meaningful(value))
 
 
 def _value(row: "PolicyRow", text: str) -> Any:

@@ -353,8 +353,8 @@ def policy(
     Examples:
       pulsarbox topic policy orders
       pulsarbox topic policy orders max-producers 3
-      pulsarbox topic policy orders dispatch-rate dispatchThrottlingRateInMsg=100,ratePeriodInSecond=1
-      pulsarbox topic policy orders max-producers --unset
+      pulsarbox topic policy orders dispatch-rate 100/s,5MB/s
+      pulsarbox topic policy orders max-producers default
     """
     called(Subject(admin, topic_named(name)), policy_name, value, unset=unset, dry_run=dry_run, output=output)
 

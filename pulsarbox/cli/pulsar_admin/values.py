@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import CompletionItem
 
+from pulsarbox import quantities
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.pulsar_admin.package_url import PackageUrl
 from pulsarbox.clock import WALL_MAX
@@ -25,8 +26,8 @@ NO_LIMIT: Final = -1
 
 
 def seconds(text: str) -> int:
-    """Parse ``90``, ``90s``, ``15m``, ``3h``, ``1d``, ``2w``, ``1y`` or ``-1`` into seconds, the default unit."""
-    return _scaled(text, SECONDS, "expected a duration such as 90, 90s, 15m, 3h, 1d or 2w")
+    """Parse ``90``, ``90s``, ``15m``, ``1h30m``, ``1d``, ``2w``, ``1y`` or ``-1`` into seconds, the default unit."""
+    return _scaled(text, SECONDS, quantities.SECONDS, "expected a duration such as 90, 90s, 15m, 3h, 1d or 2w")
 
 
 def end_of(text: str, now: float) -> int:
@@ -38,17 +39,22 @@ def end_of(text: str, now: float) -> int:
 
 
 def size(text: str) -> int:
-    """Parse ``4096``, ``100K``, ``10M``, ``16G``, ``2T`` or ``-1`` into bytes, the default unit."""
-    return _scaled(text, BYTES, "expected a size such as 4096, 100K, 10M, 16G or 2T")
+    """Parse ``4096``, ``100K``, ``10MB``, ``1.5G``, ``2T`` or ``-1`` into bytes, the default unit."""
+    return _scaled(text, BYTES, quantities.BYTES, "expected a size such as 4096, 100K, 10M, 16G or 2T")
 
 
-def _scaled(text: str, units: dict[str, int], looks: str) -> int:
+def _scaled(text: str, units: dict[str, int], quantity: quantities.Quantity, looks: str) -> int:
     factor = units.get(text[-1:].lower(), 0)
     number = text[:-1] if factor else text
     digits = number.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
+    if digits.isascii() and digits.isdigit():
+        return _long(number, factor or 1)
+    if not quantity.has_suffix(text):
         raise ValueError(f"'{clean(text)}': {looks}")
-    return _long(number, factor or 1)
+    try:
+        return _long(str(quantity.parse(text)))
+    except ValueError as error:
+        raise ValueError(clean(str(error))) from None
 
 
 def _long(digits: str, factor: int = 1) -> int:

@@ -62,7 +62,7 @@ def _given(table: str, key: str, value: Any, where: str) -> GivenValue:
         here = f"[{table}]" if table else "the top of the file"
         raise ConfigError(where, key, f"belongs in the table [{row.table}], not in {here}")
     try:
-        return GivenValue(key, row.check(value), where)
+        return GivenValue(key, row.read(value), where)
     except ValueError as error:
         raise ConfigError(where, key, str(error)) from None
 

@@ -3,16 +3,45 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from pulsarbox.protocol.policies.shapes import LONG_BITS, Flag, Fraction, ObjectShape, Text, WholeNumber, Word
+from pulsarbox.protocol.policies.shapes import (
+    INT_BITS,
+    LONG_BITS,
+    NO_LIMIT,
+    Flag,
+    Fraction,
+    ObjectShape,
+    Text,
+    WholeNumber,
+    Word,
+)
+from pulsarbox.protocol.policies.short_forms import (
+    OFF,
+    UNLIMITED,
+    DelayForm,
+    InactivityForm,
+    QuorumForm,
+    QuotaForm,
+    RateForm,
+    RetentionForm,
+    SwitchForm,
+    TopicCreationForm,
+)
+from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECONDS, Quantity
 
-INT: Final = WholeNumber(zero=0)
-"""Java's int; Whole() is Integer."""
+_OFF_IS_0: Final = {OFF: 0}
+
+
+def number_or_off(quantity: Quantity | None = None) -> WholeNumber:
+    """Return the shape of a limit of which 0 is none. Java's int; WholeNumber() is Integer."""
+    return WholeNumber(zero=0, quantity=quantity, words=_OFF_IS_0)
+
+
+COUNT: Final = number_or_off()
 LONG: Final = WholeNumber(LONG_BITS, zero=0)
+SIZE_OR_OFF: Final = WholeNumber(LONG_BITS, zero=0, quantity=BYTES, words=_OFF_IS_0)
 BOOLEAN: Final = Flag(zero=False)
 
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Failover", "Key_Shared", "Shared")
-NO_LIMIT: Final = -1
-
 QUOTA_SIZE: Final = "destination_storage"
 QUOTA_AGE: Final = "message_age"
 QUOTA_TYPES: Final = (QUOTA_SIZE, QUOTA_AGE)
@@ -23,7 +52,11 @@ QUOTA_ACTIONS: Final[Mapping[str, str]] = {
     "evict": "consumer_backlog_eviction",
 }
 """Actions of backlog quotas in the Admin API, by their word in commands."""
-INACTIVE_MODES: Final = ("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up")
+INACTIVE_MODES: Final[Mapping[str, str]] = {
+    "no-subscriptions": "delete_when_no_subscriptions",
+    "caught-up": "delete_when_subscriptions_caught_up",
+}
+"""When inactive topics are deleted, in the Admin API, by their word in commands."""
 UNDEFINED: Final = "UNDEFINED"
 """A schema compatibility strategy that is not set."""
 OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
@@ -38,40 +71,63 @@ OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
 }
 """Schema compatibility strategies by their name in schemaAutoUpdateCompatibilityStrategy."""
 
+_UNLIMITED_IS_NEGATIVE: Final = {UNLIMITED: NO_LIMIT}
+
+
+def _limit(quantity: Quantity | None = None, bits: int = INT_BITS) -> WholeNumber:
+    """Return the shape of a member of which -1 is no limit."""
+    return WholeNumber(bits, quantity=quantity, words=_UNLIMITED_IS_NEGATIVE)
+
+
+_MESSAGES: Final = _limit()
+_BYTES: Final = _limit(BYTES, LONG_BITS)
+_PERIOD_SHAPE: Final = WholeNumber(quantity=SECONDS)
+
 DISPATCH_RATE: Final = ObjectShape(
     {
-        "dispatchThrottlingRateInMsg": (WholeNumber(), 0),
-        "dispatchThrottlingRateInByte": (WholeNumber(LONG_BITS), 0),
+        "dispatchThrottlingRateInMsg": (_MESSAGES, 0),
+        "dispatchThrottlingRateInByte": (_BYTES, 0),
         "relativeToPublishRate": (Flag(), False),
-        "ratePeriodInSecond": (WholeNumber(), 0),
-    }
+        "ratePeriodInSecond": (_PERIOD_SHAPE, 0),
+    },
+    form=RateForm(
+        "dispatchThrottlingRateInMsg",
+        "dispatchThrottlingRateInByte",
+        "ratePeriodInSecond",
+        {"relativeToPublishRate": False},
+    ),
 )
 TYPED_RATE: Final = {"dispatchThrottlingRateInMsg": -1, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
 """Defaults of a dispatch rate's members on the command line."""
 PUBLISH_RATE: Final = ObjectShape(
-    {"publishThrottlingRateInMsg": (WholeNumber(), -1), "publishThrottlingRateInByte": (WholeNumber(LONG_BITS), -1)}
+    {"publishThrottlingRateInMsg": (_MESSAGES, -1), "publishThrottlingRateInByte": (_BYTES, -1)},
+    form=RateForm("publishThrottlingRateInMsg", "publishThrottlingRateInByte"),
 )
 SUBSCRIBE_RATE: Final = ObjectShape(
-    {"subscribeThrottlingRatePerConsumer": (WholeNumber(), -1), "ratePeriodInSecond": (WholeNumber(), 30)}
+    {"subscribeThrottlingRatePerConsumer": (_MESSAGES, -1), "ratePeriodInSecond": (_PERIOD_SHAPE, 30)},
+    form=RateForm("subscribeThrottlingRatePerConsumer", period="ratePeriodInSecond"),
 )
 RETENTION: Final = ObjectShape(
-    {"retentionTimeInMinutes": (WholeNumber(), 0), "retentionSizeInMB": (WholeNumber(LONG_BITS), 0)}
+    {"retentionTimeInMinutes": (_limit(MINUTES), 0), "retentionSizeInMB": (_limit(MEBIBYTES, LONG_BITS), 0)},
+    form=RetentionForm(),
 )
 QUOTA: Final = ObjectShape(
     {
-        "limit": (WholeNumber(LONG_BITS), None),
-        "limitSize": (WholeNumber(LONG_BITS), None),
-        "limitTime": (WholeNumber(), 0),
+        "limit": (_BYTES, None),
+        "limitSize": (_BYTES, None),
+        "limitTime": (_limit(SECONDS), 0),
         "policy": (Word(tuple(QUOTA_ACTIONS.values())), None),
         "excludeDelayed": (Flag(), None),
-    }
+    },
+    form=QuotaForm(QUOTA_ACTIONS),
 )
 INACTIVE_TOPICS: Final = ObjectShape(
     {
-        "inactiveTopicDeleteMode": (Word(INACTIVE_MODES), None),
-        "maxInactiveDurationSeconds": (WholeNumber(), 0),
+        "inactiveTopicDeleteMode": (Word(tuple(INACTIVE_MODES.values())), None),
+        "maxInactiveDurationSeconds": (WholeNumber(quantity=SECONDS), 0),
         "deleteWhileInactive": (Flag(), False),
-    }
+    },
+    form=InactivityForm(INACTIVE_MODES),
 )
 PERSISTENCE: Final = ObjectShape(
     {
@@ -79,29 +135,34 @@ PERSISTENCE: Final = ObjectShape(
         "bookkeeperWriteQuorum": (WholeNumber(), 2),
         "bookkeeperAckQuorum": (WholeNumber(), 2),
         "managedLedgerMaxMarkDeleteRate": (Fraction(), -1.0),
-    }
+    },
+    form=QuorumForm(),
 )
 DELAYED_DELIVERY: Final = ObjectShape(
     {
-        "tickTime": (WholeNumber(LONG_BITS), 0),
+        "tickTime": (WholeNumber(LONG_BITS, quantity=MILLISECONDS), 0),
         "active": (Flag(), False),
-        "maxDeliveryDelayInMillis": (WholeNumber(LONG_BITS), 0),
-    }
+        "maxDeliveryDelayInMillis": (WholeNumber(LONG_BITS, quantity=MILLISECONDS, words=_OFF_IS_0), 0),
+    },
+    form=DelayForm(),
 )
 AUTO_TOPIC: Final = ObjectShape(
     {
         "allowAutoTopicCreation": (Flag(), False),
         "topicType": (Text(), None),
         "defaultNumPartitions": (WholeNumber(), None),
-    }
+    },
+    form=TopicCreationForm(),
 )
-AUTO_SUBSCRIPTION: Final = ObjectShape({"allowAutoSubscriptionCreation": (Flag(), False)})
+AUTO_SUBSCRIPTION: Final = ObjectShape(
+    {"allowAutoSubscriptionCreation": (Flag(), False)}, form=SwitchForm("allowAutoSubscriptionCreation")
+)
 RESOURCE_GROUP: Final = ObjectShape(
     {
-        "publishRateInMsgs": (WholeNumber(), None),
-        "publishRateInBytes": (WholeNumber(LONG_BITS), None),
-        "dispatchRateInMsgs": (WholeNumber(), None),
-        "dispatchRateInBytes": (WholeNumber(LONG_BITS), None),
+        "publishRateInMsgs": (_MESSAGES, None),
+        "publishRateInBytes": (_BYTES, None),
+        "dispatchRateInMsgs": (_MESSAGES, None),
+        "dispatchRateInBytes": (_BYTES, None),
     }
 )
 

@@ -29,6 +29,10 @@ EMPTY: Final = Silent.EMPTY
 NO_CONTENT: Final = Silent.NO_CONTENT
 
 
+DEFAULT: Final = "default"
+"""Text of commands and declarations that removes a policy, except for policies that are text."""
+
+
 def always(value: Any) -> bool:
     """Accept every value: each one sets the policy."""
     return True

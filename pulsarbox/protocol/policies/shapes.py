@@ -6,11 +6,12 @@ reason.
 """
 
 import json
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pulsarbox.errors import BadRequest
+from pulsarbox.quantities import Quantity
 
 INT_BITS: Final = 32
 FRACTION_MAX: Final = 1e300
@@ -34,9 +35,30 @@ class ValueShape(Protocol):
     def parse(self, text: str) -> Any:
         """Parse a command line argument to JSON. Raises ValueError with a readable message."""
 
+    def text(self, value: Any) -> str:
+        """Return a JSON value as people write it, so that ``parse`` returns it again."""
+
     @property
     def expected(self) -> str:
         """The accepted values, for messages."""
+
+
+class WholeForm(Protocol):
+    """A short form of an object as a whole, such as ``7d,10G`` for a retention."""
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """Parse the short form to JSON. Raises ValueError with a readable message."""
+
+    def text(self, value: Mapping[str, Any]) -> str | None:
+        """Return the short form of a JSON value; None if it has none."""
+
+    @property
+    def expected(self) -> str:
+        """The accepted values, for messages."""
+
+
+NO_LIMIT: Final = -1
+_WHOLE: Final = "a whole number"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +67,10 @@ class WholeNumber:
 
     bits: int = INT_BITS
     zero: Any = None
+    quantity: Quantity | None = None
+    """What it counts, if people may write it with a suffix, as in ``7d``."""
+    words: Mapping[str, int] = field(default_factory=dict)
+    """Words for numbers with a special meaning, such as off for 0."""
 
     def read(self, value: Any, what: str) -> int:
         """See Shape.read."""
@@ -52,24 +78,36 @@ class WholeNumber:
             try:
                 value = int(value.strip())
             except ValueError:
-                raise BadRequest(f'{what} must be {self.expected}, not "{value}"') from None
+                raise BadRequest(f'{what} must be {_WHOLE}, not "{value}"') from None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise BadRequest(f"{what} must be {self.expected}, not {_kind(value)}")
+            raise BadRequest(f"{what} must be {_WHOLE}, not {_kind(value)}")
         if not -(1 << (self.bits - 1)) <= value < 1 << (self.bits - 1):
-            raise BadRequest(f"{what} must be {self.expected} of at most {self.bits} bits, not {value}")
+            raise BadRequest(f"{what} must be {_WHOLE} of at most {self.bits} bits, not {value}")
         return int(value)
 
     def parse(self, text: str) -> int:
         """See Shape.parse."""
+        if text.lower() in self.words:
+            return self.words[text.lower()]
+        if self.quantity is not None:
+            return self.quantity.parse(text)
         try:
             return int(text)
         except ValueError:
             raise ValueError(f"expected {self.expected}, not '{text}'") from None
 
+    def text(self, value: int) -> str:
+        """See Shape.text."""
+        named = next((word for word, number in self.words.items() if number == value), None)
+        if named is not None:
+            return named
+        return self.quantity.text(value) if self.quantity is not None else str(value)
+
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return "a whole number"
+        number = _WHOLE if self.quantity is None else self.quantity.expected
+        return number + "".join(f", or {word}" for word in self.words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +130,10 @@ class Fraction:
             return float(text)
         except ValueError:
             raise ValueError(f"expected a number, not '{text}'") from None
+
+    def text(self, value: float) -> str:
+        """See Shape.text."""
+        return json.dumps(value)
 
     @property
     def expected(self) -> str:
@@ -118,13 +160,17 @@ class Flag:
         """See Shape.parse."""
         known = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
         if text.lower() not in known:
-            raise ValueError(f"expected true or false, not '{text}'")
+            raise ValueError(f"expected {self.expected}, not '{text}'")
         return known[text.lower()]
+
+    def text(self, value: bool) -> str:
+        """See Shape.text."""
+        return "on" if value else "off"
 
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return "true or false"
+        return "on or off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +193,10 @@ class Word:
         if text.casefold() not in by_folded:
             raise ValueError(f"expected {self.expected}, not '{text}'")
         return by_folded[text.casefold()]
+
+    def text(self, value: str) -> str:
+        """See Shape.text."""
+        return value
 
     @property
     def expected(self) -> str:
@@ -172,6 +222,10 @@ class Text:
         """See Shape.parse."""
         return text
 
+    def text(self, value: str) -> str:
+        """See Shape.text."""
+        return value
+
     @property
     def expected(self) -> str:
         """See Shape.expected."""
@@ -195,6 +249,10 @@ class Several:
     def parse(self, text: str) -> list[str]:
         """See Shape.parse: comma-separated words."""
         return [self.of.parse(word.strip()) for word in text.split(",") if word.strip()]
+
+    def text(self, value: Sequence[str]) -> str:
+        """See Shape.text."""
+        return json.dumps(value) if any("," in each for each in value) else ",".join(value)
 
     @property
     def expected(self) -> str:
@@ -230,6 +288,10 @@ class TextMap:
             found[name.strip()] = value.strip()
         return found
 
+    def text(self, value: Mapping[str, str]) -> str:
+        """See Shape.text."""
+        return ";".join(f"{name}={each}" for name, each in value.items())
+
     @property
     def expected(self) -> str:
         """See Shape.expected."""
@@ -242,6 +304,7 @@ class ObjectShape:
 
     members: Mapping[str, tuple[ValueShape, Any]]
     zero: Any = field(default=None)
+    form: WholeForm | None = None
 
     def read(self, value: Any, what: str) -> dict[str, Any]:
         """See Shape.read."""
@@ -256,23 +319,47 @@ class ObjectShape:
         return found
 
     def parse(self, text: str) -> dict[str, Any]:
-        """See Shape.parse: comma-separated ``name=value``."""
+        """See Shape.parse: comma-separated ``name=value``, or the short form."""
+        if self.form is not None and text.partition("=")[0].strip() not in self.members:
+            return self.form.parse(text)
         found: dict[str, Any] = {}
         for pair in text.split(","):
             name, equals, value = pair.partition("=")
             name = name.strip()
             if not equals or name not in self.members:
-                raise ValueError(f"expected {self.expected}, not '{pair.strip()}'")
+                raise ValueError(f"expected {self.pairs}, not '{pair.strip()}'")
             try:
                 found[name] = self.members[name][0].parse(value.strip())
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from None
         return found
 
+    def text(self, value: Mapping[str, Any]) -> str:
+        """See Shape.text: the short form if there is one, otherwise names and values, or JSON if these have commas."""
+        short = self.form.text(value) if self.form is not None else None
+        if short is not None:
+            return short
+        if any(map(_has_commas, value.values())):
+            return json.dumps(value)
+        return ",".join(
+            f"{name}={self.members[name][0].text(each)}" for name, each in value.items() if each is not None
+        )
+
     @property
     def expected(self) -> str:
         """See Shape.expected."""
+        if self.form is not None:
+            return f"{self.form.expected}; or {self.pairs}"
+        return self.pairs
+
+    @property
+    def pairs(self) -> str:
+        """The accepted names of ``name=value`` pairs, for messages."""
         return f"comma-separated name=value pairs with the names {', '.join(self.members)}"
+
+
+def _has_commas(value: Any) -> bool:
+    return isinstance(value, dict | list) or (isinstance(value, str) and "," in value)
 
 
 def _check_length(value: Sized, what: str) -> None:

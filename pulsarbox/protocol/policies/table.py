@@ -14,17 +14,17 @@ from pulsarbox.protocol.policies.policy_values import (
     AUTO_TOPIC,
     BACKLOG_QUOTA_NAME,
     BOOLEAN,
+    COUNT,
     DELAYED_DELIVERY,
     DISPATCH_RATE,
     INACTIVE_TOPICS,
-    INT,
-    LONG,
     OLD_SCHEMA_STRATEGIES,
     PERSISTENCE,
     PUBLISH_RATE,
     QUOTA,
     QUOTA_TYPES,
     RETENTION,
+    SIZE_OR_OFF,
     SUBSCRIBE_RATE,
     SUBSCRIPTION_TYPES,
     TYPED_RATE,
@@ -34,15 +34,17 @@ from pulsarbox.protocol.policies.policy_values import (
     limits_publishing,
     limits_subscribing,
     not_negative,
+    number_or_off,
     quota_name,
 )
 from pulsarbox.protocol.policies.row import NO_CONTENT, Blank, Legacy, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import Several, Text, ValueShape, WholeNumber, Word
 from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, STORED_ROWS
+from pulsarbox.quantities import BYTES, MINUTES, SECONDS
 
 
 def _count(
-    name: str, namespace: tuple[str, str], topic: PolicyEndpoint | None, meaning: str, shape: ValueShape = INT
+    name: str, namespace: tuple[str, str], topic: PolicyEndpoint | None, meaning: str, shape: ValueShape = COUNT
 ) -> PolicyRow:
     """Return the row of a limit on a number of objects; 0 is no limit. ``namespace`` is its key and path."""
     key, path = namespace
@@ -69,7 +71,7 @@ _STORAGE: Final = (
     PolicyRow(
         "message-ttl",
         "Age in seconds at which an unacknowledged message expires; 0: never",
-        INT,
+        number_or_off(SECONDS),
         PolicyEndpoint(
             "message_ttl_in_seconds",
             "messageTTL",
@@ -90,7 +92,7 @@ _STORAGE: Final = (
     PolicyRow(
         "subscription-expiration-time",
         "Minutes without consumers and acknowledgements after which a subscription is deleted; 0: never",
-        INT,
+        number_or_off(MINUTES),
         PolicyEndpoint(
             "subscription_expiration_time_minutes",
             "subscriptionExpirationTime",
@@ -118,7 +120,7 @@ _STORAGE: Final = (
     PolicyRow(
         "compaction-threshold",
         "Uncompacted size in bytes at which a topic is compacted automatically; 0: only on request",
-        LONG,
+        SIZE_OR_OFF,
         PolicyEndpoint(
             "compaction_threshold",
             "compactionThreshold",
@@ -259,7 +261,7 @@ _LIMITS: Final = (
     PolicyRow(
         "max-topics-per-namespace",
         "Maximum number of topics in a namespace, counting each partition; 0: no limit",
-        INT,
+        COUNT,
         PolicyEndpoint(
             "max_topics_per_namespace",
             "maxTopicsPerNamespace",
@@ -297,7 +299,7 @@ _LIMITS: Final = (
     PolicyRow(
         "max-message-size",
         "Maximum size of a message in bytes, except for chunks; 0: the broker's limit",
-        INT,
+        number_or_off(BYTES),
         topic=_of_topic(
             "maxMessageSize",
             "maxMessageSize",
@@ -320,7 +322,7 @@ _CLIENTS: Final = (
     PolicyRow(
         "deduplication-snapshot-interval",
         "Interval in seconds at which the sequence IDs of producers are stored",
-        WholeNumber(),
+        WholeNumber(quantity=SECONDS),
         PolicyEndpoint(
             "deduplicationSnapshotIntervalSeconds",
             "deduplicationSnapshotInterval",

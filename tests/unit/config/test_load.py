@@ -143,8 +143,9 @@ class TestPropertiesFile:
         assert loaded.warnings == (f"{conf}:2: managedLedgerCacheSizeMB: no value given; the default 64 applies",)
 
     def test_a_malformed_value_of_our_setting_is_refused(self, conf: Path) -> None:
-        conf.write_text("\nmaxMessageSize=5MB\n")
-        message = f'{conf.name}:2: maxMessageSize: expected a whole number from 1024 to 2147473407, not "5MB"'
+        conf.write_text("\nmaxMessageSize=5 apples\n")
+        message = f"{conf.name}:2: maxMessageSize: expected a whole number from 1024 to 2147473407, or a size such as"
+        message += ' 500K, 100M or 1.5G, not "5 apples"'
         assert refusal(conf) == message
 
     @pytest.mark.parametrize(

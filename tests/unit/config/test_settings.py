@@ -60,6 +60,50 @@ def test_a_value_outside_the_limits_is_refused(name: str, value: object, expecte
         dataclasses.replace(Settings(), **{name: value})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maxMessageSize", "5MB", 5 << 20),
+        ("ttlDurationDefaultInSeconds", "7d", 604_800),
+        ("defaultRetentionTimeInMinutes", "1h30m", 90),
+        ("defaultRetentionTimeInMinutes", "-1", -1),
+        ("backlogQuotaDefaultLimitGB", "2T", 2048.0),
+        ("backlogQuotaDefaultLimitGB", "0.5", 0.5),
+    ],
+)
+def test_a_number_may_have_a_unit(name: str, text: str, value: float) -> None:
+    row = settings_by_name()[name]
+    parsed = row.parse(text)
+    assert (parsed, type(parsed)) == (value, type(value))
+    if not text.lstrip("-").replace(".", "").isdigit():
+        assert row.read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        (
+            "maxMessageSize",
+            "5h",
+            "to 2147473407, or a size such as 500K, 100M or 1.5G",
+        ),
+        ("maxMessageSize", "5242880", "or a size such as"),
+        ("maxMessageSize", "1K1K", "expected a number of bytes"),
+        ("maxMessageSize", "5B", "expected a whole number from 1024 to 2147473407, not 5"),
+        ("defaultRetentionTimeInMinutes", "90s", "'90s' is not a whole number of minutes"),
+        ("brokerServicePort", "5s", "expected a whole number from 0"),
+    ],
+)
+def test_a_unit_that_does_not_fit_is_refused(name: str, value: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        settings_by_name()[name].read(value)
+
+
+def test_settings_hold_numbers() -> None:
+    with pytest.raises(ConfigError, match="maxMessageSize: expected a whole number"):
+        dataclasses.replace(Settings(), maxMessageSize="5MB")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("FALSE", False)])
 def test_booleans_are_read_in_any_case(text: str, value: bool) -> None:
     assert settings_by_name()["allowAutoTopicCreation"].parse(text) is value

@@ -124,7 +124,7 @@ def test_everything_that_can_be_declared() -> None:
         ),
         (
             "namespaces:\n  a/b:\n    policies:\n      message-ttl: soon",
-            "f:4: message-ttl: expected a whole number, not 'soon'",
+            "f:4: message-ttl: expected a number of seconds, or a duration such as 90s, 15m, 1h30m or 7d, not 'soon'",
         ),
         (
             "namespaces: {a/b: {policies: {message-ttl: -1}}}",

@@ -10,13 +10,13 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.broker.policies.policy import Policy
 from pulsarbox.protocol.policies.policy_values import (
     AGE_QUOTA,
-    NO_LIMIT,
     QUOTA_ACTIONS,
     SIZE_QUOTA,
     quota_action,
     quota_seconds,
     quota_size,
 )
+from pulsarbox.protocol.policies.shapes import NO_LIMIT
 
 UNLIMITED: Final = NO_LIMIT
 

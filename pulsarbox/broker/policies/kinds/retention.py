@@ -9,7 +9,7 @@ Source: https://pulsar.apache.org/docs/4.2.x/cookbooks-retention-expiry/#retenti
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.broker.policies.policy import Policy
-from pulsarbox.protocol.policies.policy_values import NO_LIMIT
+from pulsarbox.protocol.policies.shapes import NO_LIMIT
 
 UNLIMITED: Final = NO_LIMIT
 

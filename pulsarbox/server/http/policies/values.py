@@ -63,7 +63,7 @@ def _blank(call: HttpRequest, row: PolicyRow, place: PolicyEndpoint) -> Any:
     if place.blank is Blank.KEEPS:
         return UNCHANGED
     if place.blank is Blank.REFUSED:
-        raise BadRequest(place.without or f"The body must be {row.shape.expected}")
+        raise BadRequest(place.without or "The body must be a JSON value, not null or empty")
     if place.blank is Blank.UNMET:
         raise PreconditionFailed(place.without)
     if place.blank is Blank.ZERO:

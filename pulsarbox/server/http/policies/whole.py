@@ -6,7 +6,7 @@ from typing import Any, Final
 from pulsarbox.broker.security.permissions import EMPTY, checked
 from pulsarbox.errors import BadRequest, NotSupported, PreconditionFailed
 from pulsarbox.protocol.policies.checks import check, fits, quota_map, retention_of
-from pulsarbox.protocol.policies.policy_values import DISPATCH_RATE, INT, LONG, QUOTA, QUOTA_SIZE
+from pulsarbox.protocol.policies.policy_values import COUNT, DISPATCH_RATE, LONG, QUOTA, QUOTA_SIZE
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import LIST_MAX, ValueShape
 from pulsarbox.protocol.policies.stored_rows import (
@@ -53,7 +53,7 @@ DEFAULTS: Final[dict[str, Any]] = {
 KEPT: Final = ("auth_policies", "bundles", "properties")
 """Members that are not in the policy table."""
 
-_OBSOLETE: Final[Mapping[str, ValueShape]] = {"clusterDispatchRate": DISPATCH_RATE, "latency_stats_sample_rate": INT}
+_OBSOLETE: Final[Mapping[str, ValueShape]] = {"clusterDispatchRate": DISPATCH_RATE, "latency_stats_sample_rate": COUNT}
 """Members by cluster that Pulsar stores but no longer uses, with the shape of a value."""
 _NO_USE: Final = "Pulsar no longer uses this policy either"
 

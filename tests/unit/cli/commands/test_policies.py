@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli.commands.policies import _typed, _value
+from pulsarbox.cli.commands.policies import _value
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.protocol.policies.offload_shape import OFFLOAD
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
@@ -60,7 +60,8 @@ def test_what_means_something_is_taken(policy: str, text: str, value: Any) -> No
         ("max-producers", "-3", "expected 0 or more, not -3"),
         ("compaction-threshold", "-1", "expected 0 or more, not -1"),
         ("subscription-expiration-time", "-1", "expected 0 or more, not -1"),
-        ("max-message-size", "x", "expected a whole number, not 'x'"),
+        ("max-message-size", "x", "expected a number of bytes, or a size such as 500K, 100M or 1.5G, not 'x'"),
+        ("max-producers", "x", "expected a whole number, or off, not 'x'"),
     ],
 )
 def test_what_means_nothing_is_refused(policy: str, text: str, words: str) -> None:
@@ -77,11 +78,13 @@ def test_the_value_of_a_broker_can_be_typed_as_it_is_shown() -> None:
         "relativeToPublishRate": False,
         "ratePeriodInSecond": 0,
     }
-    shown = _typed(meaningful(stands))
-    assert shown == (
-        "dispatchThrottlingRateInMsg=77,dispatchThrottlingRateInByte=-1,relativeToPublishRate=false,ratePeriodInSecond=1"
+    shape = row_of("dispatch-rate").shape
+    assert shape.text(meaningful(stands)) == "77/s"
+    relative = meaningful(stands | {"relativeToPublishRate": True})
+    assert shape.text(relative) == (
+        "dispatchThrottlingRateInMsg=77,dispatchThrottlingRateInByte=unlimited,relativeToPublishRate=on,ratePeriodInSecond=1s"
     )
-    assert _value(row_of("dispatch-rate"), shown) == meaningful(stands)
+    assert _value(row_of("dispatch-rate"), shape.text(relative)) == relative
     assert [problem(name, value) for name, value in meaningful(stands).items()] == [""] * 4
 
 
@@ -94,7 +97,7 @@ def test_the_value_of_a_broker_can_be_typed_as_it_is_shown() -> None:
     ],
 )
 def test_what_contains_commas_can_be_typed_as_it_is_shown(policy: str, value: Any) -> None:
-    assert _value(row_of(policy), _typed(value)) == value
+    assert _value(row_of(policy), row_of(policy).shape.text(value)) == value
 
 
 def test_a_map_is_typed_with_semicolons() -> None:

@@ -331,17 +331,30 @@ def test_durations(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("4096", 4096), ("100k", 102400), ("10M", 10 << 20), ("16G", 16 << 30), ("2T", 2 << 40), ("-1", -1)],
+    [
+        ("4096", 4096),
+        ("100k", 102400),
+        ("10M", 10 << 20),
+        ("16G", 16 << 30),
+        ("2T", 2 << 40),
+        ("-1", -1),
+        ("1.5G", 3 << 29),
+        ("5 MB", 5 << 20),
+    ],
 )
 def test_sizes(text: str, expected: int) -> None:
     assert size(text) == expected
 
 
+def test_a_duration_may_have_parts_and_fractions() -> None:
+    assert seconds("1h30m") == seconds("1.5h") == 5400
+
+
 @pytest.mark.parametrize("convert", [seconds, size])
-@pytest.mark.parametrize("text", ["", "x", "1x", "1.5m", "--1", "m", "1 m", "\N{SUPERSCRIPT TWO}m"])
+@pytest.mark.parametrize("text", ["", "x", "1x", "1.0001s", "1.0001K", "--1", "m", "1 x", "\N{SUPERSCRIPT TWO}m"])
 def test_what_is_neither(text: str, convert: object) -> None:
     assert callable(convert)
-    with pytest.raises(ValueError, match="such as"):
+    with pytest.raises(ValueError, match=r"such as|is not a whole number of"):
         convert(text)
 
 

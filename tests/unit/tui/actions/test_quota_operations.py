@@ -10,8 +10,11 @@ from pulsarbox.tui.actions.quota_operations import LIMITS
 (CHANGE,) = LIMITS
 
 
-def row(field: str | None, body: Any) -> dict[str, Any]:
-    return {"change": {"method": "POST", "path": "/p", "query": {}, "body": body, "field": field, "command": ""}}
+def row(field: str | None, body: Any, policy: str = "") -> dict[str, Any]:
+    return {
+        "policy": policy,
+        "change": {"method": "POST", "path": "/p", "query": {}, "body": body, "field": field, "command": ""},
+    }
 
 
 RATE = row("dispatchThrottlingRateInMsg", {"dispatchThrottlingRateInMsg": 77, "dispatchThrottlingRateInByte": -1})
@@ -32,3 +35,41 @@ def test_a_rate_and_no_limit_are_sent(text: str) -> None:
 def test_a_number_of_producers_may_be_zero() -> None:
     (request,) = CHANGE.requests(row(None, 3), {"limit": "0"})
     assert request.body == 0
+
+
+@pytest.mark.parametrize(
+    ("field", "now", "policy", "text", "value"),
+    [
+        ("limitSize", 1 << 30, "backlog-quota:destination_storage", "1.5G", 3 << 29),
+        ("limitTime", 3600, "backlog-quota:message_age", "7d", 604_800),
+        ("dispatchThrottlingRateInByte", 1000, "dispatch-rate", "5 MB", 5 << 20),
+        ("publishRateInBytes", 1000, "publishRateInBytes", "2K", 2048),
+        (None, 3600, "message-ttl", "1h30m", 5400),
+        (None, 3600, "message-ttl", "off", 0),
+    ],
+)
+def test_a_limit_may_have_a_unit(field: str | None, now: int, policy: str, text: str, value: int) -> None:
+    limit = row(field, {field: now} if field is not None else now, policy)
+    (request,) = CHANGE.requests(limit, {"limit": text})
+    assert request.body == ({field: value} if field is not None else value)
+
+
+def test_a_limit_is_shown_with_its_unit() -> None:
+    (field,) = CHANGE.fields
+    assert callable(field.default)
+    assert field.default(row("limitTime", {"limitTime": 5400}, "backlog-quota:message_age")) == "1h30m"
+    assert field.default(row(None, 3)) == "3"
+    assert field.default(row(None, "off", "brokerDeduplicationEnabled")) == "off"
+
+
+def test_a_unit_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(Wrong, match="limit: expected a number of seconds, or a duration such as 90s"):
+        CHANGE.requests(row("limitTime", {"limitTime": 5}, "backlog-quota:message_age"), {"limit": "5G"})
+
+
+def test_the_command_has_the_number_of_units() -> None:
+    limit = row("limitTime", {"limitTime": 60}, "backlog-quota:message_age")
+    limit["change"]["command"] = "pulsarbox quota set orders --age 60s --then evict"
+    assert CHANGE.words(limit, {"limit": "1h"})[3:5] == ["--age", "3600s"]
+    assert CHANGE.words(limit, {"limit": "1"})[3:5] == ["--age", "1s"]
+    assert CHANGE.words(limit, {"limit": "x"})[3:5] == ["--age", "xs"]
