@@ -4,7 +4,7 @@ The only room that imports pyspark and pyarrow. The Python Data Source API is im
 modules whose logic does not need Spark do not import it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["register", "table"]
+__all__ = ["register", "session", "table"]
 
 
 def register(spark: "SparkSession") -> None:
-    """Register the format ``pulsarbox`` with a session.
+    """Register the formats ``pulsarbox`` and ``pulsar`` with a session.
 
     Needed only where Spark does not discover it: when pulsarbox is shipped as an archive (``--py-files``,
     ``addPyFile``) instead of being installed::
@@ -24,9 +24,36 @@ def register(spark: "SparkSession") -> None:
         from pulsarbox.spark import register
         register(spark)
     """
-    from pulsarbox.spark.source.data_source import PulsarboxSource
+    from pulsarbox.spark.source.data_source import PulsarboxSource, PulsarSource
 
     spark.dataSource.register(PulsarboxSource)
+    spark.dataSource.register(PulsarSource)
+
+
+def session(
+    name: str = "pulsarbox",
+    *,
+    master: str | None = None,
+    memory: str | None = None,
+    ui: bool = False,
+    conf: Mapping[str, str] | None = None,
+) -> "SparkSession":
+    """Return a Spark session with the formats ``pulsarbox`` and ``pulsar``, or the one that this process has.
+
+        from pulsarbox.spark import session
+        spark = session("orders", memory="4g", ui=True)
+
+    Workers run this interpreter, so a virtual environment need not be activated. ``master``: by default all cores of
+    this machine, or the master given to spark-submit; also ``local[2]``, ``spark://host:7077``, or a Spark Connect
+    server as ``sc://host:15002``. ``memory``: of the driver, which in local mode runs the tasks too (1g). ``ui``: serve
+    Spark's web pages; ``spark.sparkContext.uiWebUrl`` is the address. ``conf``: Spark settings, which override those of
+    docs/spark.md.
+
+    Raises SparkMissingError without Spark or Java, and PipelineError if Spark rejects the master or a setting.
+    """
+    from pulsarbox.spark import spark_session
+
+    return spark_session.session(name, master, memory, ui, conf)
 
 
 def table(

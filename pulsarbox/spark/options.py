@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.connector_options import PRODUCER, READER, remedy
 from pulsarbox.spark.option_types import (
     COLUMNS,
     COUNT,
@@ -42,8 +43,8 @@ SUBSCRIPTION: Final = "subscription"
 
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """Spark's own options that it passes to sources and sinks; ``path`` is rejected by name."""
-WITHOUT_EFFECT: Final = ("pulsar.reader.", "pulsar.admin.", "pulsar.client.", "pulsar.producer.")
-"""Prefixes of Java client options of the existing Pulsar connector: ignored unless they have a row."""
+_OF_THE_OTHER: Final = {READ: PRODUCER, BATCH: PRODUCER, STREAM: PRODUCER, WRITE: READER}
+"""Prefix of the existing connector's options that do not concern a use: programs share one set for reads and writes."""
 
 
 class OptionError(ValueError):
@@ -235,6 +236,7 @@ class SparkOptions:
         YES_OR_NO,
         "Read only the latest message of each key, as far as the topic is compacted.",
         used=(BATCH,),
+        aliases=("pulsar.reader.readCompacted",),
     )
 
     isolation: str = option(
@@ -481,6 +483,8 @@ _BY_NAME: Final = {
     name.lower(): (each, name) for each in fields(SparkOptions) for name in (row(each).name, *row(each).aliases)
 }
 """Field and canonical spelling, by lowercase name."""
+SECRETS: Final = frozenset(name.lower() for each in ROWS if each.kind is SECRET for name in (each.name, *each.aliases))
+"""Lowercase names of the options that are neither shown nor stored."""
 
 
 def parse(given: Mapping[str, str], use: str) -> SparkOptions:
@@ -496,7 +500,7 @@ def parse(given: Mapping[str, str], use: str) -> SparkOptions:
             _check_unknown(key, use)
             continue
         if not set(either(use)) & set(row(found).used):
-            if key.lower().startswith(WITHOUT_EFFECT):  # ignored like the others with this prefix
+            if key.lower().startswith(_OF_THE_OTHER[use]):
                 continue
             raise OptionError(f"option {name} applies to {_uses(row(found).used)}, not to {_said(use)}: remove it")
         value = _value(name, row(found).kind, text)
@@ -510,6 +514,12 @@ def parse(given: Mapping[str, str], use: str) -> SparkOptions:
     options = SparkOptions(**values)
     check_together(options, set(values), use)
     return options
+
+
+def of_use(given: Mapping[str, str], use: str) -> dict[str, str]:
+    """Return the options without those that only apply to other uses."""
+    known = {key: _BY_NAME.get(key.lower(), (None, ""))[0] for key in given}
+    return {key: given[key] for key, found in known.items() if found is None or set(either(use)) & set(row(found).used)}
 
 
 def _value(name: str, kind: OptionType, text: str) -> Any:
@@ -526,13 +536,10 @@ def _check_unknown(key: str, use: str) -> None:
         raise OptionError(
             "the format pulsarbox does not support paths: set option topic, and call load() or save() without a path"
         )
-    if folded == "provider":  # Spark reads such a table without its options
-        raise OptionError(
-            "the format pulsarbox does not support CREATE TABLE, because Spark's catalog does not store the options of "
-            "Python data sources: use CREATE TEMPORARY VIEW name USING pulsarbox OPTIONS (...)"
-        )
-    if folded in OF_SPARK or folded.startswith(WITHOUT_EFFECT) or folded == "subscriptionprefix":
+    if folded in OF_SPARK or folded.startswith(_OF_THE_OTHER[use]):
         return
+    if instead := remedy(key):
+        raise OptionError(f"option {key} of the existing connector has no effect: {instead}")
     names = [name for each in ROWS if set(either(use)) & set(each.used) for name in (each.name, *each.aliases)]
     nearest = did_you_mean(key, names, 0.5) or "; docs/spark.md lists all options"
     raise OptionError(f"unknown option {key!r} for {_said(use)}{nearest}")

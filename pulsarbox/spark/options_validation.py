@@ -46,7 +46,10 @@ def check_together(options: SparkOptions, given: set[str], use: str) -> None:
 
 def _check_read(options: SparkOptions) -> None:
     if not (options.named or options.topics_pattern):
-        raise OptionError("no topic to read: set one of the options topic, topics and topicsPattern")
+        raise OptionError(
+            "no topic to read: set one of the options topic, topics and topicsPattern. (A table whose columns CREATE "
+            "TABLE lists has no options: create it without columns, or SELECT ... FROM orders WITH (topic = 'orders').)"
+        )
     for topic in (*options.named, options.topics_pattern):
         if topic.startswith("non-persistent://"):
             raise OptionError(f"{topic}: non-persistent topics store no messages; only persistent topics can be read")

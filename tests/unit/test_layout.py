@@ -71,7 +71,8 @@ def test_the_folder_is_imported_by_its_name_in_the_package(name: str) -> None:
 def test_the_wheel_has_every_source_once_and_nothing_beside_the_packages(wheel: Path) -> None:
     names = wheel_contents(wheel)
     assert len(names) == len(set(names))
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"pulsarbox", "pyspark_pulsarbox"}
+    packages = {"pulsarbox", "pyspark_pulsarbox", "pyspark_pulsarbox_connector"}
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == packages
     assert {name for name in names if Path(name).suffix in SOURCE_SUFFIXES} == expected_in_wheel()
 
 
@@ -92,11 +93,12 @@ def test_spark_finds_the_format_where_pulsarbox_is_installed(installed: str, whe
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(tmp_path)
     code = "import sys; sys.path[:0] = sys.argv[1:]\nimport importlib, pkgutil\n"
-    code += "(found,) = {each.name for each in pkgutil.iter_modules() if each.name.startswith('pyspark_')}\n"
-    code += "print(importlib.import_module(found).DefaultSource.name(), *{'pyarrow'} & {*sys.modules})"
+    code += "found = sorted({each.name for each in pkgutil.iter_modules() if each.name.startswith('pyspark_')})\n"
+    code += "names = [importlib.import_module(each).DefaultSource.name() for each in found]\n"
+    code += "print(*names, *{'pyarrow'} & {*sys.modules})"
     command = [sys.executable, "-I", "-c", code, *([str(tmp_path)] if installed == "wheel" else [])]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "pulsarbox\n"
+    assert done.stdout == "pulsarbox pulsar\n"
 
 
 def test_the_licence_is_apaches_and_the_wheel_names_it(wheel: Path) -> None:

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from pulsarbox.spark import accelerator
 from pulsarbox.spark.pipelines.declaration import PipelineError
 from pulsarbox.spark.pipelines.failure_causes import innermost_exception
 from pulsarbox.spark.pipelines.requirements import check, not_started
@@ -59,6 +60,14 @@ def settings(master: str, cores: int) -> dict[str, str]:
     return found
 
 
+def with_jars(conf: Mapping[str, str], jar: Path | None) -> dict[str, str]:
+    """Return settings with pulsarbox's own jar, if it was built, in front of those that the user names."""
+    if jar is None:
+        return dict(conf)
+    named = conf.get("spark.jars", "")
+    return {**conf, "spark.jars": f"{jar},{named}" if named else str(jar)}
+
+
 def is_local(master: str) -> bool:
     """Return whether everything runs on this machine, in one JVM."""
     return master == "local" or master.startswith("local[")
@@ -97,7 +106,7 @@ def session(
         from pyspark.logger import PySparkLogger
         from pyspark.sql import SparkSession
 
-        chosen = settings(master, os.cpu_count() or 1) | dict(conf or {})
+        chosen = with_jars(settings(master, os.cpu_count() or 1) | dict(conf or {}), accelerator.jar())
         _launch(chosen, log)
         builder = SparkSession.builder.master(retried(master)).appName(name)
         for key, value in chosen.items():

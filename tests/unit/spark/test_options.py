@@ -130,17 +130,21 @@ def test_a_word_that_is_nearly_right_is_told() -> None:
     assert "did you mean __key" in refused({"topic": "orders", "columns": "__kye"})
 
 
-def test_what_only_configures_a_java_client_is_passed_over() -> None:
-    assert batch(pulsar_reader_receiverQueueSize="1", pulsar_client_numIoThreads="2") == batch()
-    assert batch(pulsar_producer_compressionType="LZ4") == batch(), "that of a writer, in options that both are given"
+def test_a_setting_of_the_java_client_is_refused_with_its_replacement() -> None:
+    said = refused({"topic": "a", "pulsar.reader.receiverQueueSize": "1"})
+    assert "option pulsar.reader.receiverQueueSize" in said and "use maxBytesPerPartition" in said
+    assert "remove it" in refused({"topic": "a", "pulsar.client.numIoThreads": "2"})
+    assert "use subscription" in refused({"topic": "a", "subscriptionPrefix": "s"})
+
+
+def test_settings_of_a_producer_do_not_concern_a_read() -> None:
+    assert batch(pulsar_producer_compressionType="LZ4", pulsar_producer_blockIfQueueFull="true") == batch()
+    shared = {"topic": "a", "pulsar.reader.receiverQueueSize": "1"}
+    assert parse(shared, WRITE) == parse({"topic": "a"}, WRITE)
 
 
 def test_a_path_is_no_topic() -> None:
     assert "option topic" in refused({"topic": "orders", "path": "orders"})
-
-
-def test_a_table_of_the_catalog_is_refused_with_what_there_is_instead() -> None:
-    assert "CREATE TEMPORARY VIEW" in refused({"provider": "pulsarbox", "option.topic": "orders", "topic": "orders"})
 
 
 def test_what_is_secret_is_neither_shown_nor_told() -> None:
