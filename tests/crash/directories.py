@@ -223,7 +223,8 @@ class Storage:
             if looks == 2:  # what a scrub found is listed a moment later
                 return found
             stays_away = {each["name"]: each["state"] for each in found["members"]}.get(str(path)) in ("lost", "fenced")
-            if stays_away and not replaced and passed > RETURN_SECONDS:
+            # A directory that was removed never returns by itself.
+            if stays_away and not replaced and (fault is is_removed or passed > RETURN_SECONDS):
                 replaced = True
                 with contextlib.suppress(BoxError):  # it returns at this moment
                     self.replace(path, path)
