@@ -1,6 +1,7 @@
 """LMDB environments of a data directory: their creation, verification and opening, and what their errors mean."""
 
 import errno
+import os
 from pathlib import Path
 
 import lmdb
@@ -8,12 +9,15 @@ import lmdb
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.format import NEW_SUFFIX
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
-from pulsarbox.storage.lmdb.private_files import PRIVATE_DIRECTORY
+from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
 
 _TABLES_MAX = 16
 _READERS_MAX = 1024
 """Other processes may read concurrently: each of their threads takes a slot per environment."""
 _FREE_MIN = 1 << 20
+_LOCK_FILE = "lock.mdb"
+_LOCK_BYTES = 8192
+"""Of the lock file: the header, and the slots of more readers than a box usually has."""
 _TRANSIENT = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO, errno.EAGAIN, errno.EINTR, errno.EACCES, errno.EPERM}
 )
@@ -46,6 +50,8 @@ def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
         import shutil
 
         shutil.rmtree(new, ignore_errors=True)
+    make_directory(new)
+    _allocate_lock_file(new)
     env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX, mode=PRIVATE_DIRECTORY)
     try:
         with env.begin(write=True) as txn:  # one sync for all of them
@@ -79,6 +85,7 @@ def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside:
         return lmdb.open(str(path), map_size=map_size, max_dbs=_TABLES_MAX, create=False, readonly=True, lock=False)
     # LMDB syncs by default: data, then the meta page. Read-ahead stays enabled: values of the log span many pages, and
     # a backlog is read sequentially.
+    _allocate_lock_file(path)
     env = lmdb.open(
         str(path),
         map_size=map_size,
@@ -89,6 +96,18 @@ def open_environment(path: Path, map_size: int, *, sealed: bool = False, beside:
     )
     env.reader_check()
     return env
+
+
+def _allocate_lock_file(path: Path) -> None:
+    """Allocate the beginning of the lock file of an environment that is not open in this process. Raises OSError.
+
+    LMDB writes to it through a map: without space for its blocks, SIGBUS would end the process.
+    """
+    descriptor = os.open(path / _LOCK_FILE, os.O_RDWR | os.O_CREAT, PRIVATE)
+    try:
+        os.posix_fallocate(descriptor, 0, _LOCK_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def failure(what: str, error: Exception, path: Path, size: int = 0) -> PersistenceError:
