@@ -1,6 +1,6 @@
 """The ``pulsarbox`` command and its table of subcommands, each imported only when it runs.
 
-To add a command, write it in a module of this package and add its row to ``COMMANDS``.
+To add a command, write it in a module of this package and add its row to a section.
 """
 
 from typing import Final
@@ -11,60 +11,67 @@ from pulsarbox import __version__
 from pulsarbox.cli.common.lazy_group import LazyCommand
 from pulsarbox.cli.common.root_command import Root
 
+_SECTIONS: Final = {
+    "Messages": {
+        "produce": ("pulsarbox.cli.messages.produce:produce", "Publish messages from the command line or from stdin."),
+        "consume": ("pulsarbox.cli.messages.consume:consume", "Consume messages and write them to stdout."),
+        "peek": ("pulsarbox.cli.messages.peek:peek", "Show stored messages without acknowledging them."),
+        "tap": ("pulsarbox.cli.messages.tap:tap", "Show messages as they are published."),
+        "dlq": ("pulsarbox.cli.commands.dead_letters.dlq:dlq", "Inspect, group, replay, drop and export dead letters."),
+        "job": ("pulsarbox.cli.commands.dead_letters.job:job", "List, pause, resume and cancel dead letter jobs."),
+    },
+    "Topics": {
+        "topic": ("pulsarbox.cli.commands.topic:topic", "Create, delete, list and inspect topics."),
+        "sub": ("pulsarbox.cli.commands.sub:sub", "Create, delete, list, seek and clear subscriptions."),
+        "ns": ("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces."),
+        "tenant": ("pulsarbox.cli.commands.tenant:tenant", "Create, delete, list and inspect tenants."),
+        "schema": ("pulsarbox.cli.commands.schema:schema", "Show, upload, check and delete topic schemas."),
+        "quota": ("pulsarbox.cli.commands.quota:quota", "Show and explain topic limits; set backlog quotas."),
+        "client": ("pulsarbox.cli.commands.client:client", "List and disconnect clients."),
+        "txn": ("pulsarbox.cli.commands.txn:txn", "List, show and abort transactions."),
+    },
+    "Operations": {
+        "start": ("pulsarbox.cli.process.start:start", "Start a box in the foreground or in the background."),
+        "stop": ("pulsarbox.cli.process.stop:stop", "Stop the box of a data directory."),
+        "status": ("pulsarbox.cli.process.status:status", "Show whether a box is running, and where."),
+        "top": ("pulsarbox.cli.process.top:top", "Monitor a box: live dashboard, or one snapshot of a view."),
+        "doctor": ("pulsarbox.cli.process.doctor:doctor", "Check this machine and suggest fixes."),
+        "config": ("pulsarbox.cli.process.config:config", "Show settings; create or check a configuration file."),
+        "events": ("pulsarbox.cli.commands.events:events", "Show recent events of a box; follow new ones."),
+        "storage": ("pulsarbox.cli.data.storage:storage", "Inspect a data directory: statistics, damage, records."),
+        "backup": ("pulsarbox.cli.data.backup:backup", "Create, verify, list and remove backups."),
+        "restore": ("pulsarbox.cli.data.restore:restore", "Restore a backup into a data directory."),
+        "token": ("pulsarbox.cli.connect.token:token", "Create, show and validate authentication tokens."),
+        "context": ("pulsarbox.cli.connect.context:context", "Manage named brokers and select the current one."),
+        "admin": ("pulsarbox.cli.pulsar_admin.admin:admin", "Run pulsar-admin commands against any Pulsar."),
+    },
+    "Development": {
+        "apply": ("pulsarbox.cli.declaration.apply:apply", "Create and change what a YAML file declares."),
+        "diff": ("pulsarbox.cli.declaration.diff:diff", "Compare a box with a YAML file that declares it."),
+        "export": ("pulsarbox.cli.declaration.export:export", "Write the declaration of a box as YAML."),
+        "clock": ("pulsarbox.cli.commands.clock:clock", "Show the clock of a box; advance a virtual clock."),
+        "fault": ("pulsarbox.cli.commands.fault:fault", "Inject faults by rule, to test applications."),
+        "plugins": ("pulsarbox.cli.plugins.command:plugins", "List, check, benchmark, create and disable plugins."),
+        "completion": ("pulsarbox.cli.process.completion:completion", "Print a shell completion script."),
+        "version": ("pulsarbox.cli.process.version:version", "Print the version."),
+    },
+    "Data": {
+        "pipeline": (
+            "pulsarbox.cli.pipeline.command:pipeline",
+            "Create, validate, run, list and reset Spark pipelines.",
+        ),
+        "epochs": (
+            "pulsarbox.cli.commands.epochs:epochs",
+            "Show and forget sinks that commit by epoch, such as Spark queries.",
+        ),
+    },
+}
+"""Target and summary of each command, by section of the list of commands."""
+
 COMMANDS: Final = {
-    "admin": LazyCommand("pulsarbox.cli.pulsar_admin.admin:admin", "Run pulsar-admin commands against any Pulsar."),
-    "apply": LazyCommand("pulsarbox.cli.declaration.apply:apply", "Create and change what a YAML file declares."),
-    "backup": LazyCommand("pulsarbox.cli.data.backup:backup", "Create, verify, list and remove backups."),
-    "clock": LazyCommand("pulsarbox.cli.commands.clock:clock", "Show the clock of a box; advance a virtual clock."),
-    "config": LazyCommand(
-        "pulsarbox.cli.process.config:config", "Show settings; create or check a configuration file."
-    ),
-    "context": LazyCommand("pulsarbox.cli.connect.context:context", "Manage named brokers and select the current one."),
-    "diff": LazyCommand("pulsarbox.cli.declaration.diff:diff", "Compare a box with a YAML file that declares it."),
-    "dlq": LazyCommand(
-        "pulsarbox.cli.commands.dead_letters.dlq:dlq", "Inspect, group, replay, drop and export dead letters."
-    ),
-    "doctor": LazyCommand("pulsarbox.cli.process.doctor:doctor", "Check this machine and suggest fixes."),
-    "pipeline": LazyCommand(
-        "pulsarbox.cli.pipeline.command:pipeline", "Create, validate, run, list and reset Spark pipelines."
-    ),
-    "plugins": LazyCommand(
-        "pulsarbox.cli.plugins.command:plugins", "List, check, benchmark, create and disable plugins."
-    ),
-    "consume": LazyCommand("pulsarbox.cli.messages.consume:consume", "Consume messages and write them to stdout."),
-    "peek": LazyCommand("pulsarbox.cli.messages.peek:peek", "Show stored messages without acknowledging them."),
-    "restore": LazyCommand("pulsarbox.cli.data.restore:restore", "Restore a backup into a data directory."),
-    "tap": LazyCommand("pulsarbox.cli.messages.tap:tap", "Show messages as they are published."),
-    "produce": LazyCommand(
-        "pulsarbox.cli.messages.produce:produce", "Publish messages from the command line or from stdin."
-    ),
-    "epochs": LazyCommand(
-        "pulsarbox.cli.commands.epochs:epochs", "Show and forget sinks that commit by epoch, such as Spark queries."
-    ),
-    "events": LazyCommand("pulsarbox.cli.commands.events:events", "Show recent events of a box; follow new ones."),
-    "export": LazyCommand("pulsarbox.cli.declaration.export:export", "Write the declaration of a box as YAML."),
-    "fault": LazyCommand("pulsarbox.cli.commands.fault:fault", "Inject faults by rule, to test applications."),
-    "job": LazyCommand(
-        "pulsarbox.cli.commands.dead_letters.job:job", "List, pause, resume and cancel dead letter jobs."
-    ),
-    "topic": LazyCommand("pulsarbox.cli.commands.topic:topic", "Create, delete, list and inspect topics."),
-    "sub": LazyCommand("pulsarbox.cli.commands.sub:sub", "Create, delete, list, seek and clear subscriptions."),
-    "ns": LazyCommand("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces."),
-    "quota": LazyCommand("pulsarbox.cli.commands.quota:quota", "Show and explain topic limits; set backlog quotas."),
-    "tenant": LazyCommand("pulsarbox.cli.commands.tenant:tenant", "Create, delete, list and inspect tenants."),
-    "client": LazyCommand("pulsarbox.cli.commands.client:client", "List and disconnect clients."),
-    "schema": LazyCommand("pulsarbox.cli.commands.schema:schema", "Show, upload, check and delete topic schemas."),
-    "start": LazyCommand("pulsarbox.cli.process.start:start", "Start a box in the foreground or in the background."),
-    "completion": LazyCommand("pulsarbox.cli.process.completion:completion", "Print a shell completion script."),
-    "status": LazyCommand("pulsarbox.cli.process.status:status", "Show whether a box is running, and where."),
-    "stop": LazyCommand("pulsarbox.cli.process.stop:stop", "Stop the box of a data directory."),
-    "storage": LazyCommand(
-        "pulsarbox.cli.data.storage:storage", "Inspect a data directory: statistics, damage, records."
-    ),
-    "token": LazyCommand("pulsarbox.cli.connect.token:token", "Create, show and validate authentication tokens."),
-    "txn": LazyCommand("pulsarbox.cli.commands.txn:txn", "List, show and abort transactions."),
-    "top": LazyCommand("pulsarbox.cli.process.top:top", "Monitor a box: live dashboard, or one snapshot of a view."),
-    "version": LazyCommand("pulsarbox.cli.process.version:version", "Print the version."),
+    name: LazyCommand(target, summary, section)
+    for section, rows in _SECTIONS.items()
+    for name, (target, summary) in rows.items()
 }
 
 

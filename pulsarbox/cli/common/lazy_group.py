@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import click
@@ -14,10 +14,11 @@ _NEGATIVE: Final = re.compile(r"-\d")
 
 
 class LazyCommand(NamedTuple):
-    """Target of a command (``package.module:name``) and its one-line summary."""
+    """Target of a command (``package.module:name``), its one-line summary, and its section of the list of commands."""
 
     target: str
     summary: str
+    section: str = "Commands"
 
 
 def negatives_as_arguments(command: click.Command, words: list[str]) -> list[str]:
@@ -73,9 +74,22 @@ class SuggestingGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands as click does, without truncating their summaries."""
-        rows = [(name, self.summary(name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        sections: dict[str, list[tuple[str, str]]] = {section: [] for section in self.sections}
+        for name in self.list_commands(ctx):
+            sections[self.section(name)].append((name, self.summary(name)))
+        width = max((len(name) for rows in sections.values() for name, _ in rows), default=0)
+        for section, rows in sections.items():
+            with formatter.section(section):
+                formatter.write_dl([(f"{name:{width}}", summary) for name, summary in rows])
+
+    @property
+    def sections(self) -> Sequence[str]:
+        """The sections of the list of commands, in order."""
+        return ("Commands",)
+
+    def section(self, name: str) -> str:
+        """Return the section of a command."""
+        return self.sections[0]
 
     def summary(self, name: str) -> str:
         """Return the line of a command in the list of commands."""
@@ -99,6 +113,13 @@ class LazyGroup(SuggestingGroup):
         command = getattr(importlib.import_module(module_name), attribute)
         assert isinstance(command, click.Command), f"{self.lazy_commands[cmd_name].target} is not a command"
         return command
+
+    @property
+    def sections(self) -> Sequence[str]:
+        return list(dict.fromkeys(each.section for each in self.lazy_commands.values()))
+
+    def section(self, name: str) -> str:
+        return self.lazy_commands[name].section if name in self.lazy_commands else super().section(name)
 
     def summary(self, name: str) -> str:
         return self.lazy_commands[name].summary if name in self.lazy_commands else super().summary(name)

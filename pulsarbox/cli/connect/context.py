@@ -12,7 +12,19 @@ from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
 from pulsarbox.cli.connect import context_store
 
 
-@click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
+class ContextGroup(SuggestingGroup):
+    """The group ``context``, whose help explains the connection options of all commands."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from pulsarbox.cli.connect.connection_option import connection_options
+        from pulsarbox.cli.connect.target import service_and_admin_options
+
+        every = click.command()(service_and_admin_options(lambda: None))
+        with formatter.section("Connection options of all commands"):
+            formatter.write_dl([option.explained(ctx) for option in connection_options(every)])
+
+
+@click.group(cls=ContextGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def context() -> None:
     """Manage named brokers and select the current one.
 

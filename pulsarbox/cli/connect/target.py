@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from pulsarbox.cli.common.exits import Failed, Misused, TimedOut, Unreachable, run
-from pulsarbox.cli.process.directory_options import CONFIG, data_directory
+from pulsarbox.cli.connect.connection_option import ConnectionOption
+from pulsarbox.cli.process.directory_options import config_option, data_directory
 from pulsarbox.client.errors import NotConnected
 
 if TYPE_CHECKING:
@@ -30,36 +31,36 @@ DEFAULT_ORIGIN: Final = "the default"
 DEFAULT_SERVICE: Final = "pulsar://localhost:6650"
 DEFAULT_ADMIN: Final = "http://localhost:8080"
 
-_DATA_DIR: Final = click.option("--data-dir", help="Connect to the box of this data directory (dataDirectory).")
-_URL: Final = click.option(
+_option: Final = functools.partial(click.option, cls=ConnectionOption)
+_DATA_DIR: Final = _option(
+    "--data-dir", metavar="DIR", help="Connect to the box of this data directory (dataDirectory)."
+)
+_CONFIG: Final = config_option(cls=ConnectionOption)
+_URL: Final = _option(
     "--url",
     metavar="URL",
     help=f"Service URL, such as {DEFAULT_SERVICE}. [default: {SERVICE_VARIABLE}, else that of the broker with"
     " the admin URL, else the local box]",
 )
-_ADMIN_URL: Final = click.option(
+_ADMIN_URL: Final = _option(
     "--admin-url",
     metavar="URL",
     help=f"Admin URL, such as {DEFAULT_ADMIN}. [default: {ADMIN_VARIABLE}, else that of the broker with"
     " the service URL, else the local box]",
 )
 TRUST: Final = (
-    click.option(
-        "--token-file", metavar="FILE", help="Authenticate with the token in FILE. [default: PULSARBOX_TOKEN]"
-    ),
-    click.option(
+    _option("--token-file", metavar="FILE", help="Authenticate with the token in FILE. [default: PULSARBOX_TOKEN]"),
+    _option(
         "--auth-plugin", metavar="NAME", help="Authentication: token, tls, basic. [default: PULSARBOX_AUTH_PLUGIN]"
     ),
-    click.option(
-        "--auth-params", metavar="TEXT", help="Its parameters, or file:PATH. [default: PULSARBOX_AUTH_PARAMS]"
-    ),
-    click.option(
+    _option("--auth-params", metavar="TEXT", help="Its parameters, or file:PATH. [default: PULSARBOX_AUTH_PARAMS]"),
+    _option(
         "--tls-trust-cert-path",
         metavar="FILE",
         help="Trusted CA certificates (PEM). [default: PULSARBOX_TLS_TRUST_CERT_PATH]",
     ),
-    click.option("--tls-allow-insecure", is_flag=True, help="Accept any server certificate."),
-    click.option("--tls-enable-hostname-verification", is_flag=True, help="Verify the host name in the certificate."),
+    _option("--tls-allow-insecure", is_flag=True, help="Accept any server certificate."),
+    _option("--tls-enable-hostname-verification", is_flag=True, help="Verify the host name in the certificate."),
 )
 """Options for authentication and trust, stored in ``Target.options``."""
 TRUST_NAMES: Final = (
@@ -163,7 +164,7 @@ def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[...,
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(TRUST):
         command = option(command)
-    return _DATA_DIR(CONFIG(command))
+    return _DATA_DIR(_CONFIG(command))
 
 
 def _called_with(command: Callable[..., Any], service: bool, admin: bool, late: bool = False) -> Callable[..., Any]:

@@ -1,5 +1,6 @@
 """--config and --data-dir. Cheap to import, for commands that rarely need either."""
 
+import functools
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,13 +8,15 @@ from typing import Final
 
 import click
 
-CONFIG: Final = click.option(
+config_option: Final = functools.partial(
+    click.option,
     "--config",
     "config_file",
     type=click.Path(path_type=Path),
     envvar="PULSARBOX_CONFIG",
     help="Configuration file: TOML, or a Pulsar broker.conf. [default: ./pulsarbox.toml if it exists]",
 )
+CONFIG: Final = config_option()
 DEFAULT_FILE: Final = Path("pulsarbox.toml")
 """Configuration file read by default."""
 DEFAULT_DIRECTORY: Final = "data"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from pulsarbox import __version__
 from pulsarbox.cli.common import terminal_text
+from pulsarbox.cli.connect.target import TRUST_NAMES
 from pulsarbox.cli.main import COMMANDS, main
 from pulsarbox.cli.process.completion import SHELLS
 
@@ -70,6 +72,24 @@ def test_every_command_is_listed(name: str) -> None:
     assert f"\n  {name}" in pulsarbox("--help").output
 
 
+def test_the_commands_are_listed_by_section() -> None:
+    output = pulsarbox("--help").output
+    sections = ["Messages", "Topics", "Operations", "Development", "Data"]
+    assert re.findall(r"^(\w+):$", output, re.MULTILINE) == ["Options", *sections]
+    listed = re.findall(r"^  ([a-z]+)  ", output.partition("\nMessages:\n")[2], re.MULTILINE)
+    assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_connection_options_are_explained_once() -> None:
+    for words in (["topic", "list"], ["produce"], ["consume"], ["top"]):
+        output = " ".join(pulsarbox(*words, "--help").output.split())
+        assert "--data-dir, --token-file and others: `pulsarbox context --help`." in output
+        assert "Trusted CA certificates" not in output
+    explained = pulsarbox("context", "--help").output
+    for name in ("url", "admin_url", "data_dir", "config", *TRUST_NAMES):
+        assert f"\n  --{name.replace('_', '-')}" in explained
+
+
 @pytest.mark.parametrize("words", [(), *ALL], ids=" ".join)
 def test_every_command_explains_itself_with_an_example(words: tuple[str, ...]) -> None:
     output = pulsarbox(*words, "--help").output
@@ -83,7 +103,7 @@ def test_every_command_explains_itself_with_an_example(words: tuple[str, ...]) -
     "words", [(), *(words for words in ALL if words[0] != "admin" and isinstance(command_of(words), click.Group))]
 )
 def test_lists_of_commands_say_whole_sentences(words: tuple[str, ...]) -> None:
-    _, _, listed = pulsarbox(*words, "--help").output.partition("\nCommands:\n")
+    _, _, listed = pulsarbox(*words, "--help").output.partition("\nCommands:\n" if words else "\nMessages:\n")
     assert listed
     assert "..." not in listed
 
