@@ -1,4 +1,4 @@
-"""Files of an environment: what LMDB maps is allocated, so that a full disk is an error and not the end of the process."""
+"""Files of an environment: what LMDB maps is allocated, so a full disk is an error and does not end the process."""
 
 import errno
 import os
@@ -28,6 +28,6 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    with pytest.raises(OSError) as caught:
+    with pytest.raises(OSError, match="No space left") as caught:
         make_environment(tmp_path / "env", (b"log",))
     assert isinstance(failure("a volume cannot be created", caught.value, tmp_path), StoreFull)
