@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to d
     from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
+_SETTING_MAX: Final = 30
+"""Characters of a value in a table that would not fit the terminal."""
 _QUOTAS: Final = "change backlog quotas with `pulsarbox quota set` and `pulsarbox quota unset`"
 
 
@@ -39,7 +41,7 @@ class Subject:
 
     def _all(self) -> TableOutput:
         rows = [_row(name, found) for name, found in self._ask().items()]
-        return TableOutput(rows, _COLUMNS, name="policy")
+        return TableOutput(rows, _COLUMNS, name="policy", cut={"setting": _SETTING_MAX})
 
     def _one(self, policy: str) -> TableOutput:
         self._row(policy)

@@ -5,8 +5,9 @@ from typing import Any
 
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
 from pulsarbox.cli.common.backlog_units import BacklogColumns, backlog_columns, backlog_fields
-from pulsarbox.cli.common.output import Row, cell, table
+from pulsarbox.cli.common.output import Row
 from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.cli.common.text_table import cell, table
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.names import TopicName
 

@@ -4,8 +4,8 @@ Tables need no library: importing rich takes longer than a request.
 """
 
 import functools
+import io
 import json
-import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,11 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.text_table import fitted, terminal_width
 
 Row = dict[str, Any]
 
-FORMS: Final = ("table", "json", "ndjson", "yaml", "name")
+FORMS: Final = ("table", "wide", "json", "ndjson", "yaml", "csv", "name")
 _T = TypeVar("_T", bound=Callable[..., Any])
 
 
@@ -76,7 +77,8 @@ _forms: Final = click.option(
     type=click.Choice(FORMS),
     default="table",
     show_default=True,
-    help="Output format. Field names are stable in all but table.",
+    help="Output format. A table fits the terminal; wide has all its columns. The others have all fields, with stable"
+    " names.",
 )
 
 
@@ -172,6 +174,8 @@ def _print(found: TableOutput, form: str) -> None:
         from pulsarbox.cli.common.yaml_text import to_yaml
 
         click.echo(f"---\n{to_yaml(whole)}", nl=False)
+    elif form == "csv":
+        _print_csv(rows)
     elif form == "name":
         for row in rows:
             click.echo(clean(str(row[found.name])))
@@ -179,54 +183,31 @@ def _print(found: TableOutput, form: str) -> None:
         for line in found.lines if rows else []:
             click.echo(line)
     else:
-        for line in _fitting(found):
-            click.echo(line)
+        _print_table(found, terminal_width() if form == "table" else None)
 
 
-def _fitting(found: TableOutput) -> list[str]:
-    lines = table(found.columns, found.rows, found.titles)
-    if not found.cut or max(map(len, lines)) <= shutil.get_terminal_size().columns:
-        return lines
-    rows = [row | {name: shortened(row.get(name), width) for name, width in found.cut.items()} for row in found.rows]
-    return table(found.columns, rows, found.titles)
+def _print_table(found: TableOutput, width: int | None) -> None:
+    lines, hidden = fitted(found.columns, found.rows, found.titles, found.cut, width)
+    for line in lines:
+        click.echo(line)
+    if hidden:
+        notify(f"{', '.join(hidden)} did not fit: -o wide shows all columns")
 
 
-def shortened(value: Any, width: int) -> Any:
-    """Return a text of at most ``width`` characters: the end of a path, or the start of other text."""
-    if not isinstance(value, str) or len(value) <= width:
-        return value
-    return f"…{value[1 - width :]}" if value.startswith("/") else f"{value[: width - 1]}…"
+def _print_csv(rows: Sequence[Row]) -> None:
+    """Print all fields, with a header. Lists and objects are JSON."""
+    import csv
+
+    names = list({name: None for row in rows for name in row})
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    if names:
+        writer.writerow(names)
+    writer.writerows([_csv_cell(row.get(name)) for name in names] for row in rows)
+    click.echo(lines.getvalue(), nl=False)
 
 
-_NO_TITLES: Final[Mapping[str, str]] = {}
-
-
-def table(columns: Sequence[str], rows: Sequence[Row], titles: Mapping[str, str] = _NO_TITLES) -> list[str]:
-    """Return the lines of a table: titled columns, numbers right-aligned."""
-    heads = [titles.get(name, name.upper()) for name in columns]
-    cells = [[cell(row.get(name)) for name in columns] for row in rows]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    right = [all(isinstance(row.get(name), int | float) for row in rows) for name in columns]
-    lines = []
-    for line in (heads, *cells):
-        padded = (
-            each.rjust(width) if to_the_right and rows else each.ljust(width)
-            for each, width, to_the_right in zip(line, widths, right, strict=True)
-        )
-        lines.append("  ".join(padded).rstrip())
-    return lines
-
-
-def cell(value: Any) -> str:
-    """Format a value for a table cell."""
-    if value is None or value == "":
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.1f}"
-    if isinstance(value, list | tuple):
-        return clean(", ".join(map(str, value))) or "-"
-    if isinstance(value, dict):
-        return clean(", ".join(f"{name}={each}" for name, each in value.items())) or "-"
-    return f"{value:,}" if isinstance(value, int) else clean(str(value))
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)

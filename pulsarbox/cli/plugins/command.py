@@ -53,7 +53,7 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
     if output == "json":
         click.echo(json.dumps(found, indent=2))
         return
-    from pulsarbox.cli.common.output import table
+    from pulsarbox.cli.common.text_table import table
 
     rows = [{name: clean(str(each[name])) for name in ("kind", "name", "source", "state", "problem")} for each in found]
     for line in table(("kind", "name", "source", "state", "problem"), rows):

@@ -1,5 +1,7 @@
 """Output of reading commands in each format."""
 
+import csv
+import io
 import json
 from typing import Any
 
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show, table
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.yaml_text import to_yaml
 
 ROWS: list[dict[str, Any]] = [
@@ -34,8 +36,6 @@ def test_columns() -> None:
         "orders                4  1,234.6  -",
         "pay\\x1b[31m      12,000      0.0  a, b",
     ]
-    assert table(["name"], []) == ["NAME"]
-    assert table(["a", "b"], [{"a": (), "b": ("x", "y")}]) == ["A  B", "-  x, y"]
 
 
 def test_data() -> None:
@@ -43,6 +43,24 @@ def test_data() -> None:
     assert [json.loads(line) for line in printed("-o", "ndjson").stdout.splitlines()] == ROWS
     assert yaml.safe_load(printed("-o", "yaml").stdout) == ROWS
     assert printed("-o", "name").stdout == "orders\npay\\x1b[31m\n"
+
+
+def test_csv_has_all_fields() -> None:
+    assert list(csv.reader(io.StringIO(printed("-o", "csv").stdout))) == [
+        ["name", "partitions", "rate", "more", "tags"],
+        ["orders", "4", "1234.56", '{"a": [1, "x"]}', "[]"],
+        ["pay\x1b[31m", "12000", "0.0", '{"a": []}', '["a", "b"]'],
+    ]
+    assert printed("-o", "csv", found=TableOutput([], ["name"])).stdout == ""
+    assert printed("-o", "csv", found=TableOutput([{"a": None}, {"b": "x,y"}])).stdout == 'a,b\n,\n,"x,y"\n'
+
+
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 28)
+    done = printed()
+    assert done.stdout.splitlines()[0] == "NAME         PARTITIONS"
+    assert done.stderr == "pulsarbox: rate, tags did not fit: -o wide shows all columns\n"
+    assert printed("-o", "wide").stdout.splitlines()[0] == "NAME         PARTITIONS     RATE  TAGS"
 
 
 def test_one_document() -> None:

@@ -64,9 +64,13 @@ async def test_members(fake: FakeEnsemble, storage: Command) -> None:
     assert (await storage("members", "--filter", 'state != "active"', "-o", "name")).stdout == "/disk2\n"
 
 
-async def test_long_paths_are_cut_in_the_table_only(fake: FakeEnsemble, storage: Command) -> None:
+async def test_long_paths_are_cut_on_a_terminal_only(
+    fake: FakeEnsemble, storage: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = "/srv/storage/of/this/machine/disk7"
     fake.now = status(member(path, state="lost", why=f"{path} is no longer there"))
+    assert path in (await storage("members")).stdout
+    monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 80)
     lines = (await storage("members")).stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[1].startswith("…/this/machine/disk7  lost")
