@@ -210,4 +210,4 @@ def _print_csv(rows: Sequence[Row]) -> None:
 def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
-    return value if isinstance(value, str) else json.dumps(value)
+    return clean(value) if isinstance(value, str) else json.dumps(value)

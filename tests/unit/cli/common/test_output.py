@@ -49,7 +49,7 @@ def test_csv_has_all_fields() -> None:
     assert list(csv.reader(io.StringIO(printed("-o", "csv").stdout))) == [
         ["name", "partitions", "rate", "more", "tags"],
         ["orders", "4", "1234.56", '{"a": [1, "x"]}', "[]"],
-        ["pay\x1b[31m", "12000", "0.0", '{"a": []}', '["a", "b"]'],
+        ["pay\\x1b[31m", "12000", "0.0", '{"a": []}', '["a", "b"]'],
     ]
     assert printed("-o", "csv", found=TableOutput([], ["name"])).stdout == ""
     assert printed("-o", "csv", found=TableOutput([{"a": None}, {"b": "x,y"}])).stdout == 'a,b\n,\n,"x,y"\n'
