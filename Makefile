@@ -79,6 +79,10 @@ spark-cluster: env-dev ## Run a pipeline on a standalone master with two workers
 spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, and count what is there (N=10; needs Java)
 	@$(BIN)/python -m tests.spark_faults.run --kills $(or $(N),10) $(ARGS)
 
+.PHONY: iceberg-faults
+iceberg-faults: env-dev ## Kill workers and drivers while Spark writes an Iceberg table, and count its rows (N=25; needs Java)
+	@$(BIN)/python -m tests.spark_faults.lakehouse --kills $(or $(N),25)
+
 .PHONY: spark-oldest
 spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is supported, which is fetched (450 MB; needs Java)
 	@.ci/spark-oldest $(ARGS)

@@ -24,10 +24,12 @@ def register(spark: "SparkSession") -> None:
         from pulsarbox.spark import register
         register(spark)
     """
+    from pulsarbox.spark.lakehouse.iceberg_sink import IcebergSource
     from pulsarbox.spark.source.data_source import PulsarboxSource, PulsarSource
 
     spark.dataSource.register(PulsarboxSource)
     spark.dataSource.register(PulsarSource)
+    spark.dataSource.register(IcebergSource)
 
 
 def session(

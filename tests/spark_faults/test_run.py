@@ -7,7 +7,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.spark_faults import moving, pipelines
+from tests.spark_faults import lakehouse, moving, pipelines
 from tests.spark_faults.run import SHORT, Keeper, counted, points
 from tests.tools.java import need_java
 
@@ -36,6 +36,14 @@ def test_rows_are_there_once_whoever_is_killed(java: None, name: str, tmp_path: 
     assert [point.rpartition(" (")[0] for point in outcome.points] == list(struck)
     assert outcome.drivers > 1
     assert keeper.kills == sum(point.startswith("box ") for point in struck)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.campaign
+def test_an_iceberg_table_has_every_row_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
+    outcome = lakehouse.table(tmp_path, keeper, lakehouse.SHORT)
+    assert outcome.is_good, outcome.count
+    assert [point.rpartition(" (")[0] for point in outcome.points] == list(lakehouse.SHORT) and outcome.drivers > 2
 
 
 @pytest.mark.timeout(900)

@@ -13,11 +13,14 @@ from typing import Any, Final, Literal, TypeVar
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import PERSISTENT, parse_topic
 from pulsarbox.protocol.topics_pattern import PatternError, TopicsPattern
+from pulsarbox.spark.lakehouse import table_place
 from pulsarbox.times import duration
 
 MODES: Final = ("append", "update", "complete")
 FILES: Final = ("parquet", "json", "csv")
 """File formats of an output, as in ``parquet:DIR``."""
+TABLES: Final = ("iceberg",)
+"""Table formats of an output, as in ``iceberg:DIR/NAMESPACE.TABLE``."""
 PATTERN: Final = "regex:"
 KEY: Final = "__key"
 VALUES: Final = ("bytes", "text", "json")
@@ -40,9 +43,9 @@ class StepOutput:
     """Destination of a step's rows."""
 
     kind: str
-    """``topic``; one of FILES; or ``rows``: each row names its topic in ``__topic``."""
+    """``topic``; one of FILES or TABLES; or ``rows``: each row names its topic in ``__topic``."""
     place: str = ""
-    """The topic's full name, or the directory: a path, or a URL of a file system that Spark supports."""
+    """The topic's full name; the directory: a path, or a URL of a file system that Spark supports; or the table."""
 
     def __str__(self) -> str:
         if self.kind == "rows":
@@ -57,7 +60,8 @@ class PipelineStep:
     inputs: Topics | Mapping[str, Topics]
     """A topic, several, or a pattern ``regex:tenant/namespace/regex``; for several frames a mapping by name."""
     output: str | None = None
-    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; None if rows name their topic in ``__topic``."""
+    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; ``iceberg:[DIR/]NAMESPACE.TABLE``; None if rows name their
+    topic in ``__topic``."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of ``readStream`` for all inputs."""
     sink: Mapping[str, str] = field(default_factory=dict)
@@ -112,11 +116,16 @@ class PipelineStep:
         kind, colon, place = self.output.partition(":")
         if not colon or place.startswith("//"):
             return StepOutput("topic", str(parse_topic(self.output)))
-        if kind not in FILES:
+        if kind not in FILES + TABLES:
             raise self.wrong(
                 f"output {self.output!r}: unknown format {kind}:, expected one of "
-                f"{', '.join(f'{each}:' for each in FILES)}"
+                f"{', '.join(f'{each}:' for each in FILES + TABLES)}"
             )
+        if kind in TABLES:
+            try:
+                return StepOutput(kind, str(table_place.parse(place)))
+            except table_place.TableError as error:
+                raise self.wrong(f"output {self.output!r}: {error}") from None
         if not place:
             raise self.wrong(f"output {self.output!r} has no directory: expected {kind}:DIR")
         return StepOutput(kind, place if is_url(place) else str(Path(place).expanduser()))
@@ -131,7 +140,7 @@ class PipelineStep:
             raise self.wrong("is async, and nothing would await it: use a plain def")
         self.reads()
         self.writes()
-        for option in ("service.url", "checkpointLocation", "topic", "topics", "topicsPattern"):
+        for option in ("service.url", "checkpointLocation", "topic", "topics", "topicsPattern", "table"):
             if option in self.options or option in self.sink:
                 raise self.wrong(f"option {option} is set by the runner: use inputs, output, --url and --state")
 
@@ -160,8 +169,8 @@ class Frame(PipelineStep):
         super().check()
         if self.mode not in MODES:
             raise self.wrong(f"mode {self.mode!r}: expected one of {', '.join(MODES)}")
-        if self.writes().kind in FILES and self.mode != "append":
-            raise self.wrong(f"files support mode append only, not {self.mode}")
+        if self.writes().kind in FILES + TABLES and self.mode != "append":
+            raise self.wrong(f"files and tables support mode append only, not {self.mode}")
         names = [name for name in self.reads() if name]
         self._check_called(names)
 
@@ -221,8 +230,10 @@ class Function(PipelineStep):
         super().check()
         if isinstance(self.inputs, Mapping):
             raise self.wrong("inputs: a function takes topics, not frames by name")
-        if self.writes().kind in FILES:
-            raise self.wrong("output: a function writes to topics; to write files, add a frame that reads its output")
+        if self.writes().kind in FILES + TABLES:
+            raise self.wrong(
+                "output: a function writes to topics; to write files or tables, add a frame that reads its output"
+            )
         if self.retries < 0:
             raise self.wrong(f"retries is {self.retries}: must be 0 or more")
         if self.value not in VALUES:

@@ -13,6 +13,7 @@ from typing import Final
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.topics_pattern import TopicsPattern
 from pulsarbox.spark.pipelines.declaration import (
+    FILES,
     Function,
     PipelineError,
     PipelineStep,
@@ -64,7 +65,7 @@ class Pipeline:
         directories: dict[str, PipelineStep] = {}
         for step in self.steps:
             written = step.writes()
-            if written.kind not in ("topic", "rows"):
+            if written.kind in FILES:
                 place = written.place.rstrip("/") if is_url(written.place) else str(Path(written.place).absolute())
                 there = directories.setdefault(place, step)
                 if there is not step:

@@ -9,6 +9,8 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable_files import make_durable
 from pulsarbox.spark.pipelines import functions, text_files
 from pulsarbox.spark.pipelines.declaration import (
+    FILES,
+    TABLES,
     Frame,
     Function,
     PipelineError,
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FORMAT: Final = "pulsarbox"
+ICEBERG: Final = "pulsarbox-iceberg"
 EXACTLY_ONCE: Final = "exactly-once"
 _WRITTEN: Final = "_spark_metadata"
 """Directory in which Spark records the files that a stream wrote."""
@@ -48,7 +51,7 @@ def started(
 
         is_dead = sql.count(sql.when(sql.col("__topic") == step.dead_letters, 1))
         rows = rows.observe(OBSERVED, is_dead.alias(DEAD))
-    if written.kind not in ("topic", "rows") and is_url(written.place) and not Path(checkpoint, "metadata").exists():
+    if written.kind in FILES and is_url(written.place) and not Path(checkpoint, "metadata").exists():
         _check_directory(spark, step, written)
     if written.kind in text_files.TEXT:
         columns = text_files.text_columns(rows, rows.columns, written.kind)
@@ -56,7 +59,9 @@ def started(
     writer = rows.writeStream.queryName(step.query).option("checkpointLocation", checkpoint)
     mode = step.mode if isinstance(step, Frame) else "append"
     writer = writer.outputMode(mode)
-    if written.kind not in ("topic", "rows"):
+    if written.kind in TABLES:
+        writer = writer.format(ICEBERG).options(**{**step.sink, "table": written.place})
+    elif written.kind in FILES:
         options = {**text_files.WRITTEN.get(written.kind, {}), **step.sink}
         writer = writer.format(written.kind).options(**options).option("path", written.place)
     elif mode == "append":
@@ -159,7 +164,7 @@ def check_files(step: PipelineStep, is_new: bool) -> None:
     """Check that a directory has no output of another checkpoint, as Spark would skip as many micro-batches as that
     had. Raises PipelineError."""
     written = step.writes()
-    is_path = written.kind not in ("topic", "rows") and not is_url(written.place)
+    is_path = written.kind in FILES and not is_url(written.place)
     if is_new and is_path and Path(written.place, _WRITTEN).exists():
         raise _written_before(step, written)
 

@@ -1,6 +1,5 @@
 """Writers behind ``df.write`` and ``df.writeStream``, as called by Spark on the driver and in tasks."""
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,7 @@ from pulsarbox.spark.durable_files import make_durable
 from pulsarbox.spark.options import WRITE, OptionError, parse
 from pulsarbox.spark.sink.epoch_client import Sink, SinkError
 from pulsarbox.spark.sink.row_encoder import shape_of
-from pulsarbox.spark.sink.write_job import Attempt, Sinking, WriteAttempt
+from pulsarbox.spark.sink.write_job import Attempt, Sinking, WriteAttempt, print_on_driver
 from pulsarbox.spark.worker_gc import settle
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[WriteAttempt]
     return [each.part for each in messages if isinstance(each, Written)]
 
 
-def _print_on_driver(text: str) -> None:
-    """Print to the driver's stderr."""
-    sys.stderr.write(f"pulsarbox: {text}\n")
-
-
 class BatchWriter(DataSourceArrowWriter):
     """Writer of ``df.write``."""
 
@@ -59,7 +53,7 @@ class BatchWriter(DataSourceArrowWriter):
         if not self._sinking.commit(_parts(messages)):
             options = self._sinking.options
             part = f"part {options.job_part} of " if options.job_part else ""
-            _print_on_driver(f"{part}job {options.job_id} was already written: nothing is published")
+            print_on_driver(f"{part}job {options.job_id} was already written: nothing is published")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort the staged transactions."""
@@ -114,7 +108,7 @@ def sinking_of(given: Mapping[str, str], schema: StructType, overwrite: bool, *,
     sinking.check()
     warning = sinking.loss_warning
     if warning:
-        _print_on_driver(f"warning: {warning}")
+        print_on_driver(f"warning: {warning}")
     settle()
     return sinking
 

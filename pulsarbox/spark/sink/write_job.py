@@ -245,7 +245,7 @@ def route_of(options: SparkOptions, reach: Reach, topic: str) -> PartitionRouter
         return PartitionRouter(options.router, given, options.router_hashing, directory)
     from pulsarbox.client.backlogs import PartitionBacklogs
 
-    backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, _print_on_driver)
+    backlogs = PartitionBacklogs(partial(_admin_in_time, reach), topic, print_on_driver)
     return PartitionRouter(options.router, given, options.router_hashing, directory, backlogs)
 
 
@@ -255,7 +255,8 @@ def _admin_in_time(reach: Reach) -> Admin:
     return admin_of(reach, ANSWER_SECONDS)
 
 
-def _print_on_driver(text: str) -> None:
+def print_on_driver(text: str) -> None:
+    """Print to the driver's stderr."""
     import sys
 
     sys.stderr.write(f"pulsarbox: {text}\n")

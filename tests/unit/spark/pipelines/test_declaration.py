@@ -108,10 +108,12 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Frame(build=passed, inputs="regex:(", output="x"), "is not a valid pattern"),
         (
             Frame(build=passed, inputs="a", output="orc:/data"),
-            "unknown format orc:, expected one of parquet:, json:, csv:",
+            "unknown format orc:, expected one of parquet:, json:, csv:, iceberg:",
         ),
         (Frame(build=passed, inputs="a", output="parquet:"), "has no directory"),
-        (Frame(build=passed, inputs="a", output="parquet:/x", mode="update"), "files support mode append only"),
+        (Frame(build=passed, inputs="a", output="parquet:/x", mode="update"), "support mode append only"),
+        (Frame(build=passed, inputs="a", output="iceberg:/x/a.b", mode="update"), "support mode append only"),
+        (Frame(build=passed, inputs="a", output="iceberg:orders"), "expected [DIR/]NAMESPACE.TABLE"),
         (Frame(build=passed, inputs="a", output="x", mode="all"), "mode 'all': expected one of"),  # type: ignore[arg-type]
         (Frame(build=passed, inputs="a", output="x", name="a b"), "requires a name"),
         (Frame(build=passed, inputs="a", output="x", trigger="soon"), "invalid duration"),
@@ -125,6 +127,7 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Function(process=same, inputs="a", output="x", key="key"), "key 'key': expected '__key'"),
         (Function(process=same, inputs="a", output="x", dead_letter="x"), "are the same topic"),
         (Function(process=same, inputs="a", output="csv:/x"), "a function writes to topics"),
+        (Function(process=same, inputs="a", output="iceberg:/x/a.b"), "a function writes to topics"),
         (Function(process=same, inputs="a", output="a"), "same -> same"),
         (Function(process=same, inputs=["a", "d"], output="x", dead_letter="d"), "same -> same"),
         (Function(process=same, inputs="regex:a.*", output="x", dead_letter="a-DLQ"), "same -> same"),
