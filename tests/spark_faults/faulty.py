@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
@@ -27,6 +27,9 @@ IN_TASKS: Final = ("task-before", "task-during", "task-after")
 """Points of a task: before staging, after the first staged rows, after staging all rows."""
 AT_COMMIT: Final = ("commit-before", "commit-during", "commit-after")
 """Points of the driver: before the commit request, during it, after its response."""
+
+
+Message = TypeVar("Message")
 
 
 def folder() -> Path:
@@ -69,7 +72,7 @@ def _task(epoch: int, point: str) -> None:
         kill(whom)
 
 
-def _writing(epoch: int, write: Callable[[Iterator[Any]], Written], iterator: "Iterator[Any]") -> Written:
+def _writing(epoch: int, write: Callable[[Iterator[Any]], Message], iterator: "Iterator[Any]") -> Message:
     """Write an epoch, or a part of a job, with faults at planned points."""
 
     def batches() -> Iterator[Any]:
