@@ -10,7 +10,8 @@ FILES_MAX: Final = 25
 
 WITHOUT_MODULE: Final = {
     # Documentation pages.
-    "plugins/test_page", "server/http/test_authorization_page", "server/http/test_own_routes_page", "spark/lakehouse/test_page", "spark/test_page",
+    "plugins/test_page", "server/http/test_authorization_page", "server/http/test_own_routes_page",
+    "spark/lakehouse/test_page", "spark/test_page",
     # The same filter in the commands and in the broker.
     "cli/messages/test_filter_agreement",
     # Recordings of Pulsar, compared with many modules.
