@@ -56,6 +56,7 @@ _SECTIONS: Final = {
         "version": ("pulsarbox.cli.process.version:version", "Print the version."),
     },
     "Data": {
+        "sql": ("pulsarbox.cli.sql.command:sql", "Query topics with SQL, offloaded and live messages together."),
         "pipeline": (
             "pulsarbox.cli.pipeline.command:pipeline",
             "Create, validate, run, list and reset Spark pipelines.",

@@ -63,7 +63,7 @@ def daemon_or_cli() -> str:
 
 def test_the_daemon_loads_no_terminal_no_spark_and_no_pulsar_client() -> None:
     assert loaded_by(f"import {daemon_or_cli()}").isdisjoint(
-        {"aiohttp", "click", "psutil", "pulsar", "pyarrow", "pyspark", "rich", "textual"}
+        {"aiohttp", "click", "duckdb", "psutil", "pulsar", "pyarrow", "pyspark", "rich", "textual"}
     )
 
 

@@ -17,8 +17,8 @@ from pulsarbox.spark.connect.broker_api import Service, TopicBounds
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode import row_columns
 from pulsarbox.spark.offload.columns import is_raw, typed
-from pulsarbox.spark.offload.layout import folder_of, topics_in
-from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.offload.history import history_of
+from pulsarbox.spark.offload.layout import topics_in
 from pulsarbox.spark.options import BATCH, OptionError, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 from pulsarbox.spark.source import topic_selection
@@ -114,22 +114,10 @@ def _offloaded(root: Path, asked: SparkOptions) -> list[str]:
 def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
     """Return the offloaded history of some topics, limited to the ``named`` partitions and the partitions of named
     topics, if any are named. Raises OffloadError."""
-    found = Past({}, {}, {}, {})
-    newest, at = "", -1
-    for topic in topics:
-        manifest = OffloadManifest(folder_of(root, topic))
-        for history in manifest.histories.values():
-            if named and history.topic not in named and topic not in named:
-                continue
-            found.marks[history.topic], found.instances[history.topic] = history.next, history.instance
-            for each in history.ledgers:
-                if each.file:
-                    found.files.setdefault(each.schema, []).append(_uri(manifest.folder / each.file))
-                    found.schemas[each.schema] = StructType.fromJson(manifest.schemas[each.schema])
-                if each.at > at:
-                    newest, at = each.schema, each.at
-                    found.schemas[newest] = StructType.fromJson(manifest.schemas[newest])
-    return found._replace(newest=newest)
+    found = history_of(root, topics, named)
+    files = {name: [_uri(path) for path in paths] for name, paths in found.files.items()}
+    schemas = {name: StructType.fromJson(columns) for name, columns in found.schemas.items()}
+    return Past(files, schemas, found.marks, found.instances, found.newest)
 
 
 def _uri(path: Path) -> str:

@@ -1,0 +1,173 @@
+"""Live messages of a topic as an Arrow dataset: DuckDB requests the columns and rows that a query needs."""
+
+import threading
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from pulsarbox.cli.sql.segment_pruning import SegmentFilter, TimeRange
+from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.spark.connect.broker_api import Service
+from pulsarbox.spark.connect.schema_registry import NEWEST, Registry
+from pulsarbox.spark.decode.entry_decoder import messages
+from pulsarbox.spark.decode.record_batches import RecordBatches
+from pulsarbox.spark.schema.arrow_types import arrow_schema
+from pulsarbox.spark.schema.column_types import ColumnField
+from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
+
+SKEW_MS: Final = 3_600_000
+"""Assumed maximum clock skew between producers, when a filter on publish times excludes entries."""
+WORTH_MESSAGES: Final = 1000
+"""Live messages from which on positions by time are requested."""
+_one_at_a_time: Final = threading.RLock()
+"""Held for each step of a read. A process has one reader of a data directory, and DuckDB scans topics in parallel.
+Reentrant, because a read may be collected as garbage during a step of another one."""
+
+
+@dataclass
+class ReadProgress:
+    """Messages read so far, and the first error, by all live datasets of a query."""
+
+    rows: int = 0
+    error: BaseException | None = None
+    topics: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LivePart:
+    """Live messages of one topic: the segments to read, and how."""
+
+    fields: Sequence[ColumnField]
+    segments: Sequence[TopicSegment]
+    schema: Schema | None
+    reach: Reach
+    progress: ReadProgress
+
+
+class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
+    """Dataset that DuckDB scans. Each scan reads the same segments."""
+
+    def __init__(self, part: LivePart) -> None:
+        self._part = part
+        self._arrow = arrow_schema(part.fields)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._arrow
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: ds.Expression | None = None,  # noqa: A002 - Arrow's name
+        **more: Any,
+    ) -> ds.Scanner:
+        """Return a scan of some columns of the rows that pass a filter. DuckDB's call; ``more`` is not needed."""
+        try:
+            return self._scanner(columns, filter)
+        except Exception as error:  # DuckDB would report it as text
+            self._part.progress.error = self._part.progress.error or error
+            raise
+
+    def _scanner(self, columns: Sequence[str] | None, condition: ds.Expression | None) -> ds.Scanner:
+        names = self._arrow.names if columns is None else list(columns)
+        needed = names if condition is None else _with_filtered(names, condition, self._arrow)
+        schema = pa.schema([self._arrow.field(name) for name in needed])
+        segments = list(self._part.segments) if condition is None else self._chosen(condition)
+        reader = pa.RecordBatchReader.from_batches(schema, self._batches(schema, segments))
+        return ds.Scanner.from_batches(reader, columns=names, filter=condition)
+
+    def _chosen(self, condition: ds.Expression) -> list[TopicSegment]:
+        """Return the segments, or the parts of them, with rows that may pass."""
+        part = self._part
+        pruning = SegmentFilter(condition, self._arrow)
+        found = pruning.segments(part.segments)
+        times = pruning.times() if sum(each.messages for each in found) >= WORTH_MESSAGES else TimeRange(None, None)
+        if times == TimeRange(None, None):
+            return found
+        begins, ends = self._positions({each.topic for each in found}, times)
+        cut = (_cut(each, begins.get(each.topic), ends.get(each.topic)) for each in found)
+        return [each for each in cut if each is not None]
+
+    def _positions(self, topics: set[str], times: TimeRange) -> tuple[dict[str, ReadPosition], dict[str, ReadPosition]]:
+        """Return the first entries of each topic in and behind a range of publish times."""
+        begins, ends = {}, {}
+        with Service(self._part.reach) as service:
+            for topic in topics:
+                if times.first is not None:
+                    begins[topic] = service.at_time(topic, times.first - SKEW_MS)
+                if times.last is not None:
+                    ends[topic] = service.at_time(topic, times.last + SKEW_MS)
+        return begins, ends
+
+    def _batches(self, schema: pa.Schema, segments: list[TopicSegment]) -> Iterator[pa.RecordBatch]:
+        """Yield the messages of segments, each step under the lock."""
+        reading = self._read(schema, segments)
+        try:
+            while True:
+                with _one_at_a_time:
+                    batch = next(reading, None)
+                if batch is None:
+                    return
+                self._part.progress.rows += batch.num_rows
+                yield batch
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # DuckDB would report it as text
+            self._part.progress.error = self._part.progress.error or error
+            raise
+        finally:
+            with _one_at_a_time:
+                reading.close()
+
+    def _read(self, schema: pa.Schema, segments: list[TopicSegment]) -> Generator[pa.RecordBatch, None, None]:
+        part = self._part
+        registry = Registry(part.reach)
+        for topic in {each.topic for each in segments}:
+            registry.know(topic, NEWEST, part.schema)
+        tables = RecordBatches(schema, registry, "bytes" if part.schema is None else "auto", "permissive")
+        try:
+            if segments:
+                for some in messages(segments, tables.wanted, part.reach, mixed=True):
+                    yield tables.batch(some)
+        finally:
+            tables.close()
+
+
+def _with_filtered(names: list[str], condition: ds.Expression, schema: pa.Schema) -> list[str]:
+    """Add the columns that a filter uses, in the order of the schema. Arrow does not report them: their names are in
+    its text."""
+    text = str(condition)
+    chosen = [name for name in schema.names if name in names or name in text]
+    empty = pa.schema([schema.field(name) for name in chosen]).empty_table()
+    try:
+        empty.filter(condition)
+    except pa.ArrowInvalid:  # a name is spelt otherwise there
+        return list(schema.names)
+    return chosen
+
+
+def _cut(segment: TopicSegment, begin: ReadPosition | None, end: ReadPosition | None) -> TopicSegment | None:
+    """Return the part of a segment from ``begin`` up to ``end``; None if nothing is left."""
+    if segment.end is not None:
+        return segment
+    first, last = segment.first, segment.last
+    if begin is not None and begin.ledger >= segment.ledger:
+        first = max(first, begin.entry) if begin.ledger == segment.ledger else last + 1
+    if end is not None and end.ledger <= segment.ledger:
+        last = min(last, end.entry) if end.ledger == segment.ledger else first - 1
+    if (first, last) == (segment.first, segment.last):
+        return segment
+    if first > last:
+        return None
+    hidden = tuple((max(low, first), min(high, last)) for low, high in segment.hidden if high >= first and low <= last)
+    return segment._replace(
+        first=first,
+        last=last,
+        hidden=hidden,
+        from_batch=segment.from_batch if first == segment.first else 0,
+        to_batch=segment.to_batch if last == segment.last else 0,
+    )

@@ -1,0 +1,180 @@
+"""A query from its text to its output: connection, tables, limits, and the extra that it requires."""
+
+import gc
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pulsarbox.cli.common.exits import Failed, Misused
+from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.connect.target import Target
+from pulsarbox.client.errors import NotConnected
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pulsarbox.cli.sql.database import Resources
+    from pulsarbox.cli.sql.result_output import ResultForm
+    from pulsarbox.cli.sql.topic_table import TopicCatalog
+    from pulsarbox.spark.topic_segments import Reach
+
+ROWS_SHOWN: Final = 1000
+_TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
+_SELDOM: Final = 100_000
+"""Garbage collection threshold, in objects: messages have no cycles, but their number would trigger it constantly."""
+
+
+def execute(service: Target, admin: Callable[[], Target], query: str, given: dict[str, Any]) -> None:
+    """Run a query, follow it, or start the shell. Raises Failed and its kinds."""
+    check_installed()
+    gc.set_threshold(_SELDOM)
+    with connected(service, admin, given) as session:
+        if not query.strip():
+            if not sys.stdin.isatty():
+                raise Misused("no query: expected it as an argument or on stdin")
+            from pulsarbox.cli.sql.shell import Shell
+
+            Shell(session).run()
+        elif given["follow"]:
+            from pulsarbox.cli.sql.following import follow
+
+            follow(session, query)
+        else:
+            session.run(query)
+
+
+def check_installed() -> None:
+    """Raise Failed if the extra is not installed."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("duckdb", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise Failed(f"{' and '.join(missing)} not installed. Install with: pip install 'pulsarbox[sql]'")
+
+
+class Session:
+    """Queries with the same options."""
+
+    def __init__(
+        self, catalog: "TopicCatalog", resources: "Resources", output: "ResultForm", limit: int | None
+    ) -> None:
+        self.catalog = catalog
+        self.resources = resources
+        self.output = output
+        self.limit = limit
+
+    def run(self, query: str) -> None:
+        """Run a query and write its result. Raises Failed and its kinds, and the broker's errors."""
+        if _TABLES.fullmatch(query):
+            self._show_tables()
+            return
+        from pulsarbox.cli.sql.database import bound, checked, opened
+        from pulsarbox.cli.sql.execution import running
+        from pulsarbox.cli.sql.live_dataset import ReadProgress
+        from pulsarbox.cli.sql.result_output import destination, write
+
+        query = checked(query)
+        tables = bound(query, self.catalog.table, self.resources)
+        progress = ReadProgress()
+        with (
+            opened(tables, self.catalog.reach, self.resources, progress) as database,
+            running(database, query, progress) as running_query,
+            destination(self.output) as out,
+        ):
+            rows = _Limited(self.limit)
+            write(self.output, out, running_query.schema(), rows.of(running_query.batches()))
+        if rows.is_cut:
+            notify(f"only the first {self.limit:,} rows are shown: --limit 0 prints all")
+
+    def _show_tables(self) -> None:
+        import pyarrow as pa
+
+        from pulsarbox.cli.sql.result_output import destination, write
+
+        found = pa.record_batch({"name": pa.array(self.catalog.names(), pa.string())})
+        with destination(self.output) as out:
+            write(self.output, out, found.schema, [found])
+
+
+class _Limited:
+    """The first rows of a result."""
+
+    def __init__(self, most: int | None) -> None:
+        self._left = most
+        self.is_cut = False
+        """Whether there were more."""
+
+    def of(self, batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        """Yield the batches up to the limit."""
+        if not self._left:
+            yield from batches
+            return
+        for batch in batches:
+            if batch.num_rows > self._left:
+                self.is_cut = True
+            if self._left:
+                yield batch.slice(0, self._left)
+            self._left -= min(self._left, batch.num_rows)
+            if self.is_cut:
+                return
+
+
+@contextmanager
+def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any]) -> Iterator[Session]:
+    """Provide a session. Raises Misused for invalid options, and Unreachable."""
+    from pulsarbox.cli.sql.database import Resources
+    from pulsarbox.cli.sql.result_output import form_of
+    from pulsarbox.cli.sql.topic_table import TopicCatalog
+
+    output = form_of(given["form"], given["file"], given["bytes_form"])
+    limit = given["limit"]
+    if limit is None and output.form == "table" and output.file is None and sys.stdout.isatty():
+        limit = ROWS_SHOWN
+    zone = _zone(given["timezone"])
+    spill = Path(tempfile.mkdtemp(prefix="pulsarbox-sql-"))
+    try:
+        reach = None if given["no_live"] else _reach(service, admin(), skip=given["skip_lost"])
+        root = None if given["root"] is None else given["root"].absolute()
+        yield Session(TopicCatalog(reach, root, notify), Resources(given["memory"], spill, zone), output, limit)
+    except NotConnected as error:
+        raise service.unreachable(str(error)) from error
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
+
+
+def _reach(service: Target, admin: Target, *, skip: bool) -> "Reach":
+    from pulsarbox.cli.pipeline.options import options_of
+    from pulsarbox.spark.connect.target import in_place, reach
+    from pulsarbox.spark.options import BATCH, OptionError, parse
+
+    options = {"topicsPattern": ".*", "failOnDataLoss": "false" if skip else "true", **options_of(service, admin)}
+    try:
+        return in_place(reach(parse(options, BATCH)))
+    except OptionError as error:
+        raise Misused(str(error)) from None
+
+
+def _zone(name: str) -> str:
+    """Return the time zone by name: by default, that of the system. Raises Misused."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+    found = name or os.environ.get("TZ", "").removeprefix(":") or _system_zone()
+    try:
+        ZoneInfo(found)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        if name:
+            raise Misused(f"--timezone {name}: unknown time zone; expected one like Europe/Berlin or UTC") from None
+        return "UTC"
+    return found
+
+
+def _system_zone() -> str:
+    path = str(Path("/etc/localtime").resolve())
+    _, mark, name = path.partition("/zoneinfo/")
+    return name.removeprefix("posix/").removeprefix("right/") if mark else "UTC"
