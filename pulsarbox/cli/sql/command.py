@@ -18,7 +18,7 @@ ROWS_SHOWN: Final = 1000
 @click.command()
 @click.argument("query", metavar="[QUERY]", default="")
 @click.option(
-    "--history", "root", metavar="DIR", type=click.Path(file_okay=False, exists=True, path_type=Path),
+    "--history", "root", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
     help="Also read the messages that `pulsarbox pipeline offload` wrote to DIR.",
 )  # fmt: skip
 @click.option("--no-live", is_flag=True, help="With --history: read no live messages, and ask no broker.")
@@ -68,10 +68,12 @@ def sql(service: Target, admin: Any, query: str, **given: Any) -> None:
     """
     if given["no_live"] and given["root"] is None:
         raise Misused("--no-live requires --history")
+    if given["root"] is not None and not given["root"].is_dir():
+        raise Misused(f"--history {given['root']}: the directory does not exist")
     if given["follow"] and given["limit"] is not None:
         raise Misused("--follow and --limit cannot be combined: end it with Ctrl-C")
     if not query and not sys.stdin.isatty():
         query = sys.stdin.read()
-    from pulsarbox.cli.sql.session import execute
+    from pulsarbox.cli.sql.query_session import execute
 
     run(execute, service, admin, query, given)

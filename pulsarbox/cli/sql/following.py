@@ -13,8 +13,8 @@ from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.sql.database import bound, checked, opened
 from pulsarbox.cli.sql.execution import running
 from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.query_session import QuerySession
 from pulsarbox.cli.sql.result_output import destination, write
-from pulsarbox.cli.sql.session import Session
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.client.errors import NotConnected
 
@@ -79,7 +79,7 @@ def _expressions(node: Any) -> Iterator[Node]:
             yield from _expressions(each)
 
 
-def follow(session: Session, query: str) -> None:
+def follow(session: QuerySession, query: str) -> None:
     """Print the rows of messages published from now on, until Ctrl-C. Raises Misused, Failed and its kinds."""
     if session.catalog.reach is None:
         raise Misused("--follow reads live messages: remove --no-live")
@@ -96,7 +96,7 @@ def follow(session: Session, query: str) -> None:
 class _Following:
     """A query that is run again for each stretch of new messages."""
 
-    def __init__(self, session: Session, query: str, name: str, table: TopicTable) -> None:
+    def __init__(self, session: QuerySession, query: str, name: str, table: TopicTable) -> None:
         self._session = session
         self._query = query
         self._name = name

@@ -38,9 +38,9 @@ def execute(service: Target, admin: Callable[[], Target], query: str, given: dic
         if not query.strip():
             if not sys.stdin.isatty():
                 raise Misused("no query: expected it as an argument or on stdin")
-            from pulsarbox.cli.sql.shell import Shell
+            from pulsarbox.cli.sql.query_shell import QueryShell
 
-            Shell(session).run()
+            QueryShell(session).run()
         elif given["follow"]:
             from pulsarbox.cli.sql.following import follow
 
@@ -58,7 +58,7 @@ def check_installed() -> None:
         raise Failed(f"{' and '.join(missing)} not installed. Install with: pip install 'pulsarbox[sql]'")
 
 
-class Session:
+class QuerySession:
     """Queries with the same options."""
 
     def __init__(
@@ -126,7 +126,7 @@ class _Limited:
 
 
 @contextmanager
-def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any]) -> Iterator[Session]:
+def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any]) -> Iterator[QuerySession]:
     """Provide a session. Raises Misused for invalid options, and Unreachable."""
     from pulsarbox.cli.sql.database import Resources
     from pulsarbox.cli.sql.result_output import form_of
@@ -141,7 +141,7 @@ def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any
     try:
         reach = None if given["no_live"] else _reach(service, admin(), skip=given["skip_lost"])
         root = None if given["root"] is None else given["root"].absolute()
-        yield Session(TopicCatalog(reach, root, notify), Resources(given["memory"], spill, zone), output, limit)
+        yield QuerySession(TopicCatalog(reach, root, notify), Resources(given["memory"], spill, zone), output, limit)
     except NotConnected as error:
         raise service.unreachable(str(error)) from error
     finally:

@@ -12,7 +12,7 @@ from pulsarbox.cli.common.exits import Failed, ending
 from pulsarbox.cli.common.output import table
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.sql.column_sql import sql_type
-from pulsarbox.cli.sql.session import Session
+from pulsarbox.cli.sql.query_session import QuerySession
 from pulsarbox.errors import PulsarBoxError
 
 _FIRST: Final = "sql> "
@@ -30,10 +30,10 @@ _WORDS: Final = (
 )  # fmt: skip
 
 
-class Shell:
+class QueryShell:
     """Reads statements from the terminal and runs them."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: QuerySession) -> None:
         self._session = session
         self._completion = Completion(session)
 
@@ -100,7 +100,7 @@ class Shell:
 class Completion:
     """Completion of topics, columns that .schema listed, and words of SQL."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: QuerySession) -> None:
         self._session = session
         self._words: dict[str, None] = dict.fromkeys(_WORDS)
         self._topics: list[str] | None = None

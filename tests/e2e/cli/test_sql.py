@@ -1,0 +1,304 @@
+"""``pulsarbox sql`` over a real box: schemas, partitions, offloaded and live messages, formats, errors."""
+
+import csv
+import io
+import json
+import signal
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pulsar import schema as kinds
+
+from pulsarbox import PulsarBox
+from pulsarbox.cli.common.exits import Failed, NotThere
+from pulsarbox.cli.sql.database import Resources, bound, checked, opened
+from pulsarbox.cli.sql.execution import running
+from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.topic_table import TopicCatalog
+from pulsarbox.spark.connect.target import in_place
+from pulsarbox.spark.offload.offloading import Offload
+from pulsarbox.spark.topic_segments import Reach
+from tests.e2e.clients import connect, until
+from tests.e2e.commands import command, environment, run
+from tests.e2e.offloaded import asked, offload
+
+Rows = list[dict[str, Any]]
+Ask = Callable[..., Rows]
+
+
+class Order(kinds.Record):  # type: ignore[misc] # no types
+    """Record of the Avro and JSON topics."""
+
+    id = kinds.Long()
+    item = kinds.String()
+    total = kinds.Double()
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PulsarBox]:
+    keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+    folder = tmp_path_factory.mktemp("sql")
+    with PulsarBox(data_dir=folder / "data", process=True, managedLedgerMaxEntriesPerLedger=10, **keep) as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def client(box: PulsarBox) -> Iterator[Any]:
+    made = connect(box.service_url)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ask(box: PulsarBox, tmp_path: Path) -> Ask:
+    """Run a query in this process; return its rows."""
+
+    def rows(query: str, root: Path | None = None, *, access: str = "auto", live: bool = True) -> Rows:
+        reach = in_place(Reach(box.service_url, admin_url=box.admin_url, access=access))
+        catalog = TopicCatalog(reach if live else None, root, lambda _: None)
+        resources, progress = Resources("500MB", tmp_path / "spill", "UTC"), ReadProgress()
+        tables = bound(checked(query), catalog.table, resources)
+        with (
+            opened(tables, catalog.reach, resources, progress) as database,
+            running(database, query, progress) as found,
+        ):
+            found.schema()
+            return [row for batch in found.batches() for row in batch.to_pylist(maps_as_pydicts="strict")]
+
+    return rows
+
+
+def publish(client: Any, topic: str, first: int, end: int, schema: Any = None) -> None:
+    more = {} if schema is None else {"schema": schema}
+    producer = client.create_producer(topic, batching_enabled=False, **more)
+    for number in range(first, end):
+        order = Order(id=number, item=f"item {number % 3}", total=number / 2)
+        value = order if schema is not None else b'{"id": %d}' % number
+        producer.send_async(value, lambda *_: None, partition_key=f"k{number % 4}", properties={"n": str(number)})
+    producer.flush()
+    producer.close()
+
+
+def urls(box: PulsarBox) -> list[str]:
+    return ["--url", box.service_url, "--admin-url", box.admin_url]
+
+
+@pytest.mark.parametrize("access", ["mmap", "wire"])
+@pytest.mark.parametrize("schema", [kinds.AvroSchema(Order), kinds.JsonSchema(Order)], ids=["avro", "json"])
+def test_fields_and_metadata_are_columns(client: Any, ask: Ask, schema: Any, access: str) -> None:
+    topic = f"typed-{type(schema).__name__}-{access}"
+    publish(client, topic, 0, 25, schema)
+    name = f'"{topic}"'
+    assert ask(f"SELECT count(*) n, sum(id) ids, sum(total) total FROM {name}", access=access) == [
+        {"n": 25, "ids": 300, "total": 150.0},
+    ]  # fmt: skip
+    [row] = ask(f"SELECT * FROM {name} WHERE id = 7", access=access)
+    assert (row["item"], row["__key"], row["__messageProperties"]) == ("item 1", b"k3", {"n": "7"})
+    assert row["__topic"] == f"persistent://public/default/{topic}" and row["__partition"] is None
+    assert row["__publishTime"].tzinfo is not None and row["_corrupt_record"] is None
+    last = ask(f"SELECT id, __ledgerId l, __entryId e FROM {name} ORDER BY __publishTime DESC, l DESC, e DESC LIMIT 1")
+    assert last[0]["id"] == 24
+
+
+def test_values_without_fields(client: Any, ask: Ask, box: PulsarBox, tmp_path: Path) -> None:
+    producer = client.create_producer("texts", schema=kinds.StringSchema())
+    producer.send("täxt")
+    raw = client.create_producer("raw")
+    for value in (b'{"id": 1}', b"\xff"):
+        raw.send(value)
+    definition = tmp_path / "pair.json"
+    types = {"key.schema.type": "STRING", "value.schema.type": "INT64", "kv.encoding.type": "INLINE"}
+    definition.write_text(json.dumps({"type": "KEY_VALUE", "schema": '{"key":"","value":""}', "properties": types}))
+    run("schema", "upload", "pairs", str(definition), "--admin-url", box.admin_url)
+    pair = client.create_producer("pairs")
+    pair.send(struct.pack(">i3siq", 3, b"ann", 8, -5))
+    pair.send(b"\0")
+    assert ask("SELECT value FROM texts") == [{"value": "täxt"}]
+    assert ask("SELECT value FROM raw") == [{"value": b'{"id": 1}'}, {"value": b"\xff"}]
+    assert ask("SELECT decode(value) ->> 'id' id FROM raw LIMIT 1") == [{"id": "1"}]
+    assert ask("SELECT key, value, _corrupt_record bad FROM pairs") == [
+        {"key": "ann", "value": -5, "bad": None},
+        {"key": None, "value": None, "bad": b"\0"},
+    ]
+
+
+def test_partitions_are_one_table(client: Any, ask: Ask, box: PulsarBox) -> None:
+    run("topic", "create", "parted", "--partitions", "3", "--admin-url", box.admin_url)
+    publish(client, "parted", 0, 40, kinds.AvroSchema(Order))
+    found = ask("SELECT __partition p, count(*) n FROM parted GROUP BY ALL ORDER BY p")
+    assert sum(row["n"] for row in found) == 40 and {row["p"] for row in found} <= {0, 1, 2}
+    one = found[0]["p"]
+    assert ask(f'SELECT count(*) n FROM "parted-partition-{one}"') == [{"n": found[0]["n"]}]
+    assert ask(f"SELECT count(*) n FROM parted WHERE __partition = {one}") == [{"n": found[0]["n"]}]
+
+
+def test_topics_are_joined(client: Any, ask: Ask) -> None:
+    publish(client, "left_side", 0, 30, kinds.AvroSchema(Order))
+    publish(client, "right-side", 20, 50, kinds.JsonSchema(Order))
+    joined = 'left_side a JOIN "public/default/right-side" b USING (id)'
+    query = f"SELECT count(*) n, min(a.id) low, max(b.id) high FROM {joined}"
+    assert ask(query) == [{"n": 10, "low": 20, "high": 29}]
+    assert ask(f"WITH x AS ({query}) SELECT n + (SELECT count(*) FROM left_side) n FROM x") == [{"n": 40}]
+
+
+def test_filters_decide_what_is_read(client: Any, box: PulsarBox, tmp_path: Path) -> None:
+    publish(client, "pruned", 0, 60, kinds.AvroSchema(Order))
+    catalog = TopicCatalog(Reach(box.service_url, admin_url=box.admin_url), None, lambda _: None)
+    resources = Resources("500MB", tmp_path / "spill", "UTC")
+
+    def read(query: str) -> int:
+        progress = ReadProgress()
+        tables = bound(query, catalog.table, resources)
+        with (
+            opened(tables, catalog.reach, resources, progress) as database,
+            running(database, query, progress) as found,
+        ):
+            found.schema()
+            list(found.batches())
+        return progress.rows
+
+    ledger = catalog.table("pruned").segments[2].ledger
+    assert read("SELECT * FROM pruned") == 60
+    assert read(f"SELECT id FROM pruned WHERE __ledgerId = {ledger}") == 10
+    assert read(f"SELECT id FROM pruned WHERE __ledgerId IN ({ledger}, {ledger + 1}) AND id > 3") == 20
+    assert read("SELECT id FROM pruned WHERE __partition = 4") == 0
+
+
+def test_each_message_is_there_once_while_the_topic_is_offloaded(
+    client: Any, ask: Ask, box: PulsarBox, tmp_path: Path
+) -> None:
+    history = tmp_path / "history"
+    history.mkdir()
+    publish(client, "moving", 0, 55, kinds.AvroSchema(Order))
+    query = "SELECT count(*) n, count(DISTINCT id) ids, min(id) low, max(id) high FROM moving"
+    stop = threading.Event()
+
+    def work() -> None:
+        number = 55
+        while not stop.is_set():
+            publish(client, "moving", number, number + 15, kinds.AvroSchema(Order))
+            number += 15
+            Offload(asked(box, history, "moving", grace_ms=60_000), lambda _: None).round()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        counts: list[int] = []
+        while len(counts) < 8 or counts[0] == counts[-1]:
+            [row] = ask(query, history)
+            assert row["n"] == row["ids"] == row["high"] + 1 and row["low"] == 0
+            counts.append(row["n"])
+    finally:
+        stop.set()
+        thread.join()
+    files = ask(query, history, live=False)[0]["n"]
+    assert counts == sorted(counts) and 0 < files <= ask(query, history)[0]["n"]
+    assert ask("SELECT id FROM moving WHERE id IN (3, 54) ORDER BY id", history) == [{"id": 3}, {"id": 54}]
+
+
+def test_files_of_an_older_schema_are_read_as_the_current_one(
+    client: Any, ask: Ask, box: PulsarBox, tmp_path: Path
+) -> None:
+    publish(client, "grown", 0, 5)
+    assert offload(box, tmp_path, "grown", roll_ms=0) == [""]
+    publish(client, "grown", 5, 8, kinds.JsonSchema(Order))
+    found = ask("SELECT id, item, _corrupt_record bad FROM grown ORDER BY id NULLS FIRST", tmp_path)
+    assert [row["id"] for row in found] == [None] * 5 + [5, 6, 7]
+    assert found[0]["bad"] == b'{"id": 0}' and found[5] == {"id": 5, "item": "item 2", "bad": None}
+
+
+def test_the_command_prints_and_writes_each_format(client: Any, box: PulsarBox, tmp_path: Path) -> None:
+    publish(client, "printed", 0, 3, kinds.AvroSchema(Order))
+    query = "SELECT id, item, __key FROM printed ORDER BY id"
+    told = run("sql", query, *urls(box)).stdout.decode().splitlines()
+    assert told[0].split() == ["id", "item", "__key"] and told[1].split() == ["0", "item", "0", "k0"]
+    assert json.loads(run("sql", query, "-o", "json", *urls(box)).stdout)[2] == {
+        "id": 2,
+        "item": "item 2",
+        "__key": "k2",
+    }
+    path = tmp_path / "x.parquet"
+    run("sql", query, "--output-file", str(path), *urls(box))
+    assert pq.read_table(path).to_pylist()[1] == {"id": 1, "item": "item 1", "__key": b"k1"}
+    text = run("sql", "-o", "csv", "--bytes", "hex", *urls(box), stdin=query.encode()).stdout.decode()
+    assert list(csv.reader(io.StringIO(text)))[1] == ["0", "item 0", "6b30"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["selec 1"], 2, "syntax error"),
+        (["select nothing from printed2"], 3, "no topic 'printed2'"),
+        (["select * from 'persistent://a/b'"], 2, "Invalid topic name"),
+        (["copy (select 1) to '/tmp/x'"], 2, "COPY is refused"),
+        (["select * from read_text('/etc/hostname')"], 2, "a query can read topics only"),
+        (["select 1", "--no-live"], 2, "requires --history"),
+        (["select 1", "--timezone", "Mars/Base"], 2, "unknown time zone"),
+        (["select count(*) from x", "--follow"], 2, "--follow cannot run"),
+        ([], 2, "no query"),
+    ],
+)
+def test_errors_say_what_is_wrong(box: PulsarBox, words: list[str], code: int, said: str) -> None:
+    assert said in run("sql", *words, *urls(box), code=code).stderr.decode()
+
+
+def test_a_missing_broker_is_said(tmp_path: Path) -> None:
+    there = ["--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:1"]
+    assert "cannot connect to pulsar://127.0.0.1:1" in run("sql", "select 1 from x", *there, code=6).stderr.decode()
+
+
+def test_names_of_similar_topics_are_suggested(client: Any, ask: Ask) -> None:
+    publish(client, "suggested", 0, 1)
+    with pytest.raises(NotThere, match="did you mean suggested"):
+        ask("SELECT 1 FROM sugested")
+    with pytest.raises(Failed, match="no column nope; columns: value, __key"):
+        ask("SELECT nope FROM suggested")
+
+
+def test_follow_prints_new_rows_until_it_is_interrupted(client: Any, box: PulsarBox) -> None:
+    publish(client, "followed", 0, 3, kinds.JsonSchema(Order))
+    words = ("sql", "--follow", "SELECT id FROM followed WHERE id % 2 = 0", "-o", "ndjson", *urls(box))
+    with subprocess.Popen(
+        command(*words), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            found: list[bytes] = []
+            reading = threading.Thread(target=lambda: found.append(process.stdout.readline()))  # type: ignore[union-attr]
+            reading.start()
+            number = 100
+
+            def is_told() -> bool:
+                nonlocal number
+                publish(client, "followed", number, number + 1, kinds.JsonSchema(Order))
+                number += 1
+                return bool(found)
+
+            until(is_told)
+            assert int(json.loads(found[0])["id"]) >= 100
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+
+
+def test_ctrl_c_ends_a_query(client: Any, box: PulsarBox) -> None:
+    publish(client, "endless", 0, 30, kinds.AvroSchema(Order))
+    query = "SELECT sum(a.range) FROM range(100000000) a, range(100000000), endless"
+    with subprocess.Popen(
+        command("sql", query, *urls(box)), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        try:
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(3)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 130
+            assert process.stderr is not None and process.stderr.read() == b"pulsarbox: interrupted\n"
+        finally:
+            process.kill()
