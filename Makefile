@@ -1,7 +1,8 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut, backups, mutants), URL and VERSUS (the brokers of bench), A, A_WEB, B and B_WEB
-# (those of differences, compare-admin and java-tools), TOOLS (the jars of java-tools), SUITE_DIR (of suite), WORKERS (of test).
+# spark-faults, images of powercut, backups, mutants, histories of an ensemble), URL and VERSUS (the brokers of bench),
+# A, A_WEB, B and B_WEB (those of differences, compare-admin and java-tools), TOOLS (the jars of java-tools), SUITE_DIR
+# (of suite), WORKERS (of test).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -195,6 +196,10 @@ simulate: env-dev ## Simulate SEEDS=200 histories of the core, or EVENTS=1000000
 .PHONY: simulate-ensemble
 simulate-ensemble: env-dev ## Simulate histories of several data directories that fail (SEEDS=200, or EVENTS=10000000)
 	@$(BIN)/python -m tests.simulation.ensemble.run $(if $(EVENTS),--events $(EVENTS),--seeds $(SEEDS)) $(ARGS)
+
+.PHONY: ensemble-histories
+ensemble-histories: env-dev ## Try random histories of commits, faults and starts of several data directories (N=20000)
+	@$(BIN)/python -m tests.unit.storage.ensemble.campaign --examples $(or $(N),20000) $(ARGS)
 
 .PHONY: lint
 lint: env-dev ## Check style, types, the direction of imports, and the prose of documents and help texts

@@ -55,8 +55,10 @@ class Commit:
         is_started = self._submit(batch, packed)
         needed = self._needed(batch)
         self._report(batch, needed, copied)
-        if len(self._copies()) >= needed and self._confirm(needed):
+        if len(self._copies()) >= needed and self._confirm(batch, needed):
             return True
+        if not self._is_allowed(batch):
+            self._too_few(batch)
         if self._pending():
             self._wait()
         elif not is_started:
@@ -69,13 +71,19 @@ class Commit:
         if copies <= self._reported or copies < min(batch.ack_quorum_min, needed):
             return
         with self._table.lock:
-            self._table.lower_ack_quorum(min(batch.ack_quorum_min, copies))
+            self._table.confirm_with(min(batch.ack_quorum_min, copies))
+            if not self._is_allowed(batch):
+                return
             copies = len(self._copies())
             first = max(self._reported + 1, batch.ack_quorum_min)
             if copied is not None:
                 for number in range(first, min(copies, needed - 1) + 1):
                     copied(batch, number)
             self._reported = max(self._reported, copies)
+
+    def _is_allowed(self, batch: Batch) -> bool:
+        """Return whether the batch can be confirmed with the members that there are."""
+        return not batch.runs or not self._table.refusal
 
     def tend(self) -> None:
         """Handle the writes that have completed, and the members that are late."""
@@ -174,21 +182,24 @@ class Commit:
             if oldest is not None and oldest < limit:
                 self._table.leave(slot, MemberState.LATE, f"a write has taken more than {self._late_seconds:g} s")
 
-    def _confirm(self, needed: int) -> bool:
+    def _confirm(self, batch: Batch, needed: int) -> bool:
         """Decide that the batch is part of the log, unless a member that has it left at this instant."""
         with self._table.lock:
-            if len(self._copies()) < needed:
+            if len(self._copies()) < needed or not self._is_allowed(batch):
                 return False
             self._table.decide(self._position)
             return True
 
     def _too_few(self, batch: Batch) -> None:
         """Raise TooFewCopies if a part of the batch may be confirmed, and another error otherwise."""
-        copies = max(len(self._copies()), self._reported)
+        is_allowed = self._is_allowed(batch)
+        copies = max(len(self._copies()) if is_allowed else 0, self._reported)
         reason = f"batch {batch.position} has {copies} copies instead of {batch.ack_quorum}"
         if copies and copies >= batch.ack_quorum_min:
             self._table.decide(batch.position)
             raise TooFewCopies(copies, reason)
+        if not is_allowed:
+            raise NotEnoughBookies(f"batch {batch.position} is not stored: {self._table.refusal}")
         full = [slot for slot in self._table.slots if slot.state == MemberState.FULL]
         if full and batch.runs:
             raise StoreFull(f"{reason}: {full[0].why}")

@@ -77,7 +77,7 @@ class InlineWriter:
         """See Writer. A write that a fault delays never completes here."""
         write.run(self._member)
         if isinstance(write.error, MemberLate):
-            self.queue += 1
+            self.queue = 1  # the only member stays although it is late, and is tried again and again
             self.oldest = write.begun
         self._done(write)
 

@@ -155,7 +155,11 @@ class EnsembleEngine:
     def _refuse_hopeless(self, batch: Batch) -> None:
         """Raise an error at once if messages cannot have the copies that they ask for."""
         writable = self.writable
-        if not batch.runs or writable >= batch.ack_quorum_min:
+        if not batch.runs:
+            return
+        if self.table.refusal:
+            raise NotEnoughBookies(f"batch {batch.position} is not stored: {self.table.refusal}")
+        if writable >= batch.ack_quorum_min:
             return
         what = (
             f"batch {batch.position} needs {batch.ack_quorum_min} copies, but {writable} data directories are writable"

@@ -12,7 +12,7 @@ from pulsarbox.storage.ensemble.status import MemberEvent, ScrubStatus
 BELONGING: Final = frozenset({MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING})
 """States of members whose log is part of the ensemble's, and which get every checkpoint."""
 NOTHING_CONFIRMED: Final = 1 << 16
-"""The ack quorum in the membership of a generation that has confirmed no batch."""
+"""Copies with which parts of a batch were confirmed: none was."""
 
 
 class Slot:
@@ -27,6 +27,8 @@ class Slot:
         self.left_at = 0
         """See MemberRecord."""
         self.generation = 0
+        """See MemberRecord."""
+        self.known_quorum = 0
         """See MemberRecord."""
         self.content: MemberContent | None = None
         """What ``open`` returned; None if the directory could not be opened."""
@@ -77,11 +79,13 @@ class MemberTable:
         self.slots: list[Slot] = []
         self.absent: list[MemberRecord] = []
         """Members that the membership lists and no directory has."""
-        self.membership = Membership("", "", 0, "", (), NOTHING_CONFIRMED)
+        self.membership = Membership("", "", 0, "", (), 1)
         self.undecided = 1
         """The position of the batch in flight, or of the next one."""
         self._confirmed_with = NOTHING_CONFIRMED
         """The copies with which parts of the undecided batch were confirmed."""
+        self._has_confirmed = False
+        """Whether a batch was confirmed in the generation in force."""
         self._is_completion_recorded = False
         """Whether the members know that all of them have recorded the generation in force."""
         self.on_change: Callable[[MemberEvent], None] = _ignore
@@ -110,6 +114,23 @@ class MemberTable:
     def active(self) -> list[Slot]:
         """The slots that can be written."""
         return [slot for slot in self.slots if slot.state == MemberState.ACTIVE]
+
+    @property
+    def refusal(self) -> str:
+        """Why no message can be confirmed at present; empty if messages can be.
+
+        Members that have left may be started again without those that remain, if these are fewer than the ack quorum
+        that they know. So these must not confirm messages.
+        """
+        count = len(self.belonging)
+        left: list[MemberRecord | Slot] = [*self.absent, *(each for each in self.slots if not each.belongs)]
+        names = [each.name for each in left if each.state != MemberState.REMOVED and each.known_quorum > count]
+        if not names:
+            return ""
+        return (
+            f"{', '.join(names)} can be started without the {count} directories in use, because they know no message"
+            " with so few copies: restore or remove them, or add others"
+        )
 
     def add(self, slot: Slot) -> None:
         """Add a slot at the end; it is not yet part of the membership."""
@@ -158,7 +179,7 @@ class MemberTable:
             self.set_state(slot, MemberState.REMOVED)
             self.slots = [each for each in self.slots if each is not slot]
             end = slot.left_at or self.undecided
-            record = MemberRecord(slot.member_id, slot.name, MemberState.REMOVED, end, slot.generation)
+            record = _record_of(slot)._replace(left_at=end)
             others = [each for each in self.absent if each.member_id != slot.member_id]
             self.absent = [*others, record] if slot.member_id else others
             try:
@@ -199,6 +220,7 @@ class MemberTable:
             while True:
                 self.membership = self._next_membership()
                 self._is_completion_recorded = False
+                self._has_confirmed = self._confirmed_with != NOTHING_CONFIRMED
                 failed = self._record()
                 if not failed:
                     return
@@ -208,19 +230,21 @@ class MemberTable:
                     slot.left_at = max(self.undecided, slot.completed + 1)
                     self.set_state(slot, MemberState.LOST, str(error))
 
-    def lower_ack_quorum(self, copies: int) -> None:
+    def confirm_with(self, copies: int) -> None:
         """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError."""
         with self.lock:
             self._confirmed_with = min(self._confirmed_with, copies)
             before = self.membership
-            if copies < before.ack_quorum_min or not self._is_completion_recorded:
-                members, lowest = self.records(), min(copies, before.ack_quorum_min)
-                self.membership = before._replace(ack_quorum_min=lowest, members=members)
+            lowest = min(copies, before.ack_quorum_min) if self._has_confirmed else copies
+            has_changed = lowest != before.ack_quorum_min
+            if has_changed or not self._is_completion_recorded:
+                self.membership = before._replace(ack_quorum_min=lowest, members=self.records())
                 failed = self._record()
                 if failed and len(failed) == len(self.belonging):
                     self.membership = before
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
-                self._is_completion_recorded = True
+                self._has_confirmed = True
+                self._is_completion_recorded = not has_changed
                 for slot, error in failed:
                     self.leave(slot, MemberState.LOST, str(error))
                 self.flush_events()
@@ -242,35 +266,33 @@ class MemberTable:
 
     def _next_membership(self) -> Membership:
         before = self.membership
+        has_confirmed = self._confirmed_with != NOTHING_CONFIRMED
         past = (*before.past, (before.generation, before.epoch)) if before.epoch else before.past
         return before._replace(
             generation=before.generation + 1,
             epoch=self._new_id(),
             members=self.records(),
-            ack_quorum_min=self._confirmed_with,
+            ack_quorum_min=self._confirmed_with if has_confirmed else before.ack_quorum_min,
             first=self.undecided,
             past=past[-PAST_MAX:],
         )
 
     def records(self) -> tuple[MemberRecord, ...]:
         """Return the records of all members."""
-        slots = [
-            MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at, slot.generation)
-            for slot in self.slots
-            if slot.member_id
-        ]
-        return (*slots, *self.absent)
+        return (*(_record_of(slot) for slot in self.slots if slot.member_id), *self.absent)
 
     def _record(self) -> list[tuple[Slot, PersistenceError]]:
         """Write the membership to all that belong to it; return those that failed."""
         failed: list[tuple[Slot, PersistenceError]] = []
+        lowest = self.membership.ack_quorum_min
         for slot in self.belonging:
             try:
                 slot.member.write_membership(self.membership._replace(member_id=slot.member_id))
             except PersistenceError as error:
+                slot.known_quorum = max(slot.known_quorum, lowest)
                 failed.append((slot, error))
             else:
-                slot.generation = self.membership.generation
+                slot.generation, slot.known_quorum = self.membership.generation, lowest
         return failed
 
     def _report(self, slot: Slot, state: str, why: str) -> None:
@@ -300,6 +322,10 @@ _TEXTS: Final[dict[str, tuple[str, str]]] = {
     MemberState.REMOVED: ("member-left", "is released"),
 }
 """Kinds and texts of the events for new states."""
+
+
+def _record_of(slot: Slot) -> MemberRecord:
+    return MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at, slot.generation, slot.known_quorum)
 
 
 def _ignore(event: Any) -> None:

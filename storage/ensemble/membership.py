@@ -17,6 +17,8 @@ class MemberRecord(NamedTuple):
     """Its batches from this position on are not part of the log; 0 while it belongs to the ensemble."""
     generation: int = 0
     """A generation that it has recorded: a directory that knows only older ones was returned to an old state."""
+    known_quorum: int = 0
+    """The highest ``ack_quorum_min`` that it may know: it can be started without fewer members than that."""
 
 
 class Membership(NamedTuple):
@@ -32,7 +34,11 @@ class Membership(NamedTuple):
     """Random id of this generation: equal generations with different epochs have separate histories."""
     members: tuple[MemberRecord, ...]
     ack_quorum_min: int
-    """The lowest ack quorum of a batch that was confirmed in this generation."""
+    """The lowest ack quorum of a batch that was confirmed in this generation.
+
+    That of the generation before if none was confirmed yet, and 1 if none ever was: the members that are missing at a
+    start may have gone on in a later generation, and have confirmed such batches.
+    """
     first: int = 1
     """The position of the first batch of this generation."""
     past: tuple[tuple[int, str], ...] = ()

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.engine import Rows
+from pulsarbox.storage.ensemble.generations import KnownMembership, in_force
 from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState, PackedBatch
-from pulsarbox.storage.ensemble.member_table import NOTHING_CONFIRMED, MemberTable, Slot
+from pulsarbox.storage.ensemble.member_table import BELONGING, MemberTable, Slot
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.ensemble.recovery import (
     Holes,
@@ -14,7 +15,6 @@ from pulsarbox.storage.ensemble.recovery import (
     MissingMember,
     check_complete,
     find_holes,
-    in_force,
     last_batch,
 )
 from pulsarbox.storage.entry_index import runs_of
@@ -77,15 +77,19 @@ class EnsembleOpening:
     def _find_box(self, slots: Sequence[Slot]) -> None:
         """Set the membership in force, a new one if there is none."""
         contents = _contents(slots)
-        known = [(slot.name, content.membership) for slot, content in contents if content.membership is not None]
+        known = [
+            KnownMembership(slot.name, content.membership, content.newest)
+            for slot, content in contents
+            if content.membership is not None
+        ]
         if known:
-            box = known[0][1].box
-            self._table.membership = in_force([each for each in known if each[1].box == box])
+            box = known[0].membership.box
+            self._table.membership = in_force([each for each in known if each.membership.box == box])
         else:
             self._check_new(contents)
             boxes = [content.box for _, content in sorted(contents, key=lambda each: not each[1].newest)]
             box = next((each for each in boxes if each), "") or self._new_id()
-            self._table.membership = Membership(box, "", 0, "", (), NOTHING_CONFIRMED)
+            self._table.membership = Membership(box, "", 0, "", (), 1)
 
     def _check_new(self, contents: Sequence[tuple[Slot, MemberContent]]) -> None:
         """Raise PersistenceError if a new box would be created while directories that may have contents are missing."""
@@ -107,13 +111,20 @@ class EnsembleOpening:
                 begun = begun or (slot.state == MemberState.ACTIVE and slot.content.newest > 0)
         present = {slot.member_id for slot in table.slots}
         taken = {slot.name for slot in table.slots if slot.content is not None and slot.member_id}
-        table.absent = [record for record in records.values() if record.member_id not in present]
+        table.absent = [self._missed(record) for record in records.values() if record.member_id not in present]
         self._replaced = {record.member_id for record in table.absent if record.name in taken}
         for slot in table.slots:
             record = next((each for each in table.absent if each.name == slot.name), None)
             if slot.content is None and record is not None:
                 slot.member_id, slot.left_at, slot.generation = record.member_id, record.left_at, record.generation
+                slot.known_quorum = record.known_quorum
                 table.absent.remove(record)
+
+    def _missed(self, record: MemberRecord) -> MemberRecord:
+        """Return the record of a member that is not there: it may know what the membership in force has."""
+        if record.left_at or record.state not in BELONGING:
+            return record
+        return record._replace(known_quorum=max(record.known_quorum, self._table.membership.ack_quorum_min))
 
     def _assign(self, slot: Slot, content: MemberContent, records: dict[str, MemberRecord], *, begun: bool) -> None:
         box = self._table.membership.box
@@ -124,6 +135,7 @@ class EnsembleOpening:
         record = records.get(member_id)
         if record is not None:
             slot.member_id, slot.left_at, slot.generation = member_id, record.left_at, record.generation
+            slot.known_quorum = 0 if content.membership is None else content.membership.ack_quorum_min
             if slot.distrust_old(content):
                 self._returned.append(MissingMember(slot.name, record.left_at))
             slot.state = MemberState.FENCED if slot.left_at else MemberState.ACTIVE
@@ -139,12 +151,22 @@ class EnsembleOpening:
     def _read_log(self) -> OpenedLog:
         table = self._table
         valid = [slot for slot in table.slots if slot.belongs or slot.state == MemberState.FENCED]
-        mark = max([content.mark for slot, content in _contents(valid) if slot.belongs], default=0)
+        mark = max(content.mark for _, content in _contents(self._with_rows()))
         sources = tuple(LogSource(slot.name, slot.left_at, slot.member.batches) for slot in valid)
         holes = find_holes(sources, mark, table.membership.first)
         if not self._accepted or not holes.missing:
             check_complete(holes, self._missing(), table.membership.ack_quorum_min, table.membership.first)
         return OpenedLog(sources, mark, holes)
+
+    def _with_rows(self) -> list[Slot]:
+        """Return the open members whose rows are valid: those that have left only if there are no others."""
+        slots = [slot for slot in self._table.slots if slot.content is not None]
+        belonging = [slot for slot in slots if slot.belongs]
+        found = belonging or [slot for slot in slots if slot.state == MemberState.FENCED]
+        if not found:
+            unusable = [slot.why or f"{slot.name} does not belong to the box any more" for slot in self._table.slots]
+            raise PersistenceError("; ".join(unusable))
+        return found
 
     def _missing(self) -> list[MissingMember]:
         """Return the members that may have parts of the log and are not open."""
@@ -157,7 +179,7 @@ class EnsembleOpening:
     def _bring_up_to_date(self, log: OpenedLog) -> None:
         """Give all members the newest rows, and make those active that were behind."""
         table = self._table
-        newest = next(slot for slot, content in _contents(table.belonging) if content.mark == log.mark)
+        newest = next(slot for slot, content in _contents(self._with_rows()) if content.mark == log.mark)
         assert newest.content is not None
         for slot, content in _contents(table.slots):
             if slot.state == MemberState.REMOVED:

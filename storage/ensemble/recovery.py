@@ -1,4 +1,4 @@
-"""Recovery: which membership is in force, and the log merged from the logs of all members. Pure.
+"""Recovery: the log merged from the logs of all members. Pure.
 
 The rule for the log after the last checkpoint: a batch that any valid copy has is part of the log. A batch without a
 copy was never confirmed if fewer members that might have one are missing than its ack quorum; otherwise the box must
@@ -11,7 +11,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.record import Entry, unpack_batch, verify_entry
 
 HOLES_MAX = 1000
@@ -21,10 +20,6 @@ DAMAGED_MAX = 10_000
 
 class EnsembleIncomplete(PersistenceError):
     """Confirmed messages may be only in directories that are missing."""
-
-
-class EnsembleConflict(PersistenceError):
-    """Directories were written separately, as parts of different ensembles."""
 
 
 class LogSource(NamedTuple):
@@ -64,44 +59,6 @@ class Holes(NamedTuple):
     damage: tuple[DamagedLogBatch, ...]
     with_last: frozenset[str] = frozenset()
     """Names of the sources that have the last batch."""
-
-
-def in_force(memberships: Sequence[tuple[str, Membership]]) -> Membership:
-    """Return the membership that continues all others, given those of the open directories with their names.
-
-    One that was not recorded on all of its members before a crash has confirmed nothing. It counts only if it continues
-    the others. Raises EnsembleConflict.
-    """
-    known = {membership.epoch: membership for _, membership in memberships}
-    heads = [each for each in known.values() if not any(continues(other, each) for other in known.values())]
-    complete = [each for each in heads if _may_be_complete(each, memberships)] if len(heads) > 1 else heads
-    if len(complete) == 1:
-        return complete[0]
-    first, second = (_name_of(each, memberships) for each in (complete or heads)[:2])
-    raise EnsembleConflict(
-        f"{first} and {second} were written separately since they last had the same contents; start with one of them"
-        " and an empty directory in place of the other"
-    )
-
-
-def continues(later: Membership, earlier: Membership) -> bool:
-    """Return whether a membership continues another one."""
-    if later.epoch == earlier.epoch:
-        return False
-    if later.past and earlier.generation < later.past[0][0]:
-        return True
-    return (earlier.generation, earlier.epoch) in later.past
-
-
-def _may_be_complete(head: Membership, memberships: Sequence[tuple[str, Membership]]) -> bool:
-    """Return whether all members that belong to a membership, and are open, have recorded it."""
-    belonging = {record.member_id for record in head.members if not record.left_at}
-    others = [each for _, each in memberships if each.member_id in belonging]
-    return all(each.epoch == head.epoch or continues(each, head) for each in others)
-
-
-def _name_of(head: Membership, memberships: Sequence[tuple[str, Membership]]) -> str:
-    return next(name for name, membership in memberships if membership.epoch == head.epoch)
 
 
 def find_holes(sources: Sequence[LogSource], mark: int, first: int) -> Holes:

@@ -135,6 +135,7 @@ class Operations:
         slot = Slot(member, member_id if record is not None else self._new_id(), MemberState.JOINING)
         slot.content = content
         slot.left_at = NO_BATCHES if record is None else record.left_at or table.undecided
+        slot.known_quorum = 0 if record is None else record.known_quorum
         return slot
 
     def _warn_of_shared_device(self, slot: Slot) -> None:

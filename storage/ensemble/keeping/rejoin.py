@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.engine import Rows
+from pulsarbox.storage.ensemble.generations import continues
 from pulsarbox.storage.ensemble.keeping.directories import REPLACES_NOTE, Directories
 from pulsarbox.storage.ensemble.keeping.upkeep import Maintained
 from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState
 from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
 from pulsarbox.storage.ensemble.membership import Membership
-from pulsarbox.storage.ensemble.recovery import continues
 
 RETRY_SECONDS: Final = 10.0
 RETRY_SECONDS_MAX: Final = 600.0
@@ -123,6 +123,8 @@ class Rejoining:
         self.retire(slot, monotonic)
         with self._table.lock:
             slot.member, slot.content = member, content
+            if content.membership is not None:
+                slot.known_quorum = max(slot.known_quorum, content.membership.ack_quorum_min)
             slot.distrust_old(content)
 
     def _check(self, slot: Slot, content: MemberContent) -> None:

@@ -64,8 +64,8 @@ def a_part_of_a_batch_is_adopted(patch: pytest.MonkeyPatch) -> None:
 
 @mutant("whole-batches", "nothing-lost", "checkpoints", "starts", seeds=(57,))
 def the_oldest_membership_is_in_force(patch: pytest.MonkeyPatch) -> None:
-    def in_force(memberships: Any) -> Any:
-        return min((each for _, each in memberships), key=lambda each: each.generation)
+    def in_force(known: Any) -> Any:
+        return min((each.membership for each in known), key=lambda each: each.generation)
 
     patch.setattr(opening, "in_force", in_force)
 

@@ -9,6 +9,7 @@ from typing import Any
 from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
+from pulsarbox.storage.ensemble.generations import EnsembleConflict
 from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.format import BATCH_HEADER
@@ -39,7 +40,8 @@ class History:
         """By disk: the operation that fails, or ``full`` or ``late`` for commits."""
         self.lost: set[str] = set()
         """Disks whose contents were lost since the last start that accepted it."""
-        self.mark = 0
+        self.conflicts = 0
+        """Starts for which a directory had to be emptied, because two of them were written separately."""
         self.engine: EnsembleEngine | None = None
         self.copied: list[int] = []
         self._current = ""
@@ -71,6 +73,9 @@ class History:
         )
         try:
             recovery = engine.recover()
+        except EnsembleConflict as conflict:
+            assert not self.refusing
+            return self._start_with_one(str(conflict), accept)
         except EnsembleIncomplete:
             assert self.lost or not all(disk.present for disk in self.disks) or self.refusing
             return False
@@ -80,24 +85,35 @@ class History:
         self.engine = engine
         engine.copied = lambda batch, copies: self.copied.append(copies)
         found = [BATCH_HEADER.unpack_from(value)[5] for value in recovery.batches]
-        self._compare(found, recovery.next_position, is_whole=not accept)
+        mark = int(recovery.rows.get(b"position") or 0)
+        self._compare(found, mark, recovery.next_position, is_whole=not accept)
         return True
 
-    def _compare(self, found: list[int], next_position: int, *, is_whole: bool) -> None:
+    def _start_with_one(self, conflict: str, accept: tuple[str, ...]) -> bool:
+        """Empty one of two directories that were written separately, as an operator does: nothing confirmed is lost."""
+        self.conflicts += 1
+        name = conflict.split()[2]
+        next(disk for disk in self.disks if disk.name == name).wipe()
+        return self.start(accept)
+
+    def _compare(self, found: list[int], mark: int, next_position: int, *, is_whole: bool) -> None:
+        assert self.engine is not None
+        # What was never confirmed may come and go with its directories, if others can be started without them.
+        is_final = not self.engine.table.refusal
         for attempt in found:
             assert self.outcomes[attempt] != REJECTED, "a rejected batch came back"
         if is_whole:
-            assert len(found) == next_position - 1 - self.mark
-        covered = {attempt for position, attempt in self.entries.items() if position <= self.mark}
+            assert len(found) == next_position - 1 - mark
+        covered = {attempt for position, attempt in self.entries.items() if position <= mark}
         for attempt, outcome in self.outcomes.items():
             is_there = attempt in found or attempt in covered
             assert is_there or outcome != CONFIRMED or not is_whole, "a confirmed batch is gone"
-            self.outcomes[attempt] = CONFIRMED if is_there else REJECTED
-        known = {position: attempt for position, attempt in self.entries.items() if position <= self.mark}
+            if is_final or outcome != UNDECIDED:
+                self.outcomes[attempt] = CONFIRMED if is_there else REJECTED
+        known = {position: attempt for position, attempt in self.entries.items() if position <= mark}
         if is_whole:
-            known |= dict(enumerate(found, self.mark + 1))
+            known |= dict(enumerate(found, mark + 1))
         self.entries = known
-        assert self.engine is not None
         assert self.engine.next_position == next_position
 
     def commit(self, asked: tuple[int, int, int], minimum: int) -> None:
@@ -117,9 +133,10 @@ class History:
             self._decide(batch)
         except PersistenceError:
             assert not self.copied, "a part was confirmed, and then rejected"
-            # A disk that cannot be written cannot erase either.
-            is_stuck = {"erase_from", "all"} & set(self.refusing.values()) or not all(d.present for d in self.disks)
-            self.outcomes[self.attempt] = UNDECIDED if is_stuck else REJECTED
+            # A disk that cannot be written cannot erase either, and may be started without those that could.
+            is_stuck = bool({"erase_from", "all"} & set(self.refusing.values())) or bool(engine.table.refusal)
+            is_there = all(disk.present for disk in self.disks)
+            self.outcomes[self.attempt] = REJECTED if is_there and not is_stuck else UNDECIDED
         except Crash:
             self.engine = None
             if self.copied:
@@ -138,14 +155,10 @@ class History:
         position = engine.next_position - 1
         try:
             engine.checkpoint(Checkpoint(position, {b"position": b"%d" % position}, ()))
-            self.mark = position
         except PersistenceError:
             pass
         except Crash:
             self.engine = None
-            # The next start shows whether it was written.
-            if any(disk.mark == position for disk in self.disks):
-                self.mark = position
 
     def wipe(self, disk: MemberDisk) -> None:
         """Replace a directory by an empty one."""

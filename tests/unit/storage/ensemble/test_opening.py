@@ -5,13 +5,28 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.errors import NotEnoughBookies, PersistenceError
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
-from pulsarbox.storage.ensemble.member import PackedBatch
+from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
 from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.journal import Batch
+from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of
+
+
+def unplug(disks: list[MemberDisk], names: str) -> None:
+    """Unplug these disks, and plug in the others."""
+    for disk in disks:
+        disk.present = disk.name not in names
+
+
+def metadata(position: int) -> Batch:
+    batch = Batch(position)
+    batch.add(pack_meta(Meta(b"key", b"%d" % position)))
+    batch.ask(3, 3, 2)
+    return batch
 
 
 def disks_of(count: int) -> list[MemberDisk]:
@@ -58,6 +73,99 @@ def test_a_confirmed_batch_that_only_a_missing_directory_has_is_not_lost_silentl
     _go_on_without_the_second(disks)
     with pytest.raises(EnsembleIncomplete, match=r"batch 2 .* make b available again"):
         opened(disks)
+
+
+@pytest.mark.parametrize("before", [0, 1])
+def test_a_directory_that_left_is_not_started_without_others_that_may_have_gone_on(before: int) -> None:
+    disks = disks_of(3)
+    engine, _ = opened(disks)
+    for position in range(1, before + 1):
+        engine.commit(asking(position, 1, 1))
+    engine, _ = opened(disks)  # nothing is confirmed in the new generation while the first directory is there
+    unplug(disks, "ac")
+    engine.commit(asking(before + 1, 1, 1))
+    unplug(disks, "bc")
+    with pytest.raises(EnsembleIncomplete, match="--accept-loss-of b --accept-loss-of c"):
+        opened(disks)
+    unplug(disks, "c")
+    assert len(opened(disks)[1]) == before + 1
+
+
+def test_one_missing_directory_never_prevents_a_start_with_an_ack_quorum_of_two() -> None:
+    disks = disks_of(3)
+    position = 0
+    for missing in "abcabc":
+        unplug(disks, "")
+        engine, _ = opened(disks)
+        if position:
+            unplug(disks, missing)
+            engine, batches = opened(disks)  # nothing was confirmed since the last start
+            assert len(batches) == position
+        for _ in range(2):
+            position += 1
+            engine.commit(asking(position, 3, 2))
+        unplug(disks, missing)
+        assert len(opened(disks)[1]) == position
+
+
+def test_no_message_is_confirmed_that_directories_that_left_do_not_expect() -> None:
+    disks = disks_of(3)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 3, 2))
+    unplug(disks, "ab")
+    engine.commit(metadata(2))
+    with pytest.raises(NotEnoughBookies, match="batch 3 is not stored: a, b can be started without the 1 directories"):
+        engine.commit(asking(3, 1, 1))
+    engine.commit(metadata(3))
+    engine, batches = opened(disks)
+    assert len(batches) == 3
+    with pytest.raises(NotEnoughBookies):
+        engine.commit(asking(4, 1, 1))
+    unplug(disks, "b")
+    engine, batches = opened(disks)
+    assert len(batches) == 3
+    engine.commit(asking(4, 1, 1))  # the first one knows all this, so the second one is not started alone
+    unplug(disks, "ac")
+    with pytest.raises(EnsembleIncomplete, match="--accept-loss-of a --accept-loss-of c"):
+        opened(disks)
+
+
+def test_a_message_of_a_lower_ack_quorum_is_confirmed_once_all_directories_expect_it() -> None:
+    disks = disks_of(3)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 3, 2))
+    engine.commit(asking(2, 1, 1))
+    unplug(disks, "ab")
+    for position in (3, 4):
+        engine.commit(asking(position, 1, 1))
+    unplug(disks, "c")
+    with pytest.raises(EnsembleIncomplete, match="--accept-loss-of c"):
+        opened(disks)
+
+
+def test_the_loss_of_the_others_is_accepted_by_a_directory_that_left() -> None:
+    disks = disks_of(3)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 3, 2))
+    engine.table.leave(engine.table.slots[2], MemberState.LOST, "I/O error")
+    disks[2].membership = engine.table.membership._replace(member_id=engine.table.slots[2].member_id)
+    engine.commit(asking(2, 2, 2))
+    unplug(disks, "ab")
+    with pytest.raises(EnsembleIncomplete):
+        opened(disks)
+    assert len(opened(disks, "a", "b")[1]) == 1
+
+
+def test_a_directory_that_was_removed_is_not_started_alone() -> None:
+    disks = disks_of(2)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 2, 2))
+    member_id = engine.table.slots[1].member_id
+    engine.table.release(engine.table.slots[1])
+    disks[1].membership = engine.table.membership._replace(member_id=member_id)
+    unplug(disks, "a")
+    with pytest.raises(PersistenceError, match="b does not belong to the box any more"):
+        opened(disks, "a")
 
 
 def test_what_a_directory_had_after_the_end_of_the_log_does_not_return_with_it() -> None:
