@@ -71,7 +71,8 @@ class Commit:
         if copies <= self._reported or copies < min(batch.ack_quorum_min, needed):
             return
         with self._table.lock:
-            self._table.confirm_with(min(batch.ack_quorum_min, copies))
+            is_reduced = not batch.runs and copies == len(self._candidates(batch))
+            self._table.confirm_with(min(batch.ack_quorum_min, copies), is_reduced=is_reduced)
             if not self._is_allowed(batch):
                 return
             copies = len(self._copies())

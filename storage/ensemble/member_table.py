@@ -84,8 +84,8 @@ class MemberTable:
         """The position of the batch in flight, or of the next one."""
         self._confirmed_with = NOTHING_CONFIRMED
         """The copies with which parts of the undecided batch were confirmed."""
-        self._has_confirmed = False
-        """Whether a batch was confirmed in the generation in force."""
+        self._confirmed_since = NOTHING_CONFIRMED
+        """The lowest copies with which a batch was confirmed in the generation in force."""
         self._is_completion_recorded = False
         """Whether the members know that all of them have recorded the generation in force."""
         self.on_change: Callable[[MemberEvent], None] = _ignore
@@ -211,6 +211,11 @@ class MemberTable:
             raise
         self.flush_events()
 
+    def begin_life(self) -> None:
+        """Expect batches with the ack quorums of those since the last start."""
+        before = self.membership
+        self.membership = before._replace(quorum_before=before.quorum_since or before.quorum_before, quorum_since=0)
+
     def raise_generation(self) -> None:
         """Begin a generation at the undecided position: record it durably on all members that belong to it.
 
@@ -220,7 +225,7 @@ class MemberTable:
             while True:
                 self.membership = self._next_membership()
                 self._is_completion_recorded = False
-                self._has_confirmed = self._confirmed_with != NOTHING_CONFIRMED
+                self._confirmed_since = self._confirmed_with
                 failed = self._record()
                 if not failed:
                     return
@@ -230,20 +235,25 @@ class MemberTable:
                     slot.left_at = max(self.undecided, slot.completed + 1)
                     self.set_state(slot, MemberState.LOST, str(error))
 
-    def confirm_with(self, copies: int) -> None:
-        """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError."""
+    def confirm_with(self, copies: int, *, is_reduced: bool = False) -> None:
+        """Record durably that batches of this generation are confirmed with so many copies. Raises PersistenceError.
+
+        ``is_reduced``: these are fewer than asked for, because there are no more members.
+        """
         with self.lock:
             self._confirmed_with = min(self._confirmed_with, copies)
+            self._confirmed_since = min(self._confirmed_since, copies)
             before = self.membership
-            lowest = min(copies, before.ack_quorum_min) if self._has_confirmed else copies
-            has_changed = lowest != before.ack_quorum_min
+            since = before.quorum_since if is_reduced else min(before.quorum_since or copies, copies)
+            after = before._replace(quorum_since=since)
+            after = after._replace(ack_quorum_min=min(self._confirmed_since, after.quorum_expected or copies))
+            has_changed = after != before
             if has_changed or not self._is_completion_recorded:
-                self.membership = before._replace(ack_quorum_min=lowest, members=self.records())
+                self.membership = after._replace(members=self.records())
                 failed = self._record()
                 if failed and len(failed) == len(self.belonging):
                     self.membership = before
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
-                self._has_confirmed = True
                 self._is_completion_recorded = not has_changed
                 for slot, error in failed:
                     self.leave(slot, MemberState.LOST, str(error))
@@ -266,13 +276,13 @@ class MemberTable:
 
     def _next_membership(self) -> Membership:
         before = self.membership
-        has_confirmed = self._confirmed_with != NOTHING_CONFIRMED
+        lowest = min(self._confirmed_with, before.quorum_expected or NOTHING_CONFIRMED)
         past = (*before.past, (before.generation, before.epoch)) if before.epoch else before.past
         return before._replace(
             generation=before.generation + 1,
             epoch=self._new_id(),
             members=self.records(),
-            ack_quorum_min=self._confirmed_with if has_confirmed else before.ack_quorum_min,
+            ack_quorum_min=1 if lowest == NOTHING_CONFIRMED else lowest,
             first=self.undecided,
             past=past[-PAST_MAX:],
         )

@@ -34,12 +34,20 @@ class Membership(NamedTuple):
     """Random id of this generation: equal generations with different epochs have separate histories."""
     members: tuple[MemberRecord, ...]
     ack_quorum_min: int
-    """The lowest ack quorum of a batch that was confirmed in this generation.
+    """The lowest ack quorum of a batch that was confirmed in this generation, or is expected; 1 if none ever was.
 
-    That of the generation before if none was confirmed yet, and 1 if none ever was: the members that are missing at a
-    start may have gone on in a later generation, and have confirmed such batches.
+    The members that are missing at a start may have gone on in a later generation, and have confirmed such batches.
     """
     first: int = 1
     """The position of the first batch of this generation."""
     past: tuple[tuple[int, str], ...] = ()
     """The generations and epochs that it continues, oldest first, at most PAST_MAX."""
+    quorum_before: int = 0
+    """The lowest ack quorum of the batches between the last two starts that confirmed any; 0 if there were none."""
+    quorum_since: int = 0
+    """The lowest ack quorum since the last start; 0 if no batch was confirmed."""
+
+    @property
+    def quorum_expected(self) -> int:
+        """The lowest ack quorum to expect of later batches; 0 if unknown."""
+        return min(filter(None, (self.quorum_before, self.quorum_since)), default=0)

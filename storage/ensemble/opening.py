@@ -60,6 +60,7 @@ class EnsembleOpening:
         self._limit_logs()
         self._bring_up_to_date(log)
         self._copy_last(log)
+        table.begin_life()
         table.raise_generation()
         table.flush_events()
         return log
