@@ -9,7 +9,7 @@ import lmdb
 from pulsarbox.errors import PersistenceError, StoreFull
 from pulsarbox.storage.format import NEW_SUFFIX
 from pulsarbox.storage.lmdb.directory import DATA_FILE, EnvironmentDamaged, sync_directory, verify_environment
-from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY, make_directory
+from pulsarbox.storage.lmdb.private_files import PRIVATE, PRIVATE_DIRECTORY
 
 _TABLES_MAX = 16
 _READERS_MAX = 1024
@@ -50,7 +50,7 @@ def make_environment(path: Path, tables: tuple[bytes, ...]) -> Path:
         import shutil
 
         shutil.rmtree(new, ignore_errors=True)
-    make_directory(new)
+    new.mkdir(PRIVATE_DIRECTORY)  # without parents: if they are gone, the data directory was removed or replaced
     _allocate_lock_file(new)
     env = lmdb.open(str(new), map_size=1 << 20, max_dbs=_TABLES_MAX, mode=PRIVATE_DIRECTORY)
     try:

@@ -31,3 +31,9 @@ def test_a_full_disk_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OSError, match="No space left") as caught:
         make_environment(tmp_path / "env", (b"log",))
     assert isinstance(failure("a volume cannot be created", caught.value, tmp_path), StoreFull)
+
+
+def test_an_environment_is_not_created_in_a_directory_that_was_removed(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        make_environment(tmp_path / "volumes" / "env", (b"log",))
+    assert not (tmp_path / "volumes").exists()
