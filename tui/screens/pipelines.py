@@ -55,8 +55,10 @@ class PipelinesScreen(ViewScreen):
 
 _FACTS = (
     *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "unread")),
-    *(("rowsPerSecond", "rows a second"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
-    *(("lastBatchMs", "last duration"), ("master", "Spark"), ("host", "on"), ("pid", "process")),
+    *(("rows", "rows"), ("rowsPerSecond", "rows a second"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
+    *(("lastBatchMs", "last duration"), ("stages", "of which"), ("watermark", "watermark")),
+    *(("stateRows", "rows of state"), ("stateBytes", "size of state")),
+    *(("master", "Spark"), ("ui", "Spark UI"), ("host", "on"), ("pid", "process")),
     *(("startedAt", "began"), ("reportedAt", "last report"), ("by", "role")),
 )
 
@@ -67,8 +69,12 @@ def _error(row: Row) -> list[str]:
 
 
 def _shown(name: str, value: Any) -> str:
-    if name in ("startedAt", "reportedAt"):
+    if name in ("startedAt", "reportedAt", "watermark"):
         return numbers.instant(value)
+    if name == "stages":
+        return ", ".join(f"{stage} {numbers.milliseconds(each)}" for stage, each in value.items())
+    if name == "stateBytes":
+        return numbers.size(value)
     if name == "lastBatchMs":
         return numbers.milliseconds(value)
     if name == "rowsPerSecond":

@@ -25,6 +25,8 @@ TEXTS_MAX: Final = 16 << 20
 TEXT_MAX: Final = 1000
 NAME_MAX: Final = 100
 INPUTS_MAX: Final = 100
+STAGES_MAX: Final = 20
+"""Maximum number of stages of a micro-batch."""
 
 STARTING: Final = "starting"
 RUNNING: Final = "running"
@@ -40,13 +42,24 @@ _OF_A_QUERY: Final[dict[str, type | tuple[type, ...]]] = {
     "inputs": list,
     "output": str,
     "lag": int,
+    "rows": int,
     "rowsPerSecond": (int, float),
     "batch": int,
     "lastBatchMs": int,
+    "stages": dict,
+    "watermark": int,
+    "stateRows": int,
+    "stateBytes": int,
     "deadLetters": int,
     "lastError": str,
 }
-_OF_A_RUNNER: Final[dict[str, type | tuple[type, ...]]] = {"master": str, "host": str, "pid": int, "startedAt": int}
+_OF_A_RUNNER: Final[dict[str, type | tuple[type, ...]]] = {
+    "master": str,
+    "host": str,
+    "pid": int,
+    "startedAt": int,
+    "ui": str,
+}
 _NEEDED: Final = ("query", "state", "inputs", "output")
 REGEX: Final = "regex:"
 
@@ -160,7 +173,17 @@ def _query(given: dict[str, Any]) -> dict[str, Any]:
     if len(inputs) > INPUTS_MAX or not all(isinstance(each, str) and len(each) <= TEXT_MAX for each in inputs):
         raise BadRequest(f"inputs must be at most {INPUTS_MAX} strings of at most {TEXT_MAX} characters")
     row["deadLetters"] = row["deadLetters"] or 0
+    _check_stages(row["stages"])
     return row
+
+
+def _check_stages(stages: dict[str, Any] | None) -> None:
+    """Check the milliseconds of each stage of a micro-batch. Raises BadRequest."""
+    if stages is None:
+        return
+    if len(stages) > STAGES_MAX or any(len(name) > NAME_MAX for name in stages):
+        raise BadRequest(f"stages must be at most {STAGES_MAX}, with names of at most {NAME_MAX} characters")
+    _checked(stages, dict.fromkeys(stages, int))
 
 
 def _checked(given: dict[str, Any], fields: dict[str, type | tuple[type, ...]]) -> dict[str, Any]:

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 _COLUMNS: Final = (
     "pipeline", "query", "state", "inputs", "output", "lag", "rowsPerSecond", "batch", "deadLetters", "lastError",
 )  # fmt: skip
-_FIELDS: Final = (*_COLUMNS, "lastBatchMs", "master", "host", "pid", "startedAt", "reportedAt", "by")
+_FIELDS: Final = (
+    *(*_COLUMNS, "rows", "lastBatchMs", "stages", "watermark", "stateRows", "stateBytes"),
+    *("master", "host", "pid", "startedAt", "ui", "reportedAt", "by"),
+)
 _SECONDS: Final = 10.0
 
 
@@ -35,9 +38,10 @@ def list_pipelines(state: Path | None, output: OutputOptions, admin: Target) -> 
     """List pipeline queries: those reported to the box, and those with local state.
 
     Fields: pipeline, query, state (starting, running, stopped, failed; gone: no longer reported), inputs, output, lag
-    (unread messages), rowsPerSecond, batch, deadLetters (since the start of its runner), lastError, lastBatchMs,
-    master, host, pid, startedAt and reportedAt (ms since 1970), by (role that reports it). Queries unknown to the box
-    come from --state.
+    (unread messages), rows and deadLetters (since the start of its runner), rowsPerSecond, batch, lastBatchMs and
+    stages (its parts, in ms), watermark (event time, ms since 1970), stateRows and stateBytes, lastError, master, host,
+    pid, startedAt and reportedAt (ms since 1970), ui (Spark's web pages, with --ui), by (role that reports it). Queries
+    unknown to the box come from --state.
 
     \b
     Examples:

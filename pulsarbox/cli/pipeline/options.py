@@ -27,6 +27,7 @@ _MASTER: Final = click.option(
 _CONF: Final = click.option(
     "--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting, such as spark.driver.memory=2g; repeatable."
 )
+_UI: Final = click.option("--ui", is_flag=True, help="Serve Spark's web pages; `pipeline list` shows their address.")
 _ONCE: Final = click.option("--once", is_flag=True, help="Process the available messages and exit.")
 STATE: Final = click.option(
     "--state",
@@ -62,10 +63,10 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             once: bool = False,
             state: Path | None = None,
             name: str = "",
-            restarts: int = 3,
             **kwargs: Any,
         ) -> Any:
-            running = RunOptions(master, once, state, name, conf_of(conf), options_of(service, admin), restarts)
+            box, restarts = options_of(service, admin), kwargs.pop("restarts", 3)
+            running = RunOptions(master, once, state, name, conf_of(conf), box, restarts, ui=kwargs.pop("ui"))
 
             def work() -> Any:
                 with reached(service, admin):
@@ -74,7 +75,7 @@ def pipeline_options(*, streams: bool = True) -> Callable[[Callable[..., Any]], 
             return run(work)
 
         made = service_and_admin_options(called)
-        for option in (_CONF, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):
+        for option in (_CONF, _UI, *((_RESTARTS, _NAME, STATE, _ONCE) if streams else ()), _MASTER):
             made = option(made)
         return made
 

@@ -9,8 +9,9 @@ from pulsarbox.clock import Now
 from pulsarbox.server.live.view import LiveView, Row, ViewColumn, ViewScope, kept
 
 FIELDS: Final = (
-    "pipeline", "query", "state", "inputs", "output", "lag", "rowsPerSecond", "batch", "lastBatchMs", "deadLetters",
-    "lastError", "master", "host", "pid", "startedAt", "reportedAt", "by",
+    "pipeline", "query", "state", "inputs", "output", "lag", "rows", "rowsPerSecond", "batch", "lastBatchMs", "stages",
+    "watermark", "stateRows", "stateBytes", "deadLetters", "lastError", "master", "host", "pid", "startedAt", "ui",
+    "reportedAt", "by",
 )  # fmt: skip
 """The fields of a query in the API."""
 

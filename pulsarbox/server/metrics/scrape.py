@@ -11,7 +11,7 @@ from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import TopicName
-from pulsarbox.server.metrics import box, compression, plugins, table
+from pulsarbox.server.metrics import box, compression, pipelines, plugins, table
 from pulsarbox.server.metrics.compaction import COMPACTION, CompactionRow
 from pulsarbox.server.metrics.exposition import Metric, Rows, labels, text_of
 from pulsarbox.server.metrics.rows import ConsumerRow, ProducerRow, SubscriptionRow, TopicRow, look
@@ -132,6 +132,7 @@ class _Scrape:
         yield from box.transactions(self._broker, self._cluster)
         yield from box.process_of(self._broker, self._cluster)
         yield from plugins.costs(self._broker.plugins, self._cluster)
+        yield from pipelines.reported(self._broker.pipelines, self._cluster, self._now)
         yield from compression.compressed(self._broker.store.compressed(), self._cluster)
         yield from compression.unpacked(self._broker.store.unpacked(), self._cluster)
         watched = self._broker.host.ensemble

@@ -3,6 +3,7 @@
 import collections
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from pulsarbox.cleaning import clean
@@ -32,6 +33,13 @@ class Watched:
     batch_ms: int | None = None
     lag: int | None = None
     """Number of unread messages; None if unknown."""
+    stages: dict[str, int] | None = None
+    """Milliseconds of each part of the last micro-batch, by Spark's names."""
+    watermark: int | None = None
+    """Event time in ms since 1970; None without a watermark."""
+    state_rows: int | None = None
+    state_bytes: int | None = None
+    """Size of the state of all operators, in memory; None without state."""
     error: str | None = None
     starts: int = 0
     _samples: "collections.deque[tuple[float, int]]" = field(default_factory=collections.deque)
@@ -39,6 +47,11 @@ class Watched:
     def progressed(self, progress: Mapping[str, Any]) -> None:
         """Apply a ``StreamingQueryProgress`` in JSON, of a micro-batch or of an idle trigger."""
         self.lag = lag_of(progress)
+        self.watermark = watermark_of(progress)
+        operators = progress.get("stateOperators") or []
+        if operators:
+            self.state_rows = sum(int(each.get("numRowsTotal") or 0) for each in operators)
+            self.state_bytes = sum(int(each.get("memoryUsedBytes") or 0) for each in operators)
         read = int(progress.get("numInputRows") or 0)
         durations = progress.get("durationMs") or {}
         if not read and "addBatch" not in durations:
@@ -46,6 +59,7 @@ class Watched:
         self.rows += read
         self.batch = int(progress["batchId"])
         self.batch_ms = int(durations.get("triggerExecution") or 0)
+        self.stages = {name: int(each) for name, each in sorted(durations.items()) if name != "triggerExecution"}
         self.dead_letters += int(((progress.get("observedMetrics") or {}).get(OBSERVED) or {}).get(DEAD) or 0)
 
     def rate(self, now: float) -> float:
@@ -76,9 +90,14 @@ class Watched:
             "inputs": inputs_of(self.step)[:_TOPICS_SHOWN],
             "output": str(self.step.writes()),
             "lag": self.lag,
+            "rows": self.rows,
             "rowsPerSecond": round(self.rate(now), 1),
             "batch": self.batch,
             "lastBatchMs": self.batch_ms,
+            "stages": self.stages,
+            "watermark": self.watermark,
+            "stateRows": self.state_rows,
+            "stateBytes": self.state_bytes,
             "deadLetters": self.dead_letters,
             "lastError": self.error,
         }
@@ -112,6 +131,15 @@ def lag_of(progress: Mapping[str, Any]) -> int | None:
                 return None
             total += max(0, count - end[topic])
     return total
+
+
+def watermark_of(progress: Mapping[str, Any]) -> int | None:
+    """Return the watermark in ms since 1970; None if there is none, or no event has moved it yet."""
+    text = (progress.get("eventTime") or {}).get("watermark")
+    if not text:
+        return None
+    found = round(datetime.fromisoformat(text).timestamp() * 1000)
+    return found or None
 
 
 def _counts(offset: Any) -> dict[str, int] | None:

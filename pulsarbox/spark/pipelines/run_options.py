@@ -31,6 +31,13 @@ class RunOptions:
     """Restarts of a query after consecutive failures."""
     report: bool = True
     """Report the status to the box."""
+    ui: bool = False
+    """Serve Spark's web pages."""
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The Spark settings of the run."""
+        return ({"spark.ui.enabled": "true"} if self.ui else {}) | dict(self.conf)
 
     @property
     def directory(self) -> Path:

@@ -146,10 +146,10 @@ class _Runner:
         ):
             self._telling.print_line(f"{self._pipeline.name}: starting Spark ({options.master})")
             spark = session(
-                options.master, f"pulsarbox {self._pipeline.name}", options.conf, fast=options.once, log=self._log
+                options.master, f"pulsarbox {self._pipeline.name}", options.settings, fast=options.once, log=self._log
             )
             try:
-                with self._signals(), self._reporter(admin):
+                with self._signals(), self._reporter(admin, spark.sparkContext.uiWebUrl):
                     self._work(spark)
             finally:
                 stop_spark(spark)
@@ -186,10 +186,13 @@ class _Runner:
                     self._note(each)
             raise
 
-    def _reporter(self, admin: "Admin") -> "contextlib.AbstractContextManager[object]":
+    def _reporter(self, admin: "Admin", ui: str | None) -> "contextlib.AbstractContextManager[object]":
+        say = self._telling.print_line
+        if ui:
+            say(f"Spark's web pages are at {ui}")
         if not self._options.report:
             return contextlib.nullcontext()
-        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, self._telling.print_line)
+        return Reporter(admin, self._pipeline.name, self._options.master, self._rows, say, ui)
 
     def _rows(self) -> list[dict[str, Any]]:
         now = time.monotonic()

@@ -45,6 +45,7 @@ def settings(master: str, cores: int) -> dict[str, str]:
         "spark.scheduler.mode": "FAIR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _STATE,
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|authparams",

@@ -41,8 +41,10 @@ class Reporter:
         master: str,
         rows: Callable[[], list[dict[str, Any]]],
         say: Callable[[str], None] = lambda text: None,
+        ui: str | None = None,
     ) -> None:
-        """Prepare the reports; ``rows`` returns the queries' progress. A separate thread calls it and ``say``."""
+        """Prepare the reports; ``rows`` returns the queries' progress. A separate thread calls it and ``say``. ``ui``:
+        the address of Spark's web pages."""
         self._admin = admin
         self._name = name
         self._rows = rows
@@ -51,6 +53,7 @@ class Reporter:
             "host": socket.gethostname(),
             "pid": os.getpid(),
             "startedAt": round(time.time() * 1000),
+            "ui": ui,
         }
         self._over = threading.Event()
         self._listens = True

@@ -8,6 +8,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pulsarbox.spark.brief_errors import brief
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.durable_files import make_durable
 from pulsarbox.spark.options import WRITE, OptionError, parse
@@ -43,11 +44,13 @@ class BatchWriter(DataSourceArrowWriter):
     def __init__(self, sinking: Sinking) -> None:
         self._sinking = sinking
 
+    @brief
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         """Send or stage a partition. Runs in a worker."""
         attempt = Attempt(self._sinking.sink_of_batch(), self._sinking.batch_epoch, _context().partitionId())
         return Written(self._sinking.write(attempt, iterator))
 
+    @brief
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Publish what all tasks have staged. Runs on the driver's machine."""
         if not self._sinking.commit(_parts(messages)):
@@ -68,6 +71,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._sinking = sinking
         self._checkpoint = checkpoint
 
+    @brief
     def write(self, iterator: "Iterator[RecordBatch]") -> Written:
         """Send or stage a partition of a micro-batch. Runs in a worker."""
         context = _context()
@@ -82,6 +86,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             )
         return self._sinking.sink_of_query(query, run), int(epoch)
 
+    @brief
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Publish what all tasks of a micro-batch have staged. Runs on the driver's machine."""
         if self._sinking.options.delivery == "exactly-once":

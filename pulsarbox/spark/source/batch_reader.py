@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StructType
 
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
+from pulsarbox.spark.brief_errors import brief, brief_rows
 from pulsarbox.spark.connect.broker_api import Range, Service
 from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import in_place, reach
@@ -63,6 +64,7 @@ class BatchReader(DataSourceReader):
         topic_selection.check_named(options, self._topics)
         self._reading = reading(options, schema, self._reach, self._topics)
 
+    @brief
     def partitions(self) -> Sequence[InputPartition]:
         """Return the partitions, one per task. Raises OptionError, DataLost."""
         with Service(self._reach) as service:
@@ -88,6 +90,7 @@ class BatchReader(DataSourceReader):
         start = topic_selection.start(service, options, topic, EARLIEST)
         return start, topic_selection.end(service, options, topic)
 
+    @brief_rows
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a worker."""
         return self._reading.batches(partition)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 
+from pulsarbox.spark.brief_errors import brief
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,6 +22,7 @@ class PulsarboxSource(DataSource):
         """Return the name that users pass to ``format``."""
         return "pulsarbox"
 
+    @brief
     def schema(self) -> "StructType":
         """Return the columns of a row, from the options and the topics' schemas. Raises OptionError."""
         from pulsarbox.spark.options import READ, of_use, parse
@@ -32,6 +35,7 @@ class PulsarboxSource(DataSource):
         found = described(parse(self._meant(of_use(created, READ), READ), READ))
         return table_options.keep(found, created)
 
+    @brief
     def reader(self, schema: "StructType") -> DataSourceReader:
         """Return the reader of a batch. Raises OptionError."""
         from pulsarbox.spark.options import BATCH, parse
@@ -40,6 +44,7 @@ class PulsarboxSource(DataSource):
         options = parse(self._given(BATCH, schema), BATCH)
         return (PrunedBatchReader if options.pushdown else BatchReader)(options, schema)
 
+    @brief
     def streamReader(self, schema: "StructType") -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """Return the reader of a stream. Raises OptionError."""
         from pulsarbox.spark.options import STREAM, parse
@@ -47,6 +52,7 @@ class PulsarboxSource(DataSource):
 
         return StreamReader(parse(self._given(STREAM, schema), STREAM), schema)
 
+    @brief
     def writer(self, schema: "StructType", overwrite: bool) -> "BatchWriter":
         """Return the writer of ``df.write``. Raises OptionError, SinkError."""
         from pulsarbox.spark.options import WRITE
@@ -54,6 +60,7 @@ class PulsarboxSource(DataSource):
 
         return BatchWriter(sinking_of(self._given(WRITE, schema), schema, overwrite, is_stream=False))
 
+    @brief
     def streamWriter(self, schema: "StructType", overwrite: bool) -> "StreamWriter":  # noqa: N802 - Spark's name
         """Return the writer of ``df.writeStream``. Raises OptionError, SinkError."""
         from pulsarbox.spark.options import WRITE

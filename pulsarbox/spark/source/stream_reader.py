@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType
 
 from pulsarbox.client.errors import passes
 from pulsarbox.errors import NotFound, PulsarBoxError, TopicNotFound
+from pulsarbox.spark.brief_errors import brief, brief_rows
 from pulsarbox.spark.connect.broker_api import LATEST as END
 from pulsarbox.spark.connect.broker_api import Range, Service, TopicBounds
 from pulsarbox.spark.connect.connections import WaitNotice
@@ -94,6 +95,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Offsets
 
+    @brief
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the starting offset of a query without a checkpoint, the same on every call."""
         if self._initial is None:
@@ -113,11 +115,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return ReadMaxBytes(self._options.max_bytes)
         return ReadAllAvailable()
 
+    @brief
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Fix the current ends as the end of the run, in as many micro-batches as the limits require."""
         self._discover()
         self._target = self._ends()
 
+    @brief
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the end of the next micro-batch, after a short wait if nothing is new. Everything before ``start`` is
         committed, so it is acknowledged when idle."""
@@ -207,6 +211,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     # Reading
 
+    @brief
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the partitions of a micro-batch, the same on every call. Raises DataLost."""
         begin, options = marks(start), self._options
@@ -221,6 +226,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = [Range(topic, starts[topic].place, end.place, starts[topic].seen) for topic, end in upto.items()]
         return dict(zip(upto, self._patiently(lambda service: service.many_segments(ranges)), strict=True))
 
+    @brief_rows
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one partition. Runs in a worker."""
         return self._reading.batches(partition)

@@ -25,5 +25,7 @@ def test_it_may_be_registered_by_hand(spark: "SparkSession") -> None:
 def test_a_wrong_option_is_told_with_the_right_one(spark: "SparkSession") -> None:
     from pyspark.errors import AnalysisException
 
-    with pytest.raises(AnalysisException, match=r"unknown option 'startingofset' .*did you mean startingOffsets\?"):
+    said = r"unknown option 'startingofset' .*did you mean startingOffsets\?"
+    with pytest.raises(AnalysisException, match=said) as found:
         spark.read.format("pulsarbox").option("topic", "t").option("startingOfset", "earliest").load()
+    assert "options.py" not in str(found.value), "no frames of the package"

@@ -41,7 +41,7 @@ def spark_of(
     Raises SparkFailedError for Spark's errors.
     """
     say(f"starting Spark ({running.master})")
-    spark = session(running.master, f"pulsarbox {name}", running.conf, fast, running.directory / name / LOG)
+    spark = session(running.master, f"pulsarbox {name}", running.settings, fast, running.directory / name / LOG)
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

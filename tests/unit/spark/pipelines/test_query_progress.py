@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.pipelines import Function
-from pulsarbox.spark.pipelines.query_progress import RUNNING, Watched, lag_of
+from pulsarbox.spark.pipelines.query_progress import RUNNING, Watched, lag_of, watermark_of
 from pulsarbox.spark.pipelines.runner_output import RunnerOutput
 
 
@@ -45,13 +45,28 @@ def test_micro_batches_add_up() -> None:
         "inputs": ["persistent://public/default/raw"],
         "output": "persistent://public/default/clean",
         "lag": 0,
+        "rows": 2000,
         "rowsPerSecond": 500.0,
         "batch": 1,
         "lastBatchMs": 9,
+        "stages": {"addBatch": 5},
+        "watermark": None,
+        "stateRows": None,
+        "stateBytes": None,
         "deadLetters": 1,
         "lastError": None,
     }
     assert watched.rate(30) < 100  # old progress does not count
+
+
+def test_watermark_and_state_are_those_of_the_last_progress() -> None:
+    watched = Watched(step(), state=RUNNING)
+    operators = [{"numRowsTotal": 3, "memoryUsedBytes": 100}, {"numRowsTotal": 4, "memoryUsedBytes": 50}]
+    at = {"watermark": "2026-11-21T10:00:00.500Z"}
+    watched.progressed(progress(0, 1, eventTime=at, stateOperators=operators))
+    row = watched.row(0)
+    assert (row["watermark"], row["stateRows"], row["stateBytes"]) == (1795255200500, 7, 150)
+    assert watermark_of({"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}}) is None, "before the first event"
 
 
 def test_the_lag_is_what_was_not_read_yet() -> None:

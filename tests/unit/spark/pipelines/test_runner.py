@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -112,7 +112,8 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     made = Stage(tmp_path)
-    monkeypatch.setattr(runner, "session", lambda *args, **kwargs: object())
+    spark = SimpleNamespace(sparkContext=SimpleNamespace(uiWebUrl=None))
+    monkeypatch.setattr(runner, "session", lambda *args, **kwargs: spark)
     monkeypatch.setattr(runner, "stop_spark", lambda spark: None)
     monkeypatch.setattr(runner, "check_spark", lambda master: None)
     monkeypatch.setattr(runner, "admin_for", lambda box: contextlib.nullcontext(made))

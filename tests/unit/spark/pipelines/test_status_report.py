@@ -53,7 +53,7 @@ def test_it_tells_again_and_again_and_how_it_ended() -> None:
     assert [each["queries"][0]["state"] for each in admin.bodies[:4]] == ["running"] * 4
     assert admin.bodies[-1]["queries"] == [{"state": "stopped"}]
     assert set(admin.names) == {"shop"}
-    assert set(admin.bodies[0]) == {"master", "host", "pid", "startedAt", "queries"}
+    assert set(admin.bodies[0]) == {"master", "host", "pid", "startedAt", "ui", "queries"}
     assert admin.closed
 
 
