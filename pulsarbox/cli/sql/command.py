@@ -9,7 +9,7 @@ import click
 from pulsarbox.cli.common.exits import Misused, run
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
 
-_FORMS: Final = ("table", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
+_FORMS: Final = ("table", "wide", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
 _BYTES: Final = ("text", "base64", "hex")
 ROWS_SHOWN: Final = 1000
 """Rows of a table on a terminal, by default."""

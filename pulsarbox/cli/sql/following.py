@@ -18,7 +18,7 @@ from pulsarbox.cli.sql.result_output import destination, write
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.client.errors import NotConnected
 
-FORMS: Final = ("table", "ndjson", "csv", "arrow")
+FORMS: Final = ("table", "wide", "ndjson", "csv", "arrow")
 _EVERY: Final = 0.5
 """Seconds between two looks at the end of the topic."""
 _WHOLE: Final = "it needs all rows at once. Run it without --follow"

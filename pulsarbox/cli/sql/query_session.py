@@ -33,6 +33,7 @@ _SELDOM: Final = 100_000
 def execute(service: Target, admin: Callable[[], Target], query: str, given: dict[str, Any]) -> None:
     """Run a query, follow it, or start the shell. Raises Failed and its kinds."""
     check_installed()
+    sys.meta_path.insert(0, _HiddenLibraries())
     gc.set_threshold(_SELDOM)
     with connected(service, admin, given) as session:
         if not query.strip():
@@ -56,6 +57,18 @@ def check_installed() -> None:
     missing = [name for name in ("duckdb", "pyarrow") if find_spec(name) is None]
     if missing:
         raise Failed(f"{' and '.join(missing)} not installed. Install with: pip install 'pulsarbox[sql]'")
+
+
+class _HiddenLibraries:
+    """Finder of modules that hides libraries. DuckDB and Arrow import these if they are installed, but a query needs
+    neither, and importing them takes longer than the rest of a short query."""
+
+    names: Final = frozenset({"numpy", "pandas"})
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Raise ModuleNotFoundError for a hidden library; leave others to the next finder."""
+        if name in self.names:
+            raise ModuleNotFoundError(f"{name} is hidden from queries", name=name)
 
 
 class QuerySession:
@@ -129,12 +142,12 @@ class _Limited:
 def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any]) -> Iterator[QuerySession]:
     """Provide a session. Raises Misused for invalid options, and Unreachable."""
     from pulsarbox.cli.sql.database import Resources
-    from pulsarbox.cli.sql.result_output import form_of
+    from pulsarbox.cli.sql.result_output import TABLES, form_of
     from pulsarbox.cli.sql.topic_table import TopicCatalog
 
     output = form_of(given["form"], given["file"], given["bytes_form"])
     limit = given["limit"]
-    if limit is None and output.form == "table" and output.file is None and sys.stdout.isatty():
+    if limit is None and output.form in TABLES and output.file is None and sys.stdout.isatty():
         limit = ROWS_SHOWN
     zone = _zone(given["timezone"])
     spill = Path(tempfile.mkdtemp(prefix="pulsarbox-sql-"))

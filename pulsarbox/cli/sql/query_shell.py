@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from pulsarbox.cli.common.exits import Failed, ending
-from pulsarbox.cli.common.output import table
 from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.text_table import table
 from pulsarbox.cli.sql.column_sql import sql_type
 from pulsarbox.cli.sql.query_session import QuerySession
 from pulsarbox.errors import PulsarBoxError

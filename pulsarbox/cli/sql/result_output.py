@@ -14,7 +14,8 @@ from pulsarbox.cli.common.stdout import cleaned
 from pulsarbox.cli.sql.result_table import PAGE, ResultTable
 from pulsarbox.cli.sql.result_values import JsonValues, csv_field, unique
 
-FORMS: Final = ("table", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
+FORMS: Final = ("table", "wide", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
+TABLES: Final = frozenset({"table", "wide"})
 BINARY: Final = frozenset({"parquet", "arrow"})
 _BY_SUFFIX: Final = {
     ".json": "json", ".ndjson": "ndjson", ".jsonl": "ndjson", ".yaml": "yaml", ".yml": "yaml", ".csv": "csv",
@@ -77,7 +78,7 @@ def write(output: ResultForm, out: IO[bytes], schema: pa.Schema, batches: Batche
     if writer is not None:
         writer(out, schema, counted())
         return count
-    values = JsonValues(schema, output.bytes_form, for_people=output.form == "table")
+    values = JsonValues(schema, output.bytes_form, for_people=output.form in TABLES)
     _TEXTS[output.form](_Text(out, output.file is None), schema, counted(), values)
     return count
 
@@ -101,12 +102,16 @@ class _Text:
         self._out.flush()
 
 
-def _table(out: _Text, schema: pa.Schema, batches: Batches, values: JsonValues) -> None:
+def _wide(out: _Text, schema: pa.Schema, batches: Batches, values: JsonValues) -> None:
+    _table(out, schema, batches, values, sys.maxsize)
+
+
+def _table(out: _Text, schema: pa.Schema, batches: Batches, values: JsonValues, width: int | None = None) -> None:
     if schema.names == _PLAN:
         for batch in batches:
             out.write_lines(line for row in values.rows(batch) for line in row[_PLAN[1]].splitlines())
         return
-    table = ResultTable(unique(schema.names))
+    table = ResultTable(unique(schema.names), width)
     page: list[dict[str, Any]] = []
     is_first = True
     for batch in batches:
@@ -150,10 +155,10 @@ def _yaml(out: _Text, schema: pa.Schema, batches: Batches, values: JsonValues) -
 
 def _csv(out: _Text, schema: pa.Schema, batches: Batches, values: JsonValues) -> None:
     names = unique(schema.names)
-    out.write(",".join(map(csv_field, names)) + "\r\n")
+    out.write(",".join(map(csv_field, names)) + "\n")
     for batch in batches:
         lines = (",".join(csv_field(row[name]) for name in names) for row in values.rows(batch))
-        out.write("".join(f"{line}\r\n" for line in lines))
+        out.write("".join(f"{line}\n" for line in lines))
         out.flush()
 
 
@@ -180,6 +185,7 @@ def _named(schema: pa.Schema) -> pa.Schema:
 
 _TEXTS: Final[dict[str, Callable[[_Text, pa.Schema, Batches, JsonValues], None]]] = {
     "table": _table,
+    "wide": _wide,
     "json": _json,
     "ndjson": _ndjson,
     "yaml": _yaml,

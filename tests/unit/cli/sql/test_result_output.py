@@ -29,7 +29,7 @@ def test_json_is_one_list() -> None:
 
 def test_the_other_texts() -> None:
     assert written("ndjson").splitlines()[0] == b'{"a":1,"b":"x"}'
-    assert written("csv").decode() == "a,b\r\n1,x\r\n2,\r\n3,é\r\n"
+    assert written("csv").decode() == "a,b\n1,x\n2,\n3,é\n"
     assert written("yaml").startswith(b"---\n- a: 1\n") and written("yaml", []) == b"---\n[]\n"
     assert written("table").decode().splitlines() == ["   a  b", "   1  x", "   2  NULL", "   3  é"]
 
