@@ -3,7 +3,7 @@
 import errno
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -29,11 +29,6 @@ RATE_DEFAULT: Final = 16 << 20
 ROOM_LEFT: Final = 64 << 20
 """Bytes that a backup leaves free on its disk."""
 
-MEMBER_REFUSED: Final = (
-    "{} is one of several data directories of a box (dataDirectories), and backups are of boxes with one: stop the box"
-    " and copy all of its directories, or remove all but one with `pulsarbox storage remove` before the backup"
-)
-
 
 class Made(NamedTuple):
     """A completed backup, and its cost."""
@@ -58,30 +53,48 @@ class Plan(NamedTuple):
     """Store everything again, even if earlier backups have stored it."""
 
 
-def create(source: Path, target: Path, plan: Plan, progress: Progress) -> Made:
+def create(source: Path, target: Path, plan: Plan, progress: Progress, others: Sequence[Path] = ()) -> Made:
     """Back up the data directory ``source`` into the backup directory ``target``, which is created if missing.
 
+    If it is one of several, all of them are read; ``others`` are paths where they may be besides those that they list.
     The next backup reuses what an interrupted one stored. Raises BackupConflict if another backup is running there,
     BackupError, and PersistenceError if ``source`` is not a data directory.
     """
     box = Box(source)
+    sources = [source]
     if box.is_member:
-        raise BackupError(MEMBER_REFUSED.format(source))
-    if _is_within(target, source) or _is_within(source, target):
-        raise BackupConflict(f"{target} and the data directory {source} contain one another: choose another directory")
+        from pulsarbox.storage.backup.box_directories import box_directories
+
+        sources = [*box_directories([source, *others]).paths]
+    for each in sources:
+        if is_within(target, each) or is_within(each, target):
+            raise BackupConflict(
+                f"{target} and the data directory {each} contain one another: choose another directory"
+            )
     repository = Repository.create(target)
     with repository.locked():
         rate = plan.rate if plan.rate is not None else RATE_DEFAULT if box.live else 0
         try:
-            made = _Creation(source, repository, plan, CopyPace(rate, progress)).run()
+            made = _creation(sources, repository, plan, CopyPace(rate, progress), is_member=box.is_member).run()
         except OSError as error:
             raise _failed(repository, error) from error
-    with suppress(OSError):  # the data directory may be mounted read-only
-        note_backup(source, target, made.manifest)
+    for each in sources:
+        with suppress(OSError):  # the data directory may be mounted read-only
+            note_backup(each, target, made.manifest)
     return made
 
 
-class _Creation:
+def _creation(
+    sources: Sequence[Path], repository: Repository, plan: Plan, pace: CopyPace, *, is_member: bool
+) -> "Creation":
+    if not is_member:
+        return Creation(sources[0], repository, plan, pace)
+    from pulsarbox.storage.backup.creation_of_several import CreationOfSeveral
+
+    return CreationOfSeveral(sources, repository, plan, pace)
+
+
+class Creation:
     """One backup in progress."""
 
     def __init__(self, source: Path, repository: Repository, plan: Plan, pace: CopyPace) -> None:
@@ -98,7 +111,8 @@ class _Creation:
         self._collect_stored()
 
     def run(self) -> Made:
-        begun = _now()
+        """Make the backup. Raises BackupError, OSError."""
+        begun = now_ms()
         with held_cut(self._source, self._is_stored) as cut:
             self._check_room(cut)
             self._journal = self._repository.begin()
@@ -153,6 +167,9 @@ class _Creation:
         logs = sum(one.environment.size for one in cut.growing)
         needed = cut.meta_size + sum(one.size for one in copied) + logs
         self._pace.total = needed + sum(one.size for one in cut.sealed if one.descriptor >= 0 and one not in copied)
+        self._refuse_too_large(needed)
+
+    def _refuse_too_large(self, needed: int) -> None:
         free = shutil.disk_usage(self._repository.path).free
         if needed + ROOM_LEFT > free:
             raise BackupError(
@@ -214,7 +231,7 @@ class _Creation:
             position=cut.position,
             checkpoint=cut.checkpoint,
             begun=begun,
-            completed=_now(),
+            completed=now_ms(),
             volumes=growing,
             codecs=cut.codecs,
             files=tuple(self._files),
@@ -229,7 +246,8 @@ def _chunks_of_file(path: Path, size: int) -> Iterator[bytes]:
             yield chunk
 
 
-def _is_within(path: Path, folder: Path) -> bool:
+def is_within(path: Path, folder: Path) -> bool:
+    """Return whether a path is a folder or inside it."""
     return path.resolve().is_relative_to(folder.resolve())
 
 
@@ -249,5 +267,6 @@ def _mib(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MiB"
 
 
-def _now() -> int:
+def now_ms() -> int:
+    """Return the time in milliseconds since 1970."""
     return round(time.time() * 1000)

@@ -51,6 +51,8 @@ class SealedVolume(NamedTuple):
     """Nanoseconds since 1970."""
     descriptor: int
     """The open file; -1 if an earlier backup has stored it."""
+    last: int = 0
+    """The position of its last batch."""
 
 
 class GrowingVolume(NamedTuple):
@@ -107,11 +109,21 @@ class Cut:
         self.growing: list[GrowingVolume] = []
         self.position = self.checkpoint
 
+    @property
+    def path(self) -> Path:
+        """The data directory."""
+        return self._box.path
+
+    @property
+    def meta(self) -> OpenEnvironment:
+        """The snapshot of ``meta``, until it is released."""
+        return self._meta
+
     def hold(self, known: Known) -> None:
         """Open all volumes. Raises _Moved, PersistenceError, OSError."""
         for key, value in self._meta.rows(b"contents"):
             number, content = LOG_KEY.unpack(key)[0], CONTENT.unpack(value)
-            self.sealed.append(self._sealed_volume(number, known))
+            self.sealed.append(self._sealed_volume(number, known)._replace(last=content[1]))
             if number < PACKED:
                 self.position = max(self.position, content[1])
         numbers = sorted(int(path.name) for path in (self._box.path / "volumes").iterdir() if path.name.isdigit())

@@ -9,9 +9,8 @@ position and size::
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Final, Protocol
 
-from pulsarbox.storage.backup.cut import GrowingVolume
 from pulsarbox.storage.backup.manifest import BackupDamaged, BackupFile
 from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.stored_files import StoredFiles
@@ -24,8 +23,27 @@ SMALL_BYTES: Final = 4 << 20
 _HEAD: Final = struct.Struct(">QI")
 
 
+class LogVolume(Protocol):
+    """A volume whose log is stored."""
+
+    @property
+    def number(self) -> int:
+        """The number of the volume."""
+
+    @property
+    def first(self) -> int:
+        """The position of its first batch, 0 if it has none."""
+
+    @property
+    def last(self) -> int:
+        """The position of its last batch, 0 if it has none."""
+
+    def batches(self, first: int) -> Iterator[tuple[int, bytes]]:
+        """Yield positions and values from ``first`` to ``last``. Raises BackupError."""
+
+
 def store_log(
-    volume: GrowingVolume,
+    volume: LogVolume,
     known: Sequence[BackupFile],
     files: StoredFiles,
     pace: CopyPace,
@@ -87,7 +105,7 @@ class _Part:
             self.behind = next(self._batches, None)
 
 
-def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: StoredFiles) -> list[BackupFile]:
+def _continued(volume: LogVolume, known: Sequence[BackupFile], files: StoredFiles) -> list[BackupFile]:
     """Return the longest run of known parts that is the beginning of the log."""
     found: list[BackupFile] = []
     expected = volume.first
@@ -105,7 +123,7 @@ def _continued(volume: GrowingVolume, known: Sequence[BackupFile], files: Stored
     return found
 
 
-def _is_end_of(part: BackupFile, volume: GrowingVolume, files: StoredFiles) -> bool:
+def _is_end_of(part: BackupFile, volume: LogVolume, files: StoredFiles) -> bool:
     """Return whether the last batch of a part equals the volume's batch at that position; False for a damaged part."""
     try:
         stored = list(read_part(part, b"".join(files.read(part.sha256, part.size)), str(files.path(part.sha256))))

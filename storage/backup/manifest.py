@@ -16,9 +16,12 @@ from pulsarbox.storage.lmdb.directory import BoxIdentity
 FORMAT: Final = 1
 """Format version of backup directories and manifests."""
 META_PATH: Final = "meta/data.mdb"
+ROWS_PATH: Final = "rows"
+"""The rows of the checkpoint, in place of ``meta``, in a backup of several data directories."""
 
 _VOLUME = re.compile(r"(?:volumes|packed)/\d{8,19}/data\.mdb")
 _LOG = re.compile(r"log/(\d{8,19})/\d{20}")
+_ENTRIES = re.compile(r"entries/[0-9a-f]{16}/\d{8,19}")
 _BESIDE = re.compile(r"(?:events/\d{1,20}\.ndjson|history/\d{1,20}-\d{1,3}\.frames)")
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ(?:-\d{1,6})?")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -44,7 +47,9 @@ class BackupFile(NamedTuple):
     """One file of a backup."""
 
     path: str
-    """Its path in the data directory; ``log/VOLUME/FIRST`` for a part of an unsealed volume's log."""
+    """Its path in the data directory; ``log/VOLUME/FIRST`` for a part of an unsealed volume's log, ``entries/...`` for
+    entries of several data directories.
+    """
     size: int
     sha256: str
     modified: int = 0
@@ -52,6 +57,8 @@ class BackupFile(NamedTuple):
     first: int = 0
     last: int = 0
     """Positions of the first and last batch of a log part."""
+    runs: tuple[tuple[int, int, int], ...] = ()
+    """Ledger, first entry and end (exclusive) of the entries in a file of entries."""
 
     @property
     def volume(self) -> int:
@@ -80,6 +87,15 @@ class Manifest(NamedTuple):
     codecs: tuple[str, ...]
     """Codecs that the compressed entries need."""
     files: tuple[BackupFile, ...]
+    directories: int = 1
+    """The number of data directories that were read."""
+    lost: int = 0
+    """Entries of which none of them had an intact copy."""
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether it has rows and entries in place of the files of a data directory."""
+        return any(file.path == ROWS_PATH for file in self.files)
 
     @property
     def size(self) -> int:
@@ -134,8 +150,10 @@ def unpack_file(fields: dict[str, Any]) -> BackupFile:
     Manifests are untrusted input: only paths that a backup can have are accepted, so none can escape the target
     directory.
     """
-    file = BackupFile(**fields)
-    known = file.path == META_PATH or any(pattern.fullmatch(file.path) for pattern in (_VOLUME, _LOG, _BESIDE))
+    runs = tuple((int(ledger), int(first), int(end)) for ledger, first, end in fields.get("runs", ()))
+    file = BackupFile(**{**fields, "runs": runs})
+    patterns = (_VOLUME, _LOG, _ENTRIES, _BESIDE)
+    known = file.path in (META_PATH, ROWS_PATH) or any(pattern.fullmatch(file.path) for pattern in patterns)
     if not known or not _SHA256.fullmatch(file.sha256) or type(file.size) is not int or file.size < 0:
         raise ValueError(f"{file.path!r} is not a file of a backup")
     return file
@@ -146,7 +164,11 @@ def _check_logs(manifest: Manifest, where: str) -> None:
     parts = [part for volume in sorted(manifest.volumes) for part in manifest.log_of(volume)]
     following = all(before.last + 1 == part.first for before, part in pairwise(parts))
     ends = parts[-1].last if parts else manifest.position
-    if not following or ends != manifest.position or META_PATH not in {file.path for file in manifest.files}:
+    if (
+        not following
+        or ends != manifest.position
+        or not {META_PATH, ROWS_PATH} & {file.path for file in manifest.files}
+    ):
         raise BackupDamaged(f"{where} is damaged: its files do not form a complete data directory")
 
 

@@ -70,7 +70,7 @@ def restore(  # options of one command
         try:
             _check_target(repository, target, force)
             with _existing(target), locked_directory(target):
-                instance = _Restore(repository, manifest, target, pace).run(keep_id)
+                instance = _restore_of(repository, manifest, target, pace).run(keep_id)
         except OSError as error:
             raise BackupError(f"{error.filename or target} cannot be written: {error.strerror or error}") from error
         except lmdb.Error as error:
@@ -78,7 +78,15 @@ def restore(  # options of one command
     return Restored(manifest, instance)
 
 
-class _Restore:
+def _restore_of(repository: Repository, manifest: Manifest, target: Path, pace: CopyPace) -> "Restore":
+    if not manifest.is_of_several:
+        return Restore(repository, manifest, target, pace)
+    from pulsarbox.storage.backup.restoring_of_several import RestoreOfSeveral
+
+    return RestoreOfSeveral(repository, manifest, target, pace)
+
+
+class Restore:
     """Writes one data directory, whose lock is held."""
 
     def __init__(self, repository: Repository, manifest: Manifest, target: Path, pace: CopyPace) -> None:
@@ -91,6 +99,10 @@ class _Restore:
         self._needed = manifest.size + logs
 
     def run(self, keep_id: bool) -> str:
+        """Write the directory; return the id of the box.
+
+        Raises BackupError, OSError, lmdb.Error; the directory is unchanged then.
+        """
         try:
             self._begin()
             free = shutil.disk_usage(self._target).free
@@ -98,17 +110,21 @@ class _Restore:
                 mib = [f"{size / (1 << 20):,.0f} MiB" for size in (free, self._needed)]
                 raise BackupError(f"{self._target} has {mib[0]} free, the restored box needs {mib[1]}: free up space")
             self._pace.total = self._manifest.size
-            for file in self._manifest.files:
-                if not file.volume:
-                    self._write(file)
-            for volume in self._manifest.volumes:
-                self._write_volume(volume)
+            self._fill()
             instance = self._write_instance(keep_id)
         except BaseException:
             self._undo()
             raise
         self._finish()
         return instance
+
+    def _fill(self) -> None:
+        """Write everything but the file INSTANCE."""
+        for file in self._manifest.files:
+            if not file.volume:
+                self._write(file)
+        for volume in self._manifest.volumes:
+            self._write_volume(volume)
 
     def _begin(self) -> None:
         """Move existing files aside. After an interruption: move the rest aside, or clear what was restored."""

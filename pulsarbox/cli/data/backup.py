@@ -11,7 +11,7 @@ from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
-from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_directory
+from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 RATE: Final = click.option(
@@ -75,6 +75,9 @@ def create(  # options
     Sealed volumes become hard links if DIR is on the same file system (--copy copies them), and files stored by an
     earlier backup in DIR are reused. Beside a running box, the default --rate is 16M.
 
+    Of a box with several data directories, each entry is stored once, from a directory that has it intact. The backup
+    is restored into one directory.
+
     An interrupted backup is marked incomplete, and the next backup resumes it.
 
     \b
@@ -87,12 +90,14 @@ def create(  # options
     from pulsarbox.storage.backup.creation import Plan
     from pulsarbox.storage.backup.creation import create as make
 
-    source = data_directory(config_file, data_dir)
+    source, *others = _with_data_first(box_directories(config_file, data_dir))
     _check_source(source)
     raise_file_limit()  # one open file per volume
     lower_priority()
     progress = BackupProgress("backing up")
-    made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress), progress)
+    made = ended(lambda: make(source, directory, Plan(rate, not copy, full), progress, others), progress)
+    if made.manifest.lost:
+        notify(f"{made.manifest.lost:,} entries are not in the backup: no data directory has an intact copy")
     document = {
         **document_of(made.manifest),
         "directory": str(directory.absolute()),
@@ -100,6 +105,8 @@ def create(  # options
         "copiedBytes": made.copied,
         "linkedBytes": made.linked,
         "reusedBytes": made.reused,
+        "directories": made.manifest.directories,
+        "lostEntries": made.manifest.lost,
     }
     if output == "json":
         click.echo(json.dumps(document, indent=2))
@@ -108,6 +115,8 @@ def create(  # options
     parts = f"{megabytes(made.copied)} copied, {megabytes(made.linked)} linked, {megabytes(made.reused)} reused"
     click.echo(f"backup    {made.manifest.name}, complete")
     click.echo(f"box       {made.manifest.box.instance}, up to batch {made.manifest.position}")
+    if made.manifest.is_of_several:
+        click.echo(f"read      {made.manifest.directories} data directories")
     click.echo(f"size      {megabytes(made.manifest.size)}: {parts}")
     click.echo(f"time      {took:.1f} s")
 
@@ -224,6 +233,13 @@ def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: st
     for name in removed:
         click.echo(f"{name} removed")
     click.echo(f"{megabytes(freed)} freed")
+
+
+def _with_data_first(paths: list[Path]) -> list[Path]:
+    """Return data directories with one first that a box has used, if there is any: the others may be lost."""
+    from pulsarbox.storage.format import INSTANCE
+
+    return sorted(paths, key=lambda path: not (path / INSTANCE).exists())
 
 
 def _check_source(source: Path) -> None:

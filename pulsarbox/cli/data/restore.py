@@ -30,6 +30,9 @@ def restore(  # options
     The restored box gets a new ID, because the original may still run or may have stored more data since.
     Configuration and key files are not part of a backup.
 
+    A backup of several data directories becomes one directory, which the box can start with. Listed in dataDirectories
+    together with empty directories, it copies the entries to them.
+
     \b
     Exit codes:
       0  restored
@@ -60,6 +63,11 @@ def restore(  # options
     click.echo(f"restored  backup {manifest.name} of {moment_of(manifest.completed)}")
     click.echo(f"data      {target.absolute()}, {megabytes(manifest.size)}, up to batch {manifest.position}")
     click.echo(f"box       {done.instance}" + ("" if keep_id else f", restored from {manifest.box.instance}"))
+    if manifest.is_of_several:
+        notify(
+            "this directory has the entries of all data directories; to restore their copies, list it together with"
+            " empty ones in dataDirectories"
+        )
     if manifest.codecs:
         notify(
             f"compressed entries need these codecs: {', '.join(manifest.codecs)}; `pulsarbox plugins list` shows them"

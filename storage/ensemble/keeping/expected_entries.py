@@ -30,10 +30,11 @@ def expected_ledgers(rows: Rows) -> Iterator[ExpectedLedger]:
     """
     for prefix in LEDGER_ROWS:
         for key, value in rows.items(prefix):
-            yield _ledger(key, value)
+            yield expected_ledger(key, value)
 
 
-def _ledger(key: bytes, value: bytes) -> ExpectedLedger:
+def expected_ledger(key: bytes, value: bytes) -> ExpectedLedger:
+    """Decode the row of a ledger. Raises PersistenceError."""
     try:
         entries = json.loads(value).get("entries")
         return ExpectedLedger(ledger_of(key), None if entries is None else int(entries))

@@ -6,8 +6,6 @@ import pytest
 
 from pulsarbox.spark.access.extractor import NotInPlace
 from pulsarbox.spark.access.mapped_reader import MappedStore
-from pulsarbox.storage.backup.creation import Plan, create
-from pulsarbox.storage.backup.manifest import BackupError
 from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
 from pulsarbox.storage.inspection.check import check
@@ -15,7 +13,6 @@ from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.findings import DAMAGE
 from pulsarbox.storage.inspection.statistics import statistics
 from tests.tools import forks
-from tests.unit.storage.backup.conftest import quiet
 from tests.unit.storage.directories import ledger_row
 from tests.unit.storage.ensemble.member_conformance import BoxLog, membership, reclaim_all
 
@@ -72,12 +69,6 @@ def test_records_and_statistics_are_shown(directory: Path) -> None:
     entries = [each for each in records_of(directory, {}, complaints.append) if each.get("kind") == "entry"]
     assert len({each["position"] for each in entries}) > 30
     assert complaints == []
-
-
-def test_a_backup_of_one_directory_is_refused(directory: Path, tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="one of several data directories"):
-        create(directory, tmp_path / "backups", Plan(), quiet)
-    assert not (tmp_path / "backups").exists()
 
 
 def test_spark_does_not_read_one_directory_in_place(directory: Path) -> None:
