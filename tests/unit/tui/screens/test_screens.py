@@ -542,7 +542,9 @@ async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> No
         text = driver.text()
         assert "reads            persistent://public/default/orders-0" in text
         assert "rows a second    846" in text and "640 ms" in text and "No errors." in text
-        assert "addBatch 500 ms, commitOffsets 40.0 ms" in text and "1.00 MiB" in text and "http://worker-1:4040" in text
+        assert (
+            "addBatch 500 ms, commitOffsets 40.0 ms" in text and "1.00 MiB" in text and "http://worker-1:4040" in text
+        )
         await driver.press("escape", "G")
         await driver.until(lambda: "ValueError" in driver.told("told"))
         await driver.press("enter")
