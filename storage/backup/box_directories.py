@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup.manifest import BackupError
+from pulsarbox.storage.ensemble.generations import EnsembleConflict, KnownMembership, in_force
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.ensemble.membership_file import read_membership
-from pulsarbox.storage.ensemble.recovery import EnsembleConflict, MissingMember, in_force
+from pulsarbox.storage.ensemble.recovery import MissingMember
 
+_UNKNOWN = 1 << 63
+"""The position of the last batch in a directory: none counts as empty."""
 _IN_USE = (MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING)
 
 
@@ -48,7 +51,7 @@ def box_directories(given: Sequence[Path]) -> BoxDirectories:
     box = next(iter(found.values())).box
     own = {path: each for path, each in found.items() if each.box == box}
     try:
-        membership = in_force([(str(path), each) for path, each in own.items()])
+        membership = in_force([KnownMembership(str(path), each, _UNKNOWN) for path, each in own.items()])
     except EnsembleConflict as error:
         raise BackupError(str(error)) from error
     return _sorted_out(membership, own)
