@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from pulsarbox.config.data_directories import check_directories
+from pulsarbox.config.data_directories import check_directories, replicas
 from pulsarbox.config.disk_share import disk_share
 from pulsarbox.config.listeners import advertised, bound
 from pulsarbox.config.setting import OFF, ConfigError, did_you_mean
@@ -12,6 +12,8 @@ from pulsarbox.config.tls_words import versions
 if TYPE_CHECKING:
     from pulsarbox.config.settings import Settings
 
+_REPLICA_BATCH_MAX: Final = 24 << 20
+"""A batch has at most one message more than journalMaxBatchMbytes; both fit in a frame."""
 SUBSCRIPTION_TYPES: Final = ("Exclusive", "Shared", "Failover", "Key_Shared")
 
 
@@ -28,6 +30,7 @@ def check_together(settings: "Settings") -> None:
     wrong = check_directories(settings) if settings.dataDirectories else ""
     if wrong:
         raise ConfigError("", "dataDirectories", wrong)
+    _check_sizes_for_replicas(settings)
     if settings.preciseDispatcherFlowControl and settings.dispatchThrottlingOnBatchMessageEnabled:
         problem = (
             "cannot be combined with dispatchThrottlingOnBatchMessageEnabled, which counts a batch as one message: "
@@ -52,6 +55,19 @@ def check_together(settings: "Settings") -> None:
             hint = did_you_mean(name.strip(), SUBSCRIPTION_TYPES)
             problem = f'unknown subscription type "{name.strip()}": expected {", ".join(SUBSCRIPTION_TYPES)}{hint}'
             raise ConfigError("", "subscriptionTypesEnabled", problem)
+
+
+def _check_sizes_for_replicas(settings: "Settings") -> None:
+    """Raise ConfigError if a batch might not fit in a frame of the replica protocol."""
+    if not replicas(settings):
+        return
+    sizes = {
+        "journalMaxBatchMbytes": settings.journalMaxBatchMbytes << 20,
+        "maxMessageSize": settings.maxMessageSize,
+    }
+    for name, size in sizes.items():
+        if size > _REPLICA_BATCH_MAX:
+            raise ConfigError("", name, f"must not exceed {_REPLICA_BATCH_MAX >> 20} MiB with a replica")
 
 
 def _check_copies(settings: "Settings") -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pulsarbox.config import Settings
-from pulsarbox.config.data_directories import data_directories
+from pulsarbox.config.data_directories import local_directories
 from pulsarbox.embed.errors import BoxError
 from pulsarbox.embed.ports import on_its_ports
 from pulsarbox.server.memory_engine_adapter import SharedMemoryEngine
@@ -156,8 +156,11 @@ def _read_image(source: Path) -> MemoryDisk:
 
 
 def _places(settings: Settings, snapshot: Path) -> list[tuple[Path, Path]]:
-    """Return each data directory with its place in a snapshot: the snapshot itself if there is only one."""
-    paths = [Path(path) for path in data_directories(settings)]
+    """Return each data directory with its place in a snapshot: the snapshot itself if there is only one.
+
+    Replicas are not part of a snapshot.
+    """
+    paths = [Path(path) for path in local_directories(settings)]
     if len(paths) == 1:
         return [(paths[0], snapshot)]
     return [(path, snapshot / f"directory-{number}") for number, path in enumerate(paths, 1)]

@@ -4,30 +4,39 @@ import time
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pulsarbox.broker.policies.wanted_copies import WantedCopies
 from pulsarbox.config import Settings
 from pulsarbox.config.data_directories import data_directories
+from pulsarbox.config.replica_address import is_replica
 from pulsarbox.plugins.compression.rest import RestCodecs
 from pulsarbox.storage.ensemble.engine import EnsembleEngine, EnsembleLimits
+from pulsarbox.storage.ensemble.keeping.directories import Directories
 from pulsarbox.storage.ensemble.keeping.lmdb_directories import LmdbDirectories
 from pulsarbox.storage.ensemble.keeping.maintenance import MaintenanceRates
 from pulsarbox.storage.ensemble.keeping.operations import member_names
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
 from pulsarbox.storage.ensemble.member_writers import ThreadWriters
+from pulsarbox.storage.ensemble.membership import Membership
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.ensemble.remote.replica_directories import ReplicaDirectories
 
 
 def ensemble_engine(settings: Settings, sizes: dict[str, Any], accept_loss_of: Sequence[str] = ()) -> EnsembleEngine:
     """Return the engine of the settings' data directories, each opened with ``sizes``."""
     codecs = RestCodecs()
-    directories = LmdbDirectories(lambda name: LmdbMember(name, codecs=codecs, **sizes))
+    local = LmdbDirectories(lambda name: LmdbMember(name, codecs=codecs, **sizes))
+    reachable = _with_replicas(settings, local) if settings.ensembleReplicaSecretFile else None
+    directories = local if reachable is None else reachable
+    known = _memberships(settings, directories)
     engine = EnsembleEngine(
-        [directories.member(name) for name in _names(settings, directories)],
+        [directories.member(name) for name in _names(settings, known)],
         limits=EnsembleLimits(settings.journalSegmentMbytes << 20, settings.ensembleLateSeconds),
         writers=ThreadWriters(),
         codecs=codecs,
-        accept_loss_of=[str(Path(path).absolute()) for path in accept_loss_of],
+        accept_loss_of=[_absolute(name) for name in accept_loss_of],
         directories=directories,
         rates=rates_of(settings),
         monotonic=time.monotonic,
@@ -36,16 +45,45 @@ def ensemble_engine(settings: Settings, sizes: dict[str, Any], accept_loss_of: S
     )
     assert engine.keeper is not None
     engine.keeper.wanted = WantedCopies(settings)
+    if reachable is not None:
+        at_start = max((each.generation for each in known), default=0)
+        reachable.generation = lambda: max(at_start, engine.table.membership.generation)
     return engine
 
 
-def _names(settings: Settings, directories: LmdbDirectories) -> list[str]:
-    """Return the data directories of the settings, and those that were added while the box ran."""
-    configured = [str(Path(path).absolute()) for path in data_directories(settings)]
-    known = [found for name in configured if (found := directories.membership(name)) is not None]
+def _with_replicas(settings: Settings, local: LmdbDirectories) -> "ReplicaDirectories":
+    """Return the directories of this machine together with replicas. Nothing of it is loaded without a secret."""
+    from pulsarbox.server.replica.box_side import replica_directories
+
+    return replica_directories(settings, local)
+
+
+def _absolute(name: str) -> str:
+    return name if is_replica(name) else str(Path(name).absolute())
+
+
+def _configured(settings: Settings) -> list[str]:
+    return [_absolute(name) for name in data_directories(settings)]
+
+
+def _memberships(settings: Settings, directories: Directories) -> list[Membership]:
+    """Return the memberships that the data directories of the settings have."""
+    found = [directories.membership(name) for name in _configured(settings)]
+    return [each for each in found if each is not None]
+
+
+def _names(settings: Settings, known: Sequence[Membership]) -> list[str]:
+    """Return the data directories of the settings, and those that were added while the box ran.
+
+    A path that does not exist is not created for that: it can be of another machine.
+    """
     newest = max(known, key=lambda each: each.generation, default=None)
     recorded = [] if newest is None else [(record.name, record.state) for record in newest.members]
-    return member_names(configured, recorded)
+    return member_names(_configured(settings), [each for each in recorded if _may_exist(settings, each[0])])
+
+
+def _may_exist(settings: Settings, name: str) -> bool:
+    return bool(settings.ensembleReplicaSecretFile) if is_replica(name) else Path(name).exists()
 
 
 def rates_of(settings: Settings) -> MaintenanceRates:

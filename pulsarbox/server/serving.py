@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pulsarbox import __version__
 from pulsarbox.broker.broker import Broker
@@ -22,7 +22,7 @@ from pulsarbox.broker.host import Host
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.config.cross_checks import uses_tls
-from pulsarbox.config.data_directories import data_directories
+from pulsarbox.config.data_directories import data_directories, local_directories
 from pulsarbox.config.listeners import Address, bound
 from pulsarbox.config.setting import OFF
 from pulsarbox.server.loop_shell import LoopShell
@@ -30,6 +30,7 @@ from pulsarbox.server.network.connection import ServerConnection
 from pulsarbox.server.network.listeners import listen
 from pulsarbox.server.one_shot_thread import BackgroundWork, run_in_thread
 from pulsarbox.server.plugins import plugins_of
+from pulsarbox.server.process.engine_sizes import sizes_of
 from pulsarbox.server.process.runtime_file import RuntimeFile, remove, write
 from pulsarbox.server.recording.event_recorder import EventRecorder
 from pulsarbox.server.security.configured import authentication_of
@@ -65,25 +66,13 @@ def disk_engine(settings: Settings, accept_loss_of: Sequence[str] = ()) -> "Lmdb
     if len(paths) > 1 or is_made(Path(paths[0]), ENSEMBLE):
         from pulsarbox.server.ensemble_engine import ensemble_engine
 
-        return ensemble_engine(settings, _sizes(settings), accept_loss_of)
+        return ensemble_engine(settings, sizes_of(settings), accept_loss_of)
     return lmdb_engine(settings)
 
 
 def lmdb_engine(settings: Settings) -> LmdbEngine:
     """Return the engine of the settings' data directory."""
-    return LmdbEngine(Path(settings.dataDirectory), **_sizes(settings))
-
-
-def _sizes(settings: Settings) -> dict[str, Any]:
-    """Return the arguments of the engine of a data directory."""
-    return {
-        "volume_size": settings.journalVolumeSizeMbytes << 20,
-        "index_flush_entries": settings.journalIndexFlushEntries,
-        "page_cache_bytes": settings.journalPageCacheMbytes << 20,
-        "reserve_bytes": settings.journalReserveMbytes << 20,
-        "pack_live_percent": settings.journalPackLivePercent,
-        "pack_bytes_per_second": settings.journalPackMbytesPerSecond << 20,
-    }
+    return LmdbEngine(Path(settings.dataDirectory), **sizes_of(settings))
 
 
 def new_loop(settings: Settings) -> asyncio.AbstractEventLoop:
@@ -156,7 +145,7 @@ class Serving:
         authentication = authentication_of(settings, operator, credential_files)
         # Report a data directory in use before a port in use. A missing directory is created only after the ports are
         # bound, so that a failed start leaves none behind.
-        made = self._data is None or any(is_made(Path(path)) for path in data_directories(settings))
+        made = self._data is None or any(is_made(Path(path)) for path in local_directories(settings))
         plugins = plugins_of(settings, self._data)
         self._engine.codecs.load = plugins.codec
         loop = asyncio.get_running_loop()

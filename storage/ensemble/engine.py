@@ -173,7 +173,7 @@ class EnsembleEngine:
         return self.reader.read(request)
 
     def checkpoint(self, checkpoint: Checkpoint) -> None:
-        """See Engine. Members that fail leave, if at least one succeeds."""
+        """See Engine. Members that fail leave, if at least one of this machine succeeds."""
         if checkpoint.position >= self.table.undecided:
             raise ValueError(f"checkpoint at {checkpoint.position}, but {self.table.undecided} is the next batch")
         with self.rows_lock:
@@ -184,7 +184,7 @@ class EnsembleEngine:
                     slot.member.checkpoint(checkpoint)
                 except PersistenceError as error:
                     failed.append((slot, error))
-            if len(failed) == len(slots):
+            if failed and self.table.is_needed([slot for slot, _ in failed]):
                 raise failed[0][1]
             for slot, failure in failed:
                 self.table.leave(slot, MemberState.LOST, str(failure))

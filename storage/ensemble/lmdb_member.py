@@ -32,6 +32,8 @@ from pulsarbox.storage.record import Entry
 class LmdbMember:
     """A Member on a data directory. ``settings`` are those of LmdbEngine."""
 
+    is_remote = False
+
     def __init__(self, path: str | Path, **settings: Any) -> None:
         self.name = str(path)
         self.device = 0

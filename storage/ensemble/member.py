@@ -82,6 +82,8 @@ class Member(Protocol):
     """The path as configured."""
     device: int
     """The number of its device, 0 if unknown."""
+    is_remote: bool
+    """Whether it is on another machine, so that each call may wait for the network."""
 
     def open(self) -> MemberContent:
         """Open the directory, creating it if missing. Raises DirectoryHeld, PersistenceError."""

@@ -1,6 +1,6 @@
 """The members of an ensemble with their states, and the generation that records changes of it on all of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
@@ -150,17 +150,24 @@ class MemberTable:
             self._report(slot, state, why)
 
     def leave(self, slot: Slot, state: str, why: str) -> bool:
-        """Remove a member from the ensemble, durably on all others; False if it is the only one, which stays.
+        """Remove a member from the ensemble, durably on all others; False if it is needed, so that it stays.
 
         Raises PersistenceError if no other member can record it; nothing has changed then.
         """
         with self.lock:
             if not slot.belongs:
                 return True
-            if len(self.belonging) == 1:
+            if self.is_needed([slot]):
                 return False
             self._change(slot, state, why, max(self.undecided, slot.completed + 1))
             return True
+
+    def is_needed(self, slots: Sequence[Slot]) -> bool:
+        """Return whether no member of this machine would be left without these: the core reads rows of one.
+
+        The members of a box without replicas are all of this machine.
+        """
+        return all(each in slots or each.member.is_remote for each in self.belonging)
 
     def begin_leaving(self, slot: Slot) -> None:
         """Write no further batches to a member, durably; its log remains valid, and its entries are read.
@@ -174,7 +181,7 @@ class MemberTable:
         """Remove a member for good, durably on all others. Raises PersistenceError; nothing has changed then."""
         with self.lock:
             if slot.belongs and not self.leave(slot, MemberState.REMOVED, ""):
-                raise PersistenceError(f"{slot.name} is the only data directory")
+                raise PersistenceError(f"{slot.name} is the only data directory of this machine")
             before = self.slots, self.absent, slot.state
             self.set_state(slot, MemberState.REMOVED)
             self.slots = [each for each in self.slots if each is not slot]
@@ -229,7 +236,7 @@ class MemberTable:
                 failed = self._record()
                 if not failed:
                     return
-                if len(failed) == len(self.belonging):
+                if self.is_needed([slot for slot, _ in failed]):
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
                 for slot, error in failed:
                     slot.left_at = max(self.undecided, slot.completed + 1)
@@ -251,7 +258,7 @@ class MemberTable:
             if has_changed or not self._is_completion_recorded:
                 self.membership = after._replace(members=self.records())
                 failed = self._record()
-                if failed and len(failed) == len(self.belonging):
+                if failed and self.is_needed([slot for slot, _ in failed]):
                     self.membership = before
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
                 self._is_completion_recorded = not has_changed

@@ -61,7 +61,11 @@ class ThreadWriters:
         self._completed: SimpleQueue[CopyWrite] = SimpleQueue()
 
     def writer(self, member: Member) -> Writer:
-        """See Writers."""
+        """See Writers. Batches for another machine are sent without waiting for those before them."""
+        if member.is_remote:
+            from pulsarbox.storage.ensemble.remote.posting_writer import PostingWriter
+
+            return PostingWriter(member, self._completed)
         return MemberWriter(member, self._completed)
 
     def completed(self, seconds: float) -> CopyWrite | None:

@@ -175,6 +175,8 @@ class MemberDisk:
 class MemoryMember:
     """A Member on a MemberDisk."""
 
+    is_remote = False
+
     def __init__(self, disk: MemberDisk, codecs: RestCodecs | None = None) -> None:
         """``codecs`` are those that may compress entries; the built-in ones if omitted."""
         self.disk = disk

@@ -51,14 +51,16 @@ class EnsembleOpening:
         for member in self._members:
             table.add(self._opened(member))
         open_slots = [slot for slot in table.slots if slot.content is not None]
-        if not open_slots:
-            raise PersistenceError("; ".join(slot.why for slot in table.slots))
+        if all(slot.member.is_remote for slot in open_slots):
+            raise PersistenceError("; ".join(slot.why for slot in table.slots if slot.why))
         self._find_box(open_slots)
         self._assign_states()
         log = self._read_log()
         table.undecided = log.holes.last + 1
         self._limit_logs()
         self._bring_up_to_date(log)
+        if table.is_needed([]):
+            raise PersistenceError(f"no data directory of this machine can be used: {table.slots[0].why}")
         self._copy_last(log)
         table.begin_life()
         table.raise_generation()

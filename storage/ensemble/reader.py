@@ -76,10 +76,10 @@ class EnsembleReader:
         return EntryDamaged(request.ledger_id, request.first, last, "no data directory has a copy")
 
     def _slots(self, ledger_id: int) -> list[Slot]:
-        """Return the readable members, first the one that was read last."""
+        """Return the readable members, those of this machine first; among these, the one that was read last."""
         slots = [slot for slot in self._table.slots if slot.is_readable]
         last = self._last.get(ledger_id)
-        return sorted(slots, key=lambda slot: slot.member_id != last)
+        return sorted(slots, key=lambda slot: (slot.member.is_remote, slot.member_id != last))
 
     def _remember(self, ledger_id: int, member_id: str) -> None:
         if self._last.get(ledger_id) != member_id:

@@ -1,4 +1,4 @@
-"""The rows of the last checkpoint, from the first member that can be read."""
+"""The rows of the last checkpoint, from the first member that can be read; those of this machine come first."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -41,7 +41,7 @@ class EnsembleRows:
         return self._first(lambda rows: rows.last(prefix, through))
 
     def _slots(self) -> list[Slot]:
-        return [slot for slot in self._table.slots if slot.is_readable]
+        return sorted((slot for slot in self._table.slots if slot.is_readable), key=lambda slot: slot.member.is_remote)
 
     def _first(self, look: Callable[[Rows], _Result]) -> _Result:
         error: PersistenceError | None = None

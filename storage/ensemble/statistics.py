@@ -15,7 +15,7 @@ def combined(stores: Sequence[tuple[str, dict[str, Any]]], devices: Sequence[int
     first = stores[0][1]
     found: dict[str, Any] = {}
     for key, value in first.items():
-        values = [store[key] for _, store in stores]
+        values = [store[key] for _, store in stores if key in store]
         if isinstance(value, bool):
             found[key] = all(values)
         elif isinstance(value, int):

@@ -13,6 +13,7 @@ from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_optio
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.data.ensemble_text import member_row
+from pulsarbox.config.replica_address import is_replica
 
 if TYPE_CHECKING:
     from pulsarbox.cli.data.ensemble_wait import Waiting
@@ -304,8 +305,8 @@ def _named(document: dict[str, Any], text: str) -> str:
 
 
 def _absolute(path: str) -> str:
-    """Return a path from the root. Links are kept: the box may have been given one."""
-    return str(Path(path).absolute())
+    """Return a path from the root, or the address of a replica. Links are kept: the box may have been given one."""
+    return path if is_replica(path) else str(Path(path).absolute())
 
 
 def _done(verb: str, what: str, waited: bool) -> None:

@@ -46,6 +46,9 @@ _MORE: Final = {
     "replace": LazyCommand(
         f"{_ENSEMBLE}:replace", "Rebuild the entries of the data directory OLD in NEW, by default at the same path."
     ),
+    "serve": LazyCommand(
+        "pulsarbox.cli.data.replica:serve", "Serve DIR as a data directory of a box on another machine."
+    ),
     "scrub": LazyCommand(
         f"{_ENSEMBLE}:scrub", "Verify the checksums of all entries now, of all data directories or those given."
     ),

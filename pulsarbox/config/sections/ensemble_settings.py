@@ -12,9 +12,10 @@ class EnsembleSettings:
     dataDirectories: str = setting(
         "",
         "Own setting. Data directories that store copies of the data, as the bookies of a Pulsar cluster do, separated "
-        "by commas; preferably on separate disks. Replaces dataDirectory: its contents are taken over if it is one of "
-        "them. The persistence policies and the settings managedLedgerDefault...Quorum set the number of copies. "
-        "Empty: only dataDirectory.",
+        "by commas; preferably on separate disks. replica://HOST:PORT and replica+ssl://HOST:PORT are directories on "
+        "other machines, served by `pulsarbox storage serve`. Replaces dataDirectory: its contents are taken over if "
+        "it is one of them. The persistence policies and the settings managedLedgerDefault...Quorum set the number of "
+        "copies. Empty: only dataDirectory.",
         table="ensemble",
     )
     journalSegmentMbytes: int = setting(
@@ -55,4 +56,16 @@ class EnsembleSettings:
         unit="days",
         minimum=0,
         maximum=365,
+    )
+    ensembleReplicaSecretFile: str = setting(
+        "",
+        "Own setting. File with the secret that the box and its replicas share, at least 16 bytes; both sides prove "
+        "that they know it, and never send it. Required if dataDirectories contains a replica.",
+        table="ensemble",
+    )
+    ensembleReplicaTrustCertsFilePath: str = setting(
+        "",
+        "Own setting. PEM file with the certificate authorities of replicas with TLS (replica+ssl://). Empty: those of "
+        "the system.",
+        table="ensemble",
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pulsarbox.config import Settings
-from pulsarbox.config.data_directories import data_directories
+from pulsarbox.config.data_directories import local_directories
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.format import RUNNING
 from pulsarbox.storage.lmdb.directory import holder
@@ -20,13 +20,13 @@ def at_home(settings: Settings) -> Settings:
 
 def home_directory(settings: Settings) -> Path:
     """Return the first data directory that can be written or created, or the first if there is none."""
-    paths = [Path(path).absolute() for path in data_directories(settings)]
+    paths = [Path(path).absolute() for path in local_directories(settings)]
     return next(filter(_is_usable, paths), paths[0])
 
 
 def home_of_box(settings: Settings) -> Path:
     """Return a data directory that leads to the running box, or the one that a start would choose."""
-    held = [path for each in data_directories(settings) if _is_held(path := Path(each).absolute())]
+    held = [path for each in local_directories(settings) if _is_held(path := Path(each).absolute())]
     serving = [path for path in held if (path / RUNNING).exists()]
     return next(iter([*serving, *held]), None) or home_directory(settings)
 

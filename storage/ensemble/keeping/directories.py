@@ -30,6 +30,9 @@ class Directories(Protocol):
     def membership(self, name: str) -> Membership | None:
         """Return the membership that a path has; None if it has none or cannot be read."""
 
+    def absence(self, name: str) -> str:
+        """Return in a sentence why a path no longer leads to its member."""
+
     def check_new(self, name: str, others: Sequence[str], box: str) -> None:
         """Verify that a path can become a member: empty or missing, or once a member of this box.
 

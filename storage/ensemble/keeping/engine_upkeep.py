@@ -11,7 +11,7 @@ from pulsarbox.storage.ensemble.keeping.expected_entries import CopiesOf, Wanted
 from pulsarbox.storage.ensemble.keeping.fragments import MemberPlace
 from pulsarbox.storage.ensemble.keeping.rejoin import Rejoining
 from pulsarbox.storage.ensemble.keeping.upkeep import Held, Maintained
-from pulsarbox.storage.ensemble.member import NOT_THERE, MemberState
+from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
 from pulsarbox.storage.ensemble.status import MemberEvent
 
@@ -162,7 +162,7 @@ class EngineUpkeep:
         for slot in self._table.belonging:
             known = self._directories.membership(slot.name)
             if known is None or known.member_id != slot.member_id:
-                self._table.leave(slot, MemberState.LOST, f"{slot.name} is no longer there: {NOT_THERE}")
+                self._table.leave(slot, MemberState.LOST, self._directories.absence(slot.name))
 
     def _audit_what_is_new(self) -> None:
         """After a change of the members, request a checkpoint and then a pass, for the entries behind the last one."""

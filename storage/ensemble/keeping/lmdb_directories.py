@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from pulsarbox.config.replica_address import is_replica
 from pulsarbox.errors import Conflict, PersistenceError, PreconditionFailed
 from pulsarbox.storage.ensemble.keeping.directories import NOTES, Space
-from pulsarbox.storage.ensemble.member import Member
+from pulsarbox.storage.ensemble.member import NOT_THERE, Member
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.membership_file import read_membership
 from pulsarbox.storage.lmdb.directory import holder, read_identity, write_durably
@@ -36,8 +37,14 @@ class LmdbDirectories:
             return read_membership(Path(name))
         return None
 
+    def absence(self, name: str) -> str:
+        """See Directories."""
+        return f"{name} is no longer there: {NOT_THERE}"
+
     def check_new(self, name: str, others: Sequence[str], box: str) -> None:
         """See Directories."""
+        if is_replica(name):
+            raise PreconditionFailed(f"{name}: set ensembleReplicaSecretFile and restart the box to use replicas")
         path = Path(name)
         if not path.is_absolute():
             raise PreconditionFailed(f"{name} is not an absolute path")

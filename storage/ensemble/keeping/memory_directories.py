@@ -5,7 +5,7 @@ from typing import Final
 
 from pulsarbox.errors import Conflict, PersistenceError, PreconditionFailed
 from pulsarbox.storage.ensemble.keeping.directories import Space
-from pulsarbox.storage.ensemble.member import Member
+from pulsarbox.storage.ensemble.member import NOT_THERE, Member
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
 
@@ -29,6 +29,10 @@ class MemoryDirectories:
         """See Directories."""
         disk = self.disks.get(name)
         return disk.membership if disk is not None and disk.present else None
+
+    def absence(self, name: str) -> str:
+        """See Directories."""
+        return f"{name} is no longer there: {NOT_THERE}"
 
     def check_new(self, name: str, others: Sequence[str], box: str) -> None:
         """See Directories. Names are compared as paths."""

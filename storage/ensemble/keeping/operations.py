@@ -152,6 +152,9 @@ class Operations:
             raise Conflict(f"{slot.name} is being removed: its entries are being copied")
         if not [each for each in self._table.active if each is not slot]:
             raise Conflict(f"{slot.name} is the only writable data directory: add another one first")
+        leaving = [each for each in self._table.slots if each.state == MemberState.LEAVING]
+        if self._table.is_needed([slot, *leaving]):
+            raise Conflict(f"{slot.name} is the only data directory of this machine: add another one first")
         self._refuse_too_few(slot, force)
         if slot.state != MemberState.LEAVING:
             self._table.begin_leaving(slot)
@@ -180,8 +183,8 @@ class Operations:
             unknown = self._auditor.without_copy
             if unknown:
                 raise Conflict(f"{slot.name} may have the only copies of {unknown} entries: make it available again")
-        if not [each for each in self._table.belonging if each is not slot]:
-            raise Conflict(f"{slot.name} is the only data directory")
+        if self._table.is_needed([slot]):
+            raise Conflict(f"{slot.name} is the only data directory of this machine: add another one first")
         self._table.release(slot)
         self._retire(slot)
         self._auditor.request()

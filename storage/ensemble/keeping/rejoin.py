@@ -21,6 +21,9 @@ from pulsarbox.storage.ensemble.membership import Membership
 RETRY_SECONDS: Final = 10.0
 RETRY_SECONDS_MAX: Final = 600.0
 """The pause after a failed attempt doubles up to this, so that a disk that fails again and again is left alone."""
+REPLICA_SECONDS: Final = 1.0
+REPLICA_SECONDS_MAX: Final = 30.0
+"""The same for a replica: networks fail more often than disks, and recover by themselves."""
 CLOSE_SECONDS: Final = 60.0
 """How long a member that is no longer used stays open for reads in progress."""
 _STATES: Final = (MemberState.JOINING, MemberState.FENCED, MemberState.LATE, MemberState.LOST)
@@ -29,14 +32,16 @@ _STATES: Final = (MemberState.JOINING, MemberState.FENCED, MemberState.LATE, Mem
 class _Attempt:
     """When to try a member again."""
 
-    def __init__(self, monotonic: float) -> None:
-        self.pause = RETRY_SECONDS
+    def __init__(self, monotonic: float, *, is_remote: bool) -> None:
+        self.pause, self._pause_max = (
+            (REPLICA_SECONDS, REPLICA_SECONDS_MAX) if is_remote else (RETRY_SECONDS, RETRY_SECONDS_MAX)
+        )
         self.due = monotonic
 
     def failed(self, monotonic: float) -> None:
         """Double the pause."""
         self.due = monotonic + self.pause
-        self.pause = min(2 * self.pause, RETRY_SECONDS_MAX)
+        self.pause = min(2 * self.pause, self._pause_max)
 
 
 class Rejoining:
@@ -82,7 +87,7 @@ class Rejoining:
     def _is_due(self, slot: Slot, monotonic: float) -> bool:
         attempt = self._attempts.get(slot.name)
         if attempt is None:  # a member that just failed is not tried at once
-            attempt = self._attempts[slot.name] = _Attempt(monotonic)
+            attempt = self._attempts[slot.name] = _Attempt(monotonic, is_remote=slot.member.is_remote)
             if slot.state in (MemberState.LOST, MemberState.LATE):
                 attempt.failed(monotonic)
         return monotonic >= attempt.due

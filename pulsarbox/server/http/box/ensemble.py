@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.broker.broker import Broker
+from pulsarbox.config.replica_address import is_replica
 from pulsarbox.errors import BadRequest, Conflict, NotFound, PreconditionFailed
 from pulsarbox.server.http.framework.filter_parameters import number_of
 from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
@@ -242,7 +243,7 @@ def _paths(call: HttpRequest, *names: str) -> list[str]:
         path = body[name]
         if "\0" in path or len(path) > _PATH_MAX:
             raise PreconditionFailed(f"{name}: not a path")
-        if name != "old" and not Path(path).is_absolute():
+        if name != "old" and not is_replica(path) and not Path(path).is_absolute():
             raise PreconditionFailed(f"{name}: {path!r} is not an absolute path, such as /disk2/pulsarbox")
     return [body[name] for name in names]
 

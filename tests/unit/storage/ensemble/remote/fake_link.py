@@ -1,0 +1,116 @@
+"""A link to a replica in the same thread: every frame is encoded, decoded and answered at once."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from pulsarbox.errors import PersistenceError
+from pulsarbox.storage.ensemble.keeping.directories import Space
+from pulsarbox.storage.ensemble.member import Member, MemberContent
+from pulsarbox.storage.ensemble.membership_json import membership_fields
+from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, Frame, FrameDecoder, FrameKind, encode
+from pulsarbox.storage.ensemble.remote.link import Part, Reply
+from pulsarbox.storage.ensemble.remote.replica_requests import UPLOADS, ReplicaNotes, ReplicaRequests
+from pulsarbox.storage.ensemble.remote.wire_values import decode_error, encode_error, text
+
+
+class MemoryNotes(ReplicaNotes):
+    """Notes in a dict."""
+
+    def __init__(self) -> None:
+        self.notes: dict[str, bytes] = {}
+
+    def space(self) -> Space:
+        return Space(1, 2)
+
+    def read(self, note: str) -> bytes:
+        return self.notes.get(note, b"")
+
+    def write(self, note: str, content: bytes) -> None:
+        self.notes[note] = content
+
+
+def sent(frame: Frame) -> Frame:
+    """Return a frame as the other side receives it."""
+    (received,) = FrameDecoder(FRAME_MAX).feed(b"".join(encode(frame)))
+    return received
+
+
+class FakeLink:
+    """A Link to a member."""
+
+    def __init__(self, member: Member) -> None:
+        self.why = ""
+        self.calls: list[str] = []
+        self._member = member
+        self._requests: ReplicaRequests | None = None
+
+    @property
+    def is_up(self) -> bool:
+        return not self.why
+
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+        return self._exchange(operation, fields, body, ())
+
+    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> Reply:
+        return self._exchange(operation, fields, b"", parts)
+
+    def post(
+        self, operation: str, fields: Mapping[str, Any], body: bytes, done: Callable[[Exception | None], None]
+    ) -> None:
+        try:
+            self._exchange(operation, fields, body, ())
+        except (PersistenceError, ValueError) as error:
+            done(error)
+        else:
+            done(None)
+
+    def close(self) -> None:
+        if not self.why:
+            self.why = "it was closed"
+            self._member.close()
+
+    def abandon(self) -> None:
+        """Do nothing."""
+
+    def _exchange(self, operation: str, fields: Mapping[str, Any], body: bytes, parts: Iterable[Part]) -> Reply:
+        if self.why:
+            raise PersistenceError(self.why)
+        self.calls.append(operation)
+        request = sent(Frame(FrameKind.REQUEST, 7, {"do": operation, **fields}, body))
+        all_parts = _sent(parts) if operation in UPLOADS else iter([(request.fields, request.body)])
+        try:
+            reply = self._answer(request, all_parts)
+        except (PersistenceError, ValueError) as error:
+            answer = sent(Frame(FrameKind.ERROR, 7, *encode_error(error)))
+            raise decode_error(answer.fields, answer.body) from error
+        answer = sent(Frame(FrameKind.REPLY, 7, reply.fields, reply.body))
+        return Reply(answer.fields, answer.body)
+
+    def _answer(self, request: Frame, parts: Iterator[Part]) -> Reply:
+        operation = text(request.fields, "do")
+        if operation != "open":
+            assert self._requests is not None
+            return self._requests.answer(operation, request.fields, parts)
+        content = self._member.open()
+        self._requests = ReplicaRequests(self._member, content.rows, MemoryNotes())
+        return Reply(opened(content), b"")
+
+
+def _sent(parts: Iterable[Part]) -> Iterator[Part]:
+    for fields, body in parts:
+        frame = sent(Frame(FrameKind.PART, 7, fields, body))
+        yield frame.fields, frame.body
+
+
+def opened(content: MemberContent) -> dict[str, Any]:
+    """Return what a box learns of a directory in memory."""
+    known = None if content.membership is None else membership_fields(content.membership)
+    return {
+        "membership": known,
+        "mark": content.mark,
+        "newest": content.newest,
+        "box": content.box,
+        "machine": "there",
+        "device": 5,
+        "deviceElsewhere": 1 << 40,
+    }
