@@ -60,7 +60,8 @@ class EnsembleOpening:
         self._limit_logs()
         self._bring_up_to_date(log)
         if table.is_needed([]):
-            raise PersistenceError(f"no data directory of this machine can be used: {table.slots[0].why}")
+            why = "; ".join(slot.why for slot in table.slots if not slot.member.is_remote)
+            raise PersistenceError(f"no data directory of this machine can be used: {why}")
         self._copy_last(log)
         table.begin_life()
         table.raise_generation()

@@ -1,14 +1,20 @@
 """A replica over sockets: the suite of members, one box at a time, and peers that are wrong, slow or hostile."""
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.server.replica import directory_owner, replica_connection, replica_server
+from pulsarbox.server.process.log_setup import Sparing
+from pulsarbox.server.replica import (
+    directory_owner,
+    replica_connection,
+    replica_connector,
+    replica_link,
+    replica_server,
+)
 from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.remote.frames import HANDSHAKE_MAX, HEAD, Frame, FrameDecoder, FrameKind, encode
 from pulsarbox.storage.ensemble.remote.handshake import hello
@@ -42,18 +48,7 @@ class TestServedDirectory(MemberConformance):
         yield store
         store.close()
 
-    @pytest.fixture
-    def make_store(self, tmp_path: Path) -> Iterator[Callable[[], MemberStore]]:
-        running: list[object] = []
-
-        def make() -> MemberStore:
-            context = replica_at(tmp_path, f"served-{len(running)}")
-            running.append(context)
-            return SocketStore(context.__enter__())
-
-        yield make
-        for context in running:
-            context.__exit__(None, None, None)  # type: ignore[attr-defined]
+    test_any_history = None  # type: ignore[assignment]  # of the same values, in memory: test_remote_member.py
 
 
 def test_a_batch_is_confirmed_by_the_other_process_and_there_after_its_restart(tmp_path: Path) -> None:
@@ -105,22 +100,27 @@ def test_another_box_gets_the_directory_of_one_that_is_silent(
     wait_until(lambda: not member.is_there())
 
 
-def test_a_link_ends_if_the_replica_is_silent(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+def test_a_peer_that_does_not_answer_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_connector, "HANDSHAKE_SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as listening, replica_at(tmp_path) as running:
         silent = f"replica://127.0.0.1:{listening.getsockname()[1]}"
-        with replica_at(tmp_path) as running:
-            connector = running.connector()
-            begun = time.monotonic()
-            with pytest.raises(PersistenceError, match="no answer in time"):
-                connector.connect(silent)
-            assert time.monotonic() - begun < 60  # bounded at all
+        with pytest.raises(PersistenceError, match="no answer in time"):
+            running.connector().connect(silent)
+
+
+def test_a_link_ends_if_the_replica_falls_silent(replica: ReplicaUnderTest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replica_link, "PING_SECONDS", 60.0)
+    link = replica.connector(silence_seconds=0.05).connect(replica.name)
+    wait_until(lambda: not link.is_up)
+    assert link.why == "the replica has not answered for 0.05 s"
+    link.close()
 
 
 def test_a_wrong_secret_is_refused_on_both_sides(
     replica: ReplicaUnderTest, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(replica_connection, "_WRONG_SECONDS", 0.0)
-    monkeypatch.setattr(replica_connection, "_refusals", replica_connection.Sparing())
+    monkeypatch.setattr(replica_connection, "_refusals", Sparing())
     with pytest.raises(PersistenceError, match="cannot be used: the secret is wrong"):
         replica.connector(b"another secret, long enough").connect(replica.name)
     wait_until(lambda: "the secret is wrong" in caplog.text)

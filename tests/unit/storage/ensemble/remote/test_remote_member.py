@@ -79,7 +79,6 @@ def test_a_batch_is_posted_without_waiting_and_completed_with_its_error() -> Non
 
 def test_the_membership_last_written_is_known_without_the_network() -> None:
     store, member = opened()
-    assert member.known is None
     member.write_membership(membership("box", 3))
     before = len(store.link.calls)
     assert member.known == membership("box", 3)

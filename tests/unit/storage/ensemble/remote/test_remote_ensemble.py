@@ -1,0 +1,124 @@
+"""An ensemble of a local and a remote member: the local one is needed, because the core reads its rows."""
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.errors import Conflict, PersistenceError
+from pulsarbox.storage.engine import Checkpoint, ReadRequest
+from pulsarbox.storage.ensemble.engine import EnsembleEngine
+from pulsarbox.storage.ensemble.keeping.memory_directories import MemoryDirectories
+from pulsarbox.storage.ensemble.member import Member, MemberState
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
+from pulsarbox.storage.ensemble.remote.remote_member import RemoteMember
+from pulsarbox.storage.journal import Batch
+from tests.unit.storage.batches import batch_of, entry_of
+from tests.unit.storage.ensemble.remote.fake_link import FakeLink
+
+NAME = "replica://there:1"
+
+
+class Boxes:
+    """Box processes on one local disk and one replica."""
+
+    def __init__(self) -> None:
+        self.here, self.there = MemberDisk("/here"), MemberDisk("there")
+        self.link = FakeLink(MemoryMember(self.there))
+
+    def start(self, *accepted: str) -> tuple[EnsembleEngine, list[bytes]]:
+        """Return the engine of a new process, and the batches that it recovered."""
+        engine = EnsembleEngine(
+            [self.remote(), MemoryMember(self.here)],
+            accept_loss_of=accepted,
+            directories=MemoryDirectories({"/here": self.here}),
+        )
+        return engine, list(engine.recover().batches)
+
+    def remote(self) -> Member:
+        self.link = FakeLink(MemoryMember(self.there))
+        return RemoteMember(NAME, lambda name: self.link, dict, "here")
+
+
+def asking(position: int, copies: int = 2, ack_quorum: int = 2) -> Batch:
+    batch = batch_of(position, [(1, position - 1, 1)])
+    batch.ask(copies, copies, ack_quorum)
+    return batch
+
+
+def states(engine: EnsembleEngine) -> dict[str, str]:
+    return {each.name: each.state for each in engine.status().members}
+
+
+def broken(operation: str, _: Any) -> str:
+    raise PersistenceError(f"{operation}: input/output error")
+
+
+def test_confirmed_batches_are_read_from_the_replica_after_the_loss_of_the_machine() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    for position in range(1, 6):
+        engine.commit(asking(position))
+    engine.checkpoint(Checkpoint(3, {b"a": b"1"}, ()))
+    boxes.here = MemberDisk("/here")
+    again, batches = boxes.start()
+    assert len(batches) == 2
+    assert states(again) == {NAME: MemberState.ACTIVE, "/here": MemberState.ACTIVE}
+    assert again.read(ReadRequest(0, 1, 0, 4, 1 << 20)) == [entry_of(1, number) for number in range(5)]
+    assert boxes.here.rows[b"a"] == b"1"
+
+
+def test_rows_and_entries_are_read_from_this_machine_if_both_have_them() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    engine.commit(asking(1))
+    engine.checkpoint(Checkpoint(1, {b"a": b"1"}, ()))
+    boxes.link.calls.clear()
+    assert engine._rows.get(b"a") == b"1"
+    assert engine.read(ReadRequest(0, 1, 0, 0, 1)) == [entry_of(1, 0)]
+    assert boxes.link.calls == []
+
+
+def test_the_replica_leaves_when_it_fails() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    boxes.link.why = "the connection was lost"
+    with pytest.raises(PersistenceError):
+        engine.commit(asking(1))
+    engine.commit(asking(1, 2, 1))
+    assert states(engine)[NAME] == MemberState.LOST
+
+
+def test_the_last_directory_of_this_machine_stays() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    engine.commit(asking(1))
+    boxes.here.faults = broken
+    with pytest.raises(PersistenceError):
+        engine.commit(asking(2))
+    with pytest.raises(PersistenceError):  # otherwise, the core would forget rows that no directory here has
+        engine.checkpoint(Checkpoint(1, {b"a": b"1"}, ()))
+    assert states(engine)["/here"] == MemberState.ACTIVE
+    boxes.here.faults = no_faults
+    engine.commit(asking(2))
+    engine.checkpoint(Checkpoint(2, {b"a": b"2"}, ()))
+    assert boxes.here.rows[b"a"] == boxes.there.rows[b"a"] == b"2"
+
+
+def test_the_last_directory_of_this_machine_is_not_removed() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    with pytest.raises(Conflict, match="/here is the only data directory of this machine"):
+        engine.remove("/here", force=True)
+
+
+def test_a_box_does_not_start_from_replicas_alone() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    engine.commit(asking(1))
+    boxes.here.faults = broken
+    with pytest.raises(PersistenceError, match="open: input/output error"):
+        boxes.start()
+    boxes.here = MemberDisk("/here")
+    boxes.here.faults = lambda operation, _: broken(operation, _) if operation == "replace_rows" else FaultOutcome.DONE
+    with pytest.raises(PersistenceError, match=r"no data directory of this machine can be used: .*replace_rows"):
+        boxes.start()
