@@ -13,9 +13,9 @@ class EnsembleSettings:
         "",
         "Own setting. Data directories that store copies of the data, as the bookies of a Pulsar cluster do, separated "
         "by commas; preferably on separate disks. replica://HOST:PORT and replica+ssl://HOST:PORT are directories on "
-        "other machines, served by `pulsarbox storage serve`. Replaces dataDirectory: its contents are taken over if "
-        "it is one of them. The persistence policies and the settings managedLedgerDefault...Quorum set the number of "
-        "copies. Empty: only dataDirectory.",
+        "other machines, served by `pulsarbox storage serve DIR`. Replaces dataDirectory: its contents are taken over "
+        "if it is one of them. The persistence policies and the settings managedLedgerDefault...Quorum set the number "
+        "of copies. Empty: only dataDirectory.",
         table="ensemble",
     )
     journalSegmentMbytes: int = setting(

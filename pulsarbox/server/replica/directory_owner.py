@@ -43,11 +43,11 @@ class DirectoryOwner:
         self._owner: _Owner | None = None
 
     def describe(self) -> dict[str, Any]:
-        """See Opening."""
+        """See DirectoryGrant."""
         return self._directory.describe()
 
     def open(self, connection: ReplicaConnection, fields: Mapping[str, Any]) -> tuple[ReplicaSession, dict[str, Any]]:
-        """See Opening. The session of the former box has ended then."""
+        """See DirectoryGrant. The session of the former box has ended then."""
         run, generation = text(fields, "run"), integer(fields, "generation")
         with self._changing:
             if self._owner is not None:

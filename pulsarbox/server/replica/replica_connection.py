@@ -18,10 +18,10 @@ from pulsarbox.server.replica.replica_session import ReplicaSession
 from pulsarbox.storage.ensemble.remote.frames import (
     FRAME_MAX,
     HANDSHAKE_MAX,
-    Frame,
-    FrameDecoder,
     FrameError,
     FrameKind,
+    WireDecoder,
+    WireFrame,
     encode,
 )
 from pulsarbox.storage.ensemble.remote.handshake import (
@@ -48,7 +48,7 @@ _WRONG_SECONDS: Final = 1.0
 _refusals: Final = Sparing()
 
 
-class Opening(Protocol):
+class DirectoryGrant(Protocol):
     """Gives out the directory to one box at a time."""
 
     def describe(self) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class Opening(Protocol):
 class ReplicaConnection:
     """Runs in a thread of its own until the peer, the replica or the network ends it."""
 
-    def __init__(self, accepted: socket.socket, peer: str, secret: bytes, opening: Opening) -> None:
+    def __init__(self, accepted: socket.socket, peer: str, secret: bytes, opening: DirectoryGrant) -> None:
         self._accepted = accepted
         self.peer = peer
         self._secret = secret
@@ -105,13 +105,13 @@ class ReplicaConnection:
             self._channel.close()
         self._accepted.close()
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WireFrame) -> None:
         """Send a frame. Raises OSError; a peer that does not receive is disconnected."""
         assert self._channel is not None
         try:
             data = encode(frame)
         except FrameError as error:
-            data = encode(Frame(FrameKind.ERROR, frame.number, encode_error(error)[0]))
+            data = encode(WireFrame(FrameKind.ERROR, frame.number, encode_error(error)[0]))
         try:
             self._channel.send(data, SEND_SECONDS)
         except (OSError, ValueError):
@@ -128,7 +128,7 @@ class ReplicaConnection:
             if not self.is_alive:
                 return
             self._channel = Channel(connected)
-        decoder = FrameDecoder(HANDSHAKE_MAX)
+        decoder = WireDecoder(HANDSHAKE_MAX)
         try:
             self._shake_hands(self._channel, decoder, deadline)
         except (HandshakeError, FrameError) as error:
@@ -138,7 +138,7 @@ class ReplicaConnection:
         decoder.limit = FRAME_MAX
         self._receive(self._channel, decoder)
 
-    def _shake_hands(self, channel: Channel, decoder: FrameDecoder, deadline: float) -> None:
+    def _shake_hands(self, channel: Channel, decoder: WireDecoder, deadline: float) -> None:
         """Raises HandshakeError, FrameError, TimeoutError, OSError."""
         theirs = peer_nonce(_frame(channel, decoder, deadline), FrameKind.HELLO, __version__)
         nonce = os.urandom(NONCE_BYTES)
@@ -148,9 +148,9 @@ class ReplicaConnection:
             time.sleep(_WRONG_SECONDS)
             raise HandshakeError("the secret is wrong: box and replica must have the same")
         welcome = {"proof": replica_proof(self._secret, theirs, nonce)}
-        channel.send(encode(Frame(FrameKind.WELCOME, 0, welcome)), 1.0)
+        channel.send(encode(WireFrame(FrameKind.WELCOME, 0, welcome)), 1.0)
 
-    def _receive(self, channel: Channel, decoder: FrameDecoder) -> None:
+    def _receive(self, channel: Channel, decoder: WireDecoder) -> None:
         while self.is_alive:
             data = channel.receive(SILENCE_SECONDS)
             if not data:
@@ -159,9 +159,9 @@ class ReplicaConnection:
             for frame in decoder.feed(data):
                 self._take(frame)
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: WireFrame) -> None:
         if frame.kind == FrameKind.PING:
-            self.send(Frame(FrameKind.PONG, 0, {}))
+            self.send(WireFrame(FrameKind.PONG, 0, {}))
         elif frame.kind == FrameKind.REQUEST and frame.fields.get("do") == "describe":
             self._answer(frame, self._opening.describe)
         elif frame.kind == FrameKind.REQUEST and frame.fields.get("do") == "open":
@@ -171,7 +171,7 @@ class ReplicaConnection:
         elif frame.kind == FrameKind.REQUEST:
             raise FrameError("a request before the directory was opened")
 
-    def _begin_open(self, frame: Frame) -> None:
+    def _begin_open(self, frame: WireFrame) -> None:
         """Open the directory beside this thread, which answers heartbeats: after a crash, that can take long."""
         if self._is_opening:
             raise FrameError("the directory was opened before")
@@ -181,11 +181,11 @@ class ReplicaConnection:
         )
         work.start()
 
-    def _answer(self, frame: Frame, work: Callable[[], dict[str, Any]]) -> None:
+    def _answer(self, frame: WireFrame, work: Callable[[], dict[str, Any]]) -> None:
         try:
-            answer = Frame(FrameKind.REPLY, frame.number, work())
+            answer = WireFrame(FrameKind.REPLY, frame.number, work())
         except PersistenceError as error:
-            answer = Frame(FrameKind.ERROR, frame.number, *encode_error(error))
+            answer = WireFrame(FrameKind.ERROR, frame.number, *encode_error(error))
         with contextlib.suppress(OSError):  # the connection ends, which its own thread notices
             self.send(answer)
 
@@ -202,7 +202,7 @@ class ReplicaConnection:
             log.warning("the connection of %s was refused: %s%s", self.peer, why, and_more(suppressed))
 
 
-def _frame(channel: Channel, decoder: FrameDecoder, deadline: float) -> Frame:
+def _frame(channel: Channel, decoder: WireDecoder, deadline: float) -> WireFrame:
     """Return the next frame; the peer sends only one at a time. Raises FrameError, TimeoutError, OSError."""
     while True:
         data = channel.receive(deadline - time.monotonic())

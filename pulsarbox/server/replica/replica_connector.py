@@ -13,7 +13,7 @@ from pulsarbox.config.replica_address import ReplicaAddress, parse_address
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.replica.channel import Channel
 from pulsarbox.server.replica.replica_link import ReplicaLink
-from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, HANDSHAKE_MAX, Frame, FrameDecoder, FrameKind, encode
+from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, HANDSHAKE_MAX, FrameKind, WireDecoder, WireFrame, encode
 from pulsarbox.storage.ensemble.remote.handshake import (
     NONCE_BYTES,
     HandshakeError,
@@ -85,14 +85,14 @@ class ReplicaConnector:
         return context.wrap_socket(connected, server_hostname=host)
 
 
-def _shake_hands(channel: Channel, secret: bytes) -> FrameDecoder:
+def _shake_hands(channel: Channel, secret: bytes) -> WireDecoder:
     """Prove to each other that both sides know the secret. Raises HandshakeError, FrameError, OSError."""
     deadline = time.monotonic() + HANDSHAKE_SECONDS
-    decoder = FrameDecoder(HANDSHAKE_MAX)
+    decoder = WireDecoder(HANDSHAKE_MAX)
     nonce = os.urandom(NONCE_BYTES)
     _send(channel, hello(nonce, __version__), deadline)
     theirs = peer_nonce(_frame(channel, decoder, deadline), FrameKind.CHALLENGE, __version__)
-    _send(channel, Frame(FrameKind.PROOF, 0, {"proof": box_proof(secret, nonce, theirs)}), deadline)
+    _send(channel, WireFrame(FrameKind.PROOF, 0, {"proof": box_proof(secret, nonce, theirs)}), deadline)
     welcome = _frame(channel, decoder, deadline)
     if welcome.kind == FrameKind.REFUSED:
         raise HandshakeError(str(welcome.fields.get("reason", "the connection was refused"))[:200])
@@ -101,12 +101,12 @@ def _shake_hands(channel: Channel, secret: bytes) -> FrameDecoder:
     return decoder
 
 
-def _send(channel: Channel, frame: Frame, deadline: float) -> None:
+def _send(channel: Channel, frame: WireFrame, deadline: float) -> None:
     with contextlib.suppress(ConnectionError):  # a refusal that was sent before is read next
         channel.send(encode(frame, HANDSHAKE_MAX), deadline - time.monotonic())
 
 
-def _frame(channel: Channel, decoder: FrameDecoder, deadline: float) -> Frame:
+def _frame(channel: Channel, decoder: WireDecoder, deadline: float) -> WireFrame:
     """Return the next frame; the peer sends only one at a time."""
     while True:
         data = channel.receive(deadline - time.monotonic())

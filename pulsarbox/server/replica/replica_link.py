@@ -10,20 +10,20 @@ from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
 from pulsarbox.server.replica.channel import Channel
-from pulsarbox.storage.ensemble.remote.frames import Frame, FrameDecoder, FrameKind, encode
-from pulsarbox.storage.ensemble.remote.link import Part, Reply
+from pulsarbox.storage.ensemble.remote.frames import FrameKind, WireDecoder, WireFrame, encode
+from pulsarbox.storage.ensemble.remote.link import Part, ReplicaReply
 from pulsarbox.storage.ensemble.remote.wire_values import decode_error
 
 PING_SECONDS: Final = 1.0
 """Interval of heartbeats."""
 _NUMBERS: Final = 1 << 32
-_Answer = Frame | Exception
+_Answer = WireFrame | Exception
 
 
 class ReplicaLink:
     """A Link. Two threads: one receives, the other sends what could not be sent at once, and heartbeats."""
 
-    def __init__(self, name: str, channel: Channel, decoder: FrameDecoder, silence_seconds: float) -> None:
+    def __init__(self, name: str, channel: Channel, decoder: WireDecoder, silence_seconds: float) -> None:
         """``name`` is the address; ``decoder`` may hold bytes received after the handshake."""
         self._name = name
         self._channel = channel
@@ -50,13 +50,13 @@ class ReplicaLink:
         """See Link."""
         return self._why
 
-    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
         """See Link."""
         answers: SimpleQueue[_Answer] = SimpleQueue()
         self._request(operation, fields, body, answers.put)
         return self._reply(operation, self._answer(operation, answers, seconds))
 
-    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> Reply:
+    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> ReplicaReply:
         """See Link."""
         answers: SimpleQueue[_Answer] = SimpleQueue()
         number = self._request(operation, fields, b"", answers.put)
@@ -65,14 +65,14 @@ class ReplicaLink:
                 answer = self._answer(operation, answers, seconds)
                 if not _is_continue(answer):
                     return self._reply(operation, answer)
-                self._send(Frame(FrameKind.PART, number, *part))
+                self._send(WireFrame(FrameKind.PART, number, *part))
         except BaseException:
-            self._send(Frame(FrameKind.ABORT, number, {}))
+            self._send(WireFrame(FrameKind.ABORT, number, {}))
             self._pending.pop(number, None)
             raise
         answer = self._answer(operation, answers, seconds)
         if _is_continue(answer):
-            self._send(Frame(FrameKind.END, number, {}))
+            self._send(WireFrame(FrameKind.END, number, {}))
             answer = self._answer(operation, answers, seconds)
         return self._reply(operation, answer)
 
@@ -98,7 +98,7 @@ class ReplicaLink:
         """Send a request; ``done`` is called with each answer, or with the error of the link."""
         number = next(self._numbers) % _NUMBERS
         try:
-            data = encode(Frame(FrameKind.REQUEST, number, {"do": operation, **fields}, body))
+            data = encode(WireFrame(FrameKind.REQUEST, number, {"do": operation, **fields}, body))
         except PersistenceError as error:
             done(error)
             return number
@@ -114,7 +114,7 @@ class ReplicaLink:
             done(PersistenceError(self._down()))
         return number
 
-    def _send(self, frame: Frame) -> None:
+    def _send(self, frame: WireFrame) -> None:
         """Send a further frame of a request. Raises PersistenceError if it is too large."""
         data = encode(frame)
         with self._changing:
@@ -145,12 +145,12 @@ class ReplicaLink:
             self._fail(f"it has not completed {operation} in {seconds:g} s")
             return PersistenceError(self._down())
 
-    def _reply(self, operation: str, answer: _Answer) -> Reply:
+    def _reply(self, operation: str, answer: _Answer) -> ReplicaReply:
         error = self._error(answer)
         if error is not None:
             raise error
-        assert isinstance(answer, Frame)
-        return Reply(answer.fields, answer.body)
+        assert isinstance(answer, WireFrame)
+        return ReplicaReply(answer.fields, answer.body)
 
     def _error(self, answer: _Answer) -> Exception | None:
         if isinstance(answer, Exception):
@@ -186,7 +186,7 @@ class ReplicaLink:
             self._sender.join()
             self._channel.close()
 
-    def _take(self, frame: Frame) -> None:
+    def _take(self, frame: WireFrame) -> None:
         if frame.kind == FrameKind.REFUSED:
             self._fail(str(frame.fields.get("reason", ""))[:200])
         elif frame.kind == FrameKind.CONTINUE:
@@ -203,7 +203,7 @@ class ReplicaLink:
         while not self._why:
             if time.monotonic() >= next_ping:
                 next_ping = time.monotonic() + PING_SECONDS
-                self._send(Frame(FrameKind.PING, 0, {}))
+                self._send(WireFrame(FrameKind.PING, 0, {}))
             if not self._has_backlog.wait(max(0.0, next_ping - time.monotonic())):
                 continue
             if self._channel.wait_writable(PING_SECONDS):
@@ -244,4 +244,4 @@ class ReplicaLink:
 
 
 def _is_continue(answer: _Answer) -> bool:
-    return isinstance(answer, Frame) and answer.kind == FrameKind.CONTINUE
+    return isinstance(answer, WireFrame) and answer.kind == FrameKind.CONTINUE

@@ -15,7 +15,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.server.process.log_setup import Sparing, and_more
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
 from pulsarbox.storage.ensemble.member import MemberContent
-from pulsarbox.storage.ensemble.remote.frames import Frame, FrameError, FrameKind
+from pulsarbox.storage.ensemble.remote.frames import FrameError, FrameKind, WireFrame
 from pulsarbox.storage.ensemble.remote.link import Part
 from pulsarbox.storage.ensemble.remote.replica_requests import UPLOADS, Lane, ReplicaRequests, lane_of
 from pulsarbox.storage.ensemble.remote.wire_values import encode_error, text
@@ -36,7 +36,7 @@ class ReplicaSession:
     """Requests on an open member. ``receive`` is called by the thread of the connection."""
 
     def __init__(
-        self, member: LmdbMember, content: MemberContent, requests: ReplicaRequests, send: Callable[[Frame], None]
+        self, member: LmdbMember, content: MemberContent, requests: ReplicaRequests, send: Callable[[WireFrame], None]
     ) -> None:
         """``send`` sends an answer; called from several threads."""
         self._member = member
@@ -44,15 +44,15 @@ class ReplicaSession:
         self._requests = requests
         self._send = send
         self._closing = threading.Event()
-        self._lanes: dict[str, SimpleQueue[Frame | None]] = {}
+        self._lanes: dict[str, SimpleQueue[WireFrame | None]] = {}
         self._threads: list[threading.Thread] = []
-        self._uploads: dict[int, SimpleQueue[Frame]] = {}
+        self._uploads: dict[int, SimpleQueue[WireFrame]] = {}
         self._queued = 0
         self._changed = threading.Condition()
         self._reclaim_due = threading.Event()
         self._sparing = Sparing()
         for lane in (Lane.LOG, Lane.TABLES, Lane.READS, Lane.STATE):
-            tasks: SimpleQueue[Frame | None] = SimpleQueue()
+            tasks: SimpleQueue[WireFrame | None] = SimpleQueue()
             self._lanes[lane] = tasks
             self._start(lane, partial(self._run, tasks))
         self._start("space", self._reclaim)
@@ -62,7 +62,7 @@ class ReplicaSession:
         self._threads.append(thread)
         thread.start()
 
-    def receive(self, frame: Frame) -> None:
+    def receive(self, frame: WireFrame) -> None:
         """Queue a request, or a part of one; wait while too much is queued. Raises FrameError."""
         if frame.kind == FrameKind.REQUEST:
             operation = text(frame.fields, "do")
@@ -105,7 +105,7 @@ class ReplicaSession:
 
     # Lanes
 
-    def _run(self, tasks: "SimpleQueue[Frame | None]") -> None:
+    def _run(self, tasks: "SimpleQueue[WireFrame | None]") -> None:
         while (frame := tasks.get()) is not None and not self._closing.is_set():
             answer = self._answer(frame)
             self._uploads.pop(frame.number, None)
@@ -115,7 +115,7 @@ class ReplicaSession:
             with contextlib.suppress(OSError):  # the connection ends, which its own thread notices
                 self._send(answer)
 
-    def _answer(self, frame: Frame) -> Frame:
+    def _answer(self, frame: WireFrame) -> WireFrame:
         operation = text(frame.fields, "do")
         parts = self._parts(frame.number) if operation in UPLOADS else iter([(frame.fields, frame.body)])
         try:
@@ -127,20 +127,20 @@ class ReplicaSession:
             return self._error(frame.number, operation, PersistenceError(f"{operation} failed: {error!r}"))
         if operation in _RECLAIMING:
             self._reclaim_due.set()
-        return Frame(FrameKind.REPLY, frame.number, reply.fields, reply.body)
+        return WireFrame(FrameKind.REPLY, frame.number, reply.fields, reply.body)
 
-    def _error(self, number: int, operation: str, error: Exception) -> Frame:
+    def _error(self, number: int, operation: str, error: Exception) -> WireFrame:
         suppressed = self._sparing.due() if operation == "commit" else None
         if suppressed is not None:
             log.error("%s failed: %s%s", operation, error, and_more(suppressed))
         fields, body = encode_error(error)
-        return Frame(FrameKind.ERROR, number, fields, body)
+        return WireFrame(FrameKind.ERROR, number, fields, body)
 
     def _parts(self, number: int) -> Iterator[Part]:
         """Yield the parts of a request; the next one is requested once the former was used."""
         parts = self._uploads[number]
         while True:
-            self._send(Frame(FrameKind.CONTINUE, number, {}))
+            self._send(WireFrame(FrameKind.CONTINUE, number, {}))
             frame = self._part(parts)
             if frame.kind == FrameKind.END:
                 return
@@ -148,7 +148,7 @@ class ReplicaSession:
                 raise PersistenceError("the box has ended the request before its last part")
             yield frame.fields, frame.body
 
-    def _part(self, parts: "SimpleQueue[Frame]") -> Frame:
+    def _part(self, parts: "SimpleQueue[WireFrame]") -> WireFrame:
         waited = 0.0
         while not self._closing.is_set() and waited < PART_SECONDS:
             try:

@@ -64,7 +64,7 @@ class FrameError(PersistenceError):
     """The peer sent bytes that are not a valid frame: the connection cannot be used any longer."""
 
 
-class Frame(NamedTuple):
+class WireFrame(NamedTuple):
     """One frame."""
 
     kind: int
@@ -73,7 +73,7 @@ class Frame(NamedTuple):
     body: bytes = b""
 
 
-def encode(frame: Frame, limit: int = FRAME_MAX) -> list[bytes]:
+def encode(frame: WireFrame, limit: int = FRAME_MAX) -> list[bytes]:
     """Return a frame as bytes: its head with the fields, then the body, which is not copied. Raises FrameError."""
     fields = json.dumps(frame.fields, separators=(",", ":")).encode() if frame.fields else b""
     rest = _REST.pack(frame.kind, frame.number, len(fields)) + fields
@@ -85,7 +85,7 @@ def encode(frame: Frame, limit: int = FRAME_MAX) -> list[bytes]:
     return [head, frame.body] if frame.body else [head]
 
 
-class FrameDecoder:
+class WireDecoder:
     """Splits received bytes into frames. Buffers at most one frame of ``limit`` bytes and what was fed with its end."""
 
     def __init__(self, limit: int) -> None:
@@ -98,15 +98,15 @@ class FrameDecoder:
         """Whether no part of a frame is buffered."""
         return not self._buffer
 
-    def feed(self, data: bytes) -> list[Frame]:
+    def feed(self, data: bytes) -> list[WireFrame]:
         """Return the frames that ``data`` completes. Raises FrameError; no further bytes may be fed then."""
         self._buffer += data
-        frames: list[Frame] = []
+        frames: list[WireFrame] = []
         while (frame := self._next()) is not None:
             frames.append(frame)
         return frames
 
-    def _next(self) -> Frame | None:
+    def _next(self) -> WireFrame | None:
         buffer = self._buffer
         if len(buffer) < HEAD.size:
             return None
@@ -124,7 +124,7 @@ class FrameDecoder:
         return _decoded(rest)
 
 
-def _decoded(rest: bytes) -> Frame:
+def _decoded(rest: bytes) -> WireFrame:
     kind, number, size = _REST.unpack_from(rest)
     end = _REST.size + size
     if end > len(rest):
@@ -135,4 +135,4 @@ def _decoded(rest: bytes) -> Frame:
         raise FrameError("the fields of a frame are not JSON") from None
     if not isinstance(fields, dict):
         raise FrameError("the fields of a frame are not a JSON object")
-    return Frame(kind, number, fields, rest[end:])
+    return WireFrame(kind, number, fields, rest[end:])

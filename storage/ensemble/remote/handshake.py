@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pulsarbox.errors import PersistenceError
-from pulsarbox.storage.ensemble.remote.frames import PROTOCOL, Frame, FrameKind
+from pulsarbox.storage.ensemble.remote.frames import PROTOCOL, FrameKind, WireFrame
 from pulsarbox.storage.format import BATCH_VERSION, FORMAT
 
 SECRET_MIN: Final = 16
@@ -35,26 +35,26 @@ def checked_secret(content: bytes, source: str) -> bytes:
     return secret
 
 
-def hello(nonce: bytes, version: str) -> Frame:
+def hello(nonce: bytes, version: str) -> WireFrame:
     """Return the first frame of the box. ``version`` is that of the program, for messages."""
-    return Frame(FrameKind.HELLO, 0, _versions(nonce, version))
+    return WireFrame(FrameKind.HELLO, 0, _versions(nonce, version))
 
 
-def challenge(nonce: bytes, version: str) -> Frame:
+def challenge(nonce: bytes, version: str) -> WireFrame:
     """Return the answer of the replica."""
-    return Frame(FrameKind.CHALLENGE, 0, _versions(nonce, version))
+    return WireFrame(FrameKind.CHALLENGE, 0, _versions(nonce, version))
 
 
 def _versions(nonce: bytes, version: str) -> dict[str, Any]:
     return {"protocols": _PROTOCOLS, "stored": _STORED, "version": version, "nonce": nonce.hex()}
 
 
-def refused(reason: str) -> Frame:
+def refused(reason: str) -> WireFrame:
     """Return the frame with which the replica ends a connection."""
-    return Frame(FrameKind.REFUSED, 0, {"reason": reason})
+    return WireFrame(FrameKind.REFUSED, 0, {"reason": reason})
 
 
-def peer_nonce(frame: Frame, kind: int, version: str) -> bytes:
+def peer_nonce(frame: WireFrame, kind: int, version: str) -> bytes:
     """Return the nonce of the first frame of the other side, if both support a common version.
 
     Raises HandshakeError, for the log or the refusal.
@@ -106,7 +106,7 @@ def _proof(secret: bytes, label: bytes, *nonces: bytes) -> str:
     return hmac.new(secret, b"\0".join([label, *(nonce.hex().encode() for nonce in nonces)]), "sha256").hexdigest()
 
 
-def proves(frame: Frame, kind: int, expected: str) -> bool:
+def proves(frame: WireFrame, kind: int, expected: str) -> bool:
     """Return whether a frame has the expected proof, in constant time."""
     found = frame.fields.get("proof")
     is_equal = hmac.compare_digest(expected.encode(), (found if isinstance(found, str) else "").encode())

@@ -7,7 +7,7 @@ Part = tuple[Mapping[str, Any], bytes]
 """The fields and the body of a part of a request."""
 
 
-class Reply(NamedTuple):
+class ReplicaReply(NamedTuple):
     """The answer to a request."""
 
     fields: Mapping[str, Any]
@@ -25,14 +25,14 @@ class Link(Protocol):
     def why(self) -> str:
         """Why it is down; empty if it is up."""
 
-    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
         """Send a request and wait for its answer.
 
         Raises PersistenceError if the link fails or the answer takes longer than ``seconds``, which ends the link;
         otherwise the error of the replica.
         """
 
-    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> Reply:
+    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> ReplicaReply:
         """Send a request in parts, each once the replica can take it. Raises as ``call``, and what ``parts`` raises.
 
         ``seconds`` limits the answer to each part.

@@ -9,7 +9,7 @@ from pulsarbox.storage.ensemble.keeping.directories import Space
 from pulsarbox.storage.ensemble.member import MemberContent, PackedBatch, Piece
 from pulsarbox.storage.ensemble.membership import Membership
 from pulsarbox.storage.ensemble.membership_json import membership_fields, membership_of
-from pulsarbox.storage.ensemble.remote.link import Connect, Link, Part, Reply
+from pulsarbox.storage.ensemble.remote.link import Connect, Link, Part, ReplicaReply
 from pulsarbox.storage.ensemble.remote.remote_rows import RemoteRows
 from pulsarbox.storage.ensemble.remote.wire_values import (
     decode_entries,
@@ -181,12 +181,12 @@ class RemoteMember:
 
     def _call(
         self, operation: str, fields: Mapping[str, Any], body: bytes = b"", seconds: float = SHORT_SECONDS
-    ) -> Reply:
+    ) -> ReplicaReply:
         if self._link is None:
             raise PersistenceError(self.absence)
         return self._link.call(operation, fields, body, seconds)
 
-    def _upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part]) -> Reply:
+    def _upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part]) -> ReplicaReply:
         if self._link is None:
             raise PersistenceError(self.absence)
         return self._link.upload(operation, fields, parts, LONG_SECONDS)

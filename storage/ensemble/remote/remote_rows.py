@@ -6,7 +6,7 @@ Only opening and repair use them: the core reads the rows of a directory on its 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pulsarbox.storage.ensemble.remote.link import Link, Reply
+from pulsarbox.storage.ensemble.remote.link import Link, ReplicaReply
 from pulsarbox.storage.ensemble.remote.wire_values import stored_rows
 
 _SECONDS: Final = 30.0
@@ -34,5 +34,5 @@ class RemoteRows:
         found = stored_rows(self._call("last_row", {"prefix": prefix.hex(), "through": through.hex()}).body)
         return found[0] if found else None
 
-    def _call(self, operation: str, fields: dict[str, Any]) -> Reply:
+    def _call(self, operation: str, fields: dict[str, Any]) -> ReplicaReply:
         return self._link.call(operation, fields, b"", _SECONDS)

@@ -14,7 +14,7 @@ from pulsarbox.storage.ensemble.keeping.directories import NOTES, Space
 from pulsarbox.storage.ensemble.member import Member, Piece
 from pulsarbox.storage.ensemble.membership_json import membership_of
 from pulsarbox.storage.ensemble.remote.frames import FrameError
-from pulsarbox.storage.ensemble.remote.link import Part, Reply
+from pulsarbox.storage.ensemble.remote.link import Part, ReplicaReply
 from pulsarbox.storage.ensemble.remote.wire_values import (
     PART_BYTES,
     Fields,
@@ -67,7 +67,7 @@ class ReplicaNotes:
 
 
 Parts = Iterator[Part]
-_Handler = Callable[["ReplicaRequests", Fields, Parts], Reply]
+_Handler = Callable[["ReplicaRequests", Fields, Parts], ReplicaReply]
 
 
 def lane_of(operation: str) -> str:
@@ -86,7 +86,7 @@ class ReplicaRequests:
         self._rows = rows
         self._notes = notes
 
-    def answer(self, operation: str, fields: Fields, parts: Parts) -> Reply:
+    def answer(self, operation: str, fields: Fields, parts: Parts) -> ReplicaReply:
         """Run a request; of operations without parts, ``parts`` has its own fields and body.
 
         Raises FrameError and the errors of the member.
@@ -96,96 +96,96 @@ class ReplicaRequests:
 
     # The log
 
-    def _commit(self, fields: Fields, parts: Parts) -> Reply:
+    def _commit(self, fields: Fields, parts: Parts) -> ReplicaReply:
         self._member.commit(decode_batch(fields, _body(parts)))
         return _DONE
 
-    def _erase_from(self, fields: Fields, parts: Parts) -> Reply:
+    def _erase_from(self, fields: Fields, parts: Parts) -> ReplicaReply:
         self._member.erase_from(integer(fields, "position"))
         return _DONE
 
-    def _batches(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply({}, encode_log(_portion(self._member.batches(integer(fields, "after")))))
+    def _batches(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply({}, encode_log(_portion(self._member.batches(integer(fields, "after")))))
 
     # Tables
 
-    def _checkpoint(self, fields: Fields, parts: Parts) -> Reply:
+    def _checkpoint(self, fields: Fields, parts: Parts) -> ReplicaReply:
         dropped = listed(fields, "dropped")
         rows = dict(row for _, body in parts for row in decode_rows(body))
         self._member.checkpoint(Checkpoint(integer(fields, "position"), rows, tuple(integers(dropped, len(dropped)))))
         return _DONE
 
-    def _replace_rows(self, fields: Fields, parts: Parts) -> Reply:
+    def _replace_rows(self, fields: Fields, parts: Parts) -> ReplicaReply:
         rows = (row for _, body in parts for row in stored_rows(body))
         self._member.replace_rows(rows, integer(fields, "mark"))
         return _DONE
 
-    def _adopt(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply({"bytes": self._member.adopt(_pieces(parts))}, b"")
+    def _adopt(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply({"bytes": self._member.adopt(_pieces(parts))}, b"")
 
-    def _forget(self, fields: Fields, parts: Parts) -> Reply:
+    def _forget(self, fields: Fields, parts: Parts) -> ReplicaReply:
         self._member.forget(*(integer(fields, name) for name in ("ledger", "first", "end")))
         return _DONE
 
     # Reads
 
-    def _read(self, fields: Fields, parts: Parts) -> Reply:
+    def _read(self, fields: Fields, parts: Parts) -> ReplicaReply:
         request = decode_read(fields)
         most = min(request.max_bytes, READ_MAX)
-        return Reply({}, encode_entries(self._member.read(request._replace(max_bytes=most))))
+        return ReplicaReply({}, encode_entries(self._member.read(request._replace(max_bytes=most))))
 
-    def _read_pieces(self, fields: Fields, parts: Parts) -> Reply:
+    def _read_pieces(self, fields: Fields, parts: Parts) -> ReplicaReply:
         ledger_id, first, end, most = (integer(fields, name) for name in ("ledger", "first", "end", "bytes"))
-        return Reply(*encode_pieces(self._member.pieces(ledger_id, first, end, min(most, READ_MAX))))
+        return ReplicaReply(*encode_pieces(self._member.pieces(ledger_id, first, end, min(most, READ_MAX))))
 
-    def _ledgers(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply({"ledgers": self._member.ledgers()}, b"")
+    def _ledgers(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply({"ledgers": self._member.ledgers()}, b"")
 
-    def _coverage(self, fields: Fields, parts: Parts) -> Reply:
+    def _coverage(self, fields: Fields, parts: Parts) -> ReplicaReply:
         ledger_ids = listed(fields, "ledgers")
         found = self._member.coverage(integers(ledger_ids, len(ledger_ids)))
-        return Reply({"coverage": [[ledger_id, runs] for ledger_id, runs in found.items()]}, b"")
+        return ReplicaReply({"coverage": [[ledger_id, runs] for ledger_id, runs in found.items()]}, b"")
 
-    def _row(self, fields: Fields, parts: Parts) -> Reply:
+    def _row(self, fields: Fields, parts: Parts) -> ReplicaReply:
         key = _key(fields, "key")
         value = self._rows.get(key)
         return _row_reply(None if value is None else (key, value))
 
-    def _some_rows(self, fields: Fields, parts: Parts) -> Reply:
+    def _some_rows(self, fields: Fields, parts: Parts) -> ReplicaReply:
         rows = self._rows.items(_key(fields, "prefix"), _key(fields, "after"))
-        return Reply({}, next(row_portions(rows), b""))
+        return ReplicaReply({}, next(row_portions(rows), b""))
 
-    def _last_row(self, fields: Fields, parts: Parts) -> Reply:
+    def _last_row(self, fields: Fields, parts: Parts) -> ReplicaReply:
         return _row_reply(self._rows.last(_key(fields, "prefix"), _key(fields, "through")))
 
     # State
 
-    def _write_membership(self, fields: Fields, parts: Parts) -> Reply:
+    def _write_membership(self, fields: Fields, parts: Parts) -> ReplicaReply:
         found = fields.get("membership")
         if not isinstance(found, dict):
             raise FrameError("the membership is not a JSON object")
         self._member.write_membership(membership_of(found, "the membership of the box"))
         return _DONE
 
-    def _check_room(self, fields: Fields, parts: Parts) -> Reply:
+    def _check_room(self, fields: Fields, parts: Parts) -> ReplicaReply:
         self._member.check_room()
         return _DONE
 
-    def _statistics(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply(self._member.statistics(), b"")
+    def _statistics(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply(self._member.statistics(), b"")
 
-    def _space(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply(self._notes.space()._asdict(), b"")
+    def _space(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply(self._notes.space()._asdict(), b"")
 
-    def _read_note(self, fields: Fields, parts: Parts) -> Reply:
-        return Reply({}, self._notes.read(_note(fields)))
+    def _read_note(self, fields: Fields, parts: Parts) -> ReplicaReply:
+        return ReplicaReply({}, self._notes.read(_note(fields)))
 
-    def _write_note(self, fields: Fields, parts: Parts) -> Reply:
+    def _write_note(self, fields: Fields, parts: Parts) -> ReplicaReply:
         self._notes.write(_note(fields), _body(parts))
         return _DONE
 
 
-_DONE: Final = Reply({}, b"")
+_DONE: Final = ReplicaReply({}, b"")
 _OPERATIONS: Final[Mapping[str, tuple[str, _Handler]]] = {
     "commit": (Lane.LOG, ReplicaRequests._commit),
     "erase_from": (Lane.LOG, ReplicaRequests._erase_from),
@@ -249,5 +249,5 @@ def _note(fields: Fields) -> str:
     return note
 
 
-def _row_reply(row: tuple[bytes, bytes] | None) -> Reply:
-    return Reply({}, b"".join(row_portions([] if row is None else [row])))
+def _row_reply(row: tuple[bytes, bytes] | None) -> ReplicaReply:
+    return ReplicaReply({}, b"".join(row_portions([] if row is None else [row])))

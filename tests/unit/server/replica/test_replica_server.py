@@ -16,7 +16,7 @@ from pulsarbox.server.replica import (
     replica_server,
 )
 from pulsarbox.storage.ensemble.member import Member
-from pulsarbox.storage.ensemble.remote.frames import HANDSHAKE_MAX, HEAD, Frame, FrameDecoder, FrameKind, encode
+from pulsarbox.storage.ensemble.remote.frames import HANDSHAKE_MAX, HEAD, FrameKind, WireDecoder, WireFrame, encode
 from pulsarbox.storage.ensemble.remote.handshake import hello
 from tests.unit.server.replica.replica_fixture import ReplicaUnderTest, replica_at, wait_until
 from tests.unit.storage.ensemble.member_conformance import MemberConformance, MemberStore, membership, packed
@@ -149,9 +149,9 @@ def rest_of(connected: socket.socket) -> bytes:
         b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
         HEAD.pack(HANDSHAKE_MAX + 1, 0),
         HEAD.pack(1 << 31, 0),
-        b"".join(encode(Frame(FrameKind.REQUEST, 1, {"do": "open"}))),
-        b"".join(encode(Frame(FrameKind.HELLO, 1, {"protocols": [9, 9]}))),
-        b"".join(encode(hello(b"n" * 32, "1"))) + b"".join(encode(Frame(FrameKind.PROOF, 0, {}))) * 2,
+        b"".join(encode(WireFrame(FrameKind.REQUEST, 1, {"do": "open"}))),
+        b"".join(encode(WireFrame(FrameKind.HELLO, 1, {"protocols": [9, 9]}))),
+        b"".join(encode(hello(b"n" * 32, "1"))) + b"".join(encode(WireFrame(FrameKind.PROOF, 0, {}))) * 2,
         b"\xff" * 4096,
     ],
 )
@@ -162,15 +162,15 @@ def test_a_stranger_gets_a_refusal_and_no_more(
     with raw(replica) as connected:
         connected.sendall(data)
         answer = rest_of(connected)
-    kinds = [frame.kind for frame in FrameDecoder(HANDSHAKE_MAX).feed(answer)]
+    kinds = [frame.kind for frame in WireDecoder(HANDSHAKE_MAX).feed(answer)]
     assert kinds in ([FrameKind.REFUSED], [FrameKind.CHALLENGE, FrameKind.REFUSED], [])
     replica.member().open()  # others are served
 
 
 def test_another_version_is_told_to_both(replica: ReplicaUnderTest) -> None:
     with raw(replica) as connected:
-        connected.sendall(b"".join(encode(Frame(FrameKind.HELLO, 0, {"protocols": [2, 3], "version": "9.9"}))))
-        (refusal,) = FrameDecoder(HANDSHAKE_MAX).feed(rest_of(connected))
+        connected.sendall(b"".join(encode(WireFrame(FrameKind.HELLO, 0, {"protocols": [2, 3], "version": "9.9"}))))
+        (refusal,) = WireDecoder(HANDSHAKE_MAX).feed(rest_of(connected))
     assert "the versions of box and replica do not match: 9.9 and " in refusal.fields["reason"]
 
 

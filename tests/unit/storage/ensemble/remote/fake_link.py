@@ -7,8 +7,8 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.ensemble.keeping.directories import Space
 from pulsarbox.storage.ensemble.member import Member, MemberContent
 from pulsarbox.storage.ensemble.membership_json import membership_fields
-from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, Frame, FrameDecoder, FrameKind, encode
-from pulsarbox.storage.ensemble.remote.link import Part, Reply
+from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, FrameKind, WireDecoder, WireFrame, encode
+from pulsarbox.storage.ensemble.remote.link import Part, ReplicaReply
 from pulsarbox.storage.ensemble.remote.replica_requests import UPLOADS, ReplicaNotes, ReplicaRequests
 from pulsarbox.storage.ensemble.remote.wire_values import decode_error, encode_error, text
 
@@ -29,9 +29,9 @@ class MemoryNotes(ReplicaNotes):
         self.notes[note] = content
 
 
-def sent(frame: Frame) -> Frame:
+def sent(frame: WireFrame) -> WireFrame:
     """Return a frame as the other side receives it."""
-    (received,) = FrameDecoder(FRAME_MAX).feed(b"".join(encode(frame)))
+    (received,) = WireDecoder(FRAME_MAX).feed(b"".join(encode(frame)))
     return received
 
 
@@ -48,10 +48,10 @@ class FakeLink:
     def is_up(self) -> bool:
         return not self.why
 
-    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
         return self._exchange(operation, fields, body, ())
 
-    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> Reply:
+    def upload(self, operation: str, fields: Mapping[str, Any], parts: Iterable[Part], seconds: float) -> ReplicaReply:
         return self._exchange(operation, fields, b"", parts)
 
     def post(
@@ -72,33 +72,33 @@ class FakeLink:
     def abandon(self) -> None:
         """Do nothing."""
 
-    def _exchange(self, operation: str, fields: Mapping[str, Any], body: bytes, parts: Iterable[Part]) -> Reply:
+    def _exchange(self, operation: str, fields: Mapping[str, Any], body: bytes, parts: Iterable[Part]) -> ReplicaReply:
         if self.why:
             raise PersistenceError(self.why)
         self.calls.append(operation)
-        request = sent(Frame(FrameKind.REQUEST, 7, {"do": operation, **fields}, body))
+        request = sent(WireFrame(FrameKind.REQUEST, 7, {"do": operation, **fields}, body))
         all_parts = _sent(parts) if operation in UPLOADS else iter([(request.fields, request.body)])
         try:
             reply = self._answer(request, all_parts)
         except (PersistenceError, ValueError) as error:
-            answer = sent(Frame(FrameKind.ERROR, 7, *encode_error(error)))
+            answer = sent(WireFrame(FrameKind.ERROR, 7, *encode_error(error)))
             raise decode_error(answer.fields, answer.body) from error
-        answer = sent(Frame(FrameKind.REPLY, 7, reply.fields, reply.body))
-        return Reply(answer.fields, answer.body)
+        answer = sent(WireFrame(FrameKind.REPLY, 7, reply.fields, reply.body))
+        return ReplicaReply(answer.fields, answer.body)
 
-    def _answer(self, request: Frame, parts: Iterator[Part]) -> Reply:
+    def _answer(self, request: WireFrame, parts: Iterator[Part]) -> ReplicaReply:
         operation = text(request.fields, "do")
         if operation != "open":
             assert self._requests is not None
             return self._requests.answer(operation, request.fields, parts)
         content = self._member.open()
         self._requests = ReplicaRequests(self._member, content.rows, MemoryNotes())
-        return Reply(opened(content), b"")
+        return ReplicaReply(opened(content), b"")
 
 
 def _sent(parts: Iterable[Part]) -> Iterator[Part]:
     for fields, body in parts:
-        frame = sent(Frame(FrameKind.PART, 7, fields, body))
+        frame = sent(WireFrame(FrameKind.PART, 7, fields, body))
         yield frame.fields, frame.body
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.storage.ensemble.remote.frames import Frame, FrameKind
+from pulsarbox.storage.ensemble.remote.frames import FrameKind, WireFrame
 from pulsarbox.storage.ensemble.remote.handshake import (
     NONCE_BYTES,
     HandshakeError,
@@ -19,8 +19,8 @@ from pulsarbox.storage.ensemble.remote.handshake import (
 SECRET, BOX, REPLICA = b"s" * 16, b"b" * NONCE_BYTES, b"r" * NONCE_BYTES
 
 
-def proof(text: object) -> Frame:
-    return Frame(FrameKind.PROOF, 0, {"proof": text})
+def proof(text: object) -> WireFrame:
+    return WireFrame(FrameKind.PROOF, 0, {"proof": text})
 
 
 def test_the_nonces_are_exchanged() -> None:
@@ -42,8 +42,8 @@ def test_a_proof_is_of_the_secret_the_nonces_and_the_side() -> None:
         "\u00e9",
     ]
     assert not any(proves(proof(each), FrameKind.PROOF, expected) for each in others)
-    assert not proves(Frame(FrameKind.WELCOME, 0, {"proof": expected}), FrameKind.PROOF, expected)
-    assert not proves(Frame(FrameKind.PROOF, 0, {}), FrameKind.PROOF, expected)
+    assert not proves(WireFrame(FrameKind.WELCOME, 0, {"proof": expected}), FrameKind.PROOF, expected)
+    assert not proves(WireFrame(FrameKind.PROOF, 0, {}), FrameKind.PROOF, expected)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_a_proof_is_of_the_secret_the_nonces_and_the_side() -> None:
 )
 def test_another_version_or_program_is_refused(fields: dict[str, object], problem: str) -> None:
     with pytest.raises(HandshakeError, match=problem):
-        peer_nonce(Frame(FrameKind.HELLO, 0, fields), FrameKind.HELLO, "1.2")
+        peer_nonce(WireFrame(FrameKind.HELLO, 0, fields), FrameKind.HELLO, "1.2")
 
 
 def test_other_frames_are_refused() -> None:
     with pytest.raises(HandshakeError, match="too many boxes"):
         peer_nonce(refused("too many boxes"), FrameKind.CHALLENGE, "1")
     with pytest.raises(HandshakeError, match="the connection was refused"):
-        peer_nonce(Frame(FrameKind.REFUSED, 0, {"reason": 5}), FrameKind.CHALLENGE, "1")
+        peer_nonce(WireFrame(FrameKind.REFUSED, 0, {"reason": 5}), FrameKind.CHALLENGE, "1")
     with pytest.raises(HandshakeError, match="does not speak the replica protocol"):
         peer_nonce(hello(BOX, "1"), FrameKind.CHALLENGE, "1")
 

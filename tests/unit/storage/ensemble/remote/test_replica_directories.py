@@ -13,7 +13,7 @@ from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.ensemble.membership_json import membership_fields
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
-from pulsarbox.storage.ensemble.remote.link import Reply
+from pulsarbox.storage.ensemble.remote.link import ReplicaReply
 from pulsarbox.storage.ensemble.remote.remote_member import RemoteMember
 from pulsarbox.storage.ensemble.remote.replica_directories import ReplicaDirectories
 from tests.unit.storage.ensemble.remote.fake_link import FakeLink
@@ -25,12 +25,12 @@ KNOWN = Membership("box", "m", 3, "e", (MemberRecord("m", NAME, MemberState.ACTI
 class Described(FakeLink):
     """A link that describes its directory before it is opened."""
 
-    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
         if operation != "describe":
             return super().call(operation, fields, body, seconds)
         disk = self.disk
         known = None if disk.membership is None else membership_fields(disk.membership)
-        return Reply({"membership": known, "box": disk.box}, b"")
+        return ReplicaReply({"membership": known, "box": disk.box}, b"")
 
     def __init__(self, disk: MemberDisk) -> None:
         self.disk = disk
@@ -145,7 +145,7 @@ def test_a_box_claims_the_directory_with_its_process_and_generation() -> None:
     member = network.directories.member(NAME)
 
     class Claimed(Described):
-        def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> Reply:
+        def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
             claims.append(dict(fields))
             return super().call(operation, fields, body, seconds)
 
