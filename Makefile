@@ -84,6 +84,14 @@ spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, a
 iceberg-faults: env-dev ## Kill workers and drivers while Spark writes an Iceberg table, and count its rows (N=25; needs Java)
 	@$(BIN)/python -m tests.spark_faults.lakehouse --kills $(or $(N),25)
 
+.PHONY: spark-live
+spark-live: env-dev ## Read beside writers, packing and trimming with the reader inside the JVM, and check every row (needs a JDK)
+	@$(BIN)/python -m tests.spark_live.run $(ARGS)
+
+.PHONY: jar
+jar: env-dev ## Build the jar of Spark's reader inside the JVM (needs a JDK; wheels contain it if it is there)
+	@$(BIN)/python -m tests.tools.build_jar
+
 .PHONY: spark-oldest
 spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is supported, which is fetched (450 MB; needs Java)
 	@.ci/spark-oldest $(ARGS)

@@ -23,6 +23,7 @@ import psutil
 from benchmarks import floor
 from benchmarks.reading import Case, publish
 from pulsarbox import PulsarBox
+from pulsarbox.spark import accelerator
 from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.topic_segments import Reach
 
@@ -34,6 +35,12 @@ ALL_READ: Final = (
     "+ count(__publishTime) + count(__eventTime) + sum(size(__messageProperties))"
 )
 VALUE_READ: Final = "sum(length(value))"
+HASH: Final = (
+    "count(*)",
+    "sum(cast(xxhash64(value, __key, __topic, __messageId, __publishTime, __eventTime, to_json(__messageProperties)) "
+    "as decimal(38, 0)))",
+)
+"""Of the rows in any order."""
 
 
 def session(workers: int) -> "SparkSession":
@@ -44,6 +51,8 @@ def session(workers: int) -> "SparkSession":
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = SparkSession.builder.master(f"local[{workers}]").appName("pulsarbox bench")
     settings = {"ui.enabled": "false", "sql.shuffle.partitions": "2", "driver.memory": "2g", "log.level": "ERROR"}
+    if reader := accelerator.jar():
+        settings["jars"] = str(reader)
     for name, value in settings.items():
         builder = builder.config(f"spark.{name}", value)
     return builder.getOrCreate()
@@ -119,8 +128,9 @@ class Bench:
         self._parquet = parquet
         self._rows = rows
 
-    def topics(self, spark: "SparkSession", access: str, columns: str = "") -> "DataFrame":
-        """Return all topics of the box."""
+    def topics(self, spark: "SparkSession", access: str, columns: str = "", jvm: bool = False) -> "DataFrame":
+        """Return all topics of the box. ``jvm``: read inside the JVM, which has the columns that a query uses."""
+        spark.conf.set("spark.pulsarbox.jvm", str(jvm).lower())
         reader = spark.read.format("pulsarbox").option("service.url", self._box.service_url)
         reader = reader.option("admin.url", self._box.admin_url).option("access", access)
         reader = reader.option("topicsPattern", "public/default/.*")
@@ -146,7 +156,7 @@ class Bench:
             f"floor ({rows}), all columns": partial(taken_by, partial(self.floor, spark, tasks, rows), ALL_READ)
             for rows in self._portions
         }
-        return {
+        found: dict[str, Callable[[], Taken]] = {
             **floors,
             f"floor ({first}), value": lambda: taken_by(
                 lambda: self.floor(spark, tasks, first, "value binary"), VALUE_READ
@@ -157,6 +167,19 @@ class Bench:
             "Parquet, value": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), VALUE_READ),
             "in place, value": lambda: taken_by(lambda: self.topics(spark, "mmap", "value binary"), VALUE_READ),
         }
+        return found | (self._in_the_jvm(spark) if accelerator.jar() else {})
+
+    def _in_the_jvm(self, spark: "SparkSession") -> dict[str, Callable[[], Taken]]:
+        return {
+            "JVM, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), ALL_READ),
+            "JVM, value": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), VALUE_READ),
+        }
+
+    def compare(self, spark: "SparkSession") -> None:
+        """Raise AssertionError unless all ways to read return the same rows."""
+        expected = spark.read.parquet(str(self._parquet)).selectExpr(*HASH).collect()
+        for jvm in (False, True):
+            assert self.topics(spark, "mmap", jvm=jvm).selectExpr(*HASH).collect() == expected, jvm
 
     def measure(self, workers: int, turns: int, is_first: bool, only: str) -> None:
         """Measure and print a line per case. Raises AssertionError if rows are missing."""
@@ -166,13 +189,14 @@ class Bench:
         for access in ("mmap", "wire") if not only else ("mmap",):
             assert self.topics(spark, access, "__ledgerId bigint").count() == self._rows, access
         assert spark.read.parquet(str(self._parquet)).count() == self._rows
+        self.compare(spark)
         kept = ("Parquet", "floor")
         cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith(kept)}
         found: dict[str, list[Taken]] = {name: [] for name in cases}
-        for turn in range(turns + 1):  # the first turn warms up the JVM and is not counted
+        for turn in range(turns + 2):  # the first turns warm up the JVM and are not counted
             for name, run in cases.items():
                 taken = run()
-                if turn:
+                if turn > 1:
                     found[name].append(taken)
         for name in cases:
             self._print(workers, name, found)
@@ -208,7 +232,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--floor", type=int, nargs="+", default=[512], help="rows of the batches of a source that has them ready"
     )
-    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     arguments = parser.parse_args(words)
     if arguments.gib is not None:

@@ -23,10 +23,14 @@ def register(spark: "SparkSession") -> None:
 
         from pulsarbox.spark import register
         register(spark)
+
+    Also adds the jar of the reader inside the JVM, if this installation has it and the session has not.
     """
+    from pulsarbox.spark import accelerator
     from pulsarbox.spark.lakehouse.iceberg_sink import IcebergSource
     from pulsarbox.spark.source.data_source import PulsarboxSource, PulsarSource
 
+    accelerator.add_to(spark)
     spark.dataSource.register(PulsarboxSource)
     spark.dataSource.register(PulsarSource)
     spark.dataSource.register(IcebergSource)

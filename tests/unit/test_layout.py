@@ -76,6 +76,11 @@ def test_the_wheel_has_every_source_once_and_nothing_beside_the_packages(wheel: 
     assert {name for name in names if Path(name).suffix in SOURCE_SUFFIXES} == expected_in_wheel()
 
 
+def test_the_wheel_has_the_jar_for_spark_if_it_was_built(wheel: Path) -> None:
+    is_built = (ROOT / "pulsarbox/spark/jars/pulsarbox-spark.jar").exists()
+    assert ("pulsarbox/spark/jars/pulsarbox-spark.jar" in wheel_contents(wheel)) is is_built
+
+
 def test_an_installed_wheel_is_imported_by_the_same_names(wheel: Path, tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)

@@ -85,7 +85,7 @@ def _swept(segments: Sequence[TopicSegment], left: list[TopicSegment], reach: Re
             continue
         number, found, end = piece
         # Updated before the yield, as the caller may stop there and never resume.
-        left[number] = _behind(segments[number], end)
+        left[number] = behind(segments[number], end)
         if found:
             yield number, found
 
@@ -99,10 +99,11 @@ def rest_of(segment: TopicSegment, last: Entry, at: int) -> TopicSegment:
     """Return the rest of a segment from ``at`` on, after its entry with the message ID of ``last``."""
     if segment.end is not None:
         return segment._replace(start=ReadPosition(last[0], last[1] + 1))
-    return _behind(segment, at)
+    return behind(segment, at)
 
 
-def _behind(segment: TopicSegment, at: int) -> TopicSegment:
+def behind(segment: TopicSegment, at: int) -> TopicSegment:
+    """Return the rest of a segment of entries from ``at`` on, which is after its first entry."""
     hidden = tuple((max(low, at), high) for low, high in segment.hidden if high >= at)
     return segment._replace(first=at, hidden=hidden, from_batch=0)
 

@@ -80,6 +80,16 @@ class RecordBatches:
         return self._arrow
 
     @property
+    def is_raw(self) -> bool:
+        """Whether the values are one column ``value`` with the payloads, unchanged."""
+        return self._form == "bytes" and self._values == [VALUE] and pa.types.is_binary(self._arrow.field(VALUE).type)
+
+    @property
+    def drops_rows(self) -> bool:
+        """Whether a value may fail the read or drop its row."""
+        return self._mode in (FAILFAST, DROP) and bool(self._values) and not self.is_raw
+
+    @property
     def wanted(self) -> frozenset[str]:
         """The lists of ``Messages`` that the columns need."""
         lists = {_LISTS[name] for name in self._names if name in _LISTS}

@@ -28,7 +28,7 @@ from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.options import EARLIEST, SparkOptions
 from pulsarbox.spark.source import partition_plan, topic_selection
 from pulsarbox.spark.source.offsets import IN_FRONT, Mark
-from pulsarbox.spark.source.partition_read import PartitionPart, PartReading
+from pulsarbox.spark.source.partition_read import PartReading
 from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
 
 SKEW_MS: Final = 3_600_000
@@ -72,7 +72,7 @@ class BatchReader(DataSourceReader):
         options = self._options
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [PartitionPart(each) for each in parts]
+        return [self._reading.part(each) for each in parts]
 
     def _chosen(self) -> list[str]:
         return self._topics

@@ -1,9 +1,11 @@
 """Reading of one partition in a worker: segments to record batches. Pickled by the driver."""
 
 import gc
+import pickle
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from struct import unpack
 from typing import Final
 
 import pyarrow as pa
@@ -11,11 +13,13 @@ from pyspark.sql.datasource import InputPartition
 
 from pulsarbox.client.errors import passes
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.spark.access import behind
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import Messages
 from pulsarbox.spark.decode.record_batches import RecordBatches
+from pulsarbox.spark.source.jvm_plan import jvm_plan
 from pulsarbox.spark.source.partition_plan import Partition
-from pulsarbox.spark.topic_segments import Reach
+from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from pulsarbox.spark.worker_gc import settle
 
 _PAUSE_SECONDS: Final = 0.5
@@ -26,8 +30,25 @@ _SELDOM: Final = 100_000
 class PartitionPart(InputPartition):
     """Input of one task."""
 
-    def __init__(self, segments: Partition) -> None:
+    def __init__(self, segments: Partition, plan: bytes = b"") -> None:
+        self.plan = plan
+        """The same for the reader inside the JVM; empty if only Python can read it."""
         self.value = segments
+
+
+def rest_of_part(pickled: bytes, entries: bytes) -> PartitionPart:
+    """Return what remains of a pickled partition, by the first remaining entry of each segment (64 bits, big-endian).
+
+    Called by a pickle of the JVM's reader (``jvm/PickledPart.java``), which has read the entries before.
+    """
+    part: PartitionPart = pickle.loads(pickled)  # noqa: S301 - Spark's own, passed through the JVM
+    firsts = unpack(f">{len(entries) // 8}q", entries)
+    both = zip(part.value, firsts, strict=True)
+    return PartitionPart(tuple(_from(segment, first) for segment, first in both if first <= segment.last))
+
+
+def _from(segment: TopicSegment, first: int) -> TopicSegment:
+    return segment if first <= segment.visible[0][0] else behind(segment, first)
 
 
 class PartReading:
@@ -36,6 +57,12 @@ class PartReading:
     def __init__(self, tables: RecordBatches, reach: Reach) -> None:
         self._tables = tables
         self.reach = reach
+
+    def part(self, segments: Partition) -> PartitionPart:
+        """Return the input of a task, with a plan for the JVM if it can read the segments."""
+        tables = self._tables
+        plan = b"" if tables.drops_rows else jvm_plan(segments, self.reach, is_raw=tables.is_raw)
+        return PartitionPart(segments, plan)
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition. Raises DataLost, MalformedError, Unreadable, and the broker's errors."""

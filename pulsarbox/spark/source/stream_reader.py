@@ -28,7 +28,6 @@ from pulsarbox.spark.source import partition_plan, topic_selection
 from pulsarbox.spark.source.admission_limits import Available, admitted
 from pulsarbox.spark.source.batch_reader import reading
 from pulsarbox.spark.source.offsets import FIRST, Mark, document, marks, starts
-from pulsarbox.spark.source.partition_read import PartitionPart
 from pulsarbox.spark.topic_segments import BEGINNING, DataLost, Lost, TopicSegment
 
 log = logging.getLogger(__name__)
@@ -218,7 +217,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [PartitionPart(each) for each in parts]
+        return [self._reading.part(each) for each in parts]
 
     def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[TopicSegment]]:
         """Return the segments of each topic between two offsets."""

@@ -17,6 +17,7 @@ from pulsarbox.spark.pipelines.session import interpreter
 from pulsarbox.spark.pipelines.shipped import one_off_session
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
+from tests.tools import build_jar
 from tests.tools.java import need_java
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def _session(folder: Path) -> "SparkSession":
 
         builder = SparkSession.builder.master("local[2,3]").appName("pulsarbox tests")
         builder = builder.config("spark.sql.warehouse.dir", str(folder / "warehouse"))
+        if reader := build_jar.current():
+            builder = builder.config("spark.jars", str(reader))
         for name, value in CONF.items():
             builder = builder.config(name, value)
         session = builder.getOrCreate()

@@ -1,0 +1,303 @@
+"""The reader inside the JVM returns the rows that Python returns, and leaves to Python what only Python reads."""
+
+import json
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pulsarbox import PulsarBox
+from pulsarbox.plugins.compression.wire import CODECS, compress
+from pulsarbox.protocol.batch import encode_batch
+from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
+from pulsarbox.spark import accelerator
+from tests.e2e.conftest import Running
+from tests.e2e.histories import SMALL, History, truth, wait_for_packing
+from tests.e2e.raw import RawProducer
+from tests.tools.campaigns import short
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ENABLED = "spark.pulsarbox.jvm"
+Read = Callable[..., "DataFrame"]
+FIELDS: list[dict[str, Any]] = [
+    {},
+    {"partition_key": "k"},
+    {"partition_key": ""},
+    {"partition_key": "/wA=", "partition_key_b64_encoded": True},
+    {"properties": [KeyValue(key="a", value="1"), KeyValue(key="é", value=""), KeyValue(key="b", value="x" * 300)]},
+    {"properties": [KeyValue(key="a", value="1"), KeyValue(key="b", value="2"), KeyValue(key="a", value="3")]},
+    {"event_time": 1_700_000_000_123},
+    {"event_time": (1 << 64) - 1},
+    {"ordering_key": b"\xff\x00"},
+    {"null_value": True},
+]
+"""Metadata that a message may have, in a batch or alone."""
+OF_ENTRIES: list[dict[str, Any]] = [
+    {"schema_version": b"\x00\x00\x00\x00\x00\x00\x00\x01"},
+    {"schema_version": b""},
+    {"deliver_at_time": 1_700_000_000_000},
+    {"replicated_from": "elsewhere"},
+]
+
+
+@pytest.fixture(autouse=True)
+def _jar(spark: "SparkSession") -> Iterator[None]:
+    if accelerator.jar() is None:
+        pytest.skip("the jar of the reader needs javac to be built")
+    yield
+    spark.conf.set(ENABLED, "true")
+
+
+@pytest.fixture
+def read(spark: "SparkSession", box: Running, topic: str) -> Read:
+    """Return a frame of the topic."""
+
+    def read(columns: str = "", **options: str) -> "DataFrame":
+        found = spark.read.format("pulsarbox").option("service.url", box.url).option("admin.url", box.web_url)
+        found = found.options(**{"topic": topic, "columns": "all", **options})
+        return (found.schema(columns) if columns else found).load()
+
+    return read
+
+
+def rows(frame: "DataFrame") -> list[Any]:
+    return sorted((tuple(map(_plain, row)) for row in frame.collect()), key=repr)
+
+
+def _plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else sorted(value.items()) if isinstance(value, dict) else value
+
+
+def metric(frame: "DataFrame", name: str) -> int:
+    """Return a metric of the scan of a frame that was collected."""
+    (scan,) = [
+        leaf
+        for leaf in _each(frame._jdf.queryExecution().executedPlan().collectLeaves())
+        if leaf.nodeName().startswith("BatchScan")
+    ]
+    return int(scan.metrics().apply(name).value())
+
+
+def _each(found: Any) -> list[Any]:
+    return [found.apply(at) for at in range(found.size())]
+
+
+def by_python(spark: "SparkSession", frame: Callable[[], "DataFrame"]) -> list[Any]:
+    spark.conf.set(ENABLED, "false")
+    found = frame()
+    try:
+        expected = rows(found)
+        assert metric(found, "jvmRows") == 0
+    finally:
+        spark.conf.set(ENABLED, "true")
+    return expected
+
+
+def check(spark: "SparkSession", frame: Callable[[], "DataFrame"], handed_over: bool = False) -> int:
+    """Compare what the JVM and Python return; return the number of rows."""
+    expected, found = by_python(spark, frame), frame()
+    assert rows(found) == expected
+    assert bool(metric(found, "handedOver")) is handed_over
+    if not handed_over:
+        assert metric(found, "jvmRows") >= len(expected)  # before filters
+    return len(expected)
+
+
+class Sender:
+    """Producer of raw entries."""
+
+    def __init__(self, producer: RawProducer) -> None:
+        self.producer = producer
+        self._sent = 0
+
+    def single(self, body: bytes, codec: str = "none", **fields: Any) -> None:
+        self._sent += 1
+        packed = compress(CODECS[codec], body)
+        if codec != "none":
+            fields |= {"compression": CODECS[codec], "uncompressed_size": len(body)}
+        self.producer.send(self._sent, packed, **fields)
+
+    def batch(self, messages: list[tuple[dict[str, Any], bytes]], codec: str = "none", **fields: Any) -> None:
+        body = encode_batch([(SingleMessageMetadata(**each), payload) for each, payload in messages])
+        self.single(body, codec, num_messages_in_batch=len(messages), **fields)
+
+
+@pytest.fixture
+def sender(box: Running, topic: str, keeps: None) -> Iterator[Sender]:
+    with RawProducer(box.url, topic, "p-é") as producer:
+        yield Sender(producer)
+
+
+@pytest.fixture
+def keeps(client: Any, topic: str) -> None:
+    client.subscribe(topic, "keeps").close()
+
+
+COUNT = 5 * (2 * 14 + 2 * 10 + 2 * 4)
+
+
+def send_all_fields(sender: Sender) -> None:
+    """Send COUNT messages with all that their metadata may have, by all codecs, alone and in batches."""
+    for codec, fields in product(CODECS, FIELDS + OF_ENTRIES):
+        sender.single(b"payload" * 30, codec, **fields)
+        sender.single(b"", codec, **fields)
+    for codec, fields in product(CODECS, FIELDS):
+        sender.batch([(fields, b"one" * 50), ({**fields, "sequence_id": 77}, b"")], codec)
+    for codec, fields in product(CODECS, OF_ENTRIES):
+        sender.batch([({}, b"1"), ({"partition_key": "x", "compacted_out": True}, b"2")], codec, **fields)
+
+
+def test_all_that_metadata_may_have_is_read_alike(spark: "SparkSession", read: Read, sender: Sender) -> None:
+    send_all_fields(sender)
+    assert check(spark, read) == COUNT
+    assert read().count() == COUNT
+
+
+@pytest.mark.campaign
+def test_each_column_alone_is_read_alike(spark: "SparkSession", read: Read, sender: Sender) -> None:
+    send_all_fields(sender)
+    for name in read().columns:
+        assert check(spark, lambda name=name: read().select(name)) == COUNT  # type: ignore[misc]
+
+
+@pytest.mark.campaign
+def test_large_entries_and_many_messages_in_one(spark: "SparkSession", read: Read, sender: Sender) -> None:
+    sender.batch([({"partition_key": str(at)}, b"%d" % at) for at in range(9000)])
+    for at in range(5):
+        sender.single(bytes([at]) * 1_000_000, "zstd")
+    sender.batch([({}, b"%d" % at) for at in range(3000)], "lz4")
+    assert check(spark, read) == 12_005
+    assert check(spark, lambda: read(maxBytesPerPartition="1m", minPartitions="9")) == 12_005
+
+
+def test_ranges_within_batches(spark: "SparkSession", read: Read, sender: Sender, topic: str) -> None:
+    for turn in range(3):
+        sender.batch([({}, b"%d-%d" % (turn, at)) for at in range(10)])
+    ids = sorted({(row["__ledgerId"], row["__entryId"]) for row in read().collect()})
+    start, end = (f"{ledger}:{entry}:{index}" for (ledger, entry), index in ((ids[0], 3), (ids[2], 4)))
+    options = {"startingOffsets": json.dumps({topic: start}), "endingOffsets": json.dumps({topic: end})}
+    assert check(spark, lambda: read(**options)) == 7 + 10 + 4
+
+
+UNUSUAL: dict[str, Callable[[Sender], object]] = {
+    "a key that is not base64": lambda sender: sender.single(b"x", partition_key="-", partition_key_b64_encoded=True),
+    "a chunked message": lambda sender: [sender.producer.chunk(1000, at, 2, b"abc") for at in range(2)],
+    "too many messages": lambda sender: sender.batch([({}, b"")] * 70_000),
+    "an encrypted message": lambda sender: sender.single(b"x", encryption_keys=[{"key": "k", "value": b"v"}]),
+}
+
+
+@pytest.mark.parametrize("name", short(list(UNUSUAL), 1))
+def test_what_only_python_reads_is_handed_over(spark: "SparkSession", read: Read, sender: Sender, name: str) -> None:
+    sender.single(b"before")
+    sender.batch([({}, b"1"), ({}, b"2")])
+    UNUSUAL[name](sender)
+    sender.single(b"behind")
+    assert check(spark, read, handed_over=True) > 4
+
+
+def test_a_body_that_cannot_be_decompressed_is_lost_alike(spark: "SparkSession", read: Read, sender: Sender) -> None:
+    sender.single(b"before")
+    sender.producer.send(50, b"no frame", compression=CODECS["zstd"], uncompressed_size=100)
+    sender.single(b"behind")
+    assert check(spark, lambda: read(failOnDataLoss="false"), handed_over=True) == 2
+    with pytest.raises(Exception, match="cannot be decoded"):
+        read().collect()
+
+
+def test_typed_values_are_read_by_python_and_their_metadata_by_the_jvm(
+    spark: "SparkSession", read: Read, client: Any, topic: str
+) -> None:
+    from pulsar.schema import JsonSchema
+
+    from tests.e2e.spark.test_batch import Order
+
+    producer = client.create_producer(topic, schema=JsonSchema(Order))
+    for number in range(10):
+        producer.send(Order(id=number, name="n"), partition_key="k")
+    expected, found = by_python(spark, read), read()
+    assert rows(found) == expected
+    assert metric(found, "jvmRows") == metric(found, "handedOver") == 0
+    assert check(spark, lambda: read().select("__key", "__publishTime")) == 10
+    strict = read(mode="failfast").select("__key")
+    assert len(rows(strict)) == 10
+    assert metric(strict, "jvmRows") == 0
+
+
+def test_filters_leave_out_what_they_exclude(spark: "SparkSession", read: Read, sender: Sender) -> None:
+    for number in range(40):
+        sender.single(b"%d" % number, partition_key=str(number % 5))
+    sender.batch([({"partition_key": str(at)}, b"") for at in range(5)])
+    sender.single(b"", partition_key="Mw==", partition_key_b64_encoded=True)
+    some = read().collect()
+    published = sorted(row["__publishTime"] for row in some)
+    ledger = some[0]["__ledgerId"]
+    for condition, matching, most in (
+        ("__key = cast('3' as binary)", 10, 10),
+        ("__key in (cast('3' as binary), cast('x' as binary)) and __entryId > 20", 6, 6),
+        (f"__ledgerId = {ledger + 1000} or __ledgerId < 0", 0, 46),
+        (f"__ledgerId > {ledger + 1000}", 0, 0),
+        ("__topic = 'other'", 0, 0),
+        (f"__publishTime > timestamp_micros({int(published[30].timestamp() * 1_000_000)})", None, 20),
+        (f"__publishTime = timestamp_micros({int(published[-1].timestamp() * 1_000_000)})", None, 20),
+        ("__partition is null and __batchIndex = 2", 1, 46),
+    ):
+        expected, found = by_python(spark, lambda where=condition: read().where(where)), read().where(condition)  # type: ignore[misc]
+        assert rows(found) == expected, condition
+        assert matching is None or len(expected) == matching, condition
+        assert len(expected) <= metric(found, "jvmRows") <= most, condition
+    assert len(read().limit(7).collect()) == 7
+
+
+def test_a_stream_reads_in_the_jvm(
+    spark: "SparkSession", box: Running, sender: Sender, topic: str, tmp_path: Path
+) -> None:
+    seen: list[Any] = []
+    in_jvm: list[int] = []
+
+    def keep(frame: "DataFrame", number: int) -> None:
+        del number
+        seen.extend(bytes(row["value"]) for row in frame.collect())
+
+    def run() -> None:
+        reader = spark.readStream.format("pulsarbox").option("service.url", box.url).option("admin.url", box.web_url)
+        frame = reader.option("topic", topic).option("startingOffsets", "earliest").option("maxEntriesPerTrigger", "4")
+        query = frame.load().writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(keep)
+        started = query.trigger(availableNow=True).start()
+        assert started.awaitTermination(120)
+        plan = started._jsq.streamingQuery().lastExecution().executedPlan()
+        scans = [leaf for leaf in _each(plan.collectLeaves()) if leaf.nodeName().startswith("MicroBatchScan")]
+        in_jvm.extend(int(scan.metrics().apply("jvmRows").value()) for scan in scans)
+
+    for number in range(10):
+        sender.single(b"%d" % number)
+    run()
+    UNUSUAL["a chunked message"](sender)
+    sender.single(b"10")
+    run()
+    assert seen == [b"%d" % number for number in range(10)] + [b"abcabc", b"10"]
+    assert in_jvm[0] > 0
+
+
+@pytest.mark.parametrize("seed", short([3, 5, 6, 9], 0))
+def test_a_random_history_is_read_alike(spark: "SparkSession", tmp_path: Path, seed: int) -> None:
+    with PulsarBox(data_dir=tmp_path / "data", process=True, **SMALL, managedLedgerMaxEntriesPerLedger=20) as box:
+        history = History(box, "t", seed)
+        options = {"service.url": box.service_url, "admin.url": box.admin_url, "topic": "t", "columns": "all"}
+
+        def frame() -> "DataFrame":
+            return spark.read.format("pulsarbox").options(**options, maxBytesPerPartition="100k").load()
+
+        for told in history.steps(20):
+            expected, found = by_python(spark, frame), frame()
+            assert rows(found) == expected, told
+        wait_for_packing(box)
+        expected, found = by_python(spark, frame), frame()
+        assert rows(found) == expected
+        assert len(expected) == len(truth(box, "t"))
+        assert metric(found, "jvmRows") > 0
+        history.close()
