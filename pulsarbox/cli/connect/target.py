@@ -161,6 +161,27 @@ def service_and_late_admin_options(command: Callable[..., Any]) -> Callable[...,
     return _with_directory(_URL(_ADMIN_URL(_called_with(command, service=True, admin=True, late=True))))
 
 
+def late_service_and_admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Like ``service_and_admin_options``, but both are functions that resolve the ``Target``. The command also gets
+    ``data_dir``, whether or not a box runs on it."""
+
+    @functools.wraps(command)
+    def called(
+        *args: Any,
+        config_file: Path | None,
+        data_dir: str | None,
+        url: str | None,
+        admin_url: str | None,
+        **kwargs: Any,
+    ) -> Any:
+        options = {name: kwargs.pop(name) for name in TRUST_NAMES}
+        given = TargetOptions(url, admin_url, config_file, data_dir, options)
+        targets = {"service": lambda: service_target(given), "admin": lambda: admin_target(given)}
+        return run(command, *args, **targets, data_dir=data_dir, **kwargs)
+
+    return _with_directory(_URL(_ADMIN_URL(called)))
+
+
 def _with_directory(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(TRUST):
         command = option(command)

@@ -1,13 +1,14 @@
 """``pulsarbox sql``: query topics, offloaded and live messages together. Imports DuckDB only when a query runs."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.exits import Misused, run
-from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.connect.target import Target, late_service_and_admin_options
 
 _FORMS: Final = ("table", "wide", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
 _BYTES: Final = ("text", "base64", "hex")
@@ -42,13 +43,14 @@ ROWS_SHOWN: Final = 1000
 @click.option("--timezone", metavar="ZONE", default="", help="Time zone, such as Europe/Berlin. [default: local]")
 @click.option("--memory", metavar="SIZE", default="1GB", show_default=True, help="Memory limit; more goes to disk.")
 @click.option("--skip-lost", is_flag=True, help="Skip missing and damaged messages instead of failing.")
-@service_and_late_admin_options
-def sql(service: Target, admin: Any, query: str, **given: Any) -> None:
+@late_service_and_admin_options
+def sql(service: Callable[[], Target], admin: Callable[[], Target], query: str, **given: Any) -> None:
     """Query topics with SQL.
 
     Topics are tables: `orders` is persistent://public/default/orders, and `"tenant/namespace/topic"` any other. Columns
     are the fields of the topic's schema, then __key, __publishTime and other metadata. The dialect is that of DuckDB.
-    Queries only read, and only topics. Without QUERY, reads it from stdin, or starts a shell on a terminal. Requires
+    Queries only read, and only topics. Without QUERY, reads it from stdin, or starts a shell on a terminal. With
+    --data-dir, the messages of a stopped box are read from its directory. Requires
     `pip install 'pulsarbox[sql]'`.
 
     \b
@@ -76,4 +78,4 @@ def sql(service: Target, admin: Any, query: str, **given: Any) -> None:
         query = sys.stdin.read()
     from pulsarbox.cli.sql.query_session import execute
 
-    run(execute, service, admin, query, given)
+    execute(service, admin, query, given)

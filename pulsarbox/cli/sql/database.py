@@ -172,6 +172,8 @@ def _of_files(table: TopicTable, columns: str, paths: Sequence[Path]) -> str:
 def _live(
     database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, reach: Reach | None, progress: ReadProgress
 ) -> str:
-    part = LivePart(table.columns.fields, table.segments, table.schema, reach or Reach(""), progress)
+    part = LivePart(
+        str(table.topic.base), table.columns.fields, table.segments, table.schemas, reach or Reach(""), progress
+    )
     database.register(name, LiveDataset(part))
     return f"SELECT {', '.join(identifier(field['name']) for field in table.columns.fields)} FROM {identifier(name)}"

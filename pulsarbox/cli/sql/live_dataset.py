@@ -1,7 +1,7 @@
 """Live messages of a topic as an Arrow dataset: DuckDB requests the columns and rows that a query needs."""
 
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -40,9 +40,12 @@ class ReadProgress:
 class LivePart:
     """Live messages of one topic: the segments to read, and how."""
 
+    topic: str
+    """Full name; of a partitioned topic, its base."""
     fields: Sequence[ColumnField]
     segments: Sequence[TopicSegment]
-    schema: Schema | None
+    schemas: Mapping[bytes, Schema | None]
+    """Known schemas by version; the newest one under ``NEWEST``. Others are requested from the broker."""
     reach: Reach
     progress: ReadProgress
 
@@ -85,12 +88,15 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         part = self._part
         pruning = SegmentFilter(condition, self._arrow)
         found = pruning.segments(part.segments)
-        times = pruning.times() if sum(each.messages for each in found) >= WORTH_MESSAGES else TimeRange(None, None)
+        times = pruning.times() if self._is_worth(found) else TimeRange(None, None)
         if times == TimeRange(None, None):
             return found
         begins, ends = self._positions({each.topic for each in found}, times)
         cut = (_cut(each, begins.get(each.topic), ends.get(each.topic)) for each in found)
         return [each for each in cut if each is not None]
+
+    def _is_worth(self, segments: Sequence[TopicSegment]) -> bool:
+        return bool(self._part.reach.admin_url) and sum(each.messages for each in segments) >= WORTH_MESSAGES
 
     def _positions(self, topics: set[str], times: TimeRange) -> tuple[dict[str, ReadPosition], dict[str, ReadPosition]]:
         """Return the first entries of each topic in and behind a range of publish times."""
@@ -126,9 +132,10 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
     def _read(self, schema: pa.Schema, segments: list[TopicSegment]) -> Generator[pa.RecordBatch, None, None]:
         part = self._part
         registry = Registry(part.reach)
-        for topic in {each.topic for each in segments}:
-            registry.know(topic, NEWEST, part.schema)
-        tables = RecordBatches(schema, registry, "bytes" if part.schema is None else "auto", "permissive")
+        for version, known in part.schemas.items():
+            registry.know(part.topic, version, known)
+        form = "bytes" if part.schemas[NEWEST] is None else "auto"
+        tables = RecordBatches(schema, registry, form, "permissive")
         try:
             if segments:
                 for some in messages(segments, tables.wanted, part.reach, mixed=True):

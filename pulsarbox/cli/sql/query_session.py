@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pulsarbox.cli.common.exits import Failed, Misused
+from pulsarbox.cli.common.exits import Failed, Misused, Unreachable
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.client.errors import NotConnected
@@ -30,7 +30,7 @@ _SELDOM: Final = 100_000
 """Garbage collection threshold, in objects: messages have no cycles, but their number would trigger it constantly."""
 
 
-def execute(service: Target, admin: Callable[[], Target], query: str, given: dict[str, Any]) -> None:
+def execute(service: Callable[[], Target], admin: Callable[[], Target], query: str, given: dict[str, Any]) -> None:
     """Run a query, follow it, or start the shell. Raises Failed and its kinds."""
     check_installed()
     sys.meta_path.insert(0, _HiddenLibraries())
@@ -139,11 +139,12 @@ class _Limited:
 
 
 @contextmanager
-def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any]) -> Iterator[QuerySession]:
+def connected(
+    service: Callable[[], Target], admin: Callable[[], Target], given: dict[str, Any]
+) -> Iterator[QuerySession]:
     """Provide a session. Raises Misused for invalid options, and Unreachable."""
     from pulsarbox.cli.sql.database import Resources
     from pulsarbox.cli.sql.result_output import TABLES, form_of
-    from pulsarbox.cli.sql.topic_table import TopicCatalog
 
     output = form_of(given["form"], given["file"], given["bytes_form"])
     limit = given["limit"]
@@ -151,14 +152,52 @@ def connected(service: Target, admin: Callable[[], Target], given: dict[str, Any
         limit = ROWS_SHOWN
     zone = _zone(given["timezone"])
     spill = Path(tempfile.mkdtemp(prefix="pulsarbox-sql-"))
+    root = None if given["root"] is None else given["root"].absolute()
     try:
-        reach = None if given["no_live"] else _reach(service, admin(), skip=given["skip_lost"])
-        root = None if given["root"] is None else given["root"].absolute()
-        yield QuerySession(TopicCatalog(reach, root, notify), Resources(given["memory"], spill, zone), output, limit)
-    except NotConnected as error:
-        raise service.unreachable(str(error)) from error
+        with _catalog(service, admin, root, given) as catalog:
+            yield QuerySession(catalog, Resources(given["memory"], spill, zone), output, limit)
     finally:
         shutil.rmtree(spill, ignore_errors=True)
+
+
+@contextmanager
+def _catalog(
+    service: Callable[[], Target], admin: Callable[[], Target], root: Path | None, given: dict[str, Any]
+) -> "Iterator[TopicCatalog]":
+    """Provide the tables of a running or stopped box, or of the offloaded files alone."""
+    from pulsarbox.cli.sql.topic_table import TopicCatalog
+
+    if given["no_live"]:
+        yield TopicCatalog(None, root, notify)
+        return
+    try:
+        target = service()
+    except Unreachable:
+        path = given["data_dir"]
+        if path is None or not _is_stopped(Path(path)):
+            raise
+        yield from _of_stopped(Path(path), root, skip=given["skip_lost"])
+        return
+    try:
+        yield TopicCatalog(_reach(target, admin(), skip=given["skip_lost"]), root, notify)
+    except NotConnected as error:
+        raise target.unreachable(str(error)) from error
+
+
+def _is_stopped(path: Path) -> bool:
+    from pulsarbox.cli.process.lock_holder import find
+
+    return path.is_dir() and find(path) is None
+
+
+def _of_stopped(path: Path, root: Path | None, *, skip: bool) -> "Iterator[TopicCatalog]":
+    from pulsarbox.cli.sql.stopped_box import reach_of
+    from pulsarbox.cli.sql.topic_table import TopicCatalog
+
+    try:
+        yield TopicCatalog(reach_of(path.absolute(), skip=skip), root, notify, is_stopped=True)
+    except NotConnected:
+        raise Failed(f"the query needs more than the files of {path}: start the box, and run it again") from None
 
 
 def _reach(service: Target, admin: Target, *, skip: bool) -> "Reach":

@@ -15,7 +15,7 @@ from pulsarbox.errors import InvalidTopicName, PulsarBoxError, TopicNotFound
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.connect.broker_api import Range, Service, TopicBounds
-from pulsarbox.spark.connect.schema_registry import Registry
+from pulsarbox.spark.connect.schema_registry import NEWEST, Registry
 from pulsarbox.spark.offload.history import OffloadedHistory, history_of
 from pulsarbox.spark.offload.layout import topics_in
 from pulsarbox.spark.source.offsets import FIRST, Mark
@@ -33,7 +33,8 @@ class TopicTable(NamedTuple):
     history: OffloadedHistory
     segments: list[TopicSegment]
     """Live messages."""
-    schema: Schema | None
+    schemas: Mapping[bytes, Schema | None]
+    """Known schemas by version; the newest one under ``NEWEST``."""
     ends: dict[str, Mark]
     """Position after the live messages, by topic or partition."""
 
@@ -41,9 +42,15 @@ class TopicTable(NamedTuple):
 class TopicCatalog:
     """Tables of a box, of a directory with offloaded topics, or of both."""
 
-    def __init__(self, reach: Reach | None, root: Path | None, notify: Callable[[str], None]) -> None:
-        """``reach``: None to read no live messages. ``root``: directory with the offloaded files, if any."""
+    def __init__(
+        self, reach: Reach | None, root: Path | None, notify: Callable[[str], None], *, is_stopped: bool = False
+    ) -> None:
+        """``reach``: None to read no live messages. ``root``: directory with the offloaded files, if any.
+
+        ``is_stopped``: no box runs on the data directory of ``reach``.
+        """
         self.reach = reach
+        self._is_stopped = is_stopped
         self._root = root
         self._notify = notify
         self._told: set[str] = set()
@@ -66,7 +73,7 @@ class TopicCatalog:
             history = history_of(self._root, [str(topic.base)], [str(topic)])
         if self.reach is None:
             return self._offloaded(topic, history)
-        with Service(self.reach) as service:
+        with self._open() as service:
             bounds = self._bounds(service, topic)
             if not bounds:
                 return self._gone(service, topic, history)
@@ -74,16 +81,15 @@ class TopicCatalog:
             marks = history.marks if since is None else since
             ranges = [_range(each, marks.get(each, FIRST), known) for each, known in bounds.items()]
             segments = [each for some in service.many_segments(ranges) for each in some]
-        schema = self._schema(topic)
-        columns = of_schema(schema)
+            schemas = self._schemas(service, topic)
+        columns = of_schema(schemas[NEWEST])
         self._report(topic, columns)
         ends = {each: Mark(known.end, known.total) for each, known in bounds.items()}
-        return TopicTable(topic, columns, history, segments, schema, ends)
+        return TopicTable(topic, columns, history, segments, schemas, ends)
 
     def ends(self, name: str) -> dict[str, Mark]:
         """Return the position after the live messages, by topic or partition. Raises the broker's errors."""
-        assert self.reach is not None
-        with Service(self.reach) as service:
+        with self._open() as service:
             return {each: Mark(known.end, known.total) for each, known in self._bounds(service, _parsed(name)).items()}
 
     def _offloaded(self, topic: TopicName, history: OffloadedHistory) -> TopicTable:
@@ -94,7 +100,7 @@ class TopicCatalog:
             )
         columns = of_file(history.schemas[history.newest]["fields"])
         self._report(topic, columns)
-        return TopicTable(topic, columns, history, [], None, {})
+        return TopicTable(topic, columns, history, [], {NEWEST: None}, {})
 
     def _gone(self, service: Service, topic: TopicName, history: OffloadedHistory) -> TopicTable:
         if history.newest:
@@ -131,18 +137,30 @@ class TopicCatalog:
             if mark.place.ledger < now.earliest.ledger and 0 <= now.before < mark.seen:
                 service.lost(Lost(topic, mark.place, now.earliest, "no longer exist: the topic was recreated"))
 
-    def _schema(self, topic: TopicName) -> Schema | None:
+    def _open(self) -> Service:
         assert self.reach is not None
-        registry = Registry(self.reach)
+        if not self._is_stopped:
+            return Service(self.reach)
+        from pulsarbox.cli.sql.stopped_box import StoppedBox
+
+        return StoppedBox(self.reach)
+
+    def _schemas(self, service: Service, topic: TopicName) -> Mapping[bytes, Schema | None]:
+        if self._is_stopped:
+            from pulsarbox.cli.sql.stopped_box import StoppedBox
+
+            assert isinstance(service, StoppedBox)
+            return service.schemas(topic)
+        registry = Registry(service.reach)
         try:
-            return registry.newest(str(topic))
+            return {NEWEST: registry.newest(str(topic))}
         finally:
             registry.close()
 
     def _live_names(self, namespace: str) -> Sequence[str]:
         if self.reach is None:
             return []
-        with Service(self.reach) as service:
+        with self._open() as service:
             return service.topics(namespace)
 
     def _report(self, topic: TopicName, columns: TopicColumns) -> None:

@@ -302,3 +302,29 @@ def test_ctrl_c_ends_a_query(client: Any, box: PulsarBox) -> None:
             assert process.stderr is not None and process.stderr.read() == b"pulsarbox: interrupted\n"
         finally:
             process.kill()
+
+
+def test_a_stopped_box_is_read_from_its_directory(tmp_path: Path) -> None:
+    directory, history = tmp_path / "data", tmp_path / "history"
+    keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
+    with PulsarBox(data_dir=directory, process=True, managedLedgerMaxEntriesPerLedger=10, **keep) as box:
+        client = connect(box.service_url)
+        publish(client, "kept", 0, 25, kinds.AvroSchema(Order))
+        assert offload(box, history, "kept") == [""]
+        run("topic", "create", "kept-parts", "--partitions", "2", "--admin-url", box.admin_url)
+        publish(client, "kept-parts", 0, 9, kinds.JsonSchema(Order))
+        client.close()
+
+    def rows(query: str, *more: str) -> Any:
+        return json.loads(run("sql", query, "--data-dir", str(directory), "-o", "json", *more).stdout)
+
+    query = "SELECT count(*) n, count(DISTINCT id) ids, max(item) item FROM kept"
+    assert rows(query) == [{"n": 25, "ids": 25, "item": "item 2"}] == rows(query, "--history", str(history))
+    assert rows('SELECT count(*) n, count(__partition) p FROM "kept-parts"') == [{"n": 9, "p": 9}]
+    assert rows("SHOW TABLES") == [{"name": "kept"}, {"name": "kept-parts"}]
+    files = ("--no-live", "--history", str(history))
+    assert json.loads(run("sql", "SELECT count(*) n FROM kept", "-o", "json", *files).stdout) == [{"n": 20}]
+    said = run("sql", "SELECT 1 FROM keptt", "--data-dir", str(directory), code=3).stderr.decode()
+    assert "no topic 'keptt'; did you mean kept?" in said
+    missing = run("sql", "SELECT 1 FROM kept", "--data-dir", str(tmp_path / "no"), code=6).stderr.decode()
+    assert "no box is running" in missing

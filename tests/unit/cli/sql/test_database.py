@@ -14,6 +14,7 @@ from pulsarbox.cli.sql.live_dataset import ReadProgress
 from pulsarbox.cli.sql.topic_columns import of_schema
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.names import parse_topic
+from pulsarbox.spark.connect.schema_registry import NEWEST
 from pulsarbox.spark.offload.history import OffloadedHistory
 from pulsarbox.spark.schema.arrow_types import arrow_schema
 
@@ -28,7 +29,7 @@ def resources(tmp_path: Path) -> Resources:
 def table(name: str, files: list[Path] | None = None) -> TopicTable:
     schemas = {"s": {"type": "struct", "fields": COLUMNS.fields}} if files else {}
     history = OffloadedHistory({"s": files} if files else {}, schemas, {}, {})
-    return TopicTable(parse_topic(name), COLUMNS, history, [], None, {})
+    return TopicTable(parse_topic(name), COLUMNS, history, [], {NEWEST: None}, {})
 
 
 def file_of(path: Path, values: list[bytes]) -> Path:
