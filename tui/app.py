@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from rich.text import Text
 from textual.app import App, ScreenStackError, SystemCommand
@@ -21,6 +21,9 @@ from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import DARK, OURS
 from pulsarbox.tui.widgets.box_label import Label
+
+if TYPE_CHECKING:
+    from pulsarbox.tui.widgets.tour_guide import TourGuide
 
 INTERVAL: Final = 0.5
 """Default refresh interval in seconds. Faster updates are hard to follow by eye."""
@@ -98,7 +101,11 @@ class Top(App[None]):
     COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Actions}
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {name: partial(made, name) for name in SCREENS}
     DEFAULT_MODE = "overview"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+q", "quit", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+q", "quit", show=False),
+        Binding("f2", "turn(1)", show=False),
+        Binding("f3", "turn(-1)", show=False),
+    ]
     CSS = """
     Toast { max-width: 90%; }
     ToastRack { margin-bottom: 2; }
@@ -131,6 +138,8 @@ class Top(App[None]):
         self.target = tuple(target)
         self.label: Label | None = None
         """Label of the box, shown above every screen."""
+        self.guide: TourGuide | None = None
+        """Guide of the tour, shown on every screen."""
         self.parent_pid: int | None = None
         """Process that displays this one to a user, if any. The dashboard exits when that process ends."""
         self.ahead = 0
@@ -232,6 +241,12 @@ class Top(App[None]):
             pass
         finally:
             self._vitals_asked = False
+
+    def action_turn(self, steps: int) -> None:
+        """Turn to another step of the tour."""
+        if self.guide is not None:
+            self.guide.turn(steps)
+            self.refreshed()
 
     def go(self, name: str) -> None:
         """Switch to a main screen; screens opened there before stay open. On the current one, close those above it."""

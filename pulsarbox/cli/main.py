@@ -34,6 +34,7 @@ _SECTIONS: Final = {
         "start": ("pulsarbox.cli.process.start:start", "Start a box in the foreground or in the background."),
         "stop": ("pulsarbox.cli.process.stop:stop", "Stop the box of a data directory."),
         "status": ("pulsarbox.cli.process.status:status", "Show whether a box is running, and where."),
+        "tour": ("pulsarbox.cli.tour.tour:tour", "Show the dashboard with sample traffic, in five steps."),
         "top": ("pulsarbox.cli.process.top:top", "Monitor a box: live dashboard, or one snapshot of a view."),
         "doctor": ("pulsarbox.cli.process.doctor:doctor", "Check this machine and suggest fixes."),
         "config": ("pulsarbox.cli.process.config:config", "Show settings; create or check a configuration file."),

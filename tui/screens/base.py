@@ -124,6 +124,10 @@ class TopScreen(Screen[None]):
             first.dress = Style(color=self.top.label.ink, bgcolor=self.top.label.ground, bold=True)
         yield first
         yield Line(key="tabs")
+        if self.top.guide is not None:
+            from pulsarbox.tui.widgets.tour_guide import GuideStrip
+
+            yield GuideStrip(self.top.guide)
         with Vertical(id="body"):
             yield from self.body()
         yield Line(key="told")
@@ -268,6 +272,10 @@ class TopScreen(Screen[None]):
         self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
         self._hints.put(hints(self.hinted))
         self.query_one("#told", Line).put(self.status_line())
+        if self.top.guide is not None:
+            self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
+            guide: Any = self.query_one("#guide")
+            guide.turn()
 
     def _badges(self) -> list[Part]:
         top = self.top

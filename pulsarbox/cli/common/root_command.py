@@ -5,7 +5,10 @@ import errno
 import sys
 from typing import Any, Final
 
-from pulsarbox.cli.common.exits import Failed, HungUp, Misused, abandon_stdout
+import click
+
+from pulsarbox.cli.common.exits import EXIT_INTERRUPTED, Failed, HungUp, Misused, abandon_stdout
+from pulsarbox.cli.common.first_choice import chosen_words, is_offered
 from pulsarbox.cli.common.lazy_group import LazyGroup
 
 _UTF8: Final = "utf-8"
@@ -18,6 +21,8 @@ class Root(LazyGroup):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         _never_fail_for_a_letter()
+        if not args and "args" not in kwargs and len(sys.argv) == 1 and is_offered():
+            kwargs["args"] = _chosen()
         try:
             return super().main(*args, **kwargs)
         except UnicodeEncodeError as error:
@@ -32,6 +37,14 @@ class Root(LazyGroup):
             if error.errno == errno.EIO and (is_closed(1) or is_closed(2)):
                 _end(HungUp())
             _end(Failed(f"cannot write the output: {error.strerror}"))
+
+
+def _chosen() -> list[str]:
+    try:
+        return chosen_words()
+    except click.Abort:
+        click.echo("", err=True)
+        sys.exit(EXIT_INTERRUPTED)
 
 
 def _never_fail_for_a_letter() -> None:

@@ -172,6 +172,22 @@ def _run(feed: "Feed", target: list[str], served: bool, **options: Any) -> None:
         raise Failed("the dashboard failed; please report the error above")
 
 
+def show_tour(admin_url: str) -> None:
+    """Run the dashboard on the box of the tour, with its guide. Raises Failed if it fails."""
+    from pulsarbox.cli.connect.target import TargetOptions, admin_target
+    from pulsarbox.tui.app import Top
+    from pulsarbox.tui.feed import Feed, web_exchange
+    from pulsarbox.tui.widgets.tour_guide import TourGuide
+
+    found = admin_target(TargetOptions(admin_url=admin_url))
+    feed = Feed(web_exchange(found.hosts, secure=found.secure, credentials=found.credentials()), found.url, {})
+    app = Top(feed, target=("--admin-url", admin_url))
+    app.guide = TourGuide()
+    app.run()
+    if app.has_failed:
+        raise Failed("the dashboard failed; please report the error above")
+
+
 def _order(kept: "Preferences", view: str, sort: str | None) -> None:
     if sort:
         kept.set_once(f"sort.{view}", [sort.removeprefix("-"), not sort.startswith("-")])

@@ -1,0 +1,50 @@
+"""The steps of the tour: they follow the screens that a user opens, and name screens and keys that exist."""
+
+import importlib
+import re
+
+from pulsarbox.tui.actions.action_table import PLACES, REGISTRY
+from pulsarbox.tui.app import SCREENS
+from pulsarbox.tui.widgets.tour_guide import STEPS, TourGuide
+
+KEYS = {key for action in REGISTRY for key in action.keys.split(",")}
+
+
+def test_there_are_five_steps_and_they_name_screens() -> None:
+    assert len(STEPS) == 5
+    modules = {target.partition(":")[0] for target in SCREENS.values()} | {"subscription"}
+    known = {name for module in modules for name in vars(importlib.import_module(f"pulsarbox.tui.screens.{module}"))}
+    assert {step.screen for step in STEPS if step.screen} <= known
+
+
+def test_the_keys_of_the_steps_exist() -> None:
+    text = " ".join(step.text for step in STEPS)
+    named = re.findall(r"press ([a-z0-9])\b|(?<=[.,] )([a-z])(?= [a-z])|(?<=: )([a-z])(?= changes)", text)
+    keys = {key for found in named for key in found if key}
+    assert {"4", "5", "m", "y", "f", "x", "t", "n", "q"} <= keys
+    assert keys <= KEYS | {key for _, _, _, key in PLACES}
+
+
+def test_opening_what_a_step_asks_for_turns_to_the_next() -> None:
+    guide = TourGuide()
+    guide.opened("Overview", in_the_past=False)
+    assert guide.at == 0
+    guide.opened("DeadLettersScreen", in_the_past=False)
+    assert guide.at == 0  # not the next step
+    for screen in ("SubscriptionDetails", "DeadLettersScreen", "Quotas"):
+        guide.opened(screen, in_the_past=False)
+    assert guide.at == 3
+    guide.opened("Quotas", in_the_past=False)
+    assert guide.at == 3
+    guide.opened("Quotas", in_the_past=True)
+    guide.opened("Quotas", in_the_past=True)
+    assert guide.at == 4
+    assert guide.text.startswith("Tour 5/5  All screens")
+
+
+def test_keys_turn_within_the_steps() -> None:
+    guide = TourGuide()
+    guide.turn(-1)
+    assert guide.at == 0
+    guide.turn(99)
+    assert guide.at == 4

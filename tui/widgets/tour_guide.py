@@ -1,0 +1,83 @@
+"""The five steps of the tour, one at a time, in a strip below the tabs."""
+
+from typing import Final, NamedTuple
+
+from textual.widgets import Static
+
+
+class TourStep(NamedTuple):
+    """A step of the tour."""
+
+    screen: str
+    """Class of the screen that it describes. Opening that screen turns to the step."""
+    text: str
+
+
+STEPS: Final = (
+    TourStep(
+        "Overview",
+        "This shop receives 80 orders a second. Backlogs are sorted by what needs attention: shipping falls behind."
+        " Press enter on its row.",
+    ),
+    TourStep(
+        "SubscriptionDetails",
+        "Here are the cause of the backlog, its remedy, and the consumer: one, which takes 20 orders a second. m shows"
+        " which messages are acknowledged, y copies the command for what you see. Then press 4.",
+    ),
+    TourStep(
+        "DeadLettersScreen",
+        "fraud-check rejects some orders. After two more attempts the box moves them here, exactly once. f groups them"
+        " by failure, enter shows them, x replays them. Then press 5.",
+    ),
+    TourStep(
+        "Quotas",
+        "Invoices may be published at 25 a second, but their producer sends 60: it waits. x changes a limit while"
+        " clients stay connected: try 100. Then press t and type -1m.",
+    ),
+    TourStep(
+        "",
+        "All screens work in the past, too: ← and → step through what the box has recorded, n returns. ? lists the keys"
+        " of a screen, : runs any action by name. q ends the tour; nothing is kept.",
+    ),
+)
+
+
+class TourGuide:
+    """The position in the tour."""
+
+    def __init__(self) -> None:
+        self.at = 0
+
+    @property
+    def text(self) -> str:
+        """The step, with its number."""
+        return f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}  [F2 next, F3 back]"
+
+    def turn(self, steps: int) -> None:
+        """Turn to a later or earlier step."""
+        self.at = min(max(self.at + steps, 0), len(STEPS) - 1)
+
+    def opened(self, screen: str, *, in_the_past: bool) -> None:
+        """Turn to the next step if the user has opened what the current one asks for."""
+        if self.at + 1 < len(STEPS):
+            wanted = STEPS[self.at + 1].screen
+            if (wanted == screen) if wanted else in_the_past:
+                self.at += 1
+
+
+class GuideStrip(Static):
+    """Shows the current step."""
+
+    DEFAULT_CSS = """
+    GuideStrip { height: auto; max-height: 5; padding: 0 1; background: $accent 20%; color: $foreground; }
+    GuideStrip:ansi { background: ansi_default; text-style: reverse; }
+    """
+
+    def __init__(self, guide: TourGuide) -> None:
+        super().__init__(guide.text, id="guide", markup=False)
+        self._guide = guide
+
+    def turn(self) -> None:
+        """Show the current step, if it has changed."""
+        if str(self.content) != self._guide.text:
+            self.update(self._guide.text)
