@@ -41,7 +41,7 @@ _REJECTED_OF: Final = 40
 Stopped = threading.Event
 
 
-class Sender(NamedTuple):
+class SteadyProducer(NamedTuple):
     """A producer with a steady rate."""
 
     topic: str
@@ -60,7 +60,7 @@ class Sender(NamedTuple):
         producer.close()
 
 
-class Taker(NamedTuple):
+class PacedConsumer(NamedTuple):
     """A consumer, with the time it takes for a message."""
 
     topic: str
@@ -103,13 +103,13 @@ def is_rejected(number: int) -> bool:
     return number % _REJECTED_OF == 0
 
 
-PARTICIPANTS: Final[Sequence[Sender | Taker]] = (
-    Sender(ORDERS, 80),
-    Sender(INVOICES, 60),
-    Taker(ORDERS, "billing"),
-    Taker(ORDERS, "shipping", seconds=0.05),
-    Taker(ORDERS, "fraud-check", "key_shared", is_picky=True),
-    Taker(INVOICES, "archive", "failover"),
+PARTICIPANTS: Final[Sequence[SteadyProducer | PacedConsumer]] = (
+    SteadyProducer(ORDERS, 80),
+    SteadyProducer(INVOICES, 60),
+    PacedConsumer(ORDERS, "billing"),
+    PacedConsumer(ORDERS, "shipping", seconds=0.05),
+    PacedConsumer(ORDERS, "fraud-check", "key_shared", is_picky=True),
+    PacedConsumer(INVOICES, "archive", "failover"),
 )
 
 
@@ -117,7 +117,7 @@ def _forget(*receipt: Any) -> None:
     """Ignore the receipt of a message."""
 
 
-def _participate(client: Client, participant: Sender | Taker, stopped: Stopped) -> None:
+def _participate(client: Client, participant: SteadyProducer | PacedConsumer, stopped: Stopped) -> None:
     try:
         participant.run(client, stopped)
     except PulsarBoxError as error:

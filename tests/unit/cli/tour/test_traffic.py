@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from pulsarbox.cli.tour.traffic import PARTICIPANTS, Sender, end, is_rejected, order
+from pulsarbox.cli.tour.traffic import PARTICIPANTS, SteadyProducer, end, is_rejected, order
 
 
 def test_an_order_has_its_customer_as_key() -> None:
@@ -19,7 +19,7 @@ def test_some_orders_are_rejected() -> None:
 
 
 def test_every_topic_with_traffic_has_a_producer() -> None:
-    sent = {each.topic for each in PARTICIPANTS if isinstance(each, Sender)}
+    sent = {each.topic for each in PARTICIPANTS if isinstance(each, SteadyProducer)}
     assert {each.topic for each in PARTICIPANTS} == sent
 
 
