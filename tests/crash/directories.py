@@ -244,6 +244,9 @@ class Storage:
                 return found
         except urllib.error.HTTPError as error:
             raise BoxError(f"{method} {path}: {error.code} {error.read().decode()}") from error
+        except OSError as error:
+            ended = None if self._box.process is None else self._box.process.poll()
+            raise BoxError(f"{method} {path}: {error}; exit code {ended}:\n{self._box.said()}") from error
 
 
 def _is_whole(found: dict[str, Any], fault: Fault, passed: float) -> bool:
