@@ -6,6 +6,7 @@ is in none. Batches up to the checkpoint are covered by its rows and by the entr
 batches are stored as such.
 """
 
+import json
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -200,8 +201,13 @@ def _rows(base: MemberCut, ledgers: dict[int, int | None]) -> Iterator[bytes]:
         key, value = unpack_row(stored_key, stored_value)
         if key.startswith(LEDGER_ROWS):
             ledger = expected_ledger(key, value)
-            ledgers[ledger.ledger_id] = ledger.entries
+            ledgers[ledger.ledger_id] = ledger.entries if is_closed(value) else None
         yield ROW_HEAD.pack(len(key), len(value)) + key + value
+
+
+def is_closed(row: bytes) -> bool:
+    """Return whether the row of a ledger has the final number of its entries. Those without the time have it."""
+    return bool(json.loads(row).get("closed", True))
 
 
 def _lost(needed: NeededEntries, ledgers: Mapping[int, int | None], cuts: Sequence[MemberCut], mark: int) -> int:

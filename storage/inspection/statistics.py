@@ -10,6 +10,7 @@ from pulsarbox.storage.compression.topic_usage import topics_of
 from pulsarbox.storage.format import META, PACKED
 from pulsarbox.storage.inspection.box import Box, Vanished, no_tables, number_of, read_tables
 from pulsarbox.storage.inspection.child import ChildEnded, Line, run
+from pulsarbox.storage.inspection.copies import DirectoryRuns
 from pulsarbox.storage.inspection.holdings import Holdings
 from pulsarbox.storage.inspection.tail import Tail
 from pulsarbox.storage.lmdb.meta_environment import unpack_row as unpack_meta_row
@@ -19,11 +20,19 @@ _ROUNDS_MAX = 5
 
 def statistics(path: Path, topics: int) -> dict[str, Any]:
     """Return the statistics of the box at ``path``, with its ``topics`` largest topics. Raises PersistenceError."""
+    return statistics_with_runs(path, topics)[0]
+
+
+def statistics_with_runs(path: Path, topics: int) -> tuple[dict[str, Any], DirectoryRuns]:
+    """Return the statistics of the directory at ``path``, and the entries in it. Raises PersistenceError."""
     Box(path)
     skip: list[str] = []
     while True:
+        runs, document = DirectoryRuns(), None
         try:
-            (document,) = [line[1] for line in run("stat", path, {"topics": topics, "skip": skip}) if line[0] == "stat"]
+            for line in run("stat", path, {"topics": topics, "skip": skip}):
+                runs.take(line)
+                document = line[1] if line[0] == "stat" else document
         except ChildEnded as error:
             if not error.where or error.where == META or error.where in skip:
                 advice = "`pulsarbox storage check` shows the damage"
@@ -31,7 +40,7 @@ def statistics(path: Path, topics: int) -> dict[str, Any]:
             skip.append(error.where)
         else:
             assert isinstance(document, dict)
-            return document
+            return document, runs
 
 
 def gather(path: Path, options: dict[str, Any]) -> Iterator[Line]:
@@ -40,6 +49,7 @@ def gather(path: Path, options: dict[str, Any]) -> Iterator[Line]:
         try:
             gathering = _Gathering(Box(path), set(options["skip"]))
             yield from gathering.read()
+            yield from gathering.runs()
             yield ["stat", gathering.document(options["topics"])]
             return
         except Vanished:
@@ -94,6 +104,22 @@ class _Gathering:
         for name in self.names:
             if name in self.tails:
                 self.tails[name].apply_to(self.holdings)
+
+    def runs(self) -> Iterator[Line]:
+        """Yield the entries in the directory and the ledgers of its rows, if it is one of several."""
+        if not self.box.is_member:
+            return
+        for ledger_id, ledger in self.holdings.ledgers.items():
+            yield ["ledger", ledger_id, ledger.entries if ledger.closed and not ledger.replayed else -1]
+        for one in self.tables.stretches:
+            if one.ledger_id not in self.tables.dropped:
+                yield ["run", one.ledger_id, one.first, one.entries, one.bytes]
+        for name, tail in self.tails.items():
+            if number_of(name) in self.tables.contents or self._state(name) == "left over":
+                continue
+            for ledger_id, stored in tail.stored.ledgers.items():
+                for part in stored:
+                    yield ["run", ledger_id, part.first, part.entries, part.bytes]
 
     def document(self, topics: int) -> dict[str, Any]:
         """Return all statistics, under stable names."""

@@ -6,14 +6,18 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
+from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR
 from pulsarbox.errors import PersistenceError
+
+if TYPE_CHECKING:
+    from pulsarbox.storage.inspection.check import CheckReport
 
 EXIT_DAMAGED: Final = 1
 EXIT_NOT_OPENED: Final = 2
@@ -23,6 +27,7 @@ KINDS: Final = ("entry", "mark_delete", "acked", "batch_acked", "meta", "redeliv
 _T = TypeVar("_T")
 
 DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+ANY_DIRECTORY = click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
 OUTPUT = click.option(
     "-o",
     "--output",
@@ -59,9 +64,9 @@ _MORE: Final = {
 def storage() -> None:
     """Inspect a data directory of a running or stopped box; manage several data directories.
 
-    stat, check and dump open files read-only. A damaged file cannot crash these commands, because a separate process
-    maps it. Exit codes: 0 for success, 1 for damage, 2 if DIR cannot be opened. The other commands query a running box
-    (docs/ensembles.md).
+    stat, check and dump open files read-only. Without DIR, stat and check read all data directories of the box. A
+    damaged file cannot crash these commands, because a separate process maps it. Exit codes: 0 for success, 1 for
+    damage, 2 if DIR cannot be opened. The other commands query a running box (docs/ensembles.md).
 
     \b
     Examples:
@@ -72,61 +77,91 @@ def storage() -> None:
 
 
 @storage.command()
-@DIRECTORY
+@ANY_DIRECTORY
+@CONFIG
+@DATA_DIR
 @OUTPUT
 @click.option(
     "--topics", type=click.IntRange(0), default=10, show_default=True, help="Number of largest topics to show."
 )
-def stat(directory: Path, output: str, topics: int) -> None:
+def stat(directory: Path | None, config_file: Path | None, data_dir: str | None, output: str, topics: int) -> None:
     """Show statistics of stored and live data, and disk usage.
 
-    Reads all unsealed volumes.
+    Reads all unsealed volumes. Without DIR, shows the data directory of the box; of a box with several, one line for
+    each, the size of the entries counted once, and how many entries have how many copies.
 
     \b
     Examples:
       pulsarbox storage stat data
+      pulsarbox storage stat --config box.toml
       pulsarbox storage stat data --topics 50
       pulsarbox storage stat data -o json | jq .lag.batches
     """
+    from pulsarbox.cli.data import several_directories
     from pulsarbox.storage.inspection.statistics import statistics
 
-    document = _opened(lambda: statistics(directory, topics))
+    found = _opened(lambda: several_directories.inspected(directory, config_file, data_dir))
+    if found.are_several:
+        document = _opened(lambda: several_directories.statistics_of(found, topics))
+    else:
+        document = _opened(lambda: statistics(found.paths[0], topics))
     if output == "json":
         _json(document)
         return
-    from pulsarbox.cli.data.storage_text import show_statistics
+    from pulsarbox.cli.data.storage_text import show_directories, show_statistics
 
-    show_statistics(document)
+    (show_directories if found.are_several else show_statistics)(document)
 
 
 @storage.command()
-@DIRECTORY
+@ANY_DIRECTORY
+@CONFIG
+@DATA_DIR
 @OUTPUT
 @click.option("--quick", is_flag=True, help="Skip the checksums of entry bodies.")
 @PLUGINS_DIR
-def check(directory: Path, output: str, quick: bool, plugins_dir: Path | None) -> None:
+def check(  # options
+    directory: Path | None,
+    config_file: Path | None,
+    data_dir: str | None,
+    output: str,
+    quick: bool,
+    plugins_dir: Path | None,
+) -> None:
     """Verify a data directory: pages, batches, entries, index, volume tables, ledgers, subscriptions.
 
     Prints one line per finding: damage if data is lost or unreliable, otherwise a warning. On a running box, verifies
-    the data committed before the check began. Exits with 1 if there is damage.
+    the data committed before the check began. Exits with 1 if there is damage. Without DIR, verifies the data directory
+    of the box, or all of them; of a stopped box with several, also whether each entry is in one of them.
 
     \b
     Examples:
       pulsarbox storage check data
+      pulsarbox storage check --config box.toml
       pulsarbox storage check data --quick
       pulsarbox storage check data -o json | jq '.findings[] | select(.severity == "damage")'
     """
     from pulsarbox.storage.inspection.check import check as examine
 
     plugins = plugins_directory(plugins_dir)
-    report = _opened(lambda: examine(directory, quick=quick, progress=_progress, plugins=plugins))
-    if output == "json":
-        _json(report.document())
-    else:
-        from pulsarbox.cli.data.storage_text import show_findings
 
-        show_findings(report.document())
-    if report.damaged:
+    def examined(path: Path) -> "CheckReport":
+        return examine(path, quick=quick, progress=_progress, plugins=plugins)
+
+    from pulsarbox.cli.data import several_directories
+
+    found = _opened(lambda: several_directories.inspected(directory, config_file, data_dir))
+    if found.are_several:
+        document = _opened(lambda: several_directories.check_of(found, examined))
+    else:
+        document = _opened(lambda: examined(found.paths[0])).document()
+    if output == "json":
+        _json(document)
+    else:
+        from pulsarbox.cli.data.storage_text import show_findings, show_findings_of_several
+
+        (show_findings_of_several if found.are_several else show_findings)(document)
+    if document["summary"]["damage"]:
         sys.exit(EXIT_DAMAGED)
 
 

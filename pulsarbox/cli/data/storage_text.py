@@ -28,6 +28,43 @@ def show_statistics(document: dict[str, Any]) -> None:
         console.print(_topics(document["topics"]))
 
 
+def show_directories(document: dict[str, Any]) -> None:
+    """Print the statistics of several data directories, one per line, and of all together."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("directory", overflow="fold")
+    for name in ("log ends at", "entries", "live bytes", "on disk", "free"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in document["directories"]:
+        totals, disk = each["totals"], each["disk"]
+        row = (each["directory"], f"{each['last_position']:,}", f"{totals['entries']:,}")
+        sizes = (totals["bytes"], disk["used"], disk["free"])
+        table.add_row(*(Text(clean(cell)) for cell in (*row, *map(megabytes, sizes))))
+    console, total = _console(), document["total"]
+    console.print(table)
+    for each in document["unreadable"]:
+        console.print(Text(clean(f"{each['directory']}: {each['reason']}"), style="bold red"), soft_wrap=True)
+    average = total["stored_entries"] / total["entries"] if total["entries"] else 0.0
+    console.print(
+        f"\ntotal   {total['entries']:,} entries, {megabytes(total['bytes'])}; {average:.2f} copies of each on average:"
+        f" {megabytes(total['stored_bytes'])}, {megabytes(total['disk_used'])} on disk",
+        soft_wrap=True,
+    )
+    copies = ", ".join(f"{entries:,} entries have {count}" for count, entries in total["copies"].items())
+    console.print(f"copies  {copies or 'no entries'}", soft_wrap=True)
+
+
+def show_findings_of_several(document: dict[str, Any]) -> None:
+    """Print the findings of several data directories, each after its directory, and the summary of all."""
+    console = _console()
+    for each in document["directories"]:
+        console.print(Text(clean(each["directory"]), style="bold"), soft_wrap=True)
+        show_findings(each)
+    for name in document["missing"]:
+        console.print(Text(clean(f"{name}: not in use, or cannot be read"), style="yellow"), soft_wrap=True)
+    console.print(Text("all directories", style="bold"))
+    show_findings(document)
+
+
 def show_findings(document: dict[str, Any]) -> None:
     """Print the findings of ``pulsarbox storage check``, one per line, and the summary."""
     console = _console()
