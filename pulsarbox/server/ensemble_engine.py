@@ -17,6 +17,7 @@ from pulsarbox.storage.ensemble.keeping.lmdb_directories import LmdbDirectories
 from pulsarbox.storage.ensemble.keeping.maintenance import MaintenanceRates
 from pulsarbox.storage.ensemble.keeping.operations import member_names
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
+from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.member_writers import ThreadWriters
 from pulsarbox.storage.ensemble.membership import Membership
 
@@ -32,7 +33,7 @@ def ensemble_engine(settings: Settings, sizes: dict[str, Any], accept_loss_of: S
     directories = local if reachable is None else reachable
     known = _memberships(settings, directories)
     engine = EnsembleEngine(
-        [directories.member(name) for name in _names(settings, known)],
+        _members(settings, directories, known),
         limits=EnsembleLimits(settings.journalSegmentMbytes << 20, settings.ensembleLateSeconds),
         writers=ThreadWriters(),
         codecs=codecs,
@@ -72,18 +73,21 @@ def _memberships(settings: Settings, directories: Directories) -> list[Membershi
     return [each for each in found if each is not None]
 
 
-def _names(settings: Settings, known: Sequence[Membership]) -> list[str]:
-    """Return the data directories of the settings, and those that were added while the box ran.
+def _members(settings: Settings, directories: Directories, known: Sequence[Membership]) -> list[Member]:
+    """Return the members of the data directories of the settings, and of those that were added while the box ran.
 
-    A path that does not exist is not created for that: it can be of another machine.
+    The latter are not created if they are missing: they can be of another machine.
     """
+    configured = _configured(settings)
     newest = max(known, key=lambda each: each.generation, default=None)
-    recorded = [] if newest is None else [(record.name, record.state) for record in newest.members]
-    return member_names(_configured(settings), [each for each in recorded if _may_exist(settings, each[0])])
-
-
-def _may_exist(settings: Settings, name: str) -> bool:
-    return bool(settings.ensembleReplicaSecretFile) if is_replica(name) else Path(name).exists()
+    own = {each.member_id for each in known}
+    others = [] if newest is None else [each for each in newest.members if each.member_id not in own]
+    names = member_names(configured, [(record.name, record.state) for record in others])
+    members = [directories.member(name) for name in names]
+    for member in members[len(configured) :]:
+        if isinstance(member, LmdbMember):
+            member.must_exist = True
+    return members
 
 
 def rates_of(settings: Settings) -> MaintenanceRates:

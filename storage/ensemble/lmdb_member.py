@@ -37,6 +37,8 @@ class LmdbMember:
     def __init__(self, path: str | Path, **settings: Any) -> None:
         self.name = str(path)
         self.device = 0
+        self.must_exist = False
+        """Whether ``open`` raises PersistenceError if the directory is missing, instead of creating it."""
         self._path = Path(path)
         self._settings = settings
         self._tables = threading.RLock()
@@ -54,6 +56,8 @@ class LmdbMember:
 
     def open(self) -> MemberContent:
         """See Member."""
+        if self.must_exist and not self._path.exists():
+            raise PersistenceError(f"{self._path} is missing")
         engine = LmdbEngine(self._path, gaps=True, **self._settings)
         recovery = engine.recover()
         self._engine = engine

@@ -1,4 +1,4 @@
-"""The rows of the last checkpoint, from the first member that can be read; those of this machine come first."""
+"""The rows of the last checkpoint, from the first member that can be read."""
 
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -11,7 +11,10 @@ _Result = TypeVar("_Result")
 
 
 class EnsembleRows:
-    """Rows of an Engine: all members that belong to the ensemble have the same."""
+    """Rows of an Engine: all members that belong to the ensemble have the same.
+
+    Those of members on other machines are not used: the core reads rows in its loop, which must not wait for a network.
+    """
 
     def __init__(self, table: MemberTable) -> None:
         self._table = table
@@ -41,7 +44,7 @@ class EnsembleRows:
         return self._first(lambda rows: rows.last(prefix, through))
 
     def _slots(self) -> list[Slot]:
-        return sorted((slot for slot in self._table.slots if slot.is_readable), key=lambda slot: slot.member.is_remote)
+        return [slot for slot in self._table.slots if slot.is_readable and not slot.member.is_remote]
 
     def _first(self, look: Callable[[Rows], _Result]) -> _Result:
         error: PersistenceError | None = None

@@ -35,7 +35,7 @@ def data_directory(config_file: Path | None, data_dir: str | None) -> Path:
 
 
 def box_directories(config_file: Path | None, data_dir: str | None) -> list[Path]:
-    """Return all data directories of a start with the same options. Exit if the configuration is invalid.
+    """Return all data directories of this machine for the same options. Exit if the configuration is invalid.
 
     The first is that of the running box, or the one that a start would choose for its small files.
     """
@@ -44,10 +44,10 @@ def box_directories(config_file: Path | None, data_dir: str | None) -> list[Path
         return [Path(data_dir or DEFAULT_DIRECTORY)]
     if not settings.dataDirectories:
         return [Path(settings.dataDirectory)]
-    from pulsarbox.config.data_directories import data_directories
+    from pulsarbox.config.data_directories import local_directories
     from pulsarbox.server.process.home_directory import home_of_box
 
-    return [*dict.fromkeys([home_of_box(settings), *(Path(path).absolute() for path in data_directories(settings))])]
+    return [*dict.fromkeys([home_of_box(settings), *(Path(path).absolute() for path in local_directories(settings))])]
 
 
 def _settings(config_file: Path | None, data_dir: str | None) -> "Settings | None":

@@ -24,6 +24,10 @@ log = logging.getLogger(__name__)
 
 QUEUED_MAX: Final = 64 << 20
 """Bytes of requests that wait for their lane, beside the last one."""
+REQUEST_BYTES: Final = 1 << 12
+"""What a request counts beside its body."""
+PARTS_MAX: Final = 2
+"""Parts of a request that were not asked for: a box sends one at a time."""
 STOP_SECONDS: Final = 10.0
 """How long the requests in progress may take when a session ends."""
 PART_SECONDS: Final = 60.0
@@ -69,11 +73,13 @@ class ReplicaSession:
             lane = self._lanes[lane_of(operation)]
             if operation in UPLOADS:
                 self._uploads[frame.number] = SimpleQueue()
-            self._admit(len(frame.body))
+            self._admit(len(frame.body) + REQUEST_BYTES)
             lane.put(frame)
         elif frame.kind in (FrameKind.PART, FrameKind.END, FrameKind.ABORT):
             parts = self._uploads.get(frame.number)
             if parts is not None:  # not if the request has failed before its end
+                if parts.qsize() >= PARTS_MAX:
+                    raise FrameError("parts that were not asked for")
                 parts.put(frame)
         else:
             raise FrameError(f"unexpected frame of kind {frame.kind}")
@@ -110,7 +116,7 @@ class ReplicaSession:
             answer = self._answer(frame)
             self._uploads.pop(frame.number, None)
             with self._changed:
-                self._queued -= len(frame.body)
+                self._queued -= len(frame.body) + REQUEST_BYTES
                 self._changed.notify_all()
             with contextlib.suppress(OSError):  # the connection ends, which its own thread notices
                 self._send(answer)

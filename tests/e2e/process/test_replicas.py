@@ -6,6 +6,8 @@ import shutil
 import signal
 import sys
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from tests.tools.box import BoxError, BoxProcess
 
 TOPIC = "persistent://public/default/copies"
 SECONDS = 60.0
+SERVICE_NOT_READY = 503
 
 
 class Pair:
@@ -107,6 +110,18 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
+def remove(box: BoxProcess, directory: str) -> bool:
+    """Remove a directory; False if the copies have not been audited yet."""
+    where = f"{box.web_url}/pulsarbox/v1/ensemble/members?{urllib.parse.urlencode({'directory': directory})}"
+    try:
+        urllib.request.urlopen(urllib.request.Request(where, method="DELETE"), timeout=SECONDS).close()
+    except urllib.error.HTTPError as error:
+        if error.code != SERVICE_NOT_READY:
+            raise
+        return False
+    return True
+
+
 def publish(box: BoxProcess, first: int, end: int) -> None:
     client = connect(box.url)
     producer = client.create_producer(TOPIC)
@@ -138,6 +153,7 @@ def test_acknowledged_messages_survive_the_loss_of_the_machine_of_the_box(pair: 
     try:
         alone.start()  # on the machine of the replica
         assert_all_are_there(alone, 120)
+        wait_until(lambda: remove(alone, str(tmp_path / "box")))
         publish(alone, 120, 130)
         assert_all_are_there(alone, 130)
     finally:

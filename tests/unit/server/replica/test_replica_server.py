@@ -218,6 +218,16 @@ def test_a_batch_too_large_for_a_frame_is_an_error_of_that_batch(replica: Replic
     member.close()
 
 
+def test_parts_that_were_not_asked_for_end_the_connection(replica: ReplicaUnderTest) -> None:
+    link = replica.connector().connect(replica.name)
+    link.call("open", {"run": "x", "generation": 0}, b"", 10.0)
+    number = link._request("checkpoint", {"position": 1, "dropped": []}, b"", lambda answer: None)
+    for _ in range(50):
+        link._send(WireFrame(FrameKind.PART, number, {}, bytes(1 << 20)))
+    wait_until(lambda: not link.is_up)
+    link.close()
+
+
 def test_an_upload_that_ends_early_changes_nothing(replica: ReplicaUnderTest) -> None:
     member = replica.member()
     content = member.open()

@@ -211,3 +211,11 @@ def test_reading_and_committing_beside_adopting_and_forgetting(member: LmdbMembe
     assert failures == []
     member.adopt(log.pieces(2, list(range(120))))
     assert entries_of(member, 2) == list(range(120))
+
+
+def test_a_directory_that_must_exist_is_not_created(tmp_path: Path) -> None:
+    member = LmdbMember(tmp_path / "missing")
+    member.must_exist = True
+    with pytest.raises(PersistenceError, match="missing is missing"):
+        member.open()
+    assert not (tmp_path / "missing").exists()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.errors import Conflict, PersistenceError
+from pulsarbox.errors import Conflict, PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.keeping.memory_directories import MemoryDirectories
@@ -74,6 +74,7 @@ def test_rows_and_entries_are_read_from_this_machine_if_both_have_them() -> None
     engine.checkpoint(Checkpoint(1, {b"a": b"1"}, ()))
     boxes.link.calls.clear()
     assert engine._rows.get(b"a") == b"1"
+    assert list(engine._rows.items(b"")) == [(b"a", b"1")]
     assert engine.read(ReadRequest(0, 1, 0, 0, 1)) == [entry_of(1, 0)]
     assert boxes.link.calls == []
 
@@ -86,6 +87,41 @@ def test_the_replica_leaves_when_it_fails() -> None:
         engine.commit(asking(1))
     engine.commit(asking(1, 2, 1))
     assert states(engine)[NAME] == MemberState.LOST
+
+
+def test_a_full_replica_is_read_and_written_again_once_it_has_space() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+
+    def full(operation: str, _: Any) -> str:
+        if operation in ("commit", "check_room"):
+            raise StoreFull("the disk is full")
+        return FaultOutcome.DONE
+
+    boxes.there.faults = full
+    engine.commit(asking(1, 2, 1))
+    engine.tend()
+    assert states(engine)[NAME] == MemberState.FULL
+    engine.find_room()
+    assert states(engine)[NAME] == MemberState.FULL
+    boxes.there.faults = no_faults
+    engine.find_room()
+    engine.commit(asking(2))
+    assert sorted(boxes.there.log) == [2]
+
+
+def test_the_core_never_waits_for_rows_of_the_replica() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    engine.commit(asking(1))
+    engine.checkpoint(Checkpoint(1, {b"a": b"1"}, ()))
+    boxes.here.present = False
+    boxes.link.calls.clear()
+    engine._rows.get(b"a")  # of the directory that is open
+    engine.table.slots = [slot for slot in engine.table.slots if slot.member.is_remote]
+    with pytest.raises(PersistenceError, match="no data directory can be read"):
+        engine._rows.get(b"a")
+    assert boxes.link.calls == []
 
 
 def test_the_last_directory_of_this_machine_stays() -> None:
