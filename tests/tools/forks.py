@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import select
+import selectors
 import shutil
 import signal
 import socket
@@ -23,7 +24,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, TYPE_CHECKING, Any, Final, cast
@@ -65,23 +66,21 @@ def run(
         "cwd": str(cwd or Path.cwd()),
         "kind": "reads" if reads else "command",
     }
-    (theirs_in, ours_in), (ours_out, theirs_out), (ours_err, theirs_err) = os.pipe(), os.pipe(), os.pipe()
-    with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(3) as pool:
-        connection.settimeout(seconds)
-        try:
+    deadline = time.monotonic() + seconds
+    with contextlib.ExitStack() as ours, socket.socket(socket.AF_UNIX) as connection:
+        with contextlib.ExitStack() as theirs:
+            given, into = _pipe(theirs, ours)
+            out, told = _pipe(ours, theirs)
+            err, warned = _pipe(ours, theirs)
             connection.connect(str(_server().path))
-            _ask(connection, asked, [theirs_in, theirs_out, theirs_err])
-        finally:
-            for descriptor in (theirs_in, theirs_out, theirs_err):
-                os.close(descriptor)
-            pool.submit(_write, ours_in, stdin)
-            told = [pool.submit(_read, each) for each in (ours_out, ours_err)]
+            _ask(connection, asked, [each.fileno() for each in (given, told, warned)])
         try:
+            outputs = _communicate(stdin, into, (out, err), deadline)
+            connection.settimeout(max(deadline - time.monotonic(), 0.001))
             code = int(connection.recv(_CHUNK))
-        except TimeoutError:
-            connection.close()  # its guardian then kills it, so the pipes close
+        except TimeoutError:  # the server kills it when this connection closes
             raise subprocess.TimeoutExpired([NAME, *words], seconds) from None
-        return subprocess.CompletedProcess([NAME, *words], code, *(each.result() for each in told))
+        return subprocess.CompletedProcess([NAME, *words], code, *outputs)
 
 
 def text(done: "subprocess.CompletedProcess[bytes]") -> "subprocess.CompletedProcess[str]":
@@ -208,14 +207,50 @@ def _ask(connection: socket.socket, asked: Mapping[str, object], descriptors: li
         connection.sendall(text[sent:])
 
 
-def _write(descriptor: int, data: bytes) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "wb") as pipe:
-        pipe.write(data)
+def _pipe(reading: contextlib.ExitStack, writing: contextlib.ExitStack) -> tuple[FileIO, FileIO]:
+    """Return both ends of a pipe, each closed with its own stack."""
+    read, write = os.pipe()
+    return reading.enter_context(FileIO(read, "r")), writing.enter_context(FileIO(write, "w"))
 
 
-def _read(descriptor: int) -> bytes:
-    with os.fdopen(descriptor, "rb") as pipe:
-        return pipe.read()
+def _communicate(stdin: bytes, into: FileIO, outputs: tuple[FileIO, ...], deadline: float) -> list[bytes]:
+    """Write the input and read the outputs until they end. Raises TimeoutError."""
+    found = {each: bytearray() for each in outputs}
+    os.set_blocking(into.fileno(), False)
+    with selectors.DefaultSelector() as selector:
+        selector.register(into, selectors.EVENT_WRITE)
+        for each in outputs:
+            selector.register(each, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in _until(selector, deadline):
+                file = cast("FileIO", key.fileobj)
+                if file is into:
+                    stdin = _written(file, stdin)
+                    is_over = not stdin
+                else:
+                    data = file.read(_CHUNK)
+                    found[file] += data
+                    is_over = not data
+                if is_over:
+                    selector.unregister(file)
+                    file.close()
+    return [bytes(each) for each in found.values()]
+
+
+def _until(selector: selectors.BaseSelector, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
+    """Wait for files. Raises TimeoutError after the deadline."""
+    ready = selector.select(max(deadline - time.monotonic(), 0))
+    if not ready and time.monotonic() >= deadline:
+        raise TimeoutError
+    return ready
+
+
+def _written(pipe: FileIO, data: bytes) -> bytes:
+    """Write to a pipe with space; return the rest, or nothing if nobody reads it."""
+    try:
+        return data[pipe.write(data) :]
+    except BrokenPipeError:
+        return b""
 
 
 class _Server:
@@ -259,50 +294,118 @@ def _started() -> _Server:
     return _Server()
 
 
+class _Fork:
+    """A process, as the server sees it."""
+
+    def __init__(self, pid: int, connection: socket.socket) -> None:
+        self.connection = connection
+        self._pid = pid
+        self.process = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        signal.pidfd_send_signal(self.process, signal.SIGKILL)
+
+    def tell(self) -> None:
+        """Send the exit code of the process, which has ended, to the client."""
+        code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        with contextlib.suppress(OSError):
+            self.connection.sendall(str(code).encode())
+        self.close()
+
+    def close(self) -> None:
+        self.connection.close()
+        os.close(self.process)
+
+
+class _Forks:
+    """The processes that run. Each is killed if its client disconnects."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._running: set[_Fork] = set()
+
+    def wait(self, *others: IO[str] | socket.socket) -> list[object]:
+        """Serve the processes until one of the other files can be read, and return those."""
+        for each in others:
+            if each not in self._selector.get_map():
+                self._selector.register(each, selectors.EVENT_READ)
+        while True:
+            ready = [(key.fileobj, key.data) for key, _ in self._selector.select()]
+            for file, fork in ready:
+                if fork in self._running:
+                    self._serve(fork, file == fork.process)
+            if asked := [file for file, fork in ready if fork is None]:
+                return asked
+
+    def _serve(self, fork: _Fork, has_ended: bool) -> None:
+        if has_ended:
+            self._running.remove(fork)
+            self._selector.unregister(fork.process)
+            if fork.connection in self._selector.get_map():
+                self._selector.unregister(fork.connection)
+            fork.tell()
+        else:
+            self._selector.unregister(fork.connection)
+            fork.kill()
+
+    def add(self, pid: int, connection: socket.socket) -> None:
+        fork = _Fork(pid, connection)
+        self._running.add(fork)
+        for file in (fork.process, connection):
+            self._selector.register(file, selectors.EVENT_READ, fork)
+
+    def forget(self) -> None:
+        """Close, in a fork, what belongs to the server."""
+        self._selector.close()
+        for fork in self._running:
+            fork.close()
+
+    def kill(self) -> None:
+        for fork in self._running:
+            fork.kill()
+
+
 def serve(listener: socket.socket) -> dict[str, Any]:
     """Fork for each connection until stdin closes. Returns in the forks, with the request."""
+    forks = _Forks()
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [])
-        if sys.stdin in ready:
+        if sys.stdin in forks.wait(sys.stdin, listener):
+            forks.kill()
             shutil.rmtree(Path(listener.getsockname()).parent)
             sys.exit()
         connection, _ = listener.accept()
-        if os.fork() == 0:
+        asked, descriptors = _asked(connection)
+        pid = os.fork() if asked else 0
+        if asked and pid == 0:
             listener.close()
-            return _guard(connection)
-        connection.close()
-        with contextlib.suppress(ChildProcessError):  # reap guardians that have ended
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
+            forks.forget()
+            return _become(asked, descriptors, connection)
+        for each in descriptors:
+            os.close(each)
+        if asked:
+            forks.add(pid, connection)
+        else:
+            connection.close()
 
 
-def _guard(connection: socket.socket) -> dict[str, Any]:
-    """Fork the command and report its exit code; kill it if the client disconnects."""
+def _asked(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """Return the request and its descriptors; an empty request from a client that has ended."""
     text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 4)
     while not text.endswith(b"\n"):
-        text += connection.recv(_CHUNK)
-    asked = json.loads(text)
-    pid = os.fork()
-    if pid == 0:
-        if asked["kind"] in ("box", "embedded"):
-            os.setsid()
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            connection.sendall(b"%d\n" % os.getpid())
-        connection.close()
-        return _become(asked, descriptors)
-    for each in (*descriptors, 0, 1, 2):
-        os.close(each)
-    process = os.pidfd_open(pid)
-    ready, _, _ = select.select([process, connection.fileno()], [], [])
-    if process not in ready:
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    with contextlib.suppress(OSError):
-        connection.sendall(str(code).encode())
-    os._exit(0)
+        more = connection.recv(_CHUNK)
+        if not more:
+            return {}, descriptors
+        text += more
+    return json.loads(text), descriptors
 
 
-def _become(asked: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.socket) -> dict[str, Any]:
+    """Take over what was asked for: output, environment, directory. A box gets a session of its own."""
+    if asked["kind"] in ("box", "embedded"):
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        connection.sendall(b"%d\n" % os.getpid())
+    connection.close()
     for number, descriptor in enumerate(descriptors[:3]):
         os.dup2(descriptor, number)
         os.close(descriptor)
