@@ -64,7 +64,9 @@ class AdminRoot(SuggestingGroup):
             return tokens
         name = table.ALIASES.get(cmd_name, cmd_name)
         summary = table.GROUPS.get(name) or table.OLD_GROUPS.get(name)
-        return None if summary is None else AdminGroup(name, summary, name in table.OLD_GROUPS, _hidden(_common()))
+        if summary is not None and name not in self.commands:
+            self.commands[name] = AdminGroup(name, summary, name in table.OLD_GROUPS, _hidden(_common()))
+        return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Groups"):

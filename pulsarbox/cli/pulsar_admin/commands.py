@@ -44,7 +44,9 @@ class AdminGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         assert self.name
         row = table.named(self.name, cmd_name)
-        return None if row is None else AdminCommand(table.command(self.name, row), self._common)
+        if row is not None and cmd_name not in self.commands:  # click asks twice for the command that it calls
+            self.commands[cmd_name] = AdminCommand(table.command(self.name, row), self._common)
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         assert self.name
