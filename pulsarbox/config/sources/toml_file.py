@@ -10,6 +10,8 @@ from pulsarbox.config.settings import settings_by_name
 from pulsarbox.config.tables import TABLES
 
 _HEADER: Final = re.compile(r"\s*\[\s*(?P<table>[^\[\]]+?)\s*\]\s*(?:#.*)?$")
+_PARTS_MAX: Final = 2
+"""A setting is a key in a table."""
 _KEY: Final = re.compile(r"\s*(?P<key>[\w.\-\s\"']+?)\s*=")
 
 
@@ -32,9 +34,10 @@ def read_all(path: Path, text: str) -> tuple[list[GivenValue], list[ConfigError]
         raise ConfigError(f"{path}:{line[1]}" if line else str(path), "", f"not TOML: {error}") from None
     given: list[GivenValue] = []
     problems: list[ConfigError] = []
+    places = _places(text)
     for table, key, value in _entries(document):
         try:
-            given.append(_given(table, key, value, _where(path, text, table, key)))
+            given.append(_given(table, key, value, _where(path, places, table, key)))
         except ConfigError as error:
             problems.append(error)
     return given, problems
@@ -67,13 +70,21 @@ def _given(table: str, key: str, value: Any, where: str) -> GivenValue:
         raise ConfigError(where, key, str(error)) from None
 
 
-def _where(path: Path, text: str, table: str, key: str) -> str:
+def _where(path: Path, places: Mapping[tuple[str, ...], int], table: str, key: str) -> str:
     """Return ``file:line`` of a key as a best effort: tomllib does not report positions."""
     for wanted in (tuple(part for part in (table, key) if part), (table,)):
-        for found, line in _lines(text):
-            if found[: len(wanted)] == wanted:
-                return f"{path}:{line}"
+        if wanted in places:
+            return f"{path}:{places[wanted]}"
     return str(path)
+
+
+def _places(text: str) -> dict[tuple[str, ...], int]:
+    """Return the first line of each table and key."""
+    found: dict[tuple[str, ...], int] = {}
+    for name, line in _lines(text):
+        for length in range(min(len(name), _PARTS_MAX) + 1):
+            found.setdefault(name[:length], line)
+    return found
 
 
 def _lines(text: str) -> Iterator[tuple[tuple[str, ...], int]]:
