@@ -12,6 +12,7 @@ import gc
 import importlib
 import json
 import os
+import pkgutil
 import select
 import selectors
 import shutil
@@ -38,11 +39,13 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "python -m pulsarbox"
 LOADED: Final = (
-    *("asyncio", "http.client", "pulsarbox.client.client", "pulsarbox.cli.pulsar_admin.commands"),
-    *("pulsarbox.embed.child", "pulsarbox.server.http", "pulsarbox.server.recording.history_recorder", "uvloop"),
+    *("asyncio", "difflib", "encodings.idna", "encodings.utf_8_sig", "http.client", "tomllib", "uvloop"),
+    *("pulsarbox.embed.child", "pulsarbox.server.http"),
     *{task.partition(":")[0] for task in child.TASKS.values()},
 )
 """Modules to load besides those of the commands."""
+WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording")
+"""Packages to load with all their modules, which commands and boxes import when they use them."""
 _CHUNK: Final = 1 << 16
 
 
@@ -440,6 +443,9 @@ def _command(words: list[str], kind: str) -> int:
 if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
+    for package in map(importlib.import_module, WHOLE):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
     importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
     gc.freeze()  # keeps unwritten pages shared with the forks
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
