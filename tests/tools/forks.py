@@ -46,6 +46,8 @@ LOADED: Final = (
 """Modules to load besides those of the commands."""
 WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording")
 """Packages to load with all their modules, which commands and boxes import when they use them."""
+OPTIONAL: Final = "pulsarbox.cli.sql"
+"""Package that needs a large library, which may be missing."""
 _CHUNK: Final = 1 << 16
 
 
@@ -72,11 +74,11 @@ def run(
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as ours, socket.socket(socket.AF_UNIX) as connection:
         with contextlib.ExitStack() as theirs:
-            given, into = _pipe(theirs, ours)
+            source, into = _pipe(theirs, ours)
             out, told = _pipe(ours, theirs)
             err, warned = _pipe(ours, theirs)
             connection.connect(str(_server().path))
-            _ask(connection, asked, [each.fileno() for each in (given, told, warned)])
+            _ask(connection, asked, [each.fileno() for each in (source, told, warned)])
         try:
             outputs = _communicate(stdin, into, (out, err), deadline)
             connection.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -337,7 +339,8 @@ class _Forks:
             for file, fork in ready:
                 if fork in self._running:
                     self._serve(fork, file == fork.process)
-            if asked := [file for file, fork in ready if fork is None]:
+            asked: list[object] = [file for file, fork in ready if fork is None]
+            if asked:
                 return asked
 
     def _serve(self, fork: _Fork, has_ended: bool) -> None:
@@ -445,7 +448,9 @@ if __name__ == "__main__":
         importlib.import_module(target.partition(":")[0])
     for package in map(importlib.import_module, WHOLE):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            importlib.import_module(module.name)
+            if not module.name.startswith(OPTIONAL):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(module.name)
     importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
     gc.freeze()  # keeps unwritten pages shared with the forks
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))

@@ -163,7 +163,6 @@ class Pool:
         if self._session.shouldstop:
             raise self._session.Interrupted(self._session.shouldstop)
 
-
     def _on_warning(self, _: Worker, given: dict[str, Any]) -> None:
         self._config.hook.pytest_warning_recorded.call_historic(kwargs=given)
 
@@ -220,8 +219,7 @@ def _become(session: pytest.Session, connection: Connection, folder: Path) -> No
     """Run tests as a worker until there are no more, and exit."""
     code = 1
     try:
-        _set_up(session, connection, folder)
-        _run(session, connection)
+        _run(session, connection, _set_up(session, connection, folder))
         code = 0
     except (KeyboardInterrupt, EOFError, OSError):  # the session has ended
         session._setupstate.teardown_exact(None)
@@ -234,7 +232,7 @@ def _become(session: pytest.Session, connection: Connection, folder: Path) -> No
         os._exit(code)  # not through the frames of the session, which is the parent's to end
 
 
-def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> None:
+def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> "_Telling":
     """Replace what the parent has opened or alone may do: its output, its folder, its reports."""
     config = session.config
     plugins = config.pluginmanager
@@ -248,11 +246,12 @@ def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> No
     folder.mkdir(mode=0o700)
     factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = folder
-    plugins.register(_Telling(config, connection), _Telling.__name__)
+    telling = _Telling(config, connection)
+    plugins.register(telling)
+    return telling
 
 
-def _run(session: pytest.Session, connection: Connection) -> None:
-    reports = session.config.pluginmanager.get_plugin(_Telling.__name__).reports
+def _run(session: pytest.Session, connection: Connection, telling: "_Telling") -> None:
     current = connection.recv()
     while current is not None:
         following = connection.recv()
@@ -261,16 +260,18 @@ def _run(session: pytest.Session, connection: Connection) -> None:
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         if session.shouldstop:
             connection.send(("stop", str(session.shouldstop)))
-        connection.send(("done", current, reports))
-        reports.clear()
+        connection.send(("done", current, telling.reports))
+        telling.reports.clear()
         if session.shouldfail:
             return  # pytest has torn down everything, as it knows of no next test
         current = following
 
 
 class _Telling:
-    """Plugin of a worker that keeps the reports of the current test, which go to the parent together: with a message for
-    each of its three phases, twelve thousand tests would cost several seconds more."""
+    """Plugin of a worker. Sends warnings to the parent, and keeps the reports of the current test.
+
+    The parent gets the three reports of a test at once: a message for each would take seconds for all tests.
+    """
 
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config = config
