@@ -83,6 +83,16 @@ class MemberDisk:
         self.waiting: list[PackedBatch] = []
         """Late writes."""
 
+    def copy(self) -> "MemberDisk":
+        """Return a disk with the same contents; values that never change are shared."""
+        other = MemberDisk(self.name, self.device)
+        other.__dict__.update(
+            {name: value.copy() if hasattr(value, "copy") else value for name, value in self.__dict__.items()}
+        )
+        other.faults = no_faults
+        other.index = {ledger_id: segments.copy() for ledger_id, segments in self.index.items()}
+        return other
+
     def wipe(self) -> None:
         """Replace the directory by an empty one."""
         self._clear()
@@ -127,7 +137,9 @@ class MemberDisk:
     def add(self, key: int, runs: Mapping[int, JournalRun]) -> None:
         """Add runs to the index."""
         for ledger_id, run in runs.items():
-            segments = self.index.setdefault(ledger_id, SortedDict())
+            segments = self.index.get(ledger_id)
+            if segments is None:
+                segments = self.index[ledger_id] = SortedDict()
             segments[run.first_entry] = IndexSegment(key, run.first_entry, run.offsets)
 
     def remove(self, key: int) -> None:
@@ -149,7 +161,8 @@ class MemberDisk:
         if segments is None or at < 0:
             return []
         found: list[IndexSegment] = []
-        for key, first, offsets in segments.values()[at : at + _SEGMENTS_AT_ONCE]:
+        for first in segments.islice(at, at + _SEGMENTS_AT_ONCE):
+            key, _, offsets = segments[first]
             if not first <= entry < first + len(offsets):
                 break
             found.append(IndexSegment(key, entry, offsets[entry - first :]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 from pulsarbox.errors import PersistenceError, StoreFull
@@ -102,7 +101,7 @@ class Directory:
 
     def remember(self) -> None:
         """Copy the state, to return to it later."""
-        self._old = copy.deepcopy(self.disk, {id(self.disk.faults): None, id(self): self})
+        self._old = self.disk.copy()
 
     @property
     def has_old(self) -> bool:

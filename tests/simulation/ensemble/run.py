@@ -148,7 +148,9 @@ class EnsembleRun:
 
     def _check_generations(self) -> None:
         """A directory that left must know an older generation than those that remain, before anything is confirmed."""
-        states = {member.name: member.state for member in self.engine.status().members}
+        states = {slot.name: slot.state for slot in self.engine.table.slots}
+        if {*states.values()} == {MemberState.ACTIVE}:
+            return
         known = {name: each.disk.membership for name, each in self.directories.items()}
         used = {each.epoch for name, each in known.items() if each is not None and states.get(name) == "active"}
         for name, membership in known.items():
@@ -540,8 +542,13 @@ class Tally:
         self.events += run.world.events
         self._counts.update(run.counts)
 
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return time.perf_counter() - self._started
+
     def __str__(self) -> str:
-        seconds = time.perf_counter() - self._started
+        seconds = self.seconds
         return (
             f"{self.seeds} seeds, {self.events} events, {self.failures} failures, {seconds:.1f} s,"
             f" {self.events / seconds:.0f} events/s; {dict(sorted(self._counts.items()))}"
@@ -564,11 +571,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--events", type=int, help="as many seeds as make so many events, in place of --seeds")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="events of a seed before it calms down")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="no seed begins later")
     parser.add_argument("--keep-going", action="store_true", help="count failures, one line each")
     options = parser.parse_args(arguments)
     logging.disable(logging.CRITICAL)
     tally, seed = Tally(), options.seed
-    while tally.events < options.events if options.events else tally.seeds < options.seeds:
+    while (tally.events < options.events if options.events else tally.seeds < options.seeds) and (
+        tally.seconds < options.seconds
+    ):
         run = EnsembleRun(seed)
         try:
             run.run(options.steps)
