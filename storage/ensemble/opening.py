@@ -1,6 +1,7 @@
 """Opening an ensemble: which directories belong to it, what each of them has, and bringing those behind up to date."""
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from pulsarbox.errors import PersistenceError, StoreFull
@@ -133,7 +134,7 @@ class EnsembleOpening:
     def _assign(self, slot: Slot, content: MemberContent, records: dict[str, MemberRecord], *, begun: bool) -> None:
         box = self._table.membership.box
         if content.box and content.newest and content.box != box:
-            slot.content, slot.why = None, f"{slot.name} belongs to another box"
+            _refuse(slot, f"{slot.name} belongs to another box")
             return
         member_id = content.membership.member_id if content.membership is not None else ""
         record = records.get(member_id)
@@ -146,8 +147,7 @@ class EnsembleOpening:
             if record.state in (MemberState.REMOVED, MemberState.LEAVING):
                 slot.state = record.state
         elif member_id or (content.newest and begun):
-            slot.content = None
-            slot.why = f"{slot.name} has messages that the other directories do not know: empty it to use it"
+            _refuse(slot, f"{slot.name} has messages that the other directories do not know: empty it to use it")
         else:
             slot.member_id = self._new_id()
             slot.state = MemberState.JOINING if begun else MemberState.ACTIVE
@@ -241,6 +241,13 @@ class EnsembleOpening:
 def copy_rows(rows: Rows, member: Member, mark: int) -> None:
     """Replace the rows of a member by those of a checkpoint. Raises PersistenceError."""
     member.replace_rows(rows.items(b""), mark)
+
+
+def _refuse(slot: Slot, why: str) -> None:
+    """Close a directory that cannot be used, so that it can be opened elsewhere or replaced."""
+    slot.content, slot.why = None, why
+    with suppress(PersistenceError):
+        slot.member.close()
 
 
 def _contents(slots: Sequence[Slot]) -> list[tuple[Slot, MemberContent]]:

@@ -12,7 +12,10 @@ import logging
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from traceback import format_exc
 
 from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
@@ -30,6 +33,7 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, Meta, pack_entry, pack_meta
 from tests.simulation.disk import PowerCut
 from tests.simulation.ensemble.directories import Directory
+from tests.simulation.ensemble.lmdb_directory import LmdbDirectory
 from tests.simulation.ensemble.pledges import Mark, Pledge, Pledges, Quorums, Void
 from tests.simulation.model.history import Violation
 from tests.simulation.world import World
@@ -57,17 +61,23 @@ class Ledger:
 class EnsembleRun:
     """The history of one seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, folder: Path | None = None) -> None:
+        """The directories are LMDB directories in ``folder``, or in memory if it is omitted."""
         self.world = World(seed)
         self.random = random = self.world.random
         self.model = Pledges()
         self.counts: Counter[str] = Counter()
         count = random.choice((2, 3, 3, 3, 4, 5))
         devices = random.choice((count, count, 2))
-        self.directories = {
-            name: Directory(self.world, name, number % devices + 1)
-            for number, name in enumerate(f"/disk-{number}" for number in range(1, count + 1))
-        }
+        self.directories: dict[str, Directory] = {}
+        for number in range(count):
+            name, device = f"/disk-{number + 1}", number % devices + 1
+            self.directories[name] = (
+                Directory(self.world, name, device)
+                if folder is None
+                else LmdbDirectory(self.world, name, device, folder)
+            )
+        self._faults = [each for each in FAULTS if folder is None or each is not EnsembleRun._lies]
         disks = {name: each.disk for name, each in self.directories.items()}
         self._paths = MemoryDirectories(disks, self._opened_again)
         self._members: dict[str, Member] = {}
@@ -98,6 +108,10 @@ class EnsembleRun:
         except Void as end:
             self.world.note("void:", end)
             self.counts["void"] += 1
+
+    def close(self) -> None:
+        """Close the directories."""
+        self.engine.close()
 
     def _step(self) -> None:
         self.world.events += 1
@@ -297,7 +311,7 @@ class EnsembleRun:
         away = self.model.away | {each.name for each in self.directories.values() if not each.is_well}
         if not self._severe and directory.name not in away and len(away) >= self._most_away:
             return
-        fault = self.random.choice(FAULTS)
+        fault = self.random.choice(self._faults)
         self.world.note("fault:", directory.name, fault.__name__)
         self.counts[fault.__name__.strip("_")] += 1
         self.model.away.add(directory.name)
@@ -555,11 +569,26 @@ class Tally:
         )
 
 
-def explain(run: EnsembleRun, error: BaseException, steps: int) -> str:
+@contextmanager
+def directories_for(seed: int, engine: str) -> Iterator[EnsembleRun]:
+    """Yield the run of a seed on ``memory`` or ``lmdb``, and remove its files afterwards."""
+    if engine == "memory":
+        yield EnsembleRun(seed)
+        return
+    shared = Path("/dev/shm")  # in memory: a sync costs nothing
+    with TemporaryDirectory(prefix="ensemble-", dir=shared if shared.is_dir() else None) as folder:
+        run = EnsembleRun(seed, Path(folder))
+        try:
+            yield run
+        finally:
+            run.close()
+
+
+def explain(run: EnsembleRun, error: BaseException, steps: int, engine: str = "memory") -> str:
     """Return the diagnostics of a failed seed: recent events, the rule, and the command to repeat it."""
     rule = error.rule if isinstance(error, Violation) else "no-exception"
     text = str(error) if isinstance(error, Violation) else format_exc()
-    command = f"python -m tests.simulation.ensemble.run --seed {run.world.seed} --steps {steps}"
+    command = f"python -m tests.simulation.ensemble.run --seed {run.world.seed} --steps {steps} --engine {engine}"
     recent = "\n".join(run.world.history.recent)
     return f"{recent}\n\nseed {run.world.seed} breaks the rule {rule}: {text}\nagain: {command}"
 
@@ -571,6 +600,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--events", type=int, help="as many seeds as make so many events, in place of --seeds")
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="events of a seed before it calms down")
+    parser.add_argument("--engine", choices=("memory", "lmdb"), default="memory", help="of the directories")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no seed begins later")
     parser.add_argument("--keep-going", action="store_true", help="count failures, one line each")
     options = parser.parse_args(arguments)
@@ -579,15 +609,15 @@ def main(arguments: list[str] | None = None) -> int:
     while (tally.events < options.events if options.events else tally.seeds < options.seeds) and (
         tally.seconds < options.seconds
     ):
-        run = EnsembleRun(seed)
-        try:
-            run.run(options.steps)
-        except Exception as error:
-            tally.failures += 1
-            if not options.keep_going:
-                sys.stderr.write(explain(run, error, options.steps) + "\n")
-                return 1
-            sys.stderr.write(f"{seed}: {type(error).__name__} {str(error)[:200]}\n")
+        with directories_for(seed, options.engine) as run:
+            try:
+                run.run(options.steps)
+            except Exception as error:
+                tally.failures += 1
+                if not options.keep_going:
+                    sys.stderr.write(explain(run, error, options.steps, options.engine) + "\n")
+                    return 1
+                sys.stderr.write(f"{seed}: {type(error).__name__} {str(error)[:200]}\n")
         tally.add(run)
         if tally.seeds % 200 == 0:
             sys.stderr.write(f"{tally}\n")

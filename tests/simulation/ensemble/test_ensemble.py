@@ -7,13 +7,15 @@ import logging
 import pytest
 
 from tests.simulation.ensemble.mutants import MUTANTS
-from tests.simulation.ensemble.run import EnsembleRun
+from tests.simulation.ensemble.run import EnsembleRun, directories_for
 from tests.simulation.model.history import Violation
 from tests.tools.campaigns import short
 
 SEEDS = range(400)
 SHORT_SEEDS = (*range(8), 1163, 1291)
 """The last two once broke a rule: an old directory was trusted, and one directory was never scrubbed."""
+DISK_SEEDS = (18, 25, *range(100, 140))
+"""The first two once left a directory open that could not be used."""
 STEPS = 400
 EVENTS_MAX = 60_000
 """Events within which a planted bug is detected."""
@@ -33,6 +35,12 @@ def test_a_history_breaks_no_rule(seed: int) -> None:
 def test_many_histories_break_no_rule() -> None:
     for seed in SEEDS:
         EnsembleRun(seed).run(STEPS)
+
+
+@pytest.mark.parametrize("seed", short(DISK_SEEDS, 2))
+def test_a_history_on_disk_breaks_no_rule(seed: int) -> None:
+    with directories_for(seed, "lmdb") as run:
+        run.run(150)
 
 
 def test_a_seed_always_has_the_same_history() -> None:

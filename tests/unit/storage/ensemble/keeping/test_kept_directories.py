@@ -80,6 +80,9 @@ class DirectoryBox:
     def state(self, name: str) -> str:
         return {each.name: each.state for each in self.engine.status().members}.get(self.path(name), "")
 
+    def why(self, name: str) -> str:
+        return next(each.why for each in self.engine.status().members if each.name == self.path(name))
+
     def copies_of(self, ledger_id: int, entry: int) -> list[str]:
         found = []
         for slot in self.engine.table.slots:
@@ -184,6 +187,19 @@ def test_the_loss_of_a_directory_is_noticed_without_a_write(box: DirectoryBox) -
     (box.folder / idle).rename(box.folder / "away")
     box.maintain()
     assert box.state(idle) == MemberState.LOST
+
+
+def test_a_directory_that_cannot_be_used_is_not_kept_open(box: DirectoryBox) -> None:
+    box.engine.close()
+    other = DirectoryBox(box.folder / "other", "a", "z")
+    other.publish()
+    other.engine.close()
+    shutil.rmtree(box.folder / "b")
+    (box.folder / "other" / "a").rename(box.folder / "b")
+    box.open("a", "b", "c")
+    assert "belongs to another box" in box.why("b")
+    with locked_directory(box.folder / "b"):
+        pass
 
 
 def test_a_directory_that_was_moved_away_comes_back(box: DirectoryBox) -> None:
