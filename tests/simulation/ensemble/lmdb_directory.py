@@ -104,6 +104,7 @@ class LmdbPair:
     def __init__(self, directory: LmdbDirectory) -> None:
         self.name = directory.name
         self.device = directory.disk.device
+        self.is_remote = False
         self._directory = directory
         self._shadow = MemoryMember(directory.disk)
         self._real: LmdbMember

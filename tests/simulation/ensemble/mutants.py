@@ -19,7 +19,7 @@ from pulsarbox.storage.ensemble.memory_member import MemoryMember
 from pulsarbox.storage.ensemble.opening import EnsembleOpening
 from pulsarbox.storage.ensemble.recovery import merged
 from pulsarbox.storage.format import BATCH_HEADER
-from tests.simulation.ensemble.run import entry_of
+from tests.simulation.ensemble.ensemble_run import entry_of
 from tests.simulation.mutants.registry import Mutant, Patch
 
 MUTANTS: dict[str, Mutant] = {}

@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
+from tests.simulation.ensemble.ensemble_run import EnsembleRun
 from tests.simulation.ensemble.mutants import MUTANTS
-from tests.simulation.ensemble.run import EnsembleRun, directories_for
+from tests.simulation.ensemble.run import directories_for
 from tests.simulation.model.history import Violation
 from tests.tools.campaigns import short
 
