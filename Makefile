@@ -129,6 +129,10 @@ bench-spark: env-dev ## Measure Spark reading and writing topics, Parquet, pipel
 	@$(BIN)/python -m benchmarks.spark_pipelines $(PIPELINE_ARGS)
 	@$(BIN)/python -m benchmarks.spark_rollup $(ROLLUP_ARGS)
 
+.PHONY: bench-sql
+bench-sql: env-dev ## Measure queries of pulsarbox sql against Spark, from start to answer (ARGS="--without-spark --turns 5")
+	@$(BIN)/python -m benchmarks.sql $(ARGS)
+
 .PHONY: bench-tui
 bench-tui: env-dev ## Measure the dashboard: first paint, processor time, memory (ARGS="--subscriptions 1000")
 	@$(BIN)/python -m benchmarks.tui $(ARGS)

@@ -1,7 +1,7 @@
 """Benchmark of `pulsarbox sql`: a first query over offloaded and live messages, against the same query in Spark.
 
 Each turn is a new process, from its start to its answer. ``python -m benchmarks.sql --messages 200000``; a table on
-stdout, with the processor time of the process and its children. Spark needs Java; ``--without-spark`` leaves it out.
+stdout, with the processor time of the command. Spark needs Java; ``--without-spark`` leaves it out.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Cost(NamedTuple):
 
     seconds: float
     processor: float
-    """Seconds, with its children."""
+    """Seconds, without child processes."""
 
 
 def cost_of(command: Sequence[str]) -> Cost:
@@ -118,9 +118,8 @@ def main(words: Sequence[str] | None = None) -> None:
 
 def measure(box: PulsarBox, directory: Path, turns: int, *, with_spark: bool) -> None:
     """Print the median cost of each query."""
-    print(
-        f"{'':20}{'sql':>10}{'processor':>11}" + (f"{'Spark':>10}{'processor':>11}" if with_spark else ""), flush=True
-    )
+    heads = ("sql", "processor", "Spark") if with_spark else ("sql", "processor")
+    print(" " * 20 + "".join(f"{each:>11}" for each in heads), flush=True)
     urls = [box.service_url, box.admin_url]
     for name, query in QUERIES.items():
         there = ["--url", urls[0], "--admin-url", urls[1], "--history", str(directory)]
@@ -128,12 +127,10 @@ def measure(box: PulsarBox, directory: Path, turns: int, *, with_spark: bool) ->
         if with_spark:
             spark_query = query.replace("__key = 'key-7'", "CAST(__key AS STRING) = 'key-7'")
             commands.append([sys.executable, "-c", _SPARK, *urls, str(directory), spark_query])
-        line = f"{name:20}"
-        for command in commands:
-            found = [cost_of(command) for _ in range(turns)]
-            seconds, processor = (statistics.median(each[at] for each in found) for at in (0, 1))
-            line += f"{seconds:>9.2f} s{processor:>9.2f} s"
-        print(line, flush=True)
+        costs = [[cost_of(command) for _ in range(turns)] for command in commands]
+        times = [statistics.median(each.seconds for each in found) for found in costs]
+        times.insert(1, statistics.median(each.processor for each in costs[0]))
+        print(f"{name:20}" + "".join(f"{each:>9.2f} s" for each in times), flush=True)
 
 
 if __name__ == "__main__":

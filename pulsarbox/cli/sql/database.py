@@ -18,8 +18,11 @@ from pulsarbox.cli.sql.live_dataset import LiveDataset, LivePart, ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.cli.sql.topic_columns import expressions
 from pulsarbox.cli.sql.topic_table import TopicTable
+from pulsarbox.spark.schema.column_types import ColumnField
 from pulsarbox.spark.topic_segments import Reach
 
+COUNTED: Final = "__entryId"
+"""Column that DuckDB reads to count rows."""
 _READING: Final = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _MISSING: Final = re.compile(r"Table with name (.*) does not exist!", re.DOTALL)
 _SCHEMA: Final = re.compile(r'Table with name "?(.*?)"? does not exist because', re.DOTALL)
@@ -117,10 +120,11 @@ def opened(tables: Tables, reach: Reach | None, resources: Resources, progress: 
     with _connection(resources) as database:
         _allow(database, [path for table in tables.values() for path in _paths(table)])
         for number, (name, table) in enumerate(tables.items()):
-            parts = [_of_files(table, columns, paths) for columns, paths in table.history.files.items()]
+            fields = _cheapest_first(table.columns.fields)
+            parts = [_of_files(table, fields, columns, paths) for columns, paths in table.history.files.items()]
             if table.segments or not parts:
-                parts.append(_live(database, f"__live{number}", table, reach, progress))
-            database.execute(f"CREATE VIEW {identifier(name)} AS {' UNION ALL '.join(parts)}").fetchall()
+                parts.append(_live(database, f"__live{number}", table, fields, reach, progress))
+            _create_view(database, name, table.columns.fields, parts)
         _lock(database)
         yield database
 
@@ -161,19 +165,37 @@ def _paths(table: TopicTable) -> Iterator[Path]:
         yield from paths
 
 
-def _of_files(table: TopicTable, columns: str, paths: Sequence[Path]) -> str:
+def _cheapest_first(fields: Sequence[ColumnField]) -> list[ColumnField]:
+    """Return the fields with the one first that DuckDB shall read to count rows: one that needs no value decoded."""
+    return sorted(fields, key=lambda field: field["name"] != COUNTED)
+
+
+def _names(fields: Sequence[ColumnField]) -> str:
+    return ", ".join(identifier(field["name"]) for field in fields)
+
+
+def _create_view(
+    database: duckdb.DuckDBPyConnection, name: str, fields: Sequence[ColumnField], parts: Sequence[str]
+) -> None:
+    rows = " UNION ALL ".join(parts)
+    database.execute(f"CREATE VIEW {identifier(name)} AS SELECT {_names(fields)} FROM ({rows})").fetchall()
+
+
+def _of_files(table: TopicTable, wanted: Sequence[ColumnField], columns: str, paths: Sequence[Path]) -> str:
     stored = table.history.schemas[columns]["fields"]
-    wanted = table.columns.fields
     named = zip(expressions(stored, wanted), wanted, strict=True)
     found = ", ".join(f"{sql} AS {identifier(field['name'])}" for sql, field in named)
     return f"SELECT {found} FROM read_parquet([{', '.join(literal(str(path)) for path in paths)}])"
 
 
 def _live(
-    database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, reach: Reach | None, progress: ReadProgress
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    table: TopicTable,
+    fields: Sequence[ColumnField],
+    reach: Reach | None,
+    progress: ReadProgress,
 ) -> str:
-    part = LivePart(
-        str(table.topic.base), table.columns.fields, table.segments, table.schemas, reach or Reach(""), progress
-    )
+    part = LivePart(str(table.topic.base), fields, table.segments, table.schemas, reach or Reach(""), progress)
     database.register(name, LiveDataset(part))
-    return f"SELECT {', '.join(identifier(field['name']) for field in table.columns.fields)} FROM {identifier(name)}"
+    return f"SELECT {_names(fields)} FROM {identifier(name)}"

@@ -4,19 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
 from pulsarbox.cli.sql.database import Resources, bound, checked, opened
 from pulsarbox.cli.sql.execution import running
-from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.live_dataset import LiveDataset, ReadProgress
 from pulsarbox.cli.sql.topic_columns import of_schema
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.schema_registry import NEWEST
 from pulsarbox.spark.offload.history import OffloadedHistory
 from pulsarbox.spark.schema.arrow_types import arrow_schema
+from pulsarbox.spark.topic_segments import TopicSegment
 
 COLUMNS = of_schema(None)
 
@@ -125,6 +127,23 @@ def test_a_query_reads_files_and_nothing_else(resources: Resources, tmp_path: Pa
     ):
         with pytest.raises(Failed):
             answer(query, tables, resources)
+
+
+def test_counting_rows_decodes_no_value(resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def scanner(_: LiveDataset, columns: list[str] | None = None, **more: Any) -> ds.Scanner:
+        asked.append(columns)
+        rows = pa.Table.from_pylist([], arrow_schema(COLUMNS.fields))
+        return ds.dataset(rows).scanner(columns=columns)
+
+    monkeypatch.setattr(LiveDataset, "scanner", scanner)
+    both = table("a", [file_of(tmp_path / "1.parquet", [b"x", b"y"])])
+    live = both._replace(segments=[TopicSegment("persistent://public/default/a", 1, 0, 1, 2, 2)])
+    assert answer("SELECT count(*) n FROM a", {"a": live}, resources) == [{"n": 2}]
+    assert answer("SELECT max(value) v FROM a", {"a": live}, resources) == [{"v": b"y"}]
+    assert asked == [["__entryId"], ["value"]]
+    assert answer("DESCRIBE a", {"a": live}, resources)[0]["column_name"] == "value"
 
 
 def test_an_unlikely_path_is_refused(resources: Resources, tmp_path: Path) -> None:
