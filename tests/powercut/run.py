@@ -34,6 +34,8 @@ from tests.powercut.record import Event, Op, RecorderError, compile_recorder, lo
 from tests.powercut.recording import LEVELS, beginning, events_of, record_life, scratch_folder, tree_at
 
 PROCESSES: Final = 2
+FEW: Final = 8
+"""Images that one process opens: a second one would take longer to start."""
 STEPS: Final = (60, 25, 25)
 """Commits in each life of a history."""
 LIVES_MAX: Final = 10
@@ -147,8 +149,9 @@ def _open_images(run: Run, log: Path, images: list[Image], mutant: str | None, s
     path.write_text(json.dumps(facts))
     answers: Answers = queue.Queue()
     stop = threading.Event()
+    step = PROCESSES if len(images) > FEW else 1
     threads = [
-        threading.Thread(target=_feed, args=(path, first, len(images), answers, stop)) for first in range(PROCESSES)
+        threading.Thread(target=_feed, args=(path, first, step, len(images), answers, stop)) for first in range(step)
     ]
     for thread in threads:
         thread.start()
@@ -183,10 +186,10 @@ def _again(log: Path, image: Image, mutant: str | None) -> str:
     return f"{command} --mutant {mutant}" if mutant else command
 
 
-def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.Event) -> None:
+def _feed(path: Path, first: int, step: int, count: int, answers: Answers, stop: threading.Event) -> None:
     """Start workers in turn until the images from ``first`` on are opened; a worker that dies leaves a verdict."""
     while first < count and not stop.is_set():
-        command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(PROCESSES)]
+        command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(step)]
         worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert worker.stdout is not None and worker.stderr is not None
         watch = threading.Timer(SILENCE_SECONDS + count, worker.kill)
@@ -196,7 +199,7 @@ def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.
             first = answer["image"]
             if "verdict" in answer:
                 answers.put((first, answer["verdict"]))
-                first += PROCESSES
+                first += step
             if stop.is_set():
                 worker.kill()
         errors = worker.stderr.read()
@@ -206,7 +209,7 @@ def _feed(path: Path, first: int, count: int, answers: Answers, stop: threading.
         worker.stderr.close()
         if first < count and not stop.is_set():
             answers.put((first, f"the process that opens it ends with {worker.returncode}\n{errors[-2000:]}"))
-            first += PROCESSES
+            first += step
 
 
 def _figures(run: Run, *names: str) -> str:
