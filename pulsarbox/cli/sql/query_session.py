@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pulsarbox.spark.topic_segments import Reach
 
 ROWS_SHOWN: Final = 1000
+_LOCAL_TIME: Final = Path("/etc/localtime")
 _TABLES: Final = re.compile(r"\s*show\s+(all\s+)?tables\s*;?\s*", re.IGNORECASE)
 _SELDOM: Final = 100_000
 """Garbage collection threshold, in objects: messages have no cycles, but their number would trigger it constantly."""
@@ -133,9 +134,9 @@ class _Limited:
                 self.is_cut = True
             if self._left:
                 yield batch.slice(0, self._left)
-            self._left -= min(self._left, batch.num_rows)
             if self.is_cut:
                 return
+            self._left -= batch.num_rows
 
 
 @contextmanager
@@ -227,6 +228,6 @@ def _zone(name: str) -> str:
 
 
 def _system_zone() -> str:
-    path = str(Path("/etc/localtime").resolve())
+    path = str(_LOCAL_TIME.resolve())
     _, mark, name = path.partition("/zoneinfo/")
     return name.removeprefix("posix/").removeprefix("right/") if mark else "UTC"

@@ -27,6 +27,7 @@ from pulsarbox.spark.topic_segments import Reach
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
 from tests.e2e.offloaded import asked, offload
+from tests.e2e.terminal import RawTerminal, pulsarbox
 
 Rows = list[dict[str, Any]]
 Ask = Callable[..., Rows]
@@ -286,6 +287,36 @@ def test_follow_prints_new_rows_until_it_is_interrupted(client: Any, box: Pulsar
             assert process.wait(60) == 0
         finally:
             process.kill()
+
+
+def test_the_shell_runs_statements_and_lists_topics(client: Any, box: PulsarBox, tmp_path: Path) -> None:
+    publish(client, "shelled", 0, 3, kinds.JsonSchema(Order))
+    shell = RawTerminal(pulsarbox("sql", *urls(box)), tmp_path)
+    try:
+        shell.until(lambda seen: b"sql> " in seen)
+        shell.send(b".schema shelled\n")
+        shell.until(lambda seen: b"__publishTime" in seen and b"TIMESTAMPTZ" in seen)
+        shell.send(b"select sum(id) * 1000 as result\n")
+        shell.until(lambda seen: b"...> " in seen)
+        shell.send(b"from shelled;\n")
+        shell.until(lambda seen: b"3000" in seen)
+        shell.send(b"selec;\n")
+        shell.until(lambda seen: b"syntax error" in seen)
+        shell.send(b"half a statement\x03")
+        shell.until(lambda seen: seen.count(b"sql> ") >= 5)
+        shell.send(b".tables\n")
+        shell.until(lambda seen: b"\r\nshelled\r\n" in seen)
+        shell.send(b".quit\n")
+        assert shell.wait() == 0
+    finally:
+        shell.hang_up()
+
+
+def test_a_terminal_shows_the_first_rows(box: PulsarBox, tmp_path: Path) -> None:
+    shown = RawTerminal(pulsarbox("sql", "select range from range(5000)", *urls(box)), tmp_path)
+    assert shown.wait() == 0
+    seen = shown.until(lambda seen: b"--limit 0" in seen)
+    assert b"only the first 1,000 rows are shown" in seen and b"\r\n  999\r\n" in seen and b"1000\r\n" not in seen
 
 
 def test_ctrl_c_ends_a_query(client: Any, box: PulsarBox) -> None:
