@@ -11,7 +11,9 @@ from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.offload.offloading import Offload, OffloadRequest
+from pulsarbox.spark.offload.verifying import local_copy
 from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from tests.e2e.histories import Row
 
@@ -20,17 +22,17 @@ def box_options(box: PulsarBox) -> dict[str, Any]:
     return {"service.url": box.service_url, "admin.url": box.admin_url}
 
 
-def asked(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> OffloadRequest:
+def asked(box: PulsarBox, directory: Path | ObjectPath, *topics: str, **more: Any) -> OffloadRequest:
     known: dict[str, Any] = {"directory": directory, "box": box_options(box), "topics": topics, "grace_ms": 0}
     return OffloadRequest(**(known | more))
 
 
-def offload(box: PulsarBox, directory: Path, *topics: str, **more: Any) -> list[str]:
+def offload(box: PulsarBox, directory: Path | ObjectPath, *topics: str, **more: Any) -> list[str]:
     """Run one offload, and return its problems."""
     return [each.problem for each in Offload(asked(box, directory, *topics, **more), lambda _: None).round()]
 
 
-def files(directory: Path, topic: str) -> list[Path]:
+def files(directory: Path | ObjectPath, topic: str) -> list[Path | ObjectPath]:
     """Return the files of the manifest, in log order."""
     manifest = OffloadManifest(folder_of(directory, topic))
     return [
@@ -41,9 +43,11 @@ def files(directory: Path, topic: str) -> list[Path]:
     ]
 
 
-def file_rows(path: Path) -> list[Row]:
+def file_rows(stored: Path | ObjectPath) -> list[Row]:
     found = []
-    for row in pq.read_table(path).to_pylist():
+    with local_copy(stored) as path:
+        rows = pq.ParquetFile(path).read().to_pylist()
+    for row in rows:
         payload = row["__payload"] if "__payload" in row else row["value"]
         event = row["__eventTime"]
         found.append(
@@ -60,7 +64,7 @@ def file_rows(path: Path) -> list[Row]:
     return found
 
 
-def tail_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
+def tail_rows(box: PulsarBox, directory: Path | ObjectPath, topic: str) -> list[Row]:
     """Return the rows in the box after the offloaded ledgers."""
     reach = Reach(box.service_url, box.admin_url, access="wire")
     found: list[Row] = []
@@ -89,6 +93,6 @@ def _rows(some: Messages) -> list[Row]:
     ]
 
 
-def all_rows(box: PulsarBox, directory: Path, topic: str) -> list[Row]:
+def all_rows(box: PulsarBox, directory: Path | ObjectPath, topic: str) -> list[Row]:
     """Return the offloaded rows, followed by the rows in the box."""
     return [row for path in files(directory, topic) for row in file_rows(path)] + tail_rows(box, directory, topic)

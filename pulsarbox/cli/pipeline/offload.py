@@ -20,6 +20,7 @@ from pulsarbox.cli.process import completions
 from pulsarbox.errors import PulsarBoxError
 
 if TYPE_CHECKING:
+    from pulsarbox.spark.offload.object_path import ObjectPath
     from pulsarbox.spark.offload.offloading import Done, OffloadRequest
 
 _COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
@@ -29,8 +30,8 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 @click.command()
 @click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completions.topics)
 @click.option(
-    "--to", "directory", metavar="DIR", required=True, type=click.Path(file_okay=False, path_type=Path),
-    help="Target directory. Files are TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
+    "--to", "directory", metavar="DIR", required=True, type=click.Path(file_okay=False),
+    help="Target directory, or s3://BUCKET/PREFIX. Files are TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
 )  # fmt: skip
 @click.option("--pattern", metavar="P", default="", help="Offload all matching topics: tenant/namespace/regex.")
 @click.option("--before", metavar="TIME", default="", help="Offload only ledgers closed before: -7d, 2026-11-21T10:00.")
@@ -67,6 +68,7 @@ def offload(names: tuple[str, ...], output: OutputOptions, service: Target, admi
     `pulsarbox.spark.table` reads these files and the messages after them. Ledgers are offloaded in order, once they
     are immutable: not the current ledger (--roll closes it), and none with an open transaction in it or before it.
     Each file is read back before its entry in the manifest, _manifest.jsonl in the topic's directory. A rerun resumes.
+    Endpoint and credentials of S3 are those of the AWS tools, such as AWS_ENDPOINT_URL and AWS_ACCESS_KEY_ID.
     With --verify and --release, no TOPIC means all topics in DIR. Not supported against Apache Pulsar. Requires
     `pip install 'pulsarbox[spark]'`, but no Java.
 
@@ -82,13 +84,14 @@ def offload(names: tuple[str, ...], output: OutputOptions, service: Target, admi
       pulsarbox pipeline offload --pattern 'public/default/.*' --to /data/history --before -7d --follow
       pulsarbox pipeline offload orders --to /data/history --roll 10m --follow
       pulsarbox pipeline offload --to /data/history --verify --compare
+      pulsarbox pipeline offload orders --to s3://backups/history
     """
     run(_offload, names, output, (service, admin), given)
 
 
 def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, Target], given: dict[str, Any]) -> None:
     verify, compare, release, follow = (given.pop(name) for name in ("verify", "compare", "release", "follow"))
-    every, pattern, directory = given.pop("every"), given["pattern"], given["directory"]
+    every, pattern = given.pop("every"), given["pattern"]
     if topics and pattern:
         raise Misused("TOPIC and --pattern cannot be combined")
     if compare and not verify:
@@ -99,7 +102,10 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
         raise Misused("--roll requires --hold: without it, retention may delete a ledger as soon as it is closed")
     if not (topics or pattern or verify or release):
         raise Misused("specify TOPIC or --pattern")
-    with _in_words(directory), topics_there(), reached(*box):
+    with _in_words(given["directory"]), topics_there(), reached(*box):
+        from pulsarbox.spark.offload.object_path import place_of
+
+        given["directory"] = directory = place_of(given["directory"])
         if verify:
             _verify(directory, topics, pattern, options_of(*box) if compare else None, output)
         elif release:
@@ -109,7 +115,7 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
 
 
 @contextmanager
-def _in_words(directory: Path) -> Iterator[None]:
+def _in_words(directory: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
@@ -198,7 +204,11 @@ def _fail(problems: list[str], of: int) -> None:
 
 
 def _verify(
-    directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str] | None, output: OutputOptions
+    directory: "Path | ObjectPath",
+    topics: tuple[str, ...],
+    pattern: str,
+    box: dict[str, str] | None,
+    output: OutputOptions,
 ) -> None:
     from pulsarbox.spark.offload.verifying import choice, verify
 
@@ -212,11 +222,11 @@ def _verify(
         raise (Partly if len(wrong) < len(found) else Failed)("\n".join(problems))
 
 
-def _release(directory: Path, topics: tuple[str, ...], pattern: str, box: dict[str, str]) -> None:
+def _release(directory: "Path | ObjectPath", topics: tuple[str, ...], pattern: str, box: dict[str, str]) -> None:
     from pulsarbox.spark.offload.offloading import release
     from pulsarbox.spark.offload.verifying import choice
 
-    if not directory.is_dir():
+    if isinstance(directory, Path) and not directory.is_dir():
         raise Misused(f"--to {directory}: the directory does not exist")
     for topic in release(directory, box, choice(topics, pattern)):
         notify(f"{topic}: no longer held")

@@ -6,17 +6,20 @@ once, even while the topic is offloaded.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import OffloadManifest
 from pulsarbox.spark.source.offsets import Mark
 
+if TYPE_CHECKING:
+    from pulsarbox.spark.offload.object_path import ObjectPath
+
 
 class OffloadedHistory(NamedTuple):
     """Snapshot of the offloaded history of some topics."""
 
-    files: dict[str, list[Path]]
+    files: "dict[str, list[Path | ObjectPath]]"
     """By column set ID."""
     schemas: dict[str, dict[str, Any]]
     """Columns in Spark's JSON form, by column set ID."""
@@ -28,7 +31,7 @@ class OffloadedHistory(NamedTuple):
     """ID of the column set that was written last."""
 
 
-def history_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> OffloadedHistory:
+def history_of(root: "Path | ObjectPath", topics: Sequence[str], named: Sequence[str] = ()) -> OffloadedHistory:
     """Return the offloaded history of some topics, limited to the ``named`` partitions and the partitions of named
     topics, if any are named. Raises OffloadError."""
     found = OffloadedHistory({}, {}, {}, {})

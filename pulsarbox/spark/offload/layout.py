@@ -1,14 +1,20 @@
 """Paths of offloaded ledgers: ``TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet`` in a directory. Pure.
 
+In object storage, the names of files and of the manifest's parts also distinguish attempts to write them.
 Names of files that Spark must not read as rows begin with a dot or an underscore.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import quote, unquote
 
 from pulsarbox.names import PERSISTENT, TopicName, parse_topic
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.offload.object_path import ObjectPath
+
+Place = TypeVar("Place", Path, "ObjectPath", "Path | ObjectPath")
 
 MANIFEST: Final = "_manifest.jsonl"
 LOCK: Final = "_lock"
@@ -19,30 +25,47 @@ TEMPORARY: Final = ".tmp"
 NO_PARTITION: Final = "none"
 
 
-def folder_of(directory: Path, topic: str) -> Path:
+def folder_of(directory: Place, topic: str) -> Place:
     """Return the directory of a topic's files, of all its partitions."""
     name = parse_topic(topic).base
     return directory / _part(name.tenant) / _part(name.namespace_local) / _part(name.local)
 
 
-def file_of(topic: str, ledger: int) -> str:
-    """Return the file of a ledger of a topic or partition, relative to the topic's directory."""
+def file_of(topic: str, ledger: int, unique: str = "") -> str:
+    """Return the file of a ledger of a topic or partition, relative to the topic's directory. ``unique``: a word that
+    distinguishes attempts to write it."""
     index = parse_topic(topic).partition_index
-    return f"partition={index if index >= 0 else NO_PARTITION}/ledger={ledger}.parquet"
+    more = f".{unique}" if unique else ""
+    return f"partition={index if index >= 0 else NO_PARTITION}/ledger={ledger}{more}.parquet"
 
 
-def topics_in(directory: Path) -> Iterator[TopicName]:
+def topics_in(directory: "Path | ObjectPath") -> Iterator[TopicName]:
     """Yield the topics with a manifest or stray files, sorted; of partitioned topics, the base."""
+    for tenant, namespace, local in _local(directory) if isinstance(directory, Path) else _remote(directory):
+        yield parse_topic(f"{PERSISTENT}://{unquote(tenant)}/{unquote(namespace)}/{unquote(local)}")
+
+
+def _local(directory: Path) -> Iterator[tuple[str, str, str]]:
     for folder in sorted(directory.glob("*/*/*")):
-        if not (folder / MANIFEST).exists() and not has_files(folder):
-            continue
-        tenant, namespace, local = (unquote(part) for part in folder.relative_to(directory).parts)
-        yield parse_topic(f"{PERSISTENT}://{tenant}/{namespace}/{local}")
+        if (folder / MANIFEST).exists() or has_files(folder):
+            tenant, namespace, local = folder.relative_to(directory).parts
+            yield tenant, namespace, local
 
 
-def has_files(folder: Path) -> bool:
+def _remote(directory: "ObjectPath") -> Iterator[tuple[str, str, str]]:
+    for tenant in directory.folders():
+        for namespace in tenant.folders():
+            yield from ((tenant.name, namespace.name, each.name) for each in namespace.folders() if each.folders())
+
+
+def has_files(folder: "Path | ObjectPath") -> bool:
     """Return whether a topic's directory has ledger files, listed in a manifest or not."""
-    return any(folder.glob("partition=*/ledger=*.parquet"))
+    return any(folder.glob("partition=*/ledger=*.parquet")) if isinstance(folder, Path) else bool(files_in(folder))
+
+
+def files_in(folder: "ObjectPath") -> list[str]:
+    """Return the ledger files of a topic in object storage, relative to its folder."""
+    return [name for name in folder.objects() if name.startswith("partition=") and name.endswith(".parquet")]
 
 
 def _part(name: str) -> str:

@@ -7,22 +7,30 @@ next writer truncates; concurrent readers ignore it. Kinds of lines:
 ``schema``   the columns of files, as Spark's JSON, under an ID
 ``ledger``   one ledger, and its file if it has rows
 ``lost``     a range lost before it was offloaded, and accepted by the operator
+``writer``   a writer in object storage, from which on earlier writers can add nothing
+
+In object storage the lines are in numbered objects: ``manifest_parts``.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.spark.durable_files import make_folder, sync
-from pulsarbox.spark.offload.layout import LOCK, MANIFEST, has_files
+from pulsarbox.spark.offload import manifest_parts
+from pulsarbox.spark.offload.layout import LOCK, MANIFEST, TEMPORARY, files_in, has_files
 from pulsarbox.spark.source.offsets import Mark, parse, text
 from pulsarbox.spark.topic_segments import ReadPosition
+
+if TYPE_CHECKING:
+    from pulsarbox.spark.offload.object_path import ObjectPath
 
 VERSION: Final = 1
 RESTORE: Final = "Restore the file from a copy, or offload what the box still has into another directory"
@@ -101,7 +109,7 @@ class OffloadedTopic:
 class OffloadManifest:
     """Manifest of one topic as of reading; ``Writing`` appends to it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: "Path | ObjectPath") -> None:
         """Read the manifest; empty if there never was one.
 
         Raises OffloadError if it is damaged, or missing next to ledger files.
@@ -113,18 +121,29 @@ class OffloadManifest:
         self.schemas: dict[str, dict[str, Any]] = {}
         self.size = 0
         """Bytes of the complete lines."""
-        try:
-            stored = self.path.read_bytes()
-        except FileNotFoundError:
-            if has_files(folder):
-                raise OffloadError(f"{self.path} is missing, but there are ledger files. {RESTORE}") from None
-            return
+        self.parts = manifest_parts.StoredParts(b"", 0)
+        """The objects with the lines, in object storage."""
+        stored = self._stored()
+        if not stored and has_files(folder) and not self._exists():
+            raise OffloadError(f"{self.path} is missing, but there are ledger files. {RESTORE}")
         for number, line in enumerate(_lines(self.path, stored), 1):
             try:
                 self.apply_line(line)
             except (KeyError, TypeError, ValueError) as error:
                 raise OffloadError(f"{self.path}, line {number}: invalid manifest line: {error!r}") from None
         self.size = stored.rfind(b"\n") + 1
+
+    def _stored(self) -> bytes:
+        if isinstance(self.path, Path):
+            with contextlib.suppress(FileNotFoundError):
+                return self.path.read_bytes()
+            return b""
+        assert not isinstance(self.folder, Path)
+        self.parts = manifest_parts.read(self.folder)
+        return self.parts.lines
+
+    def _exists(self) -> bool:
+        return isinstance(self.path, Path) and self.path.exists()
 
     def apply_line(self, line: Mapping[str, Any]) -> None:
         """Apply a line."""
@@ -149,11 +168,11 @@ class OffloadManifest:
             gap = Gap(parse(line["start"]), Mark(parse(line["end"]), line["before"]), line["reason"])
             self.histories[topic].gaps.append(gap)
             self.histories[topic].next = gap.end
-        else:
+        elif kind != "writer":
             raise ValueError(f"unknown kind {kind!r}")
 
 
-def _lines(path: Path, stored: bytes) -> Iterator[Line]:
+def _lines(path: "Path | ObjectPath", stored: bytes) -> Iterator[Line]:
     """Yield the complete lines, with verified checksums."""
     for number, raw in enumerate(stored[: stored.rfind(b"\n") + 1].splitlines(), 1):
         try:
@@ -173,31 +192,21 @@ def _checksum(line: Mapping[str, Any]) -> str:
 class Writing:
     """Exclusive writer of a topic's manifest. A context manager."""
 
-    def __init__(self, folder: Path) -> None:
-        """Lock and open the manifest. Raises OffloadError if locked or damaged, and OSError."""
-        make_folder(folder)
-        self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    def __init__(self, folder: "Path | ObjectPath") -> None:
+        """Open the manifest; lock it in a directory. Raises OffloadError if locked or damaged, and OSError."""
+        self._locked = _LockedFile(folder) if isinstance(folder, Path) else None
         try:
-            self._take_lock(folder)
             self.manifest = OffloadManifest(folder)
-            self._file = os.open(self.manifest.path, os.O_WRONLY | os.O_CREAT, 0o644)
-            os.ftruncate(self._file, self.manifest.size)  # drop an incomplete line
-            os.lseek(self._file, 0, os.SEEK_END)
-            sync(folder)
+            if self._locked is not None:
+                self._locked.open(self.manifest)
         except BaseException:
-            os.close(self._lock)
+            self.close()
             raise
 
-    def _take_lock(self, folder: Path) -> None:
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            who = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
-            raise OffloadError(
-                f"{folder} is locked by another offload, process {who}: wait for it to finish, or stop it"
-            ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+    def close(self) -> None:
+        """Close the file, and give up the lock."""
+        if self._locked is not None:
+            self._locked.close()
 
     def __enter__(self) -> "Writing":
         return self
@@ -205,8 +214,21 @@ class Writing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._file)
-        os.close(self._lock)
+        self.close()
+
+    def clean(self) -> None:
+        """Delete files that killed writers have left. Raises OffloadError, OSError."""
+        folder = self.manifest.folder
+        if isinstance(folder, Path):
+            for left in folder.glob(f"partition=*/.*{TEMPORARY}"):
+                left.unlink()
+            return
+        known = {each.file for history in self.manifest.histories.values() for each in history.ledgers}
+        strays = [name for name in files_in(folder) if name not in known]
+        if strays:
+            self._add({"kind": "writer", "id": os.urandom(8).hex()})  # no living writer can add a line for them now
+        for name in strays:
+            (folder / name).unlink()
 
     def begin(self, topic: str, begin: Mark, instance: str) -> None:
         """Record the start of a topic's history."""
@@ -230,9 +252,55 @@ class Writing:
     def _add(self, line: Line) -> None:
         line = json.loads(json.dumps(line))
         raw = json.dumps({**line, "crc": _checksum(line)}, separators=(",", ":")).encode() + b"\n"
+        manifest = self.manifest
+        if self._locked is not None:
+            self._locked.append(raw)
+        else:
+            assert not isinstance(manifest.folder, Path)
+            parts = manifest_parts.append(manifest.folder, manifest.parts, raw)
+            if parts is None:
+                raise OffloadError(f"{manifest.folder} is being written by another offload: stop one of them")
+            manifest.parts = parts
+        manifest.size += len(raw)
+        manifest.apply_line(line)
+
+
+class _LockedFile:
+    """Manifest file in a locked directory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Lock the directory. Raises OffloadError, OSError."""
+        make_folder(folder)
+        self._file = -1
+        self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            who = os.pread(self._lock, 20, 0).decode(errors="replace").strip()
+            os.close(self._lock)
+            raise OffloadError(
+                f"{folder} is locked by another offload, process {who}: wait for it to finish, or stop it"
+            ) from None
+        os.ftruncate(self._lock, 0)
+        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+    def open(self, manifest: OffloadManifest) -> None:
+        """Open the file behind its complete lines. Raises OSError."""
+        assert isinstance(manifest.path, Path)
+        self._file = os.open(manifest.path, os.O_WRONLY | os.O_CREAT, 0o644)
+        os.ftruncate(self._file, manifest.size)  # drop an incomplete line
+        os.lseek(self._file, 0, os.SEEK_END)
+        sync(manifest.path.parent)
+
+    def append(self, raw: bytes) -> None:
+        """Add a line, durable on return. Raises OSError."""
         written = 0
         while written < len(raw):
             written += os.write(self._file, raw[written:])
         os.fsync(self._file)
-        self.manifest.size += len(raw)
-        self.manifest.apply_line(line)
+
+    def close(self) -> None:
+        """Close the file, and give up the lock."""
+        if self._file >= 0:
+            os.close(self._file)
+        os.close(self._lock)

@@ -6,6 +6,7 @@ retain. Retention policies respect it; message TTL and backlog quotas do not.
 
 import json
 import os
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +36,7 @@ from pulsarbox.spark.offload.manifest import (
     OffloadManifest,
     Writing,
 )
+from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.offload.writing import OffloadJob, OffloadStopped, Step, finish, read
 from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
@@ -55,7 +57,7 @@ def _nothing(_: str) -> None:
 class OffloadRequest:
     """Request: the topics to offload, and how."""
 
-    directory: Path
+    directory: Path | ObjectPath
     box: Mapping[str, str]
     """Options of the format pulsarbox that locate the box."""
     topics: tuple[str, ...] = ()
@@ -150,16 +152,17 @@ class Offload:
 
     def _topic(self, service: Service, topic: str, partitions: Sequence[str], count: _Count) -> None:
         schema = columns.of_topic(topic, dict(self.asked.box))
-        with Writing(folder_of(self.asked.directory, topic)) as writing:
-            for left in writing.manifest.folder.glob(f"partition=*/.*{TEMPORARY}"):
-                left.unlink()
+        folder: Path | ObjectPath = folder_of(self.asked.directory, topic)
+        with Writing(folder) as writing, tempfile.TemporaryDirectory(prefix="pulsarbox-offload-") as scratch:
+            writing.clean()
             name = schema_id(schema)
             writing.schema(name, schema.jsonValue())
             registry = Registry(self.reach)
             registry.newest(topic)
             registry.close()
             for partition in partitions:
-                _Partition(self, service, writing, partition, count).offload(schema, name, registry)
+                part = _Partition(self, service, writing, partition, count, Path(scratch))
+                part.offload(schema, name, registry)
 
     def hold(self, history: OffloadedTopic) -> None:
         """Move the subscription to the first position to retain: what is not offloaded, or only since ``grace_ms``."""
@@ -190,7 +193,10 @@ class Offload:
 class _Partition:
     """Offloader of one unpartitioned topic or partition."""
 
-    def __init__(self, whole: Offload, service: Service, writing: Writing, topic: str, count: _Count) -> None:
+    def __init__(
+        self, whole: Offload, service: Service, writing: Writing, topic: str, count: _Count, scratch: Path
+    ) -> None:
+        self._scratch = scratch
         self._whole = whole
         self._asked = whole.asked
         self._service = service
@@ -218,7 +224,8 @@ class _Partition:
 
     def _job(self, stretch: ledgers.ReadableLedger, **more: Any) -> OffloadJob:
         folder, reach = self._writing.manifest.folder, self._whole.reach
-        return OffloadJob(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, **more)
+        scratch = None if isinstance(folder, Path) else self._scratch
+        return OffloadJob(stretch, folder, reach=reach, accept_loss=self._asked.accept_loss, scratch=scratch, **more)
 
     def _made(self, jobs: Iterable[OffloadJob]) -> Iterator[OffloadedLedger]:
         """Yield ledgers in order; one file is finished while the next ledger is read, which uses another core:
@@ -310,16 +317,42 @@ def schema_id(schema: StructType) -> str:
     return blake2b(whole.encode(), digest_size=8).hexdigest()
 
 
-def identity(directory: Path) -> str:
+def identity(directory: Path | ObjectPath) -> str:
     """Return the directory's ID, created if missing, which distinguishes its subscriptions.
 
-    Raises OSError, OffloadError.
+    Raises OSError, OffloadError, StorageError.
     """
-    make_folder(directory)
     path = directory / ABOUT
+    if isinstance(path, ObjectPath):
+        _identify(path)
+    else:
+        assert isinstance(directory, Path)
+        _identify_directory(directory, path)
+    try:
+        return str(json.loads(path.read_bytes())["id"])
+    except (ValueError, KeyError, TypeError):
+        raise OffloadError(f"{path} cannot be read: restore it, or offload into another directory") from None
+
+
+def _new_identity() -> str:
+    return json.dumps({"version": 1, "id": os.urandom(4).hex()}) + "\n"
+
+
+def _identify(path: ObjectPath) -> None:
+    if not path.exists():
+        path.put_new(_new_identity().encode())  # the loser of a race uses the winner's ID
+    if not path.honours_conditions(path.read_bytes()):
+        raise OffloadError(
+            f"{path}: this server ignores the header If-None-Match, so two offloads could overwrite each other: use a "
+            "server with conditional writes"
+        )
+
+
+def _identify_directory(directory: Path, path: Path) -> None:
+    make_folder(directory)
     if not path.exists():
         made = directory / f".{ABOUT}.{os.getpid()}{TEMPORARY}"
-        made.write_text(json.dumps({"version": 1, "id": os.urandom(4).hex()}) + "\n")
+        made.write_text(_new_identity())
         with made.open("rb") as file:
             os.fsync(file.fileno())
         try:
@@ -329,13 +362,9 @@ def identity(directory: Path) -> str:
         finally:
             made.unlink()
         sync(directory)
-    try:
-        return str(json.loads(path.read_text())["id"])
-    except (ValueError, KeyError, TypeError):
-        raise OffloadError(f"{path} cannot be read: restore it, or offload into another directory") from None
 
 
-def release(directory: Path, box: Mapping[str, str], wanted: Callable[[str], bool]) -> list[str]:
+def release(directory: Path | ObjectPath, box: Mapping[str, str], wanted: Callable[[str], bool]) -> list[str]:
     """Delete the subscriptions that hold topics for a directory; return the topics that had one.
 
     Raises OptionError, OffloadError and the broker's errors.

@@ -2,7 +2,9 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.ledgers import ReadableLedger, stretches
 from pulsarbox.spark.offload.manifest import RESTORE, OffloadedLedger, OffloadedTopic, OffloadError, OffloadManifest
+from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.source.offsets import text
@@ -41,7 +44,7 @@ class Verified(NamedTuple):
 
 
 def verify(
-    directory: Path,
+    directory: Path | ObjectPath,
     chosen: Callable[[str], bool],
     box: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -57,10 +60,12 @@ def verify(
 
 
 class _Topic:
-    def __init__(self, directory: Path, topic: str, box: Mapping[str, str] | None, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, directory: Path | ObjectPath, topic: str, box: Mapping[str, str] | None, tell: Callable[[str], None]
+    ) -> None:
         self._tell = tell
         self._topic = topic
-        self._folder = folder_of(directory, topic)
+        self._folder: Path | ObjectPath = folder_of(directory, topic)
         self._box = box
         self._problems: list[str] = []
         self._compared = 0
@@ -94,19 +99,23 @@ class _Topic:
             if ledger.rows:
                 self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, but no file")
             return
-        path = self._folder / ledger.file
+        stored = self._folder / ledger.file
         try:
-            if path.stat().st_size != ledger.file_bytes:
-                raise OffloadError(f"{path} has {path.stat().st_size} bytes, expected {ledger.file_bytes}")
-            if checksum_of(path) != ledger.file_checksum:
-                raise OffloadError(f"{path}: its bytes do not match its checksum")
-            rows = check(path, ledger.content).rows
-            if rows != ledger.rows:
-                raise OffloadError(f"{path} has {rows} rows, expected {ledger.rows}")
+            with local_copy(stored) as path:
+                self._check(path, ledger)
         except FileNotFoundError:
-            self._problems.append(f"{path} is missing. {RESTORE}")
+            self._problems.append(f"{stored} is missing. {RESTORE}")
         except (OffloadError, OSError) as error:
             self._problems.append(f"{error}. {RESTORE}")
+
+    def _check(self, path: Path, ledger: OffloadedLedger) -> None:
+        if path.stat().st_size != ledger.file_bytes:
+            raise OffloadError(f"{path} has {path.stat().st_size} bytes, expected {ledger.file_bytes}")
+        if checksum_of(path) != ledger.file_checksum:
+            raise OffloadError(f"{path}: its bytes do not match its checksum")
+        rows = check(path, ledger.content).rows
+        if rows != ledger.rows:
+            raise OffloadError(f"{path} has {rows} rows, expected {ledger.rows}")
 
     def _against_box(self, manifest: OffloadManifest, history: OffloadedTopic, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
@@ -154,6 +163,20 @@ class _Topic:
         if wrong:
             return f"{ledger.topic}: ledger {ledger.ledger} differs from the box: column {', '.join(wrong)}"
         return ""
+
+
+@contextmanager
+def local_copy(stored: Path | ObjectPath) -> Iterator[Path]:
+    """Return a local file with the content of a stored one: the file itself, or a temporary copy. Raises OSError."""
+    if isinstance(stored, Path):
+        yield stored
+        return
+    with TemporaryDirectory(prefix="pulsarbox-verify-") as folder:
+        path = Path(folder) / stored.name
+        with path.open("wb") as file:
+            for piece in stored.pieces():
+                file.write(piece)
+        yield path
 
 
 def chain(history: OffloadedTopic) -> list[str]:

@@ -27,6 +27,7 @@ from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadedLedger, OffloadError
+from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition
 
@@ -48,7 +49,7 @@ class OffloadJob:
     """One ledger to offload. Picklable."""
 
     stretch: ReadableLedger
-    folder: Path
+    folder: Path | ObjectPath
     """The directory of the topic."""
     columns: str
     """The columns of the file, as Spark's JSON."""
@@ -58,6 +59,18 @@ class OffloadJob:
     reach: Reach
     accept_loss: bool = False
     """True to skip and record damaged ranges."""
+    scratch: Path | None = None
+    """Local directory for files until they are uploaded; None if ``folder`` is a directory."""
+
+    @property
+    def local(self) -> Path:
+        """The path at which the file is created, under a temporary name."""
+        name = file_of(self.stretch.segment.topic, self.stretch.segment.ledger)
+        return (self.folder if isinstance(self.folder, Path) else self._scratch()) / name
+
+    def _scratch(self) -> Path:
+        assert self.scratch is not None
+        return self.scratch
 
 
 class OffloadFile:
@@ -179,7 +192,7 @@ def read(job: OffloadJob, step: Step = lambda _: None, stopped: Callable[[], boo
     nothing behind then.
     """
     segment = job.stretch.segment
-    path = job.folder / file_of(segment.topic, segment.ledger)
+    path = job.local
     make_folder(path.parent)
     tables = tables_for(job.columns, job.registry)
     output = OffloadFile(temporary(path), with_more(tables.arrow, job.columns))
@@ -207,22 +220,16 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
     """
     job, output = found.job, found.output
     segment = job.stretch.segment
-    name = file_of(segment.topic, segment.ledger)
-    path = job.folder / name
     checked = Checked(0, "", 0)
     try:
         if output.close():
             step("written")
-            checked = check(temporary(path), output.content.checksums())
+            checked = check(temporary(job.local), output.content.checksums())
         step("checked")
+        name = _published(job, checked, step) if output.content.rows else ""
     except Exception:
         output.abandon()
         raise
-    if output.content.rows:
-        temporary(path).rename(path)
-        step("renamed")
-    for folder in (path.parent, job.folder):
-        sync(folder)
     return OffloadedLedger(
         topic=segment.topic,
         ledger=segment.ledger,
@@ -230,7 +237,7 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
         rows=output.content.rows,
         messages=segment.messages,
         payload_bytes=output.summary.payload_bytes,
-        file=name if output.content.rows else "",
+        file=name,
         file_bytes=checked.bytes,
         file_checksum=checked.checksum,
         content=output.content.checksums(),
@@ -246,6 +253,25 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
         lost=tuple(str(each) for each in found.lost),
         at=round(time.time() * 1000),
     )
+
+
+def _published(job: OffloadJob, checked: "Checked", step: Step) -> str:
+    """Put a checked file in place, durable on return, and return its name."""
+    path, segment = job.local, job.stretch.segment
+    if isinstance(job.folder, Path):
+        temporary(path).rename(path)
+        step("renamed")
+        for folder in (path.parent, job.folder):
+            sync(folder)
+        return file_of(segment.topic, segment.ledger)
+    name = file_of(segment.topic, segment.ledger, os.urandom(6).hex())
+    stored = job.folder / name
+    stored.upload(temporary(path))
+    step("uploaded")
+    if checksum_of(stored) != checked.checksum:
+        raise OffloadError(f"{stored} differs from the file that was uploaded; the next run repeats the upload")
+    temporary(path).unlink()
+    return name
 
 
 def tables_for(columns: str, registry: Registry) -> RecordBatches:
@@ -305,13 +331,18 @@ def check(path: Path, content: dict[str, str]) -> Checked:
     return Checked(path.stat().st_size, checksum_of(path), found.rows)
 
 
-def checksum_of(path: Path) -> str:
-    """Return the checksum of a file's bytes."""
+def checksum_of(path: Path | ObjectPath) -> str:
+    """Return the checksum of a file's bytes. Raises OSError."""
     whole = blake2b(digest_size=16)
+    for piece in _pieces(path) if isinstance(path, Path) else path.pieces():
+        whole.update(piece)
+    return whole.hexdigest()
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         while piece := file.read(READ_BYTES):
-            whole.update(piece)
-    return whole.hexdigest()
+            yield piece
 
 
 def _check_order(table: pa.Table, before: tuple[int, int, int], path: Path) -> tuple[int, int, int]:

@@ -19,6 +19,7 @@ from pulsarbox.spark.decode import row_columns
 from pulsarbox.spark.offload.columns import is_raw, typed
 from pulsarbox.spark.offload.history import history_of
 from pulsarbox.spark.offload.layout import topics_in
+from pulsarbox.spark.offload.object_path import SCHEME, ObjectPath, place_of
 from pulsarbox.spark.options import BATCH, OptionError, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 from pulsarbox.spark.source import topic_selection
@@ -77,7 +78,7 @@ def table(
                 f"option {name} does not apply to table(), which has all offloaded rows and all later ones: filter "
                 "with where"
             )
-    root = Path(directory).expanduser().absolute()
+    root = place_of(directory)
     past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
     # Fix the boundary before asking the box: entries offloaded from now on are still read from the box.
     found = _live(asked, past, root) if tail else {}
@@ -103,7 +104,7 @@ def _or_tail(tail: bool) -> str:
     return ", and the box has no such topic" if tail else "; tail=True reads it from the box"
 
 
-def _offloaded(root: Path, asked: SparkOptions) -> list[str]:
+def _offloaded(root: Path | ObjectPath, asked: SparkOptions) -> list[str]:
     """Return the base names of the requested topics that may have a history."""
     if asked.topics_pattern:
         matches = topic_selection.matcher(asked.topics_pattern)[1]
@@ -111,7 +112,7 @@ def _offloaded(root: Path, asked: SparkOptions) -> list[str]:
     return sorted({str(parse_topic(name).base) for name in asked.named})
 
 
-def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
+def past_of(root: Path | ObjectPath, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
     """Return the offloaded history of some topics, limited to the ``named`` partitions and the partitions of named
     topics, if any are named. Raises OffloadError."""
     found = history_of(root, topics, named)
@@ -120,11 +121,11 @@ def past_of(root: Path, topics: Sequence[str], named: Sequence[str] = ()) -> Pas
     return Past(files, schemas, found.marks, found.instances, found.newest)
 
 
-def _uri(path: Path) -> str:
-    return f"file://{unglobbed(path)}"
+def _uri(path: Path | ObjectPath) -> str:
+    return f"file://{unglobbed(path)}" if isinstance(path, Path) else str(path)
 
 
-def _live(asked: SparkOptions, past: Past, root: Path) -> dict[str, Mark | None]:
+def _live(asked: SparkOptions, past: Past, root: Path | ObjectPath) -> dict[str, Mark | None]:
     """Return the topics and partitions in the box, each with its starting mark; None is its beginning.
 
     Raises OptionError for a named topic that is only offloaded, or was offloaded from another box; DataLost for a topic
@@ -215,7 +216,12 @@ def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted
     """Read files of one column set as the wanted columns."""
     found = plan_of(stored, wanted)
     read = StructType(list({each.stored.name: each.stored for each in found if each.stored is not None}.values()))
-    frame = spark.read.schema(read).parquet(*paths)
+    if paths[0].startswith(SCHEME):
+        from pulsarbox.spark.source.object_files import frame_of
+
+        frame = frame_of(spark, paths, read)
+    else:
+        frame = spark.read.schema(read).parquet(*paths)
     return frame.select(*(_column(each) for each in found))
 
 

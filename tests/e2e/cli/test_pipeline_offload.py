@@ -55,10 +55,10 @@ def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path
     assert done[0]["ledgers"] == 19 - len(before) and done[0]["problem"] == ""
     assert len(files(directory, TOPIC)) == 19 and not list(directory.rglob("*.tmp"))
     assert all_rows(box, directory, TOPIC) == truth(box, "t")
-    _is_as_promised(files(directory, TOPIC)[0])
+    _is_as_promised(Path(str(files(directory, TOPIC)[0])))
     found = json.loads(run(*words(box, directory, "--verify", "--compare", "-o", "json")).stdout)
     assert (found[0]["ledgers"], found[0]["rows"], found[0]["compared"], found[0]["problems"]) == (19, 190, 19, [])
-    _bend(files(directory, TOPIC)[4])
+    _bend(Path(str(files(directory, TOPIC)[4])))
     files(directory, TOPIC)[6].unlink()
     bent = run(*words(box, directory, "--verify"), code=1)
     assert b"its bytes do not match its checksum" in bent.stderr and b"is missing" in bent.stderr

@@ -10,11 +10,13 @@ from pulsar.schema import AvroSchema, Integer, Record, String
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
+from pulsarbox.spark.offload import object_path
 from pulsarbox.spark.options import OptionError
 from pulsarbox.spark.topic_segments import DataLost
 from tests.e2e.clients import connect
 from tests.e2e.histories import truth
 from tests.e2e.offloaded import box_options, files, offload
+from tests.tools import s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -177,3 +179,26 @@ def test_what_is_gone_without_having_been_offloaded_is_said(
     publish(box, "t", b"anew")
     with pytest.raises(DataLost, match="recreated"):
         table(spark, "t", tmp_path / "history", **box_options(box))
+
+
+@pytest.mark.campaign
+def test_a_table_in_object_storage(spark: "SparkSession", box: PulsarBox) -> None:
+    with s3_server.moto() as settings:
+        object_path.use(settings)
+        try:
+            root = object_path.place_of(f"s3://{s3_server.BUCKET}/history")
+            need(box, "t")
+            publish(box, "t", *numbers(0, 12))
+            assert offload(box, root, "t") == [""]
+            publish(box, "t", Order(id=5, name="five"), schema=AvroSchema(Order))
+            publish(box, "t", *(Order(id=each, name="x") for each in range(20)), schema=AvroSchema(Order))
+            assert offload(box, root, "t") == [""]
+            whole = table(spark, "t", str(root), valueFormat="bytes", **box_options(box))
+            assert {bytes(row["value"]) for row in whole.collect()} >= set(numbers(0, 12)) and whole.count() == 33
+            typed = table(spark, "t", str(root), columns="all", **box_options(box))
+            assert sorted(row["id"] for row in typed.where("name = 'x'").collect()) == list(range(20))
+            assert typed.where("id IS NULL AND _corrupt_record IS NOT NULL").count() == 12
+            none = table(spark, "t", str(root), schema="missing string", tail=False)
+            assert [row["missing"] for row in none.collect()] == [None] * len(none.collect())
+        finally:
+            object_path.use(None)

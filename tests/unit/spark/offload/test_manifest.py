@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pulsarbox.spark.offload.layout import file_of, folder_of, topics_in
+from pulsarbox.spark.offload.layout import MANIFEST, file_of, folder_of, topics_in
 from pulsarbox.spark.offload.manifest import Gap, OffloadedLedger, OffloadError, OffloadManifest, Writing
 from pulsarbox.spark.offload.verifying import choice, verify
 from pulsarbox.spark.source.offsets import Mark
@@ -43,7 +43,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 def test_wherever_it_is_cut_the_whole_lines_stay_and_it_can_be_gone_on_with(tmp_path: Path) -> None:
     write(tmp_path)
-    path = OffloadManifest(tmp_path).path
+    path = tmp_path / MANIFEST
     whole = path.read_bytes()
     ends = [at + 1 for at, byte in enumerate(whole) if byte == 10]
     for cut in range(ends[1], len(whole), 7):
@@ -59,7 +59,7 @@ def test_wherever_it_is_cut_the_whole_lines_stay_and_it_can_be_gone_on_with(tmp_
 @pytest.mark.parametrize("at", [10, 100, 300])
 def test_a_wrong_byte_is_said(tmp_path: Path, at: int) -> None:
     write(tmp_path)
-    path = OffloadManifest(tmp_path).path
+    path = tmp_path / MANIFEST
     stored = bytearray(path.read_bytes())
     stored[at] ^= 1
     path.write_bytes(stored)
