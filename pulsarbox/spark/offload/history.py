@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class OffloadedHistory(NamedTuple):
     """Snapshot of the offloaded history of some topics."""
 
-    files: "dict[str, list[Path | ObjectPath]]"
-    """By column set ID."""
+    files: dict[str, list[Any]]
+    """Paths, or ObjectPaths if the root is one, by column set ID."""
     schemas: dict[str, dict[str, Any]]
     """Columns in Spark's JSON form, by column set ID."""
     marks: dict[str, Mark]
