@@ -22,7 +22,7 @@ from pulsarbox.spark.offload.verifying import verify
 from pulsarbox.spark.source import object_files
 from tests.e2e.clients import connect
 from tests.e2e.offloaded import all_rows, asked, box_options, file_rows, files
-from tests.tools import s3_server
+from tests.unit.spark.offload import s3_server
 
 TOPIC = "persistent://public/default/t"
 SETTINGS: dict[str, Any] = {

@@ -16,7 +16,7 @@ from pulsarbox.spark.topic_segments import DataLost
 from tests.e2e.clients import connect
 from tests.e2e.histories import truth
 from tests.e2e.offloaded import box_options, files, offload
-from tests.tools import s3_server
+from tests.unit.spark.offload import s3_server
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ from pulsarbox.spark.offload.offloading import identity
 from pulsarbox.spark.offload.s3_access import StorageError
 from pulsarbox.spark.source.offsets import Mark
 from pulsarbox.spark.topic_segments import ReadPosition
-from tests.tools import s3_server
+from tests.unit.spark.offload import s3_server
 from tests.unit.spark.offload.test_manifest import TOPIC, ledger
 
 
