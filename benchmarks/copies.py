@@ -1,7 +1,8 @@
 """Benchmark of copies in several data directories: boxes with other numbers of copies, side by side.
 
 ``python -m benchmarks.copies``; ``--disks A B C`` names the parents of the data directories, by default one temporary
-folder for all. Ensemble size, write quorum and ack quorum of each box are written as 3/2/2. The boxes are measured
+folder for all. Ensemble size, write quorum and ack quorum of each box are written as 3/2/2, with 2/2/2+replica for a
+last directory that another process serves on loopback. The boxes are measured
 alternately, row by row; the last columns are ratios to the first box, which has one data directory.
 """
 
@@ -17,6 +18,7 @@ from rich.table import Table
 
 from benchmarks.bench import Target, driver, run, say, text_of
 from benchmarks.copies_engine import engine_lines
+from benchmarks.replica_process import SUFFIX, ReplicaOnLoopback, replica
 from benchmarks.rows import ROWS, Row
 from tests.tools.box import PULSARBOX, BoxProcess
 
@@ -24,13 +26,17 @@ QUORUMS: Final = ("1/1/1", "2/2/2", "3/2/2")
 ROW_NAMES: Final = ("publish-batched", "publish-single", "roundtrip", "paced-single")
 
 
-def command_of(quorums: str, places: Sequence[Path]) -> list[str]:
-    """Return the command of a box with so many directories and copies."""
-    ensemble, write, ack = quorums.split("/")
+def command_of(quorums: str, places: Sequence[Path], served: ReplicaOnLoopback | None = None) -> list[str]:
+    """Return the command of a box with so many directories and copies, the last of them on a replica."""
+    ensemble, write, ack = quorums.removesuffix(SUFFIX).split("/")
     settings = {"EnsembleSize": ensemble, "WriteQuorum": write, "AckQuorum": ack}
     words = [f"PULSARBOX_managedLedgerDefault{name}={value}" for name, value in settings.items()]
     if int(ensemble) > 1:
-        listed = ",".join(str(place) for place in places[: int(ensemble)])
+        names = [str(place) for place in places[: int(ensemble)]]
+        if served is not None:
+            names[-1] = served.address
+            words.append(f"PULSARBOX_ensembleReplicaSecretFile={served.secret_file}")
+        listed = ",".join(names)
         words.append(f"PULSARBOX_dataDirectories={listed}")
     return ["env", *words, *PULSARBOX]
 
@@ -45,7 +51,9 @@ def boxes(quorums: Sequence[str], disks: Sequence[Path]) -> Iterator[list[Target
                 Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pulsarbox-copies-", dir=disk)))
                 for disk in disks
             ]
-            box = BoxProcess(folders[0] / "data", command_of(each, [folder / "copies" for folder in folders]))
+            served = stack.enter_context(replica(folders[-1])) if each.endswith(SUFFIX) else None
+            places = [folder / "copies" for folder in folders]
+            box = BoxProcess(folders[0] / "data", command_of(each, places, served))
             stack.callback(box.kill)
             box.start()
             targets.append(Target(each, box.url, box.pid, box.web_url))

@@ -6,14 +6,19 @@ import statistics
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.replica_process import SUFFIX, ReplicaOnLoopback, replica
 from benchmarks.storage_engine import bodies_of
+from pulsarbox.server.replica.replica_connector import ReplicaConnector
 from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.lmdb_member import LmdbMember
+from pulsarbox.storage.ensemble.member import Member
 from pulsarbox.storage.ensemble.member_writers import ThreadWriters
+from pulsarbox.storage.ensemble.remote.remote_member import RemoteMember
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
@@ -42,29 +47,36 @@ def engine_lines(quorums: Sequence[str], disks: Sequence[Path], commits: int, ro
 
 def measure(quorums: str, disks: Sequence[Path], entries: int, commits: int) -> tuple[float, float, float]:
     """Return the median and p99 of a commit and its processor time, in microseconds."""
-    asked = tuple(map(int, quorums.split("/")))
-    with tempfile.TemporaryDirectory(prefix="copies-", dir=disks[0]) as home:
-        folders = [tempfile.TemporaryDirectory(prefix="copies-", dir=disk) for disk in disks[: asked[0]]]
-        engine = open_store(Path(home), [Path(folder.name) for folder in folders])
-        try:
-            return timed(engine, asked, entries, commits)
-        finally:
-            engine.close()
-            for folder in folders:
-                folder.cleanup()
+    asked = tuple(map(int, quorums.removesuffix(SUFFIX).split("/")))
+    with ExitStack() as stack:
+        folders = [
+            Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="copies-", dir=disk)))
+            for disk in disks[: asked[0]]
+        ]
+        served = stack.enter_context(replica(folders.pop())) if quorums.endswith(SUFFIX) else None
+        engine = open_store(folders, served)
+        stack.callback(engine.close)
+        return timed(engine, asked, entries, commits)
 
 
-def open_store(home: Path, folders: Sequence[Path]) -> Engine:
-    """Open an engine on one directory, or on several."""
+def open_store(folders: Sequence[Path], served: ReplicaOnLoopback | None) -> Engine:
+    """Open an engine on one directory, or on several and a replica."""
     options: dict[str, Any] = {"volume_size": VOLUME_BYTES}
     engine: Engine
-    if len(folders) == 1:
-        engine = LmdbEngine(home / "data", **options)
+    if len(folders) == 1 and served is None:
+        engine = LmdbEngine(folders[0] / "data", **options)
     else:
-        members = [LmdbMember(folder / "data", **options) for folder in folders]
+        members: list[Member] = [LmdbMember(folder / "data", **options) for folder in folders]
+        members += [] if served is None else [remote_member(served)]
         engine = EnsembleEngine(members, writers=ThreadWriters(), monotonic=time.monotonic)
     engine.recover()
     return engine
+
+
+def remote_member(served: ReplicaOnLoopback) -> RemoteMember:
+    """Return a member on a replica."""
+    connector = ReplicaConnector(served.secret_file, None, 30.0)
+    return RemoteMember(served.address, connector.connect, lambda: {"run": "benchmark", "generation": 0}, "")
 
 
 def timed(engine: Engine, asked: tuple[int, ...], entries: int, commits: int) -> tuple[float, float, float]:

@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pulsar
@@ -226,3 +227,63 @@ def test_a_new_box_does_not_start_while_the_replica_is_missing(pair: Pair) -> No
     assert pair.box.process.wait(SECONDS) == 1
     assert "another data directory cannot be used: " in pair.box.said()
     assert "cannot be reached: Connection refused" in pair.box.said()
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(6))
+def test_acknowledged_messages_survive_kills_of_either_side_under_load(pair: Pair, tmp_path: Path, seed: int) -> None:
+    """Kill or suspend the replica, the box, or both while messages are published; lose the directory of the box."""
+    random = Random(seed)
+    pair.start()
+    acknowledged: set[int] = set()
+    number = 0
+    for _ in range(5):
+        client = connect(pair.box.url, operation_timeout_seconds=20)
+        try:
+            producer = client.create_producer(TOPIC, send_timeout_millis=1500, max_pending_messages=500)
+            kill_at = random.randrange(50, 300)
+            for each in range(number, number + 400):
+                producer.send_async(b"%d" % each, lambda result, _, each=each: _note(acknowledged, result, each))
+                if each - number == kill_at:
+                    _break(pair, random, tmp_path)
+                time.sleep(random.random() / 1000)
+        except pulsar.PulsarException:
+            pass  # as while nothing can be published
+        client.shutdown()
+        number += 400
+        _restore(pair)
+    client = connect(pair.box.url)
+    reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
+    found: set[int] = set()
+    while reader.has_message_available():
+        found.add(int(reader.read_next(20_000).data()))
+    client.close()
+    assert acknowledged
+    assert acknowledged <= found
+
+
+def _note(acknowledged: set[int], result: Any, number: int) -> None:
+    if result == pulsar.Result.Ok:
+        acknowledged.add(number)
+
+
+def _break(pair: Pair, random: Random, folder: Path) -> None:
+    what = random.choice(("replica", "box", "directory", "suspended"))
+    if what == "suspended":
+        os.kill(pair.replica.pid, signal.SIGSTOP)
+    elif what == "replica":
+        pair.replica.kill()
+    else:
+        pair.box.kill()
+        if what == "directory":
+            shutil.rmtree(folder / "box")
+
+
+def _restore(pair: Pair) -> None:
+    """Bring both back, and wait until all copies are complete."""
+    if pair.replica.process is None:
+        pair.start_replica()
+    os.kill(pair.replica.pid, signal.SIGCONT)
+    if pair.box.process is None:
+        pair.box.start()
+    wait_until(pair.is_complete)
