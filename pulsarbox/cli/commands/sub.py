@@ -8,6 +8,7 @@ import click
 
 from pulsarbox.cli.commands.dead_letters.sub_dead_letter import dead_letter
 from pulsarbox.cli.commands.topic import pairs
+from pulsarbox.cli.common.backlog_units import backlog_fields
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.cli.common.exits import InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
@@ -216,6 +217,8 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
 def seek(topic_name: str, subscription: str, place: PositionParam, dry_run: bool, admin: "Admin") -> None:
     """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
+    Reports the backlog before and after it, and so how many messages are delivered again, or skipped.
+
     POSITION is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or
     a message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
 
@@ -227,7 +230,26 @@ def seek(topic_name: str, subscription: str, place: PositionParam, dry_run: bool
     """
     topic = topic_named(topic_name)
     done = f"set to {place}: subscription"
+    before = _backlog(admin, topic, subscription)
     _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
+    if not dry_run:
+        notify(seek_words(before, _backlog(admin, topic, subscription)))
+
+
+def _backlog(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any] | None:
+    """Return the backlog of a subscription, as ``backlog_fields``; None if it does not exist."""
+    with suggesting(admin, topic, name):
+        found = admin.stats(topic, admin.partitions(topic))["subscriptions"].get(name)
+    return None if found is None else backlog_fields([found])
+
+
+def seek_words(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
+    """Return what a seek did to a backlog, in words."""
+    if before is None or after is None:
+        return "the backlog is unknown"
+    change, unit = after["backlog"] - before["backlog"], after["backlog_unit"]
+    words = f"{change:,} are delivered again" if change > 0 else f"{-change:,} are skipped" if change else "no change"
+    return f"backlog {before['backlog']:,} before, {after['backlog']:,} now ({unit}): {words}"
 
 
 def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> None:
