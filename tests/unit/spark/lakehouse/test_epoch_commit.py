@@ -14,9 +14,11 @@ from pyiceberg.table import Table
 from pulsarbox.spark.lakehouse import epoch_commit
 from pulsarbox.spark.lakehouse.data_files import WriterEpoch, for_tasks, write
 from pulsarbox.spark.lakehouse.epoch_commit import EPOCH, WRITER, EpochOrderError, commit, last_epoch
+from pulsarbox.spark.lakehouse.sink_options import parse_options
 from pulsarbox.spark.lakehouse.table_place import TableError
 from tests.tools.campaigns import short
 from tests.unit.spark.lakehouse.tables import NAME, add, batch, counted, made, options_in, stored
+from tests.unit.spark.offload import s3_server
 
 
 def test_an_epoch_is_added_once(tmp_path: Path) -> None:
@@ -114,6 +116,20 @@ def test_other_writers_are_retried_for_a_limited_time(tmp_path: Path, monkeypatc
     monkeypatch.setattr(epoch_commit, "_added", lambda *_: False)
     with pytest.raises(TableError, match="other writers commit so often"):
         add(options_in(tmp_path), "q", 0, 1)
+
+
+def test_a_table_may_be_in_object_storage(tmp_path: Path) -> None:
+    with s3_server.moto() as to:
+        given = {"s3.endpoint": to.endpoint, "s3.access-key-id": to.key, "s3.secret-access-key": to.secret}
+        given |= {"s3.region": to.region, "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"s3://{s3_server.BUCKET}"}
+        options = parse_options({"table": NAME, **{f"catalog.{name}": value for name, value in given.items()}})
+        with made(options) as (_, table):
+            stray = write(for_tasks(table, 1 << 20), WriterEpoch("q", 0), [batch(9)])  # never committed
+            assert table.io.new_input(stray[0].file_path).exists()
+        assert add(options, "q", 0, 1, 2) and not add(options, "q", 0, 1, 2)
+        with made(options) as (_, table):
+            assert sorted(table.scan().to_arrow()["n"].to_pylist()) == [1, 2]
+            assert not table.io.new_input(stray[0].file_path).exists()
 
 
 CHILD = """
