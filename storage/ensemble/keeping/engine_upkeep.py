@@ -160,9 +160,15 @@ class EngineUpkeep:
     def _find_lost(self) -> None:
         """Let members leave whose paths no longer lead to them."""
         for slot in self._table.belonging:
-            known = self._directories.membership(slot.name)
-            if known is None or known.member_id != slot.member_id:
+            if not self._is_there(slot):
                 self._table.leave(slot, MemberState.LOST, self._directories.absence(slot.name))
+
+    def _is_there(self, slot: Slot) -> bool:
+        """Return whether the path of a member leads to it; of one on another machine, whether it is connected."""
+        if slot.member.is_remote:
+            return slot.member.is_there()
+        known = self._directories.membership(slot.name)
+        return known is not None and known.member_id == slot.member_id
 
     def _audit_what_is_new(self) -> None:
         """After a change of the members, request a checkpoint and then a pass, for the entries behind the last one."""

@@ -7,6 +7,7 @@ from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.ensemble.keeping.directories import Space
 from pulsarbox.storage.ensemble.member import Member, MemberContent
 from pulsarbox.storage.ensemble.membership_json import membership_fields
+from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
 from pulsarbox.storage.ensemble.remote.frames import FRAME_MAX, FrameKind, WireDecoder, WireFrame, encode
 from pulsarbox.storage.ensemble.remote.link import Part, ReplicaReply
 from pulsarbox.storage.ensemble.remote.replica_requests import UPLOADS, ReplicaNotes, ReplicaRequests
@@ -94,6 +95,21 @@ class FakeLink:
         content = self._member.open()
         self._requests = ReplicaRequests(self._member, content.rows, MemoryNotes())
         return ReplicaReply(opened(content), b"")
+
+
+class Described(FakeLink):
+    """A link that describes its directory, also before it is opened."""
+
+    def __init__(self, disk: MemberDisk) -> None:
+        self.disk = disk
+        super().__init__(MemoryMember(disk))
+
+    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
+        if operation != "describe":
+            return super().call(operation, fields, body, seconds)
+        disk = self.disk
+        known = None if disk.membership is None else membership_fields(disk.membership)
+        return ReplicaReply({"membership": known, "box": disk.box}, b"")
 
 
 def _sent(parts: Iterable[Part]) -> Iterator[Part]:

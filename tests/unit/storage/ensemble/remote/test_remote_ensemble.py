@@ -4,16 +4,17 @@ from typing import Any
 
 import pytest
 
+from pulsarbox.clock import Now
 from pulsarbox.errors import Conflict, PersistenceError, StoreFull
 from pulsarbox.storage.engine import Checkpoint, ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.keeping.memory_directories import MemoryDirectories
-from pulsarbox.storage.ensemble.member import Member, MemberState
+from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
-from pulsarbox.storage.ensemble.remote.remote_member import RemoteMember
+from pulsarbox.storage.ensemble.remote.replica_directories import ReplicaDirectories
 from pulsarbox.storage.journal import Batch
 from tests.unit.storage.batches import batch_of, entry_of
-from tests.unit.storage.ensemble.remote.fake_link import FakeLink
+from tests.unit.storage.ensemble.remote.fake_link import Described, FakeLink
 
 NAME = "replica://there:1"
 
@@ -23,20 +24,24 @@ class Boxes:
 
     def __init__(self) -> None:
         self.here, self.there = MemberDisk("/here"), MemberDisk("there")
-        self.link = FakeLink(MemoryMember(self.there))
+        self.link: FakeLink
 
     def start(self, *accepted: str) -> tuple[EnsembleEngine, list[bytes]]:
         """Return the engine of a new process, and the batches that it recovered."""
+        local = MemoryDirectories({"/here": self.here})
+        directories = ReplicaDirectories(local, self.connect, "run", "here", lambda: 0.0)
         engine = EnsembleEngine(
-            [self.remote(), MemoryMember(self.here)],
+            [directories.member(NAME), MemoryMember(self.here)],
             accept_loss_of=accepted,
-            directories=MemoryDirectories({"/here": self.here}),
+            directories=directories,
+            new_id=iter(map(str, range(1000))).__next__,
         )
         return engine, list(engine.recover().batches)
 
-    def remote(self) -> Member:
-        self.link = FakeLink(MemoryMember(self.there))
-        return RemoteMember(NAME, lambda name: self.link, dict, "here")
+    def connect(self, name: str) -> FakeLink:
+        assert name == NAME
+        self.link = Described(self.there)
+        return self.link
 
 
 def asking(position: int, copies: int = 2, ack_quorum: int = 2) -> Batch:
@@ -122,6 +127,27 @@ def test_the_core_never_waits_for_rows_of_the_replica() -> None:
     with pytest.raises(PersistenceError, match="no data directory can be read"):
         engine._rows.get(b"a")
     assert boxes.link.calls == []
+
+
+def test_a_replica_whose_connection_was_lost_is_connected_again_and_catches_up() -> None:
+    boxes = Boxes()
+    engine, _ = boxes.start()
+    engine.commit(asking(1, 2, 1))
+    boxes.link.why = "the network is down"
+    for second in range(3):
+        engine.maintain(Now(100.0 + second, 0))
+        if states(engine)[NAME] == MemberState.LOST:
+            break
+    (member,) = [each for each in engine.status().members if each.name == NAME]
+    assert member.why == f"{NAME} is not connected: the network is down"
+    engine.commit(asking(2, 2, 1))
+    engine.checkpoint(Checkpoint(2, {b"ids": b'{"next": 9}', b"ledger/%016x" % 1: b'{"entries": 2}'}, ()))
+    assert engine.keeper is not None
+    engine.keeper.wanted = lambda rows: lambda ledger_id: 2
+    for second in range(60):
+        engine.maintain(Now(110.0 + second, 0))
+    assert states(engine)[NAME] == MemberState.ACTIVE
+    assert {name: runs[1] for name, runs in engine.coverage([1]).items()} == {NAME: [(0, 2)], "/here": [(0, 2)]}
 
 
 def test_the_last_directory_of_this_machine_stays() -> None:

@@ -11,30 +11,14 @@ from pulsarbox.storage.ensemble.keeping.directories import Space
 from pulsarbox.storage.ensemble.keeping.memory_directories import MemoryDirectories
 from pulsarbox.storage.ensemble.member import MemberState
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
-from pulsarbox.storage.ensemble.membership_json import membership_fields
 from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
 from pulsarbox.storage.ensemble.remote.link import ReplicaReply
 from pulsarbox.storage.ensemble.remote.remote_member import RemoteMember
 from pulsarbox.storage.ensemble.remote.replica_directories import ReplicaDirectories
-from tests.unit.storage.ensemble.remote.fake_link import FakeLink
+from tests.unit.storage.ensemble.remote.fake_link import Described
 
 NAME = "replica://there:1"
 KNOWN = Membership("box", "m", 3, "e", (MemberRecord("m", NAME, MemberState.ACTIVE),), 2)
-
-
-class Described(FakeLink):
-    """A link that describes its directory before it is opened."""
-
-    def call(self, operation: str, fields: Mapping[str, Any], body: bytes, seconds: float) -> ReplicaReply:
-        if operation != "describe":
-            return super().call(operation, fields, body, seconds)
-        disk = self.disk
-        known = None if disk.membership is None else membership_fields(disk.membership)
-        return ReplicaReply({"membership": known, "box": disk.box}, b"")
-
-    def __init__(self, disk: MemberDisk) -> None:
-        self.disk = disk
-        super().__init__(MemoryMember(disk))
 
 
 class Network:
