@@ -67,7 +67,9 @@ class Reclaimer:
         self._judged: set[int] = set()
         """Volumes that have nothing to compress."""
         self._unusable: set[str] = set()
-        """Unavailable codecs; each is logged once."""
+        """Unavailable codecs; they are tried again after the next volume is sealed."""
+        self._logged: set[str] = set()
+        """Unavailable codecs that have been logged."""
         self._mark = 0
         self._dropped: list[tuple[int, tuple[int, ...]]] = []
         """Dropped ledgers, and the newest volume that may hold entries of them."""
@@ -116,7 +118,9 @@ class Reclaimer:
         live = self._volumes.live
         if len(live) > 1 and live[-1] not in self._bad:
             try:
-                return self._seal(live[-1])
+                sealed = self._seal(live[-1])
+                self._try_codecs_again()
+                return sealed
             except (lmdb.Error, OSError, PersistenceError):
                 # On a full disk nothing can be written until something is removed.
                 done = self._remove_dead(self._contents())
@@ -303,6 +307,7 @@ class Reclaimer:
             self._generation = compressing.generation
             self._judged.clear()
             self._unusable.clear()
+            self._logged.clear()
         choose = self._choices(compressing)
         sources: list[int] = []
         live = 0
@@ -346,9 +351,17 @@ class Reclaimer:
         try:
             return self._codecs.named(choice.codec).rest_tag
         except CodecMissing as error:
-            log.warning("entries at rest are not compressed, the codec is unavailable: %s", error)
+            if choice.codec not in self._logged:
+                log.warning("entries at rest are not compressed, the codec is unavailable: %s", error)
             self._unusable.add(choice.codec)
+            self._logged.add(choice.codec)
             return None
+
+    def _try_codecs_again(self) -> None:
+        """Consider codecs that were unavailable: on a busy machine, a plugin may exceed the time for its loading."""
+        if self._unusable:
+            self._unusable.clear()
+            self._judged.clear()
 
     def _ask_for_a_roll(self) -> None:
         """Make the next batch start a new volume if the newest holds mostly dead records."""

@@ -5,10 +5,12 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.plugins.registry import PluginError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.format import ENTRY_HEADER, PACKED, EntryFlag
@@ -119,6 +121,31 @@ def test_what_is_alive_is_compressed_once_and_comes_back(store: DiskStore, codec
 def test_without_a_choice_nothing_changes(store: DiskStore) -> None:
     sealed(store)
     assert set(reclaim_all(store.now, compress_with("zstd", 99))) == {"sealed"}
+    store.check()
+
+
+def test_a_codec_that_could_not_be_loaded_is_tried_again_after_the_next_volume(
+    store: DiskStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    load, fails = store.now.codecs.load, True
+
+    def loaded(kind: str, name: str) -> Any:
+        if fails:
+            raise PluginError("not finished after 50 seconds")
+        return load(kind, name)
+
+    store.now.codecs.load = loaded
+    for _ in range(2):
+        sealed(store)
+        assert "compressed" not in reclaim_all(store.now, compress_with("zstd"))
+    assert [record.message for record in caplog.records] == [
+        "entries at rest are not compressed, the codec is unavailable: "
+        "cannot use the codec 'zstd': not finished after 50 seconds"
+    ]
+    fails = False
+    assert reclaim_all(store.now, compress_with("zstd")) == []
+    sealed(store)
+    assert "compressed" in reclaim_all(store.now, compress_with("zstd"))
     store.check()
 
 
