@@ -66,8 +66,20 @@ class EnsembleOpening:
         self._copy_last(log)
         table.begin_life()
         table.raise_generation()
+        self._warn_of_shared_devices()
         table.flush_events()
         return log
+
+    def _warn_of_shared_devices(self) -> None:
+        """Report the directories whose copies one failure of a device would destroy together."""
+        names: dict[int, list[str]] = {}
+        for slot in self._table.belonging:
+            if slot.member.device:
+                names.setdefault(slot.member.device, []).append(slot.name)
+        for sharing in names.values():
+            if len(sharing) > 1:
+                text = f"{', '.join(sharing)} are on the same device: if it fails, the copies there are lost together"
+                self._table.report("shared-device", sharing[0], text)
 
     def _opened(self, member: Member) -> Slot:
         slot = Slot(member, "", MemberState.LOST)

@@ -152,10 +152,11 @@ class Auditor:
             needed |= {name for name in names if name not in forced or not possible}
         return [name for name, state in members if state == MemberState.LEAVING and name not in needed]
 
-    def request(self) -> None:
-        """Begin another pass soon."""
+    def request(self) -> int:
+        """Begin another pass soon; return the number of complete passes once it has ended."""
         self._next = float("-inf")
         self._is_first = True
+        return self.passes + (1 if self._steps is None else 2)
 
     def step(self, monotonic: float, wall: int) -> Maintained | None:
         """Run one step of a pass; None if none is due or possible. Raises PersistenceError; the pass starts again."""

@@ -63,16 +63,14 @@ class EngineUpkeep:
         """Builds the function of the number of copies wanted; None for one of everything."""
         self.passes: Callable[[], int] = int
         """Returns the number of complete passes of the auditor."""
-        self.audit: Callable[[], None] = lambda: None
-        """Requests a pass."""
-        self._leaving: dict[str, int] = {}
-        """The position of the last batch that a leaving member may have."""
-        self._ripe: dict[str, int] = {}
-        """Leaving members of which all entries are behind the checkpoint: passes at that time."""
+        self.audit: Callable[[], int] = int
+        """Requests a pass, and returns the number of complete passes once it has ended."""
         self._members: tuple[tuple[str, str], ...] = ()
         """Names and states when they changed last."""
         self._awaited = 0
         """A pass is due once a checkpoint covers this position; 0 if none is awaited."""
+        self._audited_with = 0
+        """The number of complete passes once one has seen all that is covered now."""
         self._space_at = self._seen_at = float("-inf")
         self._now = 0.0
 
@@ -111,22 +109,14 @@ class EngineUpkeep:
         if monotonic - self._seen_at >= PRESENCE_SECONDS:
             self._seen_at = monotonic
             self._find_lost()
-        self._note_leaving()
         self._audit_what_is_new()
         return self._rejoining.step(monotonic)
 
     def release(self, name: str) -> bool:
         """See Ensemble. Needs a checkpoint since the member was last written, and a pass since that checkpoint."""
+        self._audit_what_is_new()
         slot = next((each for each in self._table.slots if each.name == name), None)
-        if slot is None:
-            return False
-        if self._checkpointed.mark < max(self._leaving.get(name, self._table.undecided), slot.completed):
-            self._checkpointed.want()
-            return False
-        if name not in self._ripe:
-            self._ripe[name] = self.passes()
-            self.audit()
-        if self.passes() <= self._ripe[name]:
+        if slot is None or self._awaited or self.passes() < self._audited_with:
             return False
         self._release(slot)
         return True
@@ -135,8 +125,6 @@ class EngineUpkeep:
         self._table.release(slot)
         with suppress(PersistenceError):  # the others know
             slot.member.write_membership(self._table.membership._replace(member_id=slot.member_id))
-        self._leaving.pop(slot.name, None)
-        self._ripe.pop(slot.name, None)
         self._rejoining.retire(slot, self._now)
 
     def report(self, event: MemberEvent) -> None:
@@ -174,21 +162,23 @@ class EngineUpkeep:
         """After a change of the members, request a checkpoint and then a pass, for the entries behind the last one."""
         members = tuple((slot.name, slot.state) for slot in self._table.slots)
         if members != self._members:
-            self._members, self._awaited = members, self._table.undecided - 1
+            self._members, self._awaited = members, max(self._awaited, self._table.undecided - 1)
             if self._checkpointed.mark < self._awaited:
                 self._checkpointed.want()
+        leaving = [slot for slot in self._table.slots if slot.state == MemberState.LEAVING]
+        # The batch in flight may still be written to a member that is leaving.
+        if any(slot.writer is not None and slot.writer.queue for slot in leaving):
+            self._await(self._table.undecided)
+        self._await(max([slot.completed for slot in leaving], default=0))
         if self._awaited and self._checkpointed.mark >= self._awaited:
             self._awaited = 0
-            self.audit()
+            self._audited_with = self.audit()
 
-    def _note_leaving(self) -> None:
-        leaving = [slot for slot in self._table.slots if slot.state == MemberState.LEAVING]
-        for slot in leaving:
-            if slot.name not in self._leaving and (slot.writer is None or not slot.writer.queue):
-                self._leaving[slot.name] = self._table.undecided - 1
-        for name in set(self._leaving) - {slot.name for slot in leaving}:
-            del self._leaving[name]
-            self._ripe.pop(name, None)
+    def _await(self, position: int) -> None:
+        """Request a checkpoint that covers a position, and a pass after it."""
+        if position > max(self._awaited, self._checkpointed.mark):
+            self._awaited = position
+            self._checkpointed.want()
 
 
 def _one(ledger_id: int) -> int:

@@ -99,8 +99,10 @@ class LmdbDirectories:
 
 def _refuse_nested(path: Path, other: Path) -> None:
     here, there = path.resolve(), other.resolve()
-    if here == there or here in there.parents or there in here.parents:
-        raise PreconditionFailed(f"{path} and the data directory {other} contain each other")
+    if here == there:
+        raise PreconditionFailed(f"{path} is the data directory {other}")
+    if here in there.parents or there in here.parents:
+        raise PreconditionFailed(f"{path} and the data directory {other}: one contains the other")
 
 
 def _refuse_foreign(path: Path, box: str) -> None:

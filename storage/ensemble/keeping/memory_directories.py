@@ -37,8 +37,10 @@ class MemoryDirectories:
     def check_new(self, name: str, others: Sequence[str], box: str) -> None:
         """See Directories. Names are compared as paths."""
         for other in others:
+            if name == other:
+                raise PreconditionFailed(f"{name} is the data directory {other}")
             if f"{name}/".startswith(f"{other}/") or f"{other}/".startswith(f"{name}/"):
-                raise PreconditionFailed(f"{name} and the data directory {other} contain each other")
+                raise PreconditionFailed(f"{name} and the data directory {other}: one contains the other")
         disk = self.disks.get(name)
         if disk is not None and disk.box not in ("", box):
             raise Conflict(f"{name} belongs to box {disk.box}")

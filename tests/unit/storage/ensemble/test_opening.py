@@ -11,6 +11,7 @@ from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
 from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
+from pulsarbox.storage.ensemble.status import MemberEvent
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.unit.storage.batches import batch_of
@@ -154,6 +155,17 @@ def test_the_loss_of_the_others_is_accepted_by_a_directory_that_left() -> None:
     with pytest.raises(EnsembleIncomplete):
         opened(disks)
     assert len(opened(disks, "a", "b")[1]) == 1
+
+
+def test_directories_that_share_a_device_are_named_at_a_start() -> None:
+    disks = [MemberDisk(name, device) for name, device in zip("abcde", (1, 2, 1, 0, 0), strict=True)]
+    engine = EnsembleEngine([MemoryMember(disk) for disk in disks])
+    events: list[MemberEvent] = []
+    engine.on_change = events.append
+    engine.recover()
+    shared = [event for event in events if event.kind == "shared-device"]
+    assert [event.member for event in shared] == ["a"]
+    assert shared[0].text.startswith("a, c are on the same device")
 
 
 def test_a_directory_that_was_removed_is_not_started_alone() -> None:

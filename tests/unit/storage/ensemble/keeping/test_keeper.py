@@ -225,7 +225,7 @@ def test_unknown_names_are_refused(box: KeptBox) -> None:
 
 
 def test_paths_inside_another_member_are_refused(box: KeptBox) -> None:
-    with pytest.raises(PreconditionFailed, match="contain each other"):
+    with pytest.raises(PreconditionFailed, match="one contains the other"):
         box.engine.add("/a/inside")
     with pytest.raises(Conflict, match="already"):
         box.engine.add("/a")

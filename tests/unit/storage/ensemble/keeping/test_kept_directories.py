@@ -269,8 +269,8 @@ def test_paths_that_cannot_be_used_are_refused(box: DirectoryBox, tmp_path: Path
     (tmp_path / "full" / "x").write_text("x")
     for path, reason in (
         ("relative", "not an absolute path"),
-        (box.path("a") + "/inside", "contain each other"),
-        (str(tmp_path), "contain each other"),
+        (box.path("a") + "/inside", "one contains the other"),
+        (str(tmp_path), "one contains the other"),
         (str(tmp_path / "file"), "not a directory"),
         (str(tmp_path / "full"), "not empty"),
     ):
