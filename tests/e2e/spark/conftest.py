@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
-from pulsarbox.spark.pipelines.session import interpreter
+from pulsarbox.spark.pipelines.session import interpreter, settings
 from pulsarbox.spark.pipelines.shipped import one_off_session
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
@@ -97,6 +97,15 @@ def command(spark: "SparkSession", box: Running, monkeypatch: pytest.MonkeyPatch
         return result
 
     return run
+
+
+@pytest.fixture
+def with_state(spark: "SparkSession") -> Iterator[None]:
+    """Steps with state need another state store than Spark's default."""
+    name = "spark.sql.streaming.stateStore.providerClass"
+    spark.conf.set(name, settings("local[2]", 2)[name])
+    yield
+    spark.conf.unset(name)
 
 
 @pytest.fixture

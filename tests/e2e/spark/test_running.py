@@ -20,7 +20,6 @@ from click.testing import CliRunner, Result
 from pulsarbox.cli.common.exits import EXIT_FAILED, EXIT_OK
 from pulsarbox.cli.main import main
 from pulsarbox.spark.pipelines import runner
-from pulsarbox.spark.pipelines.session import settings
 from pulsarbox.spark.pipelines.state import CHECKPOINT
 from tests.e2e.conftest import Running
 
@@ -148,15 +147,6 @@ def sums(value, ctx):
     ctx.state.put(ctx.state.get(default=0) + value)
     ctx.state.timer(after="3s")
 """
-
-
-@pytest.fixture
-def with_state(spark: "SparkSession") -> Iterator[None]:
-    """Functions with state need another state store than Spark's default."""
-    name = "spark.sql.streaming.stateStore.providerClass"
-    spark.conf.set(name, settings("local[2]", 2)[name])
-    yield
-    spark.conf.unset(name)
 
 
 @pytest.fixture

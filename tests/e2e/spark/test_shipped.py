@@ -264,7 +264,7 @@ def shared(monkeypatch: pytest.MonkeyPatch, spark: "SparkSession") -> None:
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("shared", "with_state")
 def test_a_rollup_counts_every_message_once_over_a_restart(
     command: "Command", spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
 ) -> None:
@@ -301,7 +301,7 @@ SHOWN = re.findall(r"^    pulsarbox pipeline (.*)$", SECTION, re.MULTILINE)
 
 
 @pytest.mark.campaign
-@pytest.mark.usefixtures("shared")
+@pytest.mark.usefixtures("shared", "with_state")
 def test_the_commands_of_the_page_run(
     command: "Command", box: Running, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

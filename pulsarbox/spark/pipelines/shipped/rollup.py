@@ -1,24 +1,23 @@
 """Rollup: aggregates topics by windows of event time, into a topic exactly once, and from there into Parquet.
 
-Many tasks count and one task adds up. Its state is stored in files beside the checkpoint, since Spark's own windows
-drop late messages without counting them. The exactly-once sink writes the topic. The second query reads that topic, and
-Spark's file sink records the files of each micro-batch, so both agree.
+All tasks count, and add up by topic (``transformWithState``): Spark's own windows would drop late messages without
+counting them. The exactly-once sink writes the topic. The second query reads that topic, and Spark's file sink records
+the files of each micro-batch, so both agree.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable_files import put
 from pulsarbox.spark.pipelines.declaration import Frame, PipelineError, Topics
 from pulsarbox.spark.pipelines.definition import Pipeline
-from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Rolling, Row, TaskCounts, Windows
-from pulsarbox.spark.pipelines.shipped.step_state import BatchState, Keeping
+from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Rolling
 from pulsarbox.storage.lmdb.private_files import make_directory
 
 if TYPE_CHECKING:
@@ -28,11 +27,9 @@ if TYPE_CHECKING:
 ROLLUP: Final = "rollup"
 HISTORY: Final = "rollup-parquet"
 """Names of the queries."""
-WINDOWS: Final = "windows"
-"""Directory of the open windows, inside that of the query."""
-BEGUN: Final = "begun.json"
-"""File in it with the length and slide of the windows, in milliseconds."""
-_OUT: Final = {"__key": "string", "__eventTime": "bigint"} | ROW
+BEGUN: Final = "windows.json"
+"""File in the query's directory with the length and slide of the windows, in milliseconds."""
+_CLOCK: Final = "clock"
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
 """Columns of the messages to count."""
 
@@ -47,7 +44,7 @@ class Rollup:
     """The output topic."""
     how: Rolling
     state: Path
-    """Directory of the pipeline, with checkpoints and open windows. Must be accessible to all workers."""
+    """Directory of the pipeline, with checkpoints."""
     parquet: str = ""
     """Output directory; empty for none."""
     trigger: str = "1 second"
@@ -61,7 +58,7 @@ def pipeline(asked: Rollup, name: str = ROLLUP) -> Pipeline:
         asked.how.check()
     except ValueError as error:
         raise PulsarBoxError(str(error)) from None
-    _check_same(asked.how, windows_of(asked))
+    _check_same(asked.how, place_of(asked))
     steps = [writing(asked)]
     if asked.parquet:
         steps.append(keeping(asked))
@@ -74,7 +71,7 @@ def writing(asked: Rollup) -> Frame:
     """Return the query that writes the topic."""
     source = {"columns": ",".join(COLUMNS), "valueFormat": "bytes"}
     return Frame(
-        build=partial(rolled, how=asked.how, directory=str(windows_of(asked))),
+        build=partial(rolled, how=asked.how, directory=str(place_of(asked))),
         inputs=asked.inputs,
         output=asked.output,
         options=source | dict(asked.options),
@@ -96,9 +93,9 @@ def keeping(asked: Rollup) -> Frame:
     )
 
 
-def windows_of(asked: Rollup) -> Path:
-    """Return the directory of the open windows."""
-    return asked.state / ROLLUP / WINDOWS
+def place_of(asked: Rollup) -> Path:
+    """Return the directory of the query."""
+    return asked.state / ROLLUP
 
 
 def begin(how: Rolling, directory: Path) -> None:
@@ -114,7 +111,7 @@ def _check_same(how: Rolling, directory: Path) -> None:
     except FileNotFoundError:
         return
     if (length, slide) != (how.length, how.slide):
-        place = directory.parent.parent
+        place = directory.parent
         raise PipelineError(
             f"the rollup in {place} was started with --window {length / 1000:g}s --slide {slide / 1000:g}s: use the "
             f"same values, give this one another --name, or start anew after `pulsarbox pipeline reset {place.name}`"
@@ -124,11 +121,20 @@ def _check_same(how: Rolling, directory: Path) -> None:
 def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
     """Aggregate messages into rows of a rollup: see ``rollup_windows.ROW``. Raises PipelineError: see ``begin``."""
     begin(how, Path(directory))
-    from pulsarbox.spark.arrow_functions import map_in_arrow
+    from pyspark.sql import functions as sql
 
-    parts = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "part string")
-    fields = ", ".join(f"{name} {kind}" for name, kind in _OUT.items())
-    return map_in_arrow(parts.repartition(1), partial(_rolled, how, directory), fields)
+    from pulsarbox.spark.arrow_functions import map_in_arrow, without_pandas
+    from pulsarbox.spark.pipelines.shipped.topic_windows_state import Added
+
+    counted = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "topic string, part string")
+    # The clock of Spark as event time: no part is ever late, and timers run when any topic has messages.
+    timed = counted.withColumn(_CLOCK, sql.current_timestamp()).withWatermark(_CLOCK, "0 seconds")
+    parts = timed.withColumn("at", sql.unix_millis(_CLOCK))
+    with without_pandas():
+        found = parts.groupBy("topic").transformWithState(Added(how), "row string", "append", "EventTime")
+    fields = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
+    rows = found.select(sql.from_json("row", fields).alias("row")).select("row.*")
+    return rows.select(rows["topic"].alias("__key"), rows["windowStart"].alias("__eventTime"), "*")
 
 
 def parse_rows(df: "DataFrame") -> "DataFrame":
@@ -147,38 +153,7 @@ def _counted(how: Rolling, batches: "Iterable[RecordBatch]") -> "Iterator[Record
 
     from pulsarbox.spark.pipelines.shipped.window_counting import counted
 
-    parts = [json.dumps(part.as_json()) for part in counted(batches, how)]
-    yield pa.RecordBatch.from_pydict({"part": pa.array(parts, pa.string())})
-
-
-def _rolled(how: Rolling, directory: str, batches: "Iterable[RecordBatch]") -> "Iterator[RecordBatch]":
-    """Add up the counts, in a single task."""
-    import pyarrow as pa
-    from pyspark import TaskContext
-
-    from pulsarbox.spark.sink.data_sink import EPOCH, QUERY
-
-    context = TaskContext.get()
-    assert context is not None, "called in a task"
-    query, epoch = context.getLocalProperty(QUERY), context.getLocalProperty(EPOCH)
-    assert query and epoch, "of a streaming query"
-    parts = [TaskCounts.of_json(json.loads(text)) for batch in batches for text in batch.column("part").to_pylist()]
-    rows = Keeping(Path(directory), query).once(int(epoch), partial(taken, how, parts))
-    if rows:
-        outgoing = [{"__key": row["topic"], "__eventTime": row["windowStart"]} | row for row in rows]
-        yield pa.RecordBatch.from_pylist(outgoing, _arrow())
-
-
-def taken(how: Rolling, parts: Sequence[TaskCounts], state: Any) -> BatchState:
-    """Return the rows of a micro-batch and the new state, given the state of the previous one."""
-    windows = Windows.of_json(how, state or {})
-    rows: list[Row] = windows.count_batch(parts)
-    return BatchState(rows, windows.as_json())
-
-
-def _arrow() -> Any:
-    import pyarrow as pa
-
-    types = {"string": pa.string(), "bigint": pa.int64(), "boolean": pa.bool_(), "double": pa.float64()}
-    keys = pa.list_(pa.struct([("key", pa.string()), ("messages", pa.int64())]))
-    return pa.schema([(name, types.get(kind, keys)) for name, kind in _OUT.items()])
+    parts = list(counted(batches, how))
+    topics = pa.array([part.topic for part in parts], pa.string())
+    texts = pa.array([json.dumps(part.as_json()) for part in parts], pa.string())
+    yield pa.RecordBatch.from_pydict({"topic": topics, "part": texts})

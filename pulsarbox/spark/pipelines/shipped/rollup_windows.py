@@ -1,6 +1,6 @@
 """Event time windows over topics: counting, closing, and late messages. Does not import Spark.
 
-Tasks count their messages into ``TaskCounts``. ``Windows`` adds them up per topic and emits the rows of closed
+Tasks count their messages into ``TaskCounts``. ``TopicWindows`` adds up those of a topic and emits the rows of closed
 windows. Each message is counted in exactly one row per window, however late: messages of a closed window are emitted
 at once as an additional row, marked ``late``.
 """
@@ -43,7 +43,7 @@ class Rolling(NamedTuple):
     delay: int
     """Maximum delay of a message behind the newest event of its topic before it is late."""
     idle: int
-    """Additional delay after which the other topics' time closes the windows of a topic without messages."""
+    """Additional delay after which the windows of a topic without messages are closed, if others have messages."""
     top: int = 10
     """Number of keys reported."""
     keys: int = 1000
@@ -151,7 +151,7 @@ class TaskCounts:
     """Counts by window start in ms."""
 
     def add(self, other: "TaskCounts", keys: int) -> None:
-        """Add the counts of another task for the same topic."""
+        """Add other counts of the same task and topic."""
         self.newest, self.published = max(self.newest, other.newest), max(self.published, other.published)
         for start, counts in other.windows.items():
             self.windows.setdefault(start, WindowCounts()).add(counts, keys)
@@ -171,65 +171,63 @@ class TaskCounts:
 Row = dict[str, Any]
 
 
-@dataclass
-class _Topic:
-    newest: int
-    """The newest event time in ms."""
-    closed: int
-    """Windows that end at or before this time, in ms, were emitted."""
-    open: dict[int, WindowCounts] = field(default_factory=dict)
+class TopicWindows:
+    """Open windows of one topic."""
 
-
-class Windows:
-    """Open windows of all topics."""
-
-    def __init__(self, how: Rolling) -> None:
+    def __init__(self, how: Rolling, topic: str) -> None:
         self._how = how
-        self._topics: dict[str, _Topic] = {}
+        self._topic = topic
+        self._newest = -1
+        """The newest event time in ms."""
+        self._closed = -1
+        """Windows that end at or before this time, in ms, were emitted."""
+        self._counted_at = 0
+        """Time of the last micro-batch with messages, in ms of Spark's clock."""
+        self._open: dict[int, WindowCounts] = {}
 
-    def count_batch(self, parts: Iterable[TaskCounts]) -> list[Row]:
-        """Count a micro-batch and return the rows to emit now, by topic and window."""
-        brought: dict[str, TaskCounts] = {}
+    def count(self, parts: Iterable[TaskCounts], at: int) -> list[Row]:
+        """Count the messages of a micro-batch that began ``at``, and return the rows to emit now."""
+        rows = []
         for part in parts:
-            if part.topic in brought:
-                brought[part.topic].add(part, self._how.keys)
-            else:
-                brought[part.topic] = part
-        rows: list[Row] = []
-        for name, part in brought.items():
-            rows += self._count(name, part)
-        now = max((part.published for part in brought.values()), default=None)
-        for name, topic in self._topics.items():
-            over = topic.newest - self._how.delay
-            if name not in brought and now is not None:
-                over = max(over, now - self._how.delay - self._how.idle)
-            rows += self._close(name, topic, over)
-        return sorted(rows, key=lambda row: (row["topic"], row["windowStart"], row["late"]))
+            self._newest = max(self._newest, part.newest)
+            rows += self._add(part)
+        self._counted_at = at
+        return [*rows, *self._close(self._newest - self._how.delay)]
 
-    def _count(self, name: str, part: TaskCounts) -> list[Row]:
+    def expire(self, now: int) -> list[Row]:
+        """Return the rows of windows that are due ``now``, as the topic is idle: see ``expires_at``."""
+        spare = self._how.delay + self._how.idle
+        return self._close(now - spare) if now >= self._counted_at + spare else []
+
+    @property
+    def expires_at(self) -> int | None:
+        """When the first open window is due if no more messages arrive, in ms of Spark's clock; None without any."""
+        if not self._open:
+            return None
+        return max(self._counted_at, min(self._open) + self._how.length) + self._how.delay + self._how.idle
+
+    def _add(self, part: TaskCounts) -> list[Row]:
         """Add a part to the open windows, and return rows for the closed ones."""
-        topic = self._topics.setdefault(name, _Topic(part.newest, -1))
-        topic.newest = max(topic.newest, part.newest)
         late = []
-        for start, counts in part.windows.items():
-            if start + self._how.length <= topic.closed:
-                late.append(self._row(name, start, counts, late=True))
+        for start, counts in sorted(part.windows.items()):
+            if start + self._how.length <= self._closed:
+                late.append(self._row(start, counts, late=True))
             else:
-                topic.open.setdefault(start, WindowCounts()).add(counts, self._how.keys)
+                self._open.setdefault(start, WindowCounts()).add(counts, self._how.keys)
         return late
 
-    def _close(self, name: str, topic: _Topic, over: int) -> list[Row]:
-        ends = [start + self._how.length for start in topic.open]
+    def _close(self, over: int) -> list[Row]:
+        ends = [start + self._how.length for start in self._open]
         if self._how.flush and ends:
             over = max(over, *ends)
-        topic.closed = max(topic.closed, over)
-        starts = sorted(start for start in topic.open if start + self._how.length <= topic.closed)
-        return [self._row(name, start, topic.open.pop(start), late=False) for start in starts]
+        self._closed = max(self._closed, over)
+        starts = sorted(start for start in self._open if start + self._how.length <= self._closed)
+        return [self._row(start, self._open.pop(start), late=False) for start in starts]
 
-    def _row(self, topic: str, start: int, counts: WindowCounts, *, late: bool) -> Row:
+    def _row(self, start: int, counts: WindowCounts, *, late: bool) -> Row:
         seconds = self._how.length / 1000
         return {
-            "topic": topic,
+            "topic": self._topic,
             "windowStart": start,
             "windowEnd": start + self._how.length,
             "late": late,
@@ -248,17 +246,15 @@ class Windows:
             "latencyMax": counts.slowest if counts.timed else None,
         }
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> list[Any]:
         """Return the windows as JSON, stored between micro-batches."""
-        return {
-            name: [topic.newest, topic.closed, [[start, each.as_json()] for start, each in sorted(topic.open.items())]]
-            for name, topic in self._topics.items()
-        }
+        windows = [[start, each.as_json()] for start, each in sorted(self._open.items())]
+        return [self._newest, self._closed, self._counted_at, windows]
 
     @classmethod
-    def of_json(cls, how: Rolling, kept: Mapping[str, Any]) -> "Windows":
+    def of_json(cls, how: Rolling, topic: str, kept: list[Any]) -> "TopicWindows":
         """Parse the result of ``as_json``."""
-        made = cls(how)
-        for name, (newest, closed, windows) in kept.items():
-            made._topics[name] = _Topic(newest, closed, {start: WindowCounts.of_json(each) for start, each in windows})
+        made = cls(how, topic)
+        made._newest, made._closed, made._counted_at, windows = kept
+        made._open = {start: WindowCounts.of_json(each) for start, each in windows}
         return made

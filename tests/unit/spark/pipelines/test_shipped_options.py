@@ -17,7 +17,7 @@ from pulsarbox.spark.pipelines.shipped.backfill import is_payload
 from pulsarbox.spark.pipelines.shipped.export import ranged
 from pulsarbox.spark.pipelines.shipped.file_output import check_empty
 from pulsarbox.spark.pipelines.shipped.one_off_session import namespace_of, selected
-from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, windows_of
+from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline, place_of
 from pulsarbox.spark.pipelines.shipped.rollup_windows import ROW, Rolling
 
 HOW = Rolling(1000, 1000, 0, 0)
@@ -107,14 +107,14 @@ def test_a_rollup_is_one_query_or_two(tmp_path: Path) -> None:
 
 def test_windows_that_are_open_stay_as_long_as_they_were(tmp_path: Path) -> None:
     asked = Rollup("a", "rolled", HOW, tmp_path)
-    rollup.begin(asked.how, windows_of(asked))
-    rollup.begin(HOW._replace(delay=7, idle=7, flush=True), windows_of(asked))
+    rollup.begin(asked.how, place_of(asked))
+    rollup.begin(HOW._replace(delay=7, idle=7, flush=True), place_of(asked))
     pipeline(Rollup("a", "rolled", HOW._replace(delay=7), tmp_path))
     for other in (HOW._replace(length=5000), HOW._replace(slide=500)):
         with pytest.raises(PipelineError, match=r"started with --window 1s --slide 1s: .*--name.*reset"):
             pipeline(Rollup("a", "rolled", other, tmp_path))
         with pytest.raises(PipelineError, match="started with"):
-            rollup.begin(other, windows_of(asked))
+            rollup.begin(other, place_of(asked))
     pipeline(Rollup("a", "rolled", HOW._replace(length=5000), tmp_path / "other"))
 
 

@@ -14,8 +14,8 @@ from pulsarbox.spark.pipelines.shipped.rollup_windows import (
     Rolling,
     Row,
     TaskCounts,
+    TopicWindows,
     WindowCounts,
-    Windows,
     bucket,
     latency_of,
 )
@@ -53,56 +53,78 @@ def batch(*messages: Any) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(list(messages), SCHEMA)
 
 
-def told(windows: Windows, *messages: Any, how: Rolling = HOW) -> list[tuple[int, bool, int]]:
+def windows_of(how: Rolling = HOW) -> TopicWindows:
+    return TopicWindows(how, TOPIC)
+
+
+def told(windows: TopicWindows, *messages: Any, how: Rolling = HOW, clock: int = 0) -> list[tuple[int, bool, int]]:
     """Return start, late flag and message count of the rows that a micro-batch outputs."""
-    rows = windows.count_batch(counted([batch(*messages)], how))
+    return seen(windows.count(counted([batch(*messages)], how), clock))
+
+
+def seen(rows: list[Row]) -> list[tuple[int, bool, int]]:
     return [(row["windowStart"], row["late"], row["messages"]) for row in rows]
 
 
 def test_a_window_is_told_of_once_its_topic_is_behind_its_end_by_the_delay() -> None:
-    windows = Windows(HOW)
+    windows = windows_of()
     assert told(windows, message(100, 100), message(900, 950)) == []
     assert told(windows, message(1499, 1499)) == []
     assert told(windows, message(1500, 1500)) == [(0, False, 2)]
 
 
+def test_batches_of_a_task_add_up() -> None:
+    (part,) = counted([batch(message(100, 100)), batch(message(200, 200), message(1500, 1500))], HOW)
+    assert (part.newest, {start: each.messages for start, each in part.windows.items()}) == (1500, {0: 2, 1000: 1})
+
+
 def test_what_comes_later_goes_out_at_once_and_is_marked() -> None:
-    windows = Windows(HOW)
+    windows = windows_of()
     told(windows, message(100, 100), message(1600, 1600))
     assert told(windows, message(200, 1700), message(1601, 1700)) == [(0, True, 1)]
     assert told(windows, message(2600, 2600)) == [(1000, False, 2)]
 
 
 def test_a_message_without_event_time_goes_by_its_publish_time() -> None:
-    windows = Windows(HOW)
+    windows = windows_of()
     assert told(windows, message(None, 100), message(None, 1500)) == [(0, False, 1)]
 
 
 def test_an_event_time_far_ahead_is_not_believed_and_counted() -> None:
-    windows = Windows(HOW)
-    windows.count_batch(counted([batch(message(10_000_000, 100), message(550, 100))], HOW))
-    (row,) = windows.count_batch(counted([batch(message(1500, 1500))], HOW))
+    windows = windows_of()
+    windows.count(counted([batch(message(10_000_000, 100), message(550, 100))], HOW), 0)
+    (row,) = windows.count(counted([batch(message(1500, 1500))], HOW), 0)
     assert (row["messages"], row["ahead"], row["timed"]) == (2, 1, 1)
 
 
-def test_a_topic_that_is_silent_goes_by_the_others() -> None:
-    windows = Windows(HOW)
-    told(windows, message(100, 100))
-    assert told(windows, message(3499, 3499, topic=f"{TOPIC}2")) == []
-    assert told(windows, message(3500, 3500, topic=f"{TOPIC}2")) == [(0, False, 1)]
-    assert told(windows, message(100, 3600)) == [(0, True, 1)]
+def test_windows_of_an_idle_topic_are_due_when_others_have_messages() -> None:
+    windows = windows_of()
+    times = [windows.expires_at]
+    told(windows, message(100, 100), clock=10_000)
+    times.append(windows.expires_at)
+    assert seen(windows.expire(12_499)) == []
+    assert seen(windows.expire(12_500)) == [(0, False, 1)]
+    assert [*times, windows.expires_at] == [None, 12_500, None], "delay and idle behind the last message"
+    assert told(windows, message(100, 3600), clock=13_000) == [(0, True, 1)]
+
+
+def test_a_window_that_has_not_ended_waits_for_its_end() -> None:
+    windows = windows_of()
+    told(windows, message(9999, 9999), message(100, 100), clock=9000)
+    assert windows.expires_at == 12_500, "the window ends at 10,000"
+    assert seen(windows.expire(11_500)) == []
 
 
 def test_windows_that_are_open_go_out_where_that_is_asked_for() -> None:
     how = HOW._replace(flush=True)
-    windows = Windows(how)
+    windows = windows_of(how)
     assert told(windows, message(100, 100), how=how) == [(0, False, 1)]
     assert told(windows, message(100, 100), how=how) == [(0, True, 1)]
 
 
 def test_windows_that_slide_hold_each_message_several_times() -> None:
     how = HOW._replace(slide=500, flush=True)
-    assert told(Windows(how), message(700, 700), message(-100, 10), how=how) == [
+    assert told(windows_of(how), message(700, 700), message(-100, 10), how=how) == [
         (-1000, False, 1),
         (-500, False, 1),
         (0, False, 1),
@@ -112,9 +134,9 @@ def test_windows_that_slide_hold_each_message_several_times() -> None:
 
 def test_what_a_row_says() -> None:
     parts = [message(0, 100 * n, b"k%d" % (n % 2), f"{TOPIC}-partition-{n % 2}", 10) for n in range(10)]
-    windows = Windows(HOW._replace(top=1))
-    windows.count_batch(counted([batch(*parts, message(None, 500, b"\xff"))], HOW))
-    (row,) = windows.count_batch(counted([batch(message(1500, 1500))], HOW))
+    windows = windows_of(HOW._replace(top=1))
+    windows.count(counted([batch(*parts, message(None, 500, b"\xff"))], HOW), 0)
+    (row,) = windows.count(counted([batch(message(1500, 1500))], HOW), 0)
     assert list(row) == list(ROW)
     assert row | {"latencyP50": 0, "latencyP95": 0, "latencyP99": 0} == {
         "topic": TOPIC,
@@ -167,19 +189,22 @@ def test_every_message_is_in_one_row_whatever_comes_when(batches: Any, flush: bo
     The state between two micro-batches survives serialization.
     """
     how = HOW._replace(flush=flush)
-    windows, rows, wanted = Windows(how), list[Row](), dict[tuple[str, int], int]()
-    for each in batches:
+    state: dict[str, TopicWindows] = {each: TopicWindows(how, each) for each in (TOPIC, f"{TOPIC}2")}
+    rows, wanted = list[Row](), dict[tuple[str, int], int]()
+    for clock, each in enumerate(batches):
         messages = [message(event, published, topic=topic) for event, published, topic in each]
         for event, published, topic in each:
             time = published if event is None or event > published + how.delay else event
             wanted[topic, time // 1000 * 1000] = wanted.get((topic, time // 1000 * 1000), 0) + 1
-        parts = [
-            TaskCounts.of_json(json.loads(json.dumps(part.as_json()))) for part in counted([batch(*messages)], how)
-        ]
-        rows += windows.count_batch(parts)
-        windows = Windows.of_json(how, json.loads(json.dumps(windows.as_json())))
-    for topic in (TOPIC, f"{TOPIC}2"):
-        rows += windows.count_batch([TaskCounts(topic, 10**9, 10**9)])
+        for part in counted([batch(*messages)], how):
+            sent = TaskCounts.of_json(json.loads(json.dumps(part.as_json())))
+            kept = json.loads(json.dumps(state[part.topic].as_json()))
+            state[part.topic] = TopicWindows.of_json(how, part.topic, kept)
+            rows += state[part.topic].count([sent], 1000 * clock)
+        for windows in state.values():
+            rows += windows.expire(1000 * clock)
+    for windows in state.values():
+        rows += windows.expire(10**9)
     found: dict[tuple[str, int], int] = {}
     for row in rows:
         place = row["topic"], row["windowStart"]
