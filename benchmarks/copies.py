@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.bench import Target, driver, run, say, text_of
-from benchmarks.copies_engine import engine_lines
-from benchmarks.replica_process import SUFFIX, ReplicaOnLoopback, replica
+from benchmarks.copies_engine import SUFFIX, ReplicaOnLoopback, engine_lines, replica
 from benchmarks.rows import ROWS, Row
 from tests.tools.box import PULSARBOX, BoxProcess
 

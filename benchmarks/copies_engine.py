@@ -3,14 +3,15 @@
 import itertools
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from benchmarks.replica_process import SUFFIX, ReplicaOnLoopback, replica
 from benchmarks.storage_engine import bodies_of
 from pulsarbox.server.replica.replica_connector import ReplicaConnector
 from pulsarbox.storage.engine import Engine
@@ -27,6 +28,15 @@ from pulsarbox.storage.record import Entry, pack_entry
 ENTRIES: Final = (1, 100)
 """Entries of 1 KiB in a batch: one in flight, and group commit under load."""
 VOLUME_BYTES: Final = 256 << 20
+SUFFIX: Final = "+replica"
+"""Marks numbers of copies of which one is on a replica: 2/2/2+replica."""
+
+
+class ReplicaOnLoopback(NamedTuple):
+    """A running replica."""
+
+    address: str
+    secret_file: Path
 
 
 def engine_lines(quorums: Sequence[str], disks: Sequence[Path], commits: int, rounds: int) -> Iterator[str]:
@@ -116,3 +126,19 @@ def sync_seconds(folder: Path, count: int = 200, size: int = 4096) -> float:
             os.fdatasync(file.fileno())
             took.append(time.perf_counter() - begin)
     return statistics.median(took)
+
+
+@contextmanager
+def replica(folder: Path) -> Iterator[ReplicaOnLoopback]:
+    """Serve a directory in ``folder``."""
+    secret = folder / "secret"
+    secret.write_text("the secret of a benchmark\n")
+    secret.chmod(0o600)
+    command = [sys.executable, "-m", "pulsarbox", "storage", "serve", str(folder / "replica"), "--listen"]
+    command += ["127.0.0.1:0", "--secret-file", str(secret), "--log-level", "warning"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield ReplicaOnLoopback("replica://" + process.stdout.readline().split()[-1], secret)
+        finally:
+            process.terminate()
