@@ -56,11 +56,11 @@ class ObjectPath(NamedTuple):
 
         Raises StorageError, OSError.
         """
-        return s3_access.put_new(_settings(), self.bucket, self.key, content) or self.read_bytes() == content
+        return s3_access.put_new(current(), self.bucket, self.key, content) or self.read_bytes() == content
 
     def honours_conditions(self, content: bytes) -> bool:
         """Return whether the server refuses to create this existing object, which has the given content, again."""
-        return not s3_access.put_new(_settings(), self.bucket, self.key, content)
+        return not s3_access.put_new(current(), self.bucket, self.key, content)
 
     def upload(self, local: Path) -> None:
         """Create the object from a local file. Raises OSError."""
@@ -126,7 +126,8 @@ def use(settings: s3_access.S3Settings | None) -> None:
         _system.cache_clear()
 
 
-def _settings() -> s3_access.S3Settings:
+def current() -> s3_access.S3Settings:
+    """Return the endpoint and the credentials in use. Raises StorageError."""
     if not _used:
         _used.append(s3_access.settings())
     return _used[0]
@@ -137,7 +138,7 @@ def _system(bucket: str) -> Any:
     """Return pyarrow's access to a bucket. It lasts as long as the process."""
     from pyarrow.fs import S3FileSystem, resolve_s3_region
 
-    to = _settings()
+    to = current()
     given: dict[str, Any] = {"region": to.region or resolve_s3_region(bucket)}
     if to.key:
         given |= {"access_key": to.key, "secret_key": to.secret, "session_token": to.token or None}

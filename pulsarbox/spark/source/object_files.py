@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
-from pulsarbox.spark.offload import s3_access
-from pulsarbox.spark.offload.object_path import ObjectPath, place_of, use
+from pulsarbox.spark.offload.object_path import ObjectPath, current, place_of, use
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +30,7 @@ def frame_of(spark: "SparkSession", paths: Sequence[str], columns: StructType) -
     groups = [list(paths[number::count]) for number in range(count)]
     if not columns.fields:  # Spark has no Arrow batches without columns
         columns = StructType([StructField("__ledgerId", LongType())])
-    schema, access = to_arrow_schema(columns, timezone="UTC"), s3_access.settings()
+    schema, access = to_arrow_schema(columns, timezone="UTC"), current()
 
     def read(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         use(access)
