@@ -44,6 +44,7 @@ def loaded_in_turn(*statements: str) -> dict[str, set[str]]:
     return dict(zip(statements, map(_with_packages, _told(code)), strict=True))
 
 
+@functools.cache
 def _told(code: str) -> list[Any]:
     """Return the list in the last output line of a fresh interpreter."""
     command = [sys.executable, "-c", code]
