@@ -14,8 +14,13 @@ from aiohttp import web
 from pulsarbox.broker.events import Events
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.refusals import Refusals
+from pulsarbox.cleaning import clean
 from pulsarbox.clock import Now
+from pulsarbox.server.http.framework.change_words import change_words
 from pulsarbox.server.http.framework.request import HttpResponse
+
+BODY: Final = web.RequestKey("body", bytes)
+"""Key of the body among the values of a request."""
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +65,20 @@ class Audit:
     ) -> None:
         what = f"{request.method} {printable(request.raw_path)}"
         who, outcome = _principal_and_outcome(request, given, principal)
-        self._events.report(
-            kind, what if kind == "changed" else who, f"{who}: {what}: {outcome}", now, status=given.status
-        )
+        text = f"{who}: {what}: {outcome}"
+        if kind == "changed":
+            words = _words(request)
+            if words:
+                text = f"{words} by {who}" if given.status < 400 else f"{words} by {who}: {outcome}"
+            self._events.report(kind, what, text, now, status=given.status)
+        else:
+            self._events.report(kind, who, text, now, status=given.status)
+
+
+def _words(request: web.BaseRequest) -> str:
+    path = request.raw_path.partition("?")[0]
+    words = change_words(request.method, path, request.query, request.get(BODY, b""))
+    return clean(words)
 
 
 def _is_ordinary(request: web.BaseRequest) -> bool:

@@ -19,7 +19,7 @@ from yarl import URL
 from pulsarbox.broker.security.principal import BOX, Principal
 from pulsarbox.clock import Now
 from pulsarbox.errors import NotFound, PulsarBoxError, ServiceNotReady
-from pulsarbox.server.http.framework.audit import Audit, printable
+from pulsarbox.server.http.framework.audit import BODY, Audit, printable
 from pulsarbox.server.http.framework.authentication import authenticate_request
 from pulsarbox.server.http.framework.authorization import permit
 from pulsarbox.server.http.framework.connections import HttpConnection, Server
@@ -240,7 +240,8 @@ class HttpServer:
             return refusal(415, f"Content-Encoding {packed[:40]} is not supported: send the body uncompressed")
         try:
             async with asyncio.timeout(self._body_seconds):
-                return await request.read()
+                body = request[BODY] = await request.read()
+                return body
         except web.HTTPRequestEntityTooLarge:
             return too_large
         except TimeoutError:

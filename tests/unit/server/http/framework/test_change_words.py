@@ -1,0 +1,67 @@
+"""Requests in words, as events show them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pulsarbox.server.http.framework.change_words import VALUE_MAX, change_words
+
+T = "/admin/v2/persistent/public/default/orders"
+N = "/admin/v2/namespaces/acme/prod"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "words"),
+    [
+        ("PUT", "/admin/v2/tenants/acme", {}, "tenant acme created"),
+        ("POST", "/admin/v2/tenants/acme", {}, "tenant acme changed"),
+        ("DELETE", N, None, "namespace acme/prod deleted"),
+        ("PUT", T, None, "topic orders created"),
+        ("DELETE", "/admin/v2/non-persistent/acme/prod/a%20b", None, "topic non-persistent://acme/prod/a b deleted"),
+        ("PUT", f"{T}/partitions", 4, "topic orders created with 4 partitions"),
+        ("POST", f"{T}/partitions", 8, "topic orders extended to 8 partitions"),
+        ("PUT", f"{T}/subscription/billing", "latest", "subscription billing of orders created"),
+        ("POST", f"{T}/subscription/billing/skip_all", None, "subscription billing of orders cleared"),
+        ("POST", f"{T}/subscription/billing/skip/7", None, "7 of subscription billing of orders skipped"),
+        ("POST", f"{T}/subscription/b/resetcursor", {}, "subscription b of orders reset to a message"),
+        ("POST", f"{N}/messageTTL", 3600, "message-ttl of acme/prod set to 1h"),
+        (
+            "POST",
+            f"{N}/retention",
+            {"retentionTimeInMinutes": 10_080, "retentionSizeInMB": -1},
+            "retention of acme/prod set to 7d",
+        ),
+        ("DELETE", f"{N}/retention", None, "retention of acme/prod removed"),
+        ("POST", f"{N}/retention", "soon", 'retention of acme/prod set to "soon"'),
+        ("POST", f"{T}/maxProducers", 3, "max-producers of orders set to 3"),
+        ("POST", "/admin/v2/brokers/configuration/ttl/7d", None, "setting ttl set to 7d"),
+        ("PUT", "/admin/v2/clusters/other", {}, ""),
+        ("POST", f"{N}/unheardOf", 1, ""),
+        ("PATCH", T, None, ""),
+    ],
+)
+def test_a_request_in_words(method: str, path: str, body: Any, words: str) -> None:
+    assert change_words(method, path, {}, b"" if body is None else json.dumps(body).encode()) == words
+
+
+def test_values_in_the_query() -> None:
+    assert change_words("POST", f"{T}/messageTTL", {"messageTTL": "90"}, b"") == "message-ttl of orders set to 1m30s"
+    quota = {"limitSize": 1 << 30, "policy": "producer_exception"}
+    kind = {"backlogQuotaType": "destination_storage"}
+    assert change_words("POST", f"{N}/backlogQuota", kind, json.dumps(quota).encode()) == (
+        "backlog-quota:destination_storage of acme/prod set to 1GiB,refuse"
+    )
+
+
+def test_a_time_is_readable() -> None:
+    words = change_words("POST", f"{T}/subscription/b/resetcursor/1700000000000", {}, b"")
+    assert words == "subscription b of orders reset to 2023-11-14 22:13:20 UTC"
+    assert "9999" in change_words("POST", f"{T}/subscription/b/resetcursor/{10**15 - 1}", {}, b"")
+
+
+def test_hostile_bodies_are_bounded() -> None:
+    words = change_words("POST", f"{N}/retention", {}, json.dumps({"x": "y" * 10_000}).encode())
+    assert VALUE_MAX < len(words) < VALUE_MAX + 100
+    assert change_words("POST", f"{N}/retention", {}, json.dumps({"x": "y" * 100_000}).encode()) == ""
+    assert change_words("POST", f"{N}/retention", {}, b"[" * 16_000) == "retention of acme/prod removed"
