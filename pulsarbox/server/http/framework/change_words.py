@@ -17,7 +17,7 @@ _BODY_MAX: Final = 16 * 1024
 _HOME: Final = "public/default/"
 
 
-class Change:
+class ChangeRequest:
     """A request that matches a pattern."""
 
     def __init__(self, method: str, found: re.Match[str], query: Mapping[str, str], body: bytes) -> None:
@@ -61,27 +61,27 @@ def change_words(method: str, path: str, query: Mapping[str, str], body: bytes) 
     for pattern, words in _TABLE:
         found = pattern.fullmatch(path)
         if found is not None:
-            return words(Change(method, found, query, body))
+            return words(ChangeRequest(method, found, query, body))
     return ""
 
 
-def _object(what: Callable[[Change], str]) -> Callable[[Change], str]:
+def _object(what: Callable[[ChangeRequest], str]) -> Callable[[ChangeRequest], str]:
     verbs = {"PUT": "created", "POST": "changed", "DELETE": "deleted"}
 
-    def words(change: Change) -> str:
+    def words(change: ChangeRequest) -> str:
         return f"{what(change)} {verbs[change.method]}" if change.method in verbs else ""
 
     return words
 
 
-def _partitions(change: Change) -> str:
+def _partitions(change: ChangeRequest) -> str:
     if change.method == "DELETE":
         return f"partitioned topic {change.topic} deleted"
     verb = "created with" if change.method == "PUT" else "extended to"
     return f"topic {change.topic} {verb} {change.value} partitions"
 
 
-def _reset(change: Change) -> str:
+def _reset(change: ChangeRequest) -> str:
     if not change["time"]:
         return f"{change.subscription} reset to a message"
     time = datetime.fromtimestamp(min(int(change["time"]) / 1000, _YEAR_9999), UTC)
@@ -91,8 +91,8 @@ def _reset(change: Change) -> str:
 _YEAR_9999: Final = 253_402_300_799
 
 
-def _policy(subject: Callable[[Change], str], known: Mapping[str, tuple[PolicyRow, PolicyEndpoint]]) -> Any:
-    def words(change: Change) -> str:
+def _policy(subject: Callable[[ChangeRequest], str], known: Mapping[str, tuple[PolicyRow, PolicyEndpoint]]) -> Any:
+    def words(change: ChangeRequest) -> str:
         found = known.get(change["policy"])
         if found is None:
             return ""
