@@ -2,26 +2,32 @@
 
 ``python -m benchmarks.copies``; ``--disks A B C`` names the parents of the data directories, by default one temporary
 folder for all. Ensemble size, write quorum and ack quorum of each box are written as 3/2/2, with 2/2/2+replica for a
-last directory that another process serves on loopback. The boxes are measured
-alternately, row by row; the last columns are ratios to the first box, which has one data directory.
+last directory that another process serves on loopback. The boxes are measured alternately, row by row; the last columns
+are ratios to the first box, which has one data directory. At the end, the processor time of each receipt is split by
+thread: the event loop, the committer, and a writer for each directory.
 """
 
 import argparse
+import statistics
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
+import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.bench import Target, driver, run, say, text_of
+from benchmarks.bench import Target, driver, measure_row, run, say, text_of
 from benchmarks.copies_engine import SUFFIX, ReplicaOnLoopback, engine_lines, replica
 from benchmarks.rows import ROWS, Row
 from tests.tools.box import PULSARBOX, BoxProcess
 
 QUORUMS: Final = ("1/1/1", "2/2/2", "3/2/2")
+PROFILED: Final = "many-1"
+"""The row whose processor time is split by thread: the bare protocol, without an official client."""
+THREADS: Final = 5
 ROW_NAMES: Final = ("publish-batched", "publish-single", "roundtrip", "paced-single")
 
 
@@ -78,6 +84,46 @@ def show(targets: Sequence[Target], rows: Sequence[Row]) -> None:
     Console(width=150).print(table)
 
 
+ThreadTimes = dict[int, tuple[float, float]]
+"""User and system seconds by thread."""
+
+
+def thread_lines(targets: Sequence[Target], rounds: int, scale: float) -> Iterator[str]:
+    """Yield the processor time of a receipt of each box, by thread; rounds alternate between the boxes."""
+    row = next(row for row in ROWS if row.name == PROFILED)
+    found: dict[str, list[list[tuple[float, float]]]] = {target.name: [] for target in targets}
+    for number in range(rounds):
+        for target in targets if number % 2 == 0 else targets[::-1]:
+            assert target.pid is not None
+            before = threads_of(target.pid)
+            job = row.job_for(target.url, f"persistent://public/default/profile-{number}", scale)
+            measure_row(target, row, job, [])
+            found[target.name].append(spent(target.pid, before, threads_of(target.pid), job["messages"]))
+    for name, measured in found.items():
+        parts = [
+            f"{statistics.median(user for user, _ in each):.1f} + {statistics.median(system for _, system in each):.1f}"
+            for each in zip(*(times[:THREADS] for times in measured), strict=False)
+        ]
+        total = statistics.median(sum(map(sum, times)) for times in measured)
+        split = f"event loop {parts[0]}, other threads {', '.join(parts[1:])}"
+        yield f"processor time of a receipt, {name}: {total:.1f} us; user + system: {split}"
+
+
+def threads_of(pid: int) -> ThreadTimes:
+    """Return the times of the threads of a process."""
+    return {each.id: (each.user_time, each.system_time) for each in psutil.Process(pid).threads()}
+
+
+def spent(pid: int, before: ThreadTimes, after: ThreadTimes, count: int) -> list[tuple[float, float]]:
+    """Return user and system microseconds per message: of the event loop, then of the others, busiest first."""
+    used = {}
+    for thread, (user, system) in after.items():
+        was = before.get(thread, (0.0, 0.0))
+        used[thread] = 1e6 * (user - was[0]) / count, 1e6 * (system - was[1]) / count
+    loop = used.pop(pid)
+    return [loop, *sorted(used.values(), key=sum, reverse=True)]
+
+
 def devices(disks: Sequence[Path]) -> str:
     """Describe the devices of some folders."""
     return ", ".join(f"{disk} (device {disk.stat().st_dev})" for disk in disks)
@@ -86,6 +132,7 @@ def devices(disks: Sequence[Path]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--disks", type=Path, nargs="+", help="parents of the data directories, as many as copies")
+    parser.add_argument("--versus", metavar="URL", help="measure this broker too, such as one that syncs its journal")
     parser.add_argument("--quorums", nargs="+", default=list(QUORUMS))
     parser.add_argument("--rows", nargs="*", default=list(ROW_NAMES), choices=[row.name for row in ROWS])
     parser.add_argument("--rounds", type=int, default=3)
@@ -100,8 +147,11 @@ def main() -> None:
     if arguments.engine_only:
         return
     rows = [row for row in ROWS if row.name in arguments.rows]
-    with boxes(arguments.quorums, disks) as targets:
+    with boxes(arguments.quorums, disks) as own:
+        targets = [*own, *([Target("versus", arguments.versus)] if arguments.versus else [])]
         run(targets, rows, arguments.rounds, arguments.scale, driver("auto"))
+        for line in thread_lines(own, arguments.rounds, arguments.scale):
+            print(line)
     show(targets, rows)
 
 
