@@ -36,6 +36,7 @@ def command_of(quorums: str, places: Sequence[Path], served: ReplicaOnLoopback |
     ensemble, write, ack = quorums.removesuffix(SUFFIX).split("/")
     settings = {"EnsembleSize": ensemble, "WriteQuorum": write, "AckQuorum": ack}
     words = [f"PULSARBOX_managedLedgerDefault{name}={value}" for name, value in settings.items()]
+    start = list(PULSARBOX)
     if int(ensemble) > 1:
         names = [str(place) for place in places[: int(ensemble)]]
         if served is not None:
@@ -43,14 +44,16 @@ def command_of(quorums: str, places: Sequence[Path], served: ReplicaOnLoopback |
             words.append(f"PULSARBOX_ensembleReplicaSecretFile={served.secret_file}")
         listed = ",".join(names)
         words.append(f"PULSARBOX_dataDirectories={listed}")
-    return ["env", *words, *PULSARBOX]
+        at = start.index("--data-dir")  # it would take precedence
+        del start[at : at + 2]
+    return ["env", *words, *start]
 
 
 @contextmanager
 def boxes(quorums: Sequence[str], disks: Sequence[Path]) -> Iterator[list[Target]]:
     """Provide a running box for each number of copies."""
     with ExitStack() as stack:
-        targets = []
+        targets: list[Target] = []
         for each in quorums:
             folders = [
                 Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pulsarbox-copies-", dir=disk)))
