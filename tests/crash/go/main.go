@@ -242,7 +242,7 @@ func (w *worker) consume(s place, number int) {
 }
 
 func (w *worker) consumeWithOne(s place, name string, count int) {
-	consumer := w.open(s, name)
+	consumer := w.open(s, name, true)
 	defer consumer.Close()
 	var acks sync.WaitGroup
 	slots := make(chan bool, 50)
@@ -275,14 +275,15 @@ func (w *worker) acknowledge(consumer pulsar.Consumer, s place, name string, mes
 	w.history.write(told)
 }
 
-func (w *worker) open(s place, name string) pulsar.Consumer {
+// open subscribes. With receipts, each acknowledgement waits for its response before the client sends the next one.
+func (w *worker) open(s place, name string, receipts bool) pulsar.Consumer {
 	kind := pulsar.Exclusive
 	if s.Shared {
 		kind = pulsar.Shared
 	}
 	consumer := insist(func() (pulsar.Consumer, error) {
 		return w.client.Subscribe(pulsar.ConsumerOptions{Topic: s.Topic, SubscriptionName: s.Subscription, Name: name,
-			Type: kind, ReceiverQueueSize: w.plan.Queue, AckWithResponse: true, EnableBatchIndexAcknowledgment: true,
+			Type: kind, ReceiverQueueSize: w.plan.Queue, AckWithResponse: receipts, EnableBatchIndexAcknowledgment: true,
 			SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest, BackOffPolicyFunc: again,
 			NackRedeliveryDelay: 100 * time.Millisecond})
 	})
@@ -340,7 +341,7 @@ func insist[T any](try func() (T, error)) T {
 
 func (w *worker) run() {
 	for _, audit := range w.plan.Audits { // makes the subscription, so that the whole log is kept for the audit
-		w.open(audit, "maker").Close()
+		w.open(audit, "maker", true).Close()
 	}
 	for _, s := range w.plan.Subscriptions {
 		for number := range max(1, s.Consumers) {
@@ -375,9 +376,8 @@ func (w *worker) audit() {
 	var all sync.WaitGroup
 	take := func(s place, name, kind string) {
 		defer all.Done()
-		consumer := w.open(s, name)
+		consumer := w.open(s, name, false)
 		defer consumer.Close()
-		acks := make(chan bool, 200)
 		for last := time.Now(); time.Since(last) < giveUp; {
 			message := w.next(consumer, 200*time.Millisecond)
 			if message == nil {
@@ -388,12 +388,7 @@ func (w *worker) audit() {
 			}
 			last = time.Now()
 			w.received(s, name, kind, message)
-			// Nothing is asked of these acknowledgements, and one at a time each would wait for a sync of its own.
-			acks <- true
-			go func() { consumer.Ack(message); <-acks }()
-		}
-		for i := 0; i < cap(acks); i++ {
-			acks <- true
+			consumer.Ack(message)
 		}
 	}
 	for _, s := range w.plan.Subscriptions {
