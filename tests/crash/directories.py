@@ -149,8 +149,13 @@ def is_a_file(place: Place, dice: random.Random) -> Mend:
 
 
 def is_immutable(place: Place, dice: random.Random) -> Mend:
-    """Refuse all changes, also through open files."""
-    subprocess.run(["chattr", "-R", "+i", str(place.path)], capture_output=True, check=False)
+    """Refuse all changes, also through open files.
+
+    Lock files are left out: the kernel ends a process that writes to an immutable file through a map. A file system
+    that becomes read-only has no such effect.
+    """
+    paths = [str(each) for each in (place.path, *place.path.rglob("*")) if each.name != "lock.mdb"]
+    subprocess.run(["chattr", "+i", *paths], capture_output=True, check=False)
 
     def mend() -> None:
         subprocess.run(["chattr", "-R", "-i", str(place.path)], capture_output=True, check=False)
