@@ -26,11 +26,11 @@ from pulsarbox.storage.backup.entry_files import EntryFileWriter, NeededEntries
 from pulsarbox.storage.backup.log_parts import store_log
 from pulsarbox.storage.backup.manifest import ROWS_PATH, BackupError, BackupFile, Manifest
 from pulsarbox.storage.backup.member_cut import MemberCut
-from pulsarbox.storage.backup.merged_log import CutChanged, MergedLog
+from pulsarbox.storage.backup.merged_log import CutChanged, MergedLog, sources_of
 from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.ensemble.keeping.expected_entries import expected_ledger
-from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete, check_complete, find_holes
+from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete, LogSource, check_complete, find_holes
 from pulsarbox.storage.ensemble.stored_ledgers import LEDGER_ROWS
 from pulsarbox.storage.inspection.box import Box
 from pulsarbox.storage.lmdb.coverage import merged
@@ -104,18 +104,19 @@ class CreationOfSeveral(Creation):
                     continue
                 yield found
                 return
-        raise BackupError(f"the data directories changed too often: {changed}; run the backup again")
+        raise BackupError(f"the data directories have no common state: {changed}; run the backup again")
 
     def _cut(self, held: ExitStack) -> tuple[BoxDirectories, list[MemberCut], MergedLog]:
         directories = box_directories(self._sources)
         codecs = RestCodecs()
         cuts = [MemberCut(held.enter_context(held_cut(path, _nothing_known)), codecs) for path in directories.paths]
         is_live = any(Box(path).live for path in directories.paths)
-        log = MergedLog(cuts, max(each.mark for each in cuts), directories.membership.first)
+        mark = max(each.mark for each in cuts)
+        if not is_live:
+            _refuse_incomplete(directories, sources_of(cuts), mark)
+        log = MergedLog(cuts, mark, directories.membership.first)
         if box_directories(self._sources).membership.epoch != directories.membership.epoch:
             raise CutChanged("the membership changed")
-        if not is_live:
-            _refuse_incomplete(directories, log)
         return directories, cuts, log
 
     def _check_size(self, cuts: Sequence[MemberCut], log: MergedLog) -> None:
@@ -221,10 +222,10 @@ def _lost(needed: NeededEntries, ledgers: Mapping[int, int | None], cuts: Sequen
     return count + sum(needed.count(ledger, *run) for ledger, runs in listed.items() for run in merged(runs))
 
 
-def _refuse_incomplete(directories: BoxDirectories, log: MergedLog) -> None:
+def _refuse_incomplete(directories: BoxDirectories, sources: Sequence[LogSource], mark: int) -> None:
     """Raise BackupError if a start of the stopped box would be refused for lack of directories."""
     membership = directories.membership
-    holes = find_holes(log.sources, log.mark, membership.first)
+    holes = find_holes(sources, mark, membership.first)
     try:
         check_complete(holes, directories.missing, membership.ack_quorum_min, membership.first)
     except EnsembleIncomplete as error:

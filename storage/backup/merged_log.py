@@ -23,11 +23,12 @@ class MergedLog:
     def __init__(self, cuts: Sequence[MemberCut], mark: int, first: int) -> None:
         """``first`` is the position at which the membership in force began: there is a batch at each before it.
 
-        Raises CutChanged if two directories have different batches at a position, BackupError if one is missing.
+        Raises CutChanged if two directories have different batches at a position, or later ones exist; BackupError if
+        one is missing.
         """
         self.mark = mark
         self.first = mark + 1
-        self.sources = [LogSource(str(each.cut.path), 0, each.log) for each in cuts]
+        self.sources = sources_of(cuts)
         self.size = 0
         self._places: list[int] = []
         """Numbers of the sources of the batches, in order."""
@@ -62,6 +63,13 @@ class MergedLog:
             for at in found:
                 ahead[at] = next(logs[at], None)
             position += 1
+        if any(ahead):
+            raise CutChanged(f"batch {position} is in none of the data directories that can be read")
+
+
+def sources_of(cuts: Sequence[MemberCut]) -> list[LogSource]:
+    """Return the logs of some cuts."""
+    return [LogSource(str(each.cut.path), 0, each.log) for each in cuts]
 
 
 def _is_intact(value: bytes) -> bool:
