@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from pulsarbox.spark import accelerator
 from tests.spark_faults.faulty import FaultySource
 
 CONF = {
@@ -26,6 +27,8 @@ def main() -> None:
     builder = SparkSession.builder.master(plan["master"]).appName("spark-faults")
     for name, value in (CONF | plan["conf"] | {"spark.sql.shuffle.partitions": partitions}).items():
         builder = builder.config(name, value)
+    if reader := accelerator.jar():
+        builder = builder.config("spark.jars", str(reader))
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     gateway = spark.sparkContext._gateway

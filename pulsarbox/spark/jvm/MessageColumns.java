@@ -70,7 +70,7 @@ final class MessageColumns {
   static boolean canFill(StructType columns, boolean isRaw) {
     for (StructField field : columns.fields()) {
       DataType type = VALUE.equals(field.name()) && isRaw ? DataTypes.BinaryType : TYPES.get(field.name());
-      if (type == null || !type.sameType(field.dataType())) return false;
+      if (type == null || !field.nullable() || !type.sameType(field.dataType())) return false;
     }
     return true;
   }

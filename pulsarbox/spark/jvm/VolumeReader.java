@@ -1,5 +1,7 @@
 package pulsarbox.spark;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
@@ -23,6 +25,8 @@ final class VolumeReader implements AutoCloseable {
   /** Entries located at a time. */
   private static final int PLACES_MAX = 1 << 20;
   private static final int TRIES = 4;
+  /** Formats of a data directory that can be read ({@code storage/format.py}). */
+  private static final List<Integer> FORMATS = List.of(2, 3);
 
   private final ReadPlan plan;
   private final Path directory;
@@ -71,10 +75,21 @@ final class VolumeReader implements AutoCloseable {
   private static void check(Path directory, String instance) throws IOException {
     Path file = directory.resolve("INSTANCE");
     if (!Files.isReadable(file)) throw new OnlyInPython(directory + " is not a data directory that can be read here");
-    if (!Files.readString(file).contains('"' + instance + '"')) {
+    JsonNode identity = new ObjectMapper().readTree(Files.readString(file));
+    if (!FORMATS.contains(identity.path("format").asInt())) throw new OnlyInPython(directory + " has another format");
+    if (!instance.equals(identity.path("instance").asText())) {
       throw new OnlyInPython(directory + " is the data directory of another box");
     }
     if (Files.exists(directory.resolve("ENSEMBLE"))) throw new OnlyInPython(directory + " is one of several");
+  }
+
+  private void locateMore() {
+    try {
+      locate();
+    } catch (IOException | RuntimeException error) {
+      reason = directory + ": " + error;
+      at = order.length;
+    }
   }
 
   /** Locates the next entries of all segments; ends the read at those that no volume has. */
@@ -157,7 +172,7 @@ final class VolumeReader implements AutoCloseable {
     while (columns.rows() == 0) {
       if (at >= order.length) {
         if (isOver || reason != null) return false;
-        locate();
+        locateMore();
         continue;
       }
       fill();
