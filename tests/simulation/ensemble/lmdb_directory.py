@@ -72,10 +72,12 @@ class LmdbDirectory(Directory):
 
     def remember(self) -> None:
         """See Directory."""
+        super().remember()
         shutil.rmtree(self._old_path, ignore_errors=True)
         if self.path.exists():
-            super().remember()
             shutil.copytree(self.path, self._old_path, ignore=shutil.ignore_patterns("lock.mdb"))
+        else:
+            self._old_path.mkdir()
 
     def go_back(self) -> None:
         """See Directory."""

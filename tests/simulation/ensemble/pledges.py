@@ -67,8 +67,10 @@ class Pledges:
         """Position and entry of all entries of the live ledgers."""
         self.checkpoints: list[Mark] = [Mark(0, {})]
         """Checkpoints that a start may find; the first one is the last that has returned."""
-        self.ack_min = 1 << 30
-        """The lowest ack quorum of a confirmed batch since all copies were complete."""
+        self.ack_min = 1
+        """The lowest ack quorum of a confirmed batch; 1 until one is confirmed."""
+        self._is_known = False
+        """Whether one was confirmed."""
         self.away: set[str] = set()
         """Directories that were destroyed, even partly, or unavailable, since all copies were complete."""
 
@@ -97,7 +99,9 @@ class Pledges:
             text = f"batch {pledge.position} is confirmed for an ack quorum of {ack}, but only {copies} have it"
             raise Violation("quorum", text)
         pledge.confirmed = max(pledge.confirmed, ack)
-        self.ack_min = min(self.ack_min, pledge.ack_min, ack)
+        lowest = min(pledge.ack_min, ack)
+        self.ack_min = min(self.ack_min, lowest) if self._is_known else lowest
+        self._is_known = True
 
     # Destruction
 
@@ -111,9 +115,6 @@ class Pledges:
     def whole(self) -> None:
         """Note that all copies are complete again."""
         self.away.clear()
-        self.ack_min = min(
-            (pledge.ack_min for pledge in self.by_position.values() if pledge.confirmed), default=1 << 30
-        )
         for pledge in self.by_position.values():
             pledge.destroyed.clear()
 
