@@ -104,7 +104,7 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
         with Service(self._part.reach) as service:
             for topic in topics:
                 if times.first is not None:
-                    begins[topic] = service.at_time(topic, times.first - SKEW_MS)
+                    begins[topic] = service.at_time(topic, max(0, times.first - SKEW_MS))
                 if times.last is not None:
                     ends[topic] = service.at_time(topic, times.last + SKEW_MS)
         return begins, ends
