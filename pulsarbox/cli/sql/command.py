@@ -19,8 +19,8 @@ ROWS_SHOWN: Final = 1000
 @click.command()
 @click.argument("query", metavar="[QUERY]", default="")
 @click.option(
-    "--history", "root", metavar="DIR", type=click.Path(file_okay=False, path_type=Path),
-    help="Also read the messages that `pulsarbox pipeline offload` wrote to DIR.",
+    "--history", "root", metavar="DIR",
+    help="Also read the messages that `pulsarbox pipeline offload` wrote to DIR, or to s3://BUCKET/PREFIX.",
 )  # fmt: skip
 @click.option("--no-live", is_flag=True, help="With --history: read no live messages, and ask no broker.")
 @click.option("--follow", is_flag=True, help="Print new rows as messages are published, until Ctrl-C.")
@@ -70,8 +70,6 @@ def sql(service: Callable[[], Target], admin: Callable[[], Target], query: str, 
     """
     if given["no_live"] and given["root"] is None:
         raise Misused("--no-live requires --history")
-    if given["root"] is not None and not given["root"].is_dir():
-        raise Misused(f"--history {given['root']}: the directory does not exist")
     if given["follow"] and given["limit"] is not None:
         raise Misused("--follow and --limit cannot be combined: end it with Ctrl-C")
     if not query and not sys.stdin.isatty():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import duckdb
+import pyarrow.dataset as ds
 
 from pulsarbox.cli.common.exits import Failed, Misused
 from pulsarbox.cli.sql.column_sql import identifier, literal, sql_type
@@ -18,6 +19,8 @@ from pulsarbox.cli.sql.live_dataset import LiveDataset, LivePart, ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.cli.sql.topic_columns import expressions
 from pulsarbox.cli.sql.topic_table import TopicTable
+from pulsarbox.spark.offload.object_path import system_of
+from pulsarbox.spark.schema.arrow_types import arrow_schema
 from pulsarbox.spark.schema.column_types import ColumnField
 from pulsarbox.spark.topic_segments import Reach
 
@@ -121,7 +124,10 @@ def opened(tables: Tables, reach: Reach | None, resources: Resources, progress: 
         _allow(database, [path for table in tables.values() for path in _paths(table)])
         for number, (name, table) in enumerate(tables.items()):
             fields = _cheapest_first(table.columns.fields)
-            parts = [_of_files(table, fields, columns, paths) for columns, paths in table.history.files.items()]
+            parts = [
+                _of_files(table, fields, columns, _source(database, f"__files{number}_{columns}", table, columns))
+                for columns in table.history.files
+            ]
             if table.segments or not parts:
                 parts.append(_live(database, f"__live{number}", table, fields, reach, progress))
             _create_view(database, name, table.columns.fields, parts)
@@ -162,7 +168,7 @@ def _lock(database: duckdb.DuckDBPyConnection) -> None:
 
 def _paths(table: TopicTable) -> Iterator[Path]:
     for paths in table.history.files.values():
-        yield from paths
+        yield from (path for path in paths if isinstance(path, Path))
 
 
 def _cheapest_first(fields: Sequence[ColumnField]) -> list[ColumnField]:
@@ -181,11 +187,23 @@ def _create_view(
     database.execute(f"CREATE VIEW {identifier(name)} AS SELECT {_names(fields)} FROM ({rows})").fetchall()
 
 
-def _of_files(table: TopicTable, wanted: Sequence[ColumnField], columns: str, paths: Sequence[Path]) -> str:
+def _source(database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, columns: str) -> str:
+    """Return what to select from for the files of one column set. DuckDB reads local files, Arrow those in a bucket."""
+    paths = table.history.files[columns]
+    if all(isinstance(path, Path) for path in paths):
+        return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}])"
+    systems = [system_of(path) for path in paths]
+    schema = arrow_schema(table.history.schemas[columns]["fields"])
+    names = [path for _, path in systems]
+    database.register(name, ds.dataset(names, schema, format="parquet", filesystem=systems[0][0]))
+    return identifier(name)
+
+
+def _of_files(table: TopicTable, wanted: Sequence[ColumnField], columns: str, source: str) -> str:
     stored = table.history.schemas[columns]["fields"]
     named = zip(expressions(stored, wanted), wanted, strict=True)
     found = ", ".join(f"{sql} AS {identifier(field['name'])}" for sql, field in named)
-    return f"SELECT {found} FROM read_parquet([{', '.join(literal(str(path)) for path in paths)}])"
+    return f"SELECT {found} FROM {source}"
 
 
 def _live(

@@ -18,6 +18,7 @@ from pulsarbox.spark.connect.broker_api import Range, Service, TopicBounds
 from pulsarbox.spark.connect.schema_registry import NEWEST, Registry
 from pulsarbox.spark.offload.history import OffloadedHistory, history_of
 from pulsarbox.spark.offload.layout import topics_in
+from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.source.offsets import FIRST, Mark
 from pulsarbox.spark.topic_segments import Lost, Reach, TopicSegment
 
@@ -43,7 +44,12 @@ class TopicCatalog:
     """Tables of a box, of a directory with offloaded topics, or of both."""
 
     def __init__(
-        self, reach: Reach | None, root: Path | None, notify: Callable[[str], None], *, is_stopped: bool = False
+        self,
+        reach: Reach | None,
+        root: Path | ObjectPath | None,
+        notify: Callable[[str], None],
+        *,
+        is_stopped: bool = False,
     ) -> None:
         """``reach``: None to read no live messages. ``root``: directory with the offloaded files, if any.
 

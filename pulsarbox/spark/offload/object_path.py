@@ -98,6 +98,11 @@ class ObjectPath(NamedTuple):
         return [self / each.base_name for each in sorted(found, key=_name) if each.type == FileType.Directory]
 
 
+def system_of(place: ObjectPath) -> tuple[Any, str]:
+    """Return pyarrow's access to the bucket of an object, and the object's path in it. Raises StorageError."""
+    return _system(place.bucket), place._path
+
+
 def _name(info: Any) -> str:
     return str(info.base_name)
 

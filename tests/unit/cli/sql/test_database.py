@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
 from pulsarbox.cli.sql.database import Resources, bound, checked, opened
@@ -16,6 +17,7 @@ from pulsarbox.cli.sql.topic_columns import of_schema
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.schema_registry import NEWEST
+from pulsarbox.spark.offload import object_path
 from pulsarbox.spark.offload.history import OffloadedHistory
 from pulsarbox.spark.schema.arrow_types import arrow_schema
 from pulsarbox.spark.topic_segments import TopicSegment
@@ -127,6 +129,18 @@ def test_a_query_reads_files_and_nothing_else(resources: Resources, tmp_path: Pa
     ):
         with pytest.raises(Failed):
             answer(query, tables, resources)
+
+
+def test_files_in_a_bucket_are_read_by_arrow(
+    resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bucket").mkdir()
+    file_of(tmp_path / "bucket" / "1.parquet", [b"x", b"y"])
+    monkeypatch.setattr(object_path, "_system", lambda bucket: SubTreeFileSystem(str(tmp_path), LocalFileSystem()))
+    stored: list[Any] = [object_path.ObjectPath("bucket", "1.parquet")]
+    tables = {"a": table("a", stored)}
+    assert answer("SELECT value FROM a WHERE __entryId = 1", tables, resources) == [{"value": b"y"}]
+    assert answer("SELECT count(*) n FROM a", tables, resources) == [{"n": 2}]
 
 
 def test_counting_rows_decodes_no_value(resources: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
