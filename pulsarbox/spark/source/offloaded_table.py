@@ -4,9 +4,10 @@ The manifest is read once to fix the boundary: the files are listed, and the sou
 them. Offloading that happens meanwhile changes neither part.
 """
 
+import contextlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+_LISTING: Final = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _NOT_HERE: Final = {
     "starting_offsets": "startingOffsets",
     "starting_time": "startingTime",
@@ -221,8 +223,23 @@ def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted
 
         frame = frame_of(spark, paths, read)
     else:
-        frame = spark.read.schema(read).parquet(*paths)
+        with _listed_by_the_driver(spark):
+            frame = spark.read.schema(read).parquet(*paths)
     return frame.select(*(_column(each) for each in found))
+
+
+@contextlib.contextmanager
+def _listed_by_the_driver(spark: "SparkSession") -> Iterator[None]:
+    """Have Spark look up files in the driver. From 33 files on, it would run a job with a task for each of them."""
+    before = spark.conf.get(_LISTING, None)
+    spark.conf.set(_LISTING, str(1 << 30))
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(_LISTING)
+        else:
+            spark.conf.set(_LISTING, before)
 
 
 class Taken(NamedTuple):
