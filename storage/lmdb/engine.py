@@ -221,6 +221,10 @@ class LmdbEngine:
         try:
             erase_from(self._volumes, position, tables)
         except (lmdb.Error, OSError) as error:
+            if isinstance(
+                error, lmdb.PanicError
+            ):  # after an earlier write that failed: the next attempt opens it again
+                self._volumes.pool.drop(self._volumes.current)
             raise failure(f"the batches from {position} on could not be erased", error, self._path) from error
         self._next_position = min(self._next_position, position)
 

@@ -219,3 +219,21 @@ def test_a_directory_that_must_exist_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(PersistenceError, match="missing is missing"):
         member.open()
     assert not (tmp_path / "missing").exists()
+
+
+def test_batches_are_erased_after_a_write_that_broke_the_environment(
+    member: LmdbMember, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise lmdb.PanicError("mdb_txn_begin")
+
+    number = member.engine.volumes.current
+    with member.engine.volumes.pool.using(number) as before:
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr("pulsarbox.storage.lmdb.engine.erase_from", broken)
+        with pytest.raises(PersistenceError, match="could not be erased"):
+            member.erase_from(1)
+    with member.engine.volumes.pool.using(number) as after:
+        assert after is not before
+    member.erase_from(1)
