@@ -62,7 +62,7 @@ def a_part_of_a_batch_is_adopted(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(engine, "merged", parts)
 
 
-@mutant("whole-batches", "nothing-lost", "checkpoints", "starts", seeds=(57,))
+@mutant("whole-batches", "nothing-lost", "checkpoints", "starts", seeds=(15,))
 def the_oldest_membership_is_in_force(patch: pytest.MonkeyPatch) -> None:
     def in_force(known: Any) -> Any:
         return min((each.membership for each in known), key=lambda each: each.generation)
@@ -70,7 +70,7 @@ def the_oldest_membership_is_in_force(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(opening, "in_force", in_force)
 
 
-@mutant("whole-batches", "nothing-lost", "checkpoints", "order", seeds=(57,))
+@mutant("whole-batches", "nothing-lost", "checkpoints", "order", seeds=(69,))
 def the_log_of_a_fenced_directory_is_valid(patch: pytest.MonkeyPatch) -> None:
     original = EnsembleOpening._assign
 
@@ -92,7 +92,7 @@ def the_generation_is_not_raised_when_a_directory_leaves(patch: pytest.MonkeyPat
     patch.setattr(MemberTable, "leave", leave)
 
 
-@mutant("checkpoints", "whole-batches", "nothing-lost", "starts", "no-exception")
+@mutant("checkpoints", "whole-batches", "nothing-lost", "starts", "no-exception", seeds=(13,))
 def a_checkpoint_is_written_to_one_directory_only(patch: pytest.MonkeyPatch) -> None:
     def checkpoint(self: EnsembleEngine, checkpoint: Checkpoint) -> None:
         for slot in self.table.belonging:
