@@ -20,6 +20,8 @@ from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
 from tests.spark_faults.faulty import FaultySource
 
 WINDOW_MS: Final = 1000
+NEVER_MS: Final = 10**13
+"""Idle time of a rollup that is never over, so that every epoch has messages."""
 _session: Final = session.session
 
 
@@ -41,7 +43,7 @@ def faulty(folder: Path) -> Any:
 
 def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     """Roll up a topic into another topic and Parquet."""
-    how = Rolling(WINDOW_MS, WINDOW_MS, delay=500, idle=60_000)
+    how = Rolling(WINDOW_MS, WINDOW_MS, delay=500, idle=NEVER_MS)
     options = {"maxEntriesPerTrigger": str(plan["epoch"])}
     asked = Rollup(plan["topic"], plan["topic"] + "-rolled", how, running.directory / "rollup", options=options)
     asked = Rollup(**{**vars(asked), "parquet": str(folder / "parquet")})

@@ -30,6 +30,7 @@ HISTORY: Final = "rollup-parquet"
 BEGUN: Final = "windows.json"
 """File in the query's directory with the length and slide of the windows, in milliseconds."""
 _CLOCK: Final = "clock"
+_STEP_MS: Final = 1000
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
 """Columns of the messages to count."""
 
@@ -128,8 +129,11 @@ def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
 
     counted = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "topic string, part string")
     # The clock of Spark as event time: no part is ever late, and timers run when any topic has messages.
-    timed = counted.withColumn(_CLOCK, sql.current_timestamp()).withWatermark(_CLOCK, "0 seconds")
-    parts = timed.withColumn("at", sql.unix_millis(_CLOCK))
+    # Each step of it costs a micro-batch without messages.
+    step = max(_STEP_MS, how.idle // 4)
+    now = sql.unix_millis(sql.current_timestamp())
+    stepped = sql.timestamp_millis(sql.expr(f"at div {step} * {step}"))
+    parts = counted.withColumn("at", now).withColumn(_CLOCK, stepped).withWatermark(_CLOCK, "0 seconds")
     with without_pandas():
         found = parts.groupBy("topic").transformWithState(Added(how), "row string", "append", "EventTime")
     fields = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
