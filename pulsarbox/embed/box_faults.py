@@ -40,7 +40,7 @@ class Fault:
 
 
 class FaultRule(TypedDict, total=False):
-    """Members of a rule besides its action, command and delay, so that type checkers find a misspelt one."""
+    """Members of a rule besides its action, command and delay, so that type checkers find a misspelled one."""
 
     topic: str | None
     client: str | None

@@ -20,7 +20,7 @@ WITHOUT_MODULE: Final = {
     # Generated code.
     "protocol/test_generated",
     # Histories of several data directories, over all modules of the room.
-    "storage/ensemble/test_history", "storage/ensemble/keeping/test_kept_copies",
+    "storage/ensemble/test_history", "storage/ensemble/test_campaign", "storage/ensemble/keeping/test_kept_copies",
     "storage/ensemble/keeping/test_kept_directories",
     # Every route, with each kind of role.
     "server/http/test_role_matrix", "server/http/test_stays_in_tenant",

@@ -1,4 +1,4 @@
-"""Rules of faults: a misspelt member fails in the line that has it."""
+"""Rules of faults: a misspelled member fails in the line that has it."""
 
 from dataclasses import fields
 from typing import Any
@@ -21,7 +21,7 @@ def no_box(method: str, path: str, body: object) -> Any:
         ({"qqqq": 1}, "unknown member 'qqqq' of a fault"),
     ],
 )
-def test_a_misspelt_member_is_refused_without_a_box(rule: dict[str, Any], message: str) -> None:
+def test_a_misspelled_member_is_refused_without_a_box(rule: dict[str, Any], message: str) -> None:
     faults = BoxFaults(no_box)
     with pytest.raises(TypeError) as refused:
         faults.add("error", **rule)
