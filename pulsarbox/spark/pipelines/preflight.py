@@ -18,8 +18,8 @@ _WRITABLE: Final = ("NONE", "BYTES", "STRING", "JSON")
 
 
 def missing(pipeline: Pipeline, admin: Admin) -> list[str]:
-    """Return warnings about input topics that do not exist and that no step writes, in case of a misspelled name: ``run``
-    creates them. Each has the step and its line. Raises the broker's errors."""
+    """Return warnings about input topics that do not exist and that no step writes, in case of a misspelled name:
+    ``run`` creates them. Each has the step and its line. Raises the broker's errors."""
     written = {str(each.writes()) for each in pipeline.steps}
     written |= {each.dead_letters for each in pipeline.steps if isinstance(each, Function) and each.dead_letters}
     return [
