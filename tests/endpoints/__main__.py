@@ -15,7 +15,7 @@ from tests.differences.__main__ import web_of
 from tests.endpoints import facts
 from tests.endpoints.answers import Answer
 from tests.endpoints.comparison import Compared, compare
-from tests.endpoints.known import TABLE, Known, is_about
+from tests.endpoints.known import PASSING, TABLE, Known, is_about
 from tests.endpoints.playing import GroupRequests, Target, Tenant, open_coordinator, send
 from tests.endpoints.steps import Group, Step, groups
 from tests.tools.box import BoxProcess
@@ -157,6 +157,7 @@ def unused(rows: set[Known], pending: Iterable[Step] = (), skipped: Iterable[Gro
         row
         for row in TABLE
         if row not in rows
+        and row.part not in PASSING
         and not any(is_about(row, step) for step in waiting)
         and not any(re.fullmatch(row.requests, name) for name in names)
     ]

@@ -26,6 +26,9 @@ class Known(NamedTuple):
     why: str
 
 
+PASSING: Final = (r"\.progress",)
+"""Parts that an answer has only for a moment, so that their rows may match nothing."""
+
 _REASON: Final = 'application/json "a reason"'
 _PARSED: Final = "clients parse errors as JSON"
 _FAILURE: Final = "500 means a failure of the server"

@@ -104,7 +104,7 @@ class RateForm:
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
         if text.strip().lower() in (OFF, UNLIMITED):
-            return self._value({}, 1)
+            return {member: NO_LIMIT for member in (self.messages, self.size) if member}
         found: dict[str, int] = {}
         periods: dict[str, int] = {}
         for part in _parts(text):
@@ -205,17 +205,17 @@ class QuorumForm:
         found = re.fullmatch(r" *([0-9]{1,9}) */ *([0-9]{1,9}) */ *([0-9]{1,9}) *", text)
         if found is None:
             raise ValueError(f"expected {self.expected}, not '{text}'")
-        return dict(zip(_QUORUMS, map(int, found.groups()), strict=True))
+        return dict(zip(_QUORUMS, map(int, found.groups()), strict=True)) | {_MARK_DELETE_RATE: _USUAL_RATE}
 
     def text(self, value: _Value) -> str | None:
         """See WholeForm.text."""
-        if value.get("managedLedgerMaxMarkDeleteRate", NO_LIMIT) > _USUAL_RATE or any(
-            name not in value for name in _QUORUMS
-        ):
+        rate = value.get(_MARK_DELETE_RATE, NO_LIMIT)
+        if rate > _USUAL_RATE or any(name not in value for name in _QUORUMS):
             return None
         return "/".join(str(value[name]) for name in _QUORUMS)
 
 
+_MARK_DELETE_RATE: Final = "managedLedgerMaxMarkDeleteRate"
 _USUAL_RATE: Final = 1.0
 """Rate of stored acknowledgements in Pulsar's configuration; a box has no such limit."""
 _QUORUMS: Final = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
@@ -240,7 +240,7 @@ class InactivityForm:
         usual = next(iter(self.modes))
         parts = [part.lower() for part in _parts(text)]
         if parts == [OFF]:
-            return _inactivity(self.modes[usual], 60, deleted=False)
+            return _inactivity(self.modes[usual], _OFF_SECONDS, deleted=False)
         read = _quantity(parts[0], SECONDS) if len(parts) in (1, 2) else None
         mode = self.modes.get(parts[1] if len(parts) == 2 else usual)
         if read is None or mode is None:
@@ -249,14 +249,18 @@ class InactivityForm:
 
     def text(self, value: _Value) -> str | None:
         """See WholeForm.text."""
-        if not value.get("deleteWhileInactive"):
+        if value == _inactivity(next(iter(self.modes.values())), _OFF_SECONDS, deleted=False):
             return OFF
         words = {wire: word for word, wire in self.modes.items()}
         mode, seconds = value.get("inactiveTopicDeleteMode"), value.get("maxInactiveDurationSeconds")
-        if mode not in words or seconds is None or seconds <= 0:
+        if mode not in words or seconds is None or seconds <= 0 or not value.get("deleteWhileInactive"):
             return None
         suffix = "" if words[mode] == next(iter(self.modes)) else f",{words[mode]}"
         return SECONDS.text(seconds) + suffix
+
+
+_OFF_SECONDS: Final = 60
+"""Time that is stored where inactive topics are kept: Pulsar's default."""
 
 
 def _inactivity(mode: str, seconds: int, *, deleted: bool) -> dict[str, Any]:

@@ -245,7 +245,8 @@ def check_command(name: str, shown: dict[str, Any]) -> None:
     printed = _row(name, shown)
     assert (printed["level"], printed["applied"]) == (shown["level"], not row_of(name.partition(":")[0]).stored_only)
     if shown["value"] is not None:
-        typed = _value(row_of(name), str(printed["setting"]))
+        row = row_of(name)
+        typed = row.shape.read(_value(row, str(printed["setting"])), name)
         assert typed == meaningful(shown["value"])
     if name in EXPLAINED:
         (line,) = [each for each in _chain(name, shown) if "in effect" in each]

@@ -23,6 +23,10 @@ def rate(messages: int, size: int, period: int = 1) -> dict[str, Any]:
     }
 
 
+def unlimited(kind: str) -> dict[str, Any]:
+    return {f"{kind}ThrottlingRateInMsg": -1, f"{kind}ThrottlingRateInByte": -1}
+
+
 def publish_rate(messages: int, size: int) -> dict[str, Any]:
     return {"publishThrottlingRateInMsg": messages, "publishThrottlingRateInByte": size}
 
@@ -39,6 +43,11 @@ def created(kind: str) -> dict[str, Any]:
     return {"allowAutoTopicCreation": True, "topicType": kind}
 
 
+def quorums(ensemble: int, write: int, ack: int) -> dict[str, Any]:
+    numbers = {"bookkeeperEnsemble": ensemble, "bookkeeperWriteQuorum": write, "bookkeeperAckQuorum": ack}
+    return {**numbers, "managedLedgerMaxMarkDeleteRate": 1.0}
+
+
 EQUAL = [
     ("retention", "7d", retention(10_080, -1)),
     ("retention", "1.5GiB", retention(-1, 1536)),
@@ -48,7 +57,7 @@ EQUAL = [
     ("dispatch-rate", "100/s", rate(100, -1)),
     ("dispatch-rate", "5MiB/s", rate(-1, 5 << 20)),
     ("dispatch-rate", "600/10s,1MiB/10s", rate(600, 1 << 20, 10)),
-    ("dispatch-rate", "unlimited", rate(-1, -1)),
+    ("dispatch-rate", "unlimited", unlimited("dispatch")),
     ("subscription-dispatch-rate", "7/s", rate(7, -1)),
     ("publish-rate", "100/s,5KiB/s", publish_rate(100, 5120)),
     ("publish-rate", "unlimited", publish_rate(-1, -1)),
@@ -92,9 +101,9 @@ def test_a_short_form_and_its_value(policy: str, text: str, value: Any) -> None:
         ("retention", "retentionTimeInMinutes=7d,retentionSizeInMB=unlimited", retention(10_080, -1)),
         ("dispatch-rate", "100 messages/s, 5 MB/second", rate(100, 5 << 20)),
         ("dispatch-rate", "6000/min", rate(6000, -1, 60)),
-        ("dispatch-rate", "off", rate(-1, -1)),
+        ("dispatch-rate", "off", unlimited("dispatch")),
         ("publish-rate", "600/min,5K/s", publish_rate(10, 5120)),
-        ("persistence", "3 / 2 / 2", {"bookkeeperEnsemble": 3, "bookkeeperWriteQuorum": 2, "bookkeeperAckQuorum": 2}),
+        ("persistence", "3 / 2 / 2", quorums(3, 2, 2)),
         ("inactive-topic-policies", "1H".lower() + ",NO-SUBSCRIPTIONS", inactive("delete_when_no_subscriptions", 3600)),
         ("auto-subscription-creation", "TRUE", {"allowAutoSubscriptionCreation": True}),
         ("message-ttl", "3600", 3600),

@@ -25,6 +25,12 @@ from tests.unit.server.replica.replica_fixture import SECRET, replica_at
 from tests.unit.storage.ensemble.member_conformance import packed
 
 
+@pytest.fixture(autouse=True)
+def keep_logging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands in this process must not set up its log: the tests after them would see its level."""
+    monkeypatch.setattr("pulsarbox.server.replica.replica_process.set_up", lambda settings: None)
+
+
 @pytest.fixture
 def secret(tmp_path: Path) -> Path:
     file = tmp_path / "secret"
