@@ -1,6 +1,8 @@
 """Compaction with the official Python client: readers, consumers and table views of a compacted topic."""
 
 import json
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +15,16 @@ from pulsarbox.storage.inspection.check import check
 from tests.e2e.clients import CODECS, EARLIEST, PATIENCE_MS, admin_path, connect, until
 from tests.e2e.conftest import Running
 from tests.tools.box import BoxProcess, admin
+
+TABLE_VIEW = """
+import json, os, sys, pulsar
+client = pulsar.Client(sys.argv[1], logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/null"))
+found = {}
+client.create_table_view(sys.argv[2]).for_each(lambda key, value: found.update({key: value.decode()}))
+print(json.dumps(found), flush=True)
+os._exit(0)
+"""
+"""Prints a table view as JSON, and leaves the client open: closing one may crash (apache/pulsar-client-cpp#550)."""
 
 Known = list[tuple[str, bytes]]
 
@@ -101,16 +113,9 @@ def test_a_table_view_of_a_compacted_topic(box: Running, client: Any, topic: str
     publish(producer, [(f"k{i % 5}", b"%d" % i) for i in range(50)])
     compact(box, topic)
     publish(producer, [("k0", b"new"), ("k1", b"")])
-    view = client.create_table_view(topic)
-    found: dict[str, bytes] = {}
-    view.for_each(lambda key, value: found.update({key: value}))
-    assert {key: value for key, value in found.items() if value} == {
-        "k0": b"new",
-        "k2": b"47",
-        "k3": b"48",
-        "k4": b"49",
-    }
-    view.close()
+    command = [sys.executable, "-c", TABLE_VIEW, box.url, topic]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, timeout=60).stdout)
+    assert {key: value for key, value in found.items() if value} == {"k0": "new", "k2": "47", "k3": "48", "k4": "49"}
 
 
 def test_what_stands_in_statistics_and_metrics(box: Running, client: Any, topic: str) -> None:
