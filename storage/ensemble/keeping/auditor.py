@@ -78,8 +78,10 @@ class Auditor:
         self._steps: Iterator[_Pass | None] | None = None
         self._members: tuple[tuple[str, str], ...] = ()
         self._next = float("-inf")
-        self._is_first = True
-        """Whether the pass in progress, or the next one, was requested."""
+        self._is_requested = True
+        """Whether another pass was requested since the last one began."""
+        self._is_first = False
+        """Whether the pass in progress was requested."""
         self.ended = 0
         """The end of the last pass that compared all entries from before the last change of the members.
 
@@ -155,7 +157,7 @@ class Auditor:
     def request(self) -> int:
         """Begin another pass soon; return the number of complete passes once it has ended."""
         self._next = float("-inf")
-        self._is_first = True
+        self._is_requested = True
         return self.passes + (1 if self._steps is None else 2)
 
     def step(self, monotonic: float, wall: int) -> Maintained | None:
@@ -168,6 +170,7 @@ class Auditor:
             if monotonic < self._next or not self._ensemble.is_settled():
                 return None
             self._steps = self._audit()
+            self._is_first, self._is_requested = self._is_requested, False
         return self._go_on(self._steps, monotonic, wall)
 
     def _go_on(self, steps: "Iterator[_Pass | None]", monotonic: float, wall: int) -> Maintained | None:
@@ -175,12 +178,14 @@ class Auditor:
             found = next(steps)
         except PersistenceError:
             self._steps, self._next = None, monotonic + min(self._period, 10.0)
+            self._is_requested = self._is_requested or self._is_first
             raise
         if found is None:
             return Maintained("audited", "some ledgers were compared", 0)
         is_half = self._is_first and bool(found.unfinished)  # ledgers being written are compared by the next pass
-        self._steps, self._is_first = None, False
-        self._next = monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period)
+        self._steps = None
+        if not self._is_requested:
+            self._next = monotonic + (min(self._period, SECOND_PASS_SECONDS) if is_half else self._period)
         return self._finish(found, wall if found.is_covered and not is_half else self.ended)
 
     def _finish(self, found: _Pass, ended: int) -> Maintained:

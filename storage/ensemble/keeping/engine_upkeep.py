@@ -163,22 +163,21 @@ class EngineUpkeep:
         members = tuple((slot.name, slot.state) for slot in self._table.slots)
         if members != self._members:
             self._members, self._awaited = members, max(self._awaited, self._table.undecided - 1)
-            if self._checkpointed.mark < self._awaited:
-                self._checkpointed.want()
         leaving = [slot for slot in self._table.slots if slot.state == MemberState.LEAVING]
         # The batch in flight may still be written to a member that is leaving.
         if any(slot.writer is not None and slot.writer.queue for slot in leaving):
             self._await(self._table.undecided)
         self._await(max([slot.completed for slot in leaving], default=0))
-        if self._awaited and self._checkpointed.mark >= self._awaited:
+        if self._awaited > self._checkpointed.mark:  # also if the one requested last was made before a further change
+            self._checkpointed.want()
+        elif self._awaited:
             self._awaited = 0
             self._audited_with = self.audit()
 
     def _await(self, position: int) -> None:
-        """Request a checkpoint that covers a position, and a pass after it."""
+        """Let a pass follow the first checkpoint that covers a position."""
         if position > max(self._awaited, self._checkpointed.mark):
             self._awaited = position
-            self._checkpointed.want()
 
 
 def _one(ledger_id: int) -> int:

@@ -200,3 +200,14 @@ def test_what_was_written_before_a_change_of_the_members_is_audited_soon_after_i
     audit(auditor, 10.0)
     audit(auditor, 10.0 + SECOND_PASS_SECONDS)
     assert auditor.missing_entries == 4
+
+
+def test_a_pass_requested_during_another_follows_it(kept: KeptEnsemble) -> None:
+    kept.write(1, 0, 4, "a", "b")
+    kept.exists(1, 4)
+    auditor = Auditor(kept, 60)
+    auditor.step(0.0, 1000)
+    assert auditor.request() == 2
+    audit(auditor)
+    assert auditor.passes == 2
+    assert audit(auditor, 59.0) == 0
