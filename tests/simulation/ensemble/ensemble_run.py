@@ -31,6 +31,8 @@ DEFAULT_STEPS = 400
 LIVE_LEDGERS = 5
 POLICIES = (Quorums(1, 1, 1), Quorums(2, 2, 1), Quorums(2, 2, 2), Quorums(3, 2, 2), Quorums(3, 3, 2), Quorums(3, 3, 3))
 MAINTENANCE_MAX = 3000
+STEP_SECONDS = 0.1
+"""Time of a step of maintenance: short beside the period of audits, so that steps of lower priority have their turn."""
 RATES = MaintenanceRates(repair_bytes_per_second=0, scrub_bytes_per_second=0, scrub_days=0.0001, audit_seconds=5.0)
 TWO_AUDITS = 12_000
 """Milliseconds after which an audit has compared all entries, also of ledgers being written, of which it needs two."""
@@ -461,7 +463,7 @@ class EnsembleRun:
         for step in range(MAINTENANCE_MAX):
             if step == 100:
                 self._replace_unusable()
-            self.world.monotonic += 1.0
+            self.world.monotonic += STEP_SECONDS
             self._maintain_once()
             if self._is_complete(since):
                 break
