@@ -31,6 +31,7 @@ BEGUN: Final = "windows.json"
 """File in the query's directory with the length and slide of the windows, in milliseconds."""
 _CLOCK: Final = "clock"
 _STEP_MS: Final = 1000
+_STEP_MS_MAX: Final = 3_600_000
 COLUMNS: Final = ("value", "__key", "__topic", "__publishTime", "__eventTime")
 """Columns of the messages to count."""
 
@@ -128,12 +129,13 @@ def rolled(df: "DataFrame", *, how: Rolling, directory: str) -> "DataFrame":
     from pulsarbox.spark.pipelines.shipped.topic_windows_state import Added
 
     counted = map_in_arrow(df.select(*COLUMNS), partial(_counted, how), "topic string, part string")
-    # The clock of Spark as event time: no part is ever late, and timers run when any topic has messages.
-    # Each step of it costs a micro-batch without messages.
-    step = max(_STEP_MS, how.idle // 4)
+    # The clock of Spark as event time: timers run when any topic has messages. Each step of it costs a micro-batch
+    # without messages. Spark drops what is not newer than the watermark, so this stays behind the step: no part of a
+    # further micro-batch in the same step is late.
+    step = min(max(_STEP_MS, how.idle // 4), _STEP_MS_MAX)
     now = sql.unix_millis(sql.current_timestamp())
     stepped = sql.timestamp_millis(sql.expr(f"at div {step} * {step}"))
-    parts = counted.withColumn("at", now).withColumn(_CLOCK, stepped).withWatermark(_CLOCK, "0 seconds")
+    parts = counted.withColumn("at", now).withColumn(_CLOCK, stepped).withWatermark(_CLOCK, "1 millisecond")
     with without_pandas():
         found = parts.groupBy("topic").transformWithState(Added(how), "row string", "append", "EventTime")
     fields = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
