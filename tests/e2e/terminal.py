@@ -37,7 +37,9 @@ class RawTerminal:
         if self.pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
             own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-            os.execvpe(command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home)})
+            os.execvpe(
+                command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home), "XDG_STATE_HOME": str(home)}
+            )
 
     def until(self, holds: Callable[[bytes], bool]) -> bytes:
         """Read until the condition holds for all output so far."""

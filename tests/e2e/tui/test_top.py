@@ -55,15 +55,15 @@ def test_one_look_at_the_overview_shows_backlogs_quotas_and_dead_letters(
     told: dict[str, Any] = {}
 
     def sampled() -> bool:
-        """Wait for a sample: the box samples its topics once a second."""
+        """Wait for a sample: the box samples its topics once a second, a part of them after another."""
         told.update(json.loads(run("top", "--once", "--filter", f"/{short(topic)}$", "-o", "json").stdout))
         rows = [*told["rows"], *told["deadletters"]["rows"]]
-        if not any(row["topic"] == topic for row in told["quotas"]["rows"]):
+        if told["totals"]["backlog"] < 50 or not any(row["topic"] == topic for row in told["quotas"]["rows"]):
             return False
         return {topic, f"{topic}-DLQ"} <= {row["topic"] for row in rows} and told["rows"][0]["backlog"] == 50
 
     until(sampled)
-    assert told["view"] == "overview" and told["totals"]["backlog"] >= 50 and "series" in told
+    assert told["view"] == "overview" and "series" in told
     assert [(row["subscription"], row["backlog"], row["cause"]) for row in told["rows"]] == [
         ("billing", 50, "no-consumer")
     ]
