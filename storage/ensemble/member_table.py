@@ -26,6 +26,8 @@ class Slot:
         self.since = 0
         self.left_at = 0
         """See MemberRecord."""
+        self._left_before = 0
+        """``left_at`` before the member was brought up to date, until it has recorded that; 0 otherwise."""
         self.generation = 0
         """See MemberRecord."""
         self.known_quorum = 0
@@ -55,6 +57,21 @@ class Slot:
     def is_readable(self) -> bool:
         """Whether its entries are valid."""
         return self.belongs and self.content is not None
+
+    def trust_all(self) -> None:
+        """Make all of the log valid: it was brought up to date."""
+        self._left_before, self.left_at = self.left_at, 0
+
+    def limit_from(self, position: int) -> int:
+        """Return the position from which the log is not valid if the member leaves at ``position``.
+
+        While it has not recorded that it was brought up to date, it can return as it was before.
+        """
+        return self._left_before or position
+
+    def recorded(self, generation: int, lowest: int) -> None:
+        """Note that the member has recorded a generation, and its lowest ack quorum."""
+        self.generation, self.known_quorum, self._left_before = generation, lowest, 0
 
     def distrust_old(self, content: MemberContent) -> bool:
         """Exclude the log of a directory that was returned to an old state, and return whether it was.
@@ -159,7 +176,7 @@ class MemberTable:
                 return True
             if self.is_needed([slot]):
                 return False
-            self._change(slot, state, why, max(self.undecided, slot.completed + 1))
+            self._change(slot, state, why, self._end_of(slot))
             return True
 
     def is_needed(self, slots: Sequence[Slot]) -> bool:
@@ -209,7 +226,10 @@ class MemberTable:
     def _change(self, slot: Slot, state: str, why: str, left_at: int) -> None:
         """Change a state durably. Raises PersistenceError if no member can record it; nothing has changed then."""
         before = slot.state, slot.why, slot.since, slot.left_at
-        slot.left_at = left_at
+        if left_at:
+            slot.left_at = left_at
+        else:
+            slot.trust_all()
         self.set_state(slot, state, why)
         try:
             self.raise_generation()
@@ -239,7 +259,7 @@ class MemberTable:
                 if self.is_needed([slot for slot, _ in failed]):
                     raise PersistenceError(f"the membership could not be recorded: {failed[0][1]}")
                 for slot, error in failed:
-                    slot.left_at = max(self.undecided, slot.completed + 1)
+                    slot.left_at = self._end_of(slot)
                     self.set_state(slot, MemberState.LOST, str(error))
 
     def confirm_with(self, copies: int, *, is_reduced: bool = False) -> None:
@@ -309,8 +329,12 @@ class MemberTable:
                 slot.known_quorum = max(slot.known_quorum, lowest)
                 failed.append((slot, error))
             else:
-                slot.generation, slot.known_quorum = self.membership.generation, lowest
+                slot.recorded(self.membership.generation, lowest)
         return failed
+
+    def _end_of(self, slot: Slot) -> int:
+        """Return the position from which the log of a member that leaves now is not valid."""
+        return slot.limit_from(max(self.undecided, slot.completed + 1))
 
     def _report(self, slot: Slot, state: str, why: str) -> None:
         kind, text = _TEXTS.get(state, ("", ""))

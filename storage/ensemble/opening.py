@@ -209,7 +209,7 @@ class EnsembleOpening:
                 slot.left_at = slot.left_at or table.undecided
                 table.set_state(slot, MemberState.LOST, str(error))
             else:
-                slot.left_at = 0
+                slot.trust_all()
                 if not slot.belongs:
                     table.set_state(slot, MemberState.ACTIVE)
 
@@ -246,7 +246,7 @@ class EnsembleOpening:
         except StoreFull as error:
             self._table.set_state(slot, MemberState.FULL, str(error))
         except PersistenceError as error:
-            slot.left_at = batch.position
+            slot.left_at = slot.limit_from(batch.position)
             self._table.set_state(slot, MemberState.LOST, str(error))
 
 

@@ -9,7 +9,7 @@ from pulsarbox.errors import NotEnoughBookies, PersistenceError
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
 from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
-from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, Faults, MemberDisk, MemoryMember, no_faults
 from pulsarbox.storage.ensemble.recovery import EnsembleIncomplete
 from pulsarbox.storage.ensemble.status import MemberEvent
 from pulsarbox.storage.journal import Batch
@@ -204,6 +204,35 @@ def test_a_rejected_batch_does_not_return_with_an_old_state_of_a_directory() -> 
     _, batches = opened([old, disks[1]])
     assert batches[1:] == [batch.value() for batch in confirmed]
     assert list(old.log.items()) == [(4, batches[3])]  # the repair copies the others
+
+
+@pytest.mark.parametrize("failing", ["commit", "write_membership"])
+def test_a_rejected_batch_does_not_return_after_a_start_that_could_not_update_its_directory(failing: str) -> None:
+    disks = disks_of(2)
+    engine, _ = opened(disks)
+    engine.commit(asking(1, 2, 1))
+    old = _with_a_rejected_batch(disks[0])
+    unplug(disks, "a")
+    confirmed = [asking(position, 2, 1, nonce=3) for position in (2, 3)]
+    for batch in confirmed:
+        engine.commit(batch)
+    unplug(disks, "")
+    disks[0].faults = refusing(failing)
+    engine, _ = opened(disks)
+    assert [each.state for each in engine.status().members] == [MemberState.LOST, MemberState.ACTIVE]
+    _, batches = opened([old, disks[1]])
+    assert batches[1:] == [batch.value() for batch in confirmed]
+
+
+def refusing(refused: str) -> Faults:
+    """Return a fault that lets an operation fail."""
+
+    def fault(operation: str, argument: Any) -> str:
+        if operation == refused:
+            raise PersistenceError("the disk does not answer")
+        return FaultOutcome.DONE
+
+    return fault
 
 
 def test_an_old_state_of_a_directory_counts_as_a_missing_directory() -> None:

@@ -7,7 +7,7 @@ import pytest
 from pulsarbox.errors import Conflict, EntryDamaged, NotFound, PersistenceError, PreconditionFailed
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.ensemble.member import MemberState, PackedBatch
-from pulsarbox.storage.ensemble.memory_member import MemberDisk, MemoryMember
+from pulsarbox.storage.ensemble.memory_member import FaultOutcome, MemberDisk, MemoryMember, no_faults
 from tests.unit.storage.batches import batch_of
 from tests.unit.storage.ensemble.keeping.kept_box import KeptBox
 
@@ -89,6 +89,26 @@ def test_an_old_state_of_a_directory_does_not_bring_back_a_rejected_batch(box: K
     box.assert_complete()
     sizes = {len(each.read(ReadRequest(1, 1, entry, entry, 1 << 20))[0].body) for each in having(box, entry)}
     assert sizes == {46}
+
+
+def test_a_directory_that_does_not_record_its_return_is_limited_as_before(box: KeptBox) -> None:
+    lose(box, "/c")
+    slot = next(slot for slot in box.engine.table.slots if slot.name == "/c")
+    before = slot.left_at
+
+    def refuse(operation: str, argument: object) -> str:
+        if operation == "write_membership":
+            raise PersistenceError("the disk does not answer")
+        return FaultOutcome.DONE
+
+    box.disks["/c"].faults = refuse
+    box.disks["/c"].present = True
+    box.maintain()
+    assert (box.state("/c"), slot.left_at) == (MemberState.LOST, before)
+    box.disks["/c"].faults = no_faults
+    box.now += 1000
+    box.maintain()
+    assert (box.state("/c"), slot.left_at) == (MemberState.ACTIVE, 0)
 
 
 def having(box: KeptBox, entry: int) -> list[MemoryMember]:
