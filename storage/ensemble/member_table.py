@@ -32,6 +32,8 @@ class Slot:
         """See MemberRecord."""
         self.known_quorum = 0
         """See MemberRecord."""
+        self.is_leaving = False
+        """See MemberRecord."""
         self.content: MemberContent | None = None
         """What ``open`` returned; None if the directory could not be opened."""
         self.writer: Writer | None = None
@@ -57,6 +59,17 @@ class Slot:
     def is_readable(self) -> bool:
         """Whether its entries are valid."""
         return self.belongs and self.content is not None
+
+    @property
+    def state_in_use(self) -> str:
+        """Its state once it is brought up to date."""
+        return MemberState.LEAVING if self.is_leaving else MemberState.ACTIVE
+
+    def resume(self, record: MemberRecord) -> None:
+        """Continue as the membership lists it."""
+        self.member_id, self.left_at, self.generation = record.member_id, record.left_at, record.generation
+        self.known_quorum = record.known_quorum
+        self.is_leaving = record.is_leaving or record.state == MemberState.LEAVING
 
     def trust_all(self) -> None:
         """Make all of the log valid: it was brought up to date."""
@@ -189,10 +202,16 @@ class MemberTable:
     def begin_leaving(self, slot: Slot) -> None:
         """Write no further batches to a member, durably; its log remains valid, and its entries are read.
 
-        Raises PersistenceError if that cannot be recorded.
+        One that is not in use leaves once it returns. Raises PersistenceError if that cannot be recorded.
         """
         with self.lock:
-            self._change(slot, MemberState.LEAVING, "", slot.left_at)
+            before, slot.is_leaving = slot.is_leaving, True
+            state, why = (slot.state_in_use, "") if slot.belongs else (slot.state, slot.why)
+            try:
+                self._change(slot, state, why, slot.left_at)
+            except PersistenceError:
+                slot.is_leaving = before
+                raise
 
     def release(self, slot: Slot) -> None:
         """Remove a member for good, durably on all others. Raises PersistenceError; nothing has changed then."""
@@ -214,14 +233,14 @@ class MemberTable:
             self.flush_events()
 
     def join(self, slot: Slot) -> None:
-        """Make a member active that has the rows of the last checkpoint and no batch that the log has not.
+        """Use a member that has the rows of the last checkpoint and no batch that the log has not.
 
         Raises PersistenceError if that cannot be recorded.
         """
         with self.lock:
             slot.completed = slot.uncertain = 0
             slot.writer = None
-            self._change(slot, MemberState.ACTIVE, "", 0)
+            self._change(slot, slot.state_in_use, "", 0)
 
     def _change(self, slot: Slot, state: str, why: str, left_at: int) -> None:
         """Change a state durably. Raises PersistenceError if no member can record it; nothing has changed then."""
@@ -366,7 +385,8 @@ _TEXTS: Final[dict[str, tuple[str, str]]] = {
 
 
 def _record_of(slot: Slot) -> MemberRecord:
-    return MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at, slot.generation, slot.known_quorum)
+    known = slot.generation, slot.known_quorum
+    return MemberRecord(slot.member_id, slot.name, slot.state, slot.left_at, *known, is_leaving=slot.is_leaving)
 
 
 def _ignore(event: Any) -> None:

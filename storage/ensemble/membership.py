@@ -19,6 +19,8 @@ class MemberRecord(NamedTuple):
     """A generation that it has recorded: a directory that knows only older ones was returned to an old state."""
     known_quorum: int = 0
     """The highest ``ack_quorum_min`` that it may know: it can be started without fewer members than that."""
+    is_leaving: bool = False
+    """Whether it is being removed, also while it is lost."""
 
 
 class Membership(NamedTuple):

@@ -133,8 +133,7 @@ class EnsembleOpening:
         for slot in table.slots:
             record = next((each for each in table.absent if each.name == slot.name), None)
             if slot.content is None and record is not None:
-                slot.member_id, slot.left_at, slot.generation = record.member_id, record.left_at, record.generation
-                slot.known_quorum = record.known_quorum
+                slot.resume(record)
                 table.absent.remove(record)
 
     def _missed(self, record: MemberRecord) -> MemberRecord:
@@ -151,12 +150,12 @@ class EnsembleOpening:
         member_id = content.membership.member_id if content.membership is not None else ""
         record = records.get(member_id)
         if record is not None:
-            slot.member_id, slot.left_at, slot.generation = member_id, record.left_at, record.generation
+            slot.resume(record)
             slot.known_quorum = 0 if content.membership is None else content.membership.ack_quorum_min
             if slot.distrust_old(content):
                 self._returned.append(MissingMember(slot.name, record.left_at))
-            slot.state = MemberState.FENCED if slot.left_at else MemberState.ACTIVE
-            if record.state in (MemberState.REMOVED, MemberState.LEAVING):
+            slot.state = MemberState.FENCED if slot.left_at else slot.state_in_use
+            if record.state == MemberState.REMOVED:
                 slot.state = record.state
         elif member_id or (content.newest and begun):
             _refuse(slot, f"{slot.name} has messages that the other directories do not know: empty it to use it")
@@ -211,7 +210,7 @@ class EnsembleOpening:
             else:
                 slot.trust_all()
                 if not slot.belongs:
-                    table.set_state(slot, MemberState.ACTIVE)
+                    table.set_state(slot, slot.state_in_use)
 
     def _limit_logs(self) -> None:
         """Exclude what members have after the end of the log: other batches follow now."""

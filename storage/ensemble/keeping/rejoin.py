@@ -164,7 +164,7 @@ class Rejoining:
         """Let the member leave that this one replaces."""
         name = self._directories.read_note(slot.name, REPLACES_NOTE).decode(errors="replace")
         old = next((each for each in self._table.slots if each.name == name and each is not slot), None)
-        if old is not None and old.belongs:
+        if old is not None and not old.is_leaving:
             self._table.begin_leaving(old)
         if name:
             self._directories.write_note(slot.name, REPLACES_NOTE, b"")

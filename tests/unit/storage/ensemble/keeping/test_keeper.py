@@ -176,6 +176,45 @@ def test_a_restart_goes_on_with_a_removal(box: KeptBox) -> None:
     box.assert_complete()
 
 
+@pytest.mark.parametrize("restarts", [0, 1, 2])
+def test_a_directory_that_is_lost_while_it_is_removed_continues_to_leave(box: KeptBox, restarts: int) -> None:
+    box.engine.remove("/c")
+    box.disks["/c"].present = False
+    box.now += 10
+    box.maintain(steps=2000)
+    assert box.state("/c") == MemberState.LOST
+    for present in [False, True][2 - restarts :]:
+        box.engine.close()
+        box.disks["/c"].present = present
+        box.open("/a", "/b", "/c")
+    box.disks["/c"].present = True
+    box.now += 1000
+    box.publish(1)
+    box.maintain()
+    before = len(box.disks["/c"].log)
+    for _ in range(40):
+        box.publish(1)
+    assert box.state("/c") == MemberState.LEAVING
+    assert len(box.disks["/c"].log) == before
+    box.checkpoint()
+    box.maintain()
+    assert box.state("/c") == ""
+    box.assert_complete()
+
+
+def test_a_directory_that_is_lost_while_it_is_replaced_continues_to_leave(box: KeptBox) -> None:
+    box.engine.replace("/b", "/d")
+    box.disks["/b"].present = False
+    box.now += 10
+    box.maintain()
+    assert (box.state("/b"), box.state("/d")) == (MemberState.LOST, MemberState.ACTIVE)
+    box.disks["/b"].present = True
+    box.now += 1000
+    box.maintain()
+    assert (box.state("/b"), box.state("/d")) == ("", MemberState.ACTIVE)
+    box.assert_complete()
+
+
 def test_a_restart_goes_on_with_an_addition(box: KeptBox) -> None:
     box.engine.add("/d")
     box.engine.close()
