@@ -63,6 +63,11 @@ class EntryMap(Mapping[tuple[int, int], V], Generic[V]):
         chunk = self.chunks.get(key, {})
         return [(Position(ledger_id, base + place), self._decode(chunk[place])) for place in sorted(chunk)]
 
+    def items_after(self, position: tuple[int, int]) -> Iterator[tuple[Position, V]]:
+        """Yield the values of the entries after a position, in order. They must not change meanwhile."""
+        for key in self.chunks.irange((position[0], position[1] // CHUNK_ENTRIES)):
+            yield from (each for each in self.of_chunk(key) if each[0] > position)
+
     # Mutation
 
     def put(self, position: tuple[int, int], number: int) -> None:

@@ -79,6 +79,14 @@ class StoredTopic:
         aborted = sum(run.messages_after - run.messages_before for run in runs if run.messages_after <= end)
         return max(end - first.messages_before, 0) - aborted
 
+    def aborted_after(self, mark: Position, messages: int) -> int:
+        """Return the number of aborted messages after a mark-delete position with the given message total."""
+        if not self.has_aborted:
+            return 0
+        ledgers = [each for each in self.ledger.ledgers if each >= mark.ledger_id]
+        runs = [run for each in ledgers for run in aborted_of(self._catalog, self.topic_id, each)]
+        return sum(max(run.messages_after - max(run.messages_before, messages), 0) for run in runs)
+
     def skip_aborted(self, cursor: ManagedCursor) -> None:
         """Count aborted entries after the new position of a reset cursor as acknowledged."""
         if self.has_aborted:

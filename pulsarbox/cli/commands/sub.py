@@ -1,5 +1,6 @@
 """``pulsarbox sub``: the subscriptions of a topic."""
 
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,15 @@ import click
 from pulsarbox.cli.commands.dead_letters.sub_dead_letter import dead_letter
 from pulsarbox.cli.commands.topic import pairs
 from pulsarbox.cli.common.backlog_units import backlog_fields
-from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
+from pulsarbox.cli.common.confirmation import (
+    agree,
+    carry_out,
+    confirm,
+    dry_run_option,
+    is_pattern,
+    matching,
+    yes_option,
+)
 from pulsarbox.cli.common.exits import InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
@@ -211,26 +220,42 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
 @sub.command()
 @_TOPIC
 @_ONE
-@click.argument("place", metavar="POSITION", type=AT)
+@click.argument("place", metavar="POSITION", type=AT, shell_complete=completions.POSITIONS)
+@click.option("--yes", is_flag=True, help="Skip the confirmation on a terminal.")
 @dry_run_option
 @with_admin
-def seek(topic_name: str, subscription: str, place: PositionParam, dry_run: bool, admin: "Admin") -> None:
+def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dry_run: bool, admin: "Admin") -> None:
     """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
-    Reports the backlog before and after it, and so how many messages are delivered again, or skipped.
+    Reports before and after it how many messages are delivered again, and how many are skipped, and asks to continue
+    on a terminal. The preview counts every message of a batch, and the messages of all partitions. It is exact unless
+    consumers acknowledge or producers publish meanwhile. Apache Pulsar has no preview.
 
     POSITION is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or
     a message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
 
     \b
+    Exit codes:
+      3  the topic or the subscription does not exist
+      4  not confirmed
+
+    \b
     Examples:
+      pulsarbox sub seek orders billing -1h --dry-run
       pulsarbox sub seek orders billing earliest
-      pulsarbox sub seek orders billing @-30m
+      pulsarbox sub seek orders billing @-30m --yes
       pulsarbox sub seek orders billing 12:345
     """
+    from pulsarbox.cli.commands.seek_preview import preview, preview_words
+
     topic = topic_named(topic_name)
-    done = f"set to {place}: subscription"
     before = _backlog(admin, topic, subscription)
+    if before is None:
+        raise missing(admin, topic, subscription, f"no subscription '{subscription}' on {short(topic)}")
+    notify(preview_words(preview(admin, topic, subscription, place), place))
+    if not (yes or dry_run) and sys.stdin.isatty() and sys.stderr.isatty():
+        agree(f"Set subscription {subscription} on {short(topic)} to {place}?")
+    done = f"set to {place}: subscription"
     _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
     if not dry_run:
         notify(seek_words(before, _backlog(admin, topic, subscription)))

@@ -62,6 +62,13 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
         raise InTheWay("not confirmed: nothing was changed")
 
 
+def agree(question: str) -> None:
+    """Ask a yes-or-no question on the terminal, for a change that can be undone. Raises InTheWay for no."""
+    click.echo(f"{clean(question)} [y/N] ", nl=False, err=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise InTheWay("not confirmed: nothing was changed")
+
+
 def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_run: bool) -> None:
     """Run the actions in order. Each is a triple: past-tense verb phrase, object name, callable.
 

@@ -135,6 +135,18 @@ BY_NAME: Final[Mapping[str, Complete]] = {
 """Completer of a pulsar-admin parameter, by its name."""
 
 
+def words(*known: str) -> Complete:
+    """Return a completer of fixed words: examples of values that are written freely."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        return [each for each in known if each.startswith(incomplete)]
+
+    return complete
+
+
+POSITIONS: Final = words("earliest", "latest", "@-10m", "@-1h", "@-1d")
+
+
 def plugins(kind: str | None = None) -> Complete:
     """Return a completer of plugin names, of one kind or all. It imports no plugin and asks no broker."""
 

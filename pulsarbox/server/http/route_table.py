@@ -20,6 +20,7 @@ from pulsarbox.server.http.box import (
     message_keeping,
     pipelines,
     plugins,
+    seek_preview,
     segments,
     store,
 )
@@ -118,6 +119,7 @@ ROOMS = (
     message_keeping,
     faults,
     maps,
+    seek_preview,
     segments,
     metrics,
     history,

@@ -66,6 +66,9 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     place = f"{ids[7].ledger_id()}:{ids[7].entry_id()}"
     assert run("sub", "seek", short, "s", place).stdout == f"set to {place}: subscription s on {short}\n"
     comes_back_to(consumer, numbered(10)[7:])
+    tried = run("sub", "seek", short, "s", "earliest", "--dry-run")
+    assert tried.stdout == f"would have set to earliest: subscription s on {short}\n"
+    assert "to 10 messages" in tried.stderr or "no preview" in tried.stderr
     found = run("sub", "seek", short, "s", "earliest")
     assert (found.returncode, "delivered again" in found.stderr or "no change" in found.stderr) == (0, True)
     comes_back_to(consumer, numbered(10))

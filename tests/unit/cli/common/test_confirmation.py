@@ -1,5 +1,6 @@
 """Confirmation of changes: the typed name on a terminal, and several objects at once."""
 
+import io
 import os
 import pty
 import subprocess
@@ -8,8 +9,8 @@ import sys
 import click
 import pytest
 
-from pulsarbox.cli.common.confirmation import carry_out, confirm, matching
-from pulsarbox.cli.common.exits import Misused, NotThere, Partly
+from pulsarbox.cli.common.confirmation import agree, carry_out, confirm, matching
+from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, Partly
 from pulsarbox.client.admin import AdminRefused
 
 ASK = (
@@ -114,3 +115,19 @@ def test_patterns() -> None:
     with pytest.raises(NotThere, match=r"nothing matches 'x\*'"):
         matching("x*", ["a"])
     assert issubclass(NotThere, click.ClickException)
+
+
+@pytest.mark.parametrize("typed", ["y\n", "Yes\n"])
+def test_a_change_that_can_be_undone_needs_only_a_yes(typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    agree("Set it?")
+
+
+@pytest.mark.parametrize("typed", ["", "\n", "n\n", "orders\n"])
+def test_anything_but_a_yes_changes_nothing(
+    typed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    with pytest.raises(InTheWay, match="nothing was changed"):
+        agree("Set \x1b[2J it?")
+    assert capsys.readouterr().err == "Set \\x1b[2J it? [y/N] "

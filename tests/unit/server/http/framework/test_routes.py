@@ -148,6 +148,7 @@ PERMISSIONS = {
     "GET /pulsarbox/v1/events": "WATCHER",
     "GET /pulsarbox/v1/maps/cursor/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/maps/keys/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
+    "GET /pulsarbox/v1/seek-preview/{tenant}/{namespace}/{topic}/{subscription}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/kept/{domain}/{tenant}/{namespace}/{topic}": "TOPIC_USER",
     "GET /pulsarbox/v1/browse/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",
     "GET /pulsarbox/v1/segments/{tenant}/{namespace}/{topic}": "TOPIC_CONSUMER",

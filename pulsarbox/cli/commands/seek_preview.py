@@ -1,0 +1,46 @@
+"""Preview of `sub seek`: how many messages come back, and how many are skipped."""
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from pulsarbox.cli.common.position_arguments import PositionParam
+from pulsarbox.names import PERSISTENT, TopicName
+
+if TYPE_CHECKING:
+    from pulsarbox.client.admin import Admin
+
+_VERBS: Final = {"redelivered": "delivered again", "skipped": "skipped"}
+
+
+def preview(admin: "Admin", topic: TopicName, subscription: str, place: PositionParam) -> dict[str, Any] | None:
+    """Return the messages ``before`` and ``after`` a seek, ``redelivered`` and ``skipped``; None from other brokers.
+
+    The topic and the subscription must exist.
+    """
+    from pulsarbox.client.admin import AdminRefused, quoted, subscription_segment
+
+    target = place.of(topic)
+    if target.domain != PERSISTENT:
+        return None
+    path = f"/seek-preview/{quoted(target.tenant, target.namespace_local, target.local)}"
+    try:
+        found: dict[str, Any] = admin.own(f"{path}/{subscription_segment(subscription)}?{urlencode(query(place))}")
+    except AdminRefused as error:
+        if error.status in (404, 405):
+            return None
+        raise
+    return found
+
+
+def query(place: PositionParam) -> dict[str, int]:
+    """Return a position as parameters of the request."""
+    return {"timestamp": place.time} if place.time is not None else place.body
+
+
+def preview_words(found: dict[str, Any] | None, place: PositionParam) -> str:
+    """Return what a seek would do to a backlog, in words."""
+    if found is None:
+        return "the broker has no preview of a seek"
+    parts = [f"{found[name]:,} {verb}" for name, verb in _VERBS.items() if found[name]]
+    effect = ", ".join(parts) or "no change"
+    return f"a seek to {place} changes the backlog from {found['before']:,} to {found['after']:,} messages: {effect}"
