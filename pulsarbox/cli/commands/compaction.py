@@ -8,6 +8,7 @@ import click
 
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.progress import LiveLine, bar
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
@@ -21,7 +22,7 @@ _WORDS: Final = {"NOT_RUN": "not compacted", "SUCCESS": "compacted", "RUNNING": 
 
 @click.command()
 @click.argument("name", metavar="TOPIC")
-@click.option("--wait", is_flag=True, help="Wait for the end; report progress on stderr.")
+@click.option("--wait", is_flag=True, help="Wait for the end; show the progress on a terminal.")
 @click.option("--status", is_flag=True, help="Show the status of the current or last compaction.")
 @click.option("--cancel", is_flag=True, help="Cancel the running compaction; the compacted view is unchanged.")
 @dry_run_option
@@ -110,22 +111,25 @@ def _status(admin: "Admin", name: TopicName) -> TableOutput:
 
 
 def _wait(admin: "Admin", parts: list[TopicName]) -> None:
+    line = LiveLine()
     for each in parts:
-        said = ""
         while (found := _asked(admin, each))["status"] == "RUNNING":
-            now = _in_words(found.get("progress", {}))
-            if now != said:
-                notify(f"{short(each)}: {now}")
-                said = now
+            line.draw(partial(_progress, short(each), found.get("progress", {})))
             time.sleep(_EVERY_SECONDS)
+        line.clear()
         if found["status"] == "ERROR":
             raise click.ClickException(f"{short(each)} is not compacted: {clean(found['lastError'])}")
         notify(f"{short(each)}: compacted")
 
 
+def _progress(name: str, progress: dict[str, Any]) -> str:
+    return f"compacting {name} {_in_words(progress)}"
+
+
 def _in_words(progress: dict[str, Any]) -> str:
     if progress.get("phase") == "reading":
-        return f"{progress['read']:,} of {progress['to_read']:,} entries read"
+        share = progress["read"] / max(progress["to_read"], 1)
+        return f"{bar(share)} {progress['read']:,} of {progress['to_read']:,} entries read"
     if progress.get("phase") == "writing":
         return f"{progress['keys']:,} keys, {progress['written']:,} entries written"
     return "waiting for another compaction"

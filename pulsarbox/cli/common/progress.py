@@ -1,82 +1,167 @@
-"""Progress line on stderr, shown only on a terminal."""
+"""Progress on stderr, shown only on a terminal: one line, redrawn at intervals.
 
+Every command that may take more than a second reports through one of these classes. Without a terminal they are silent.
+"""
+
+import contextlib
+import os
+import shutil
 import sys
 import time
+from collections.abc import Callable
 from typing import Final
 
-from pulsarbox.cli.common.terminal_text import megabytes, notify
+from pulsarbox.cli.common.terminal_text import clean, megabytes, notify
 
 _EVERY_SECONDS: Final = 0.2
+_COLUMNS: Final = 80
+_WIDTH: Final = 24
+"""Characters of a bar."""
+_PARTS: Final = " ▏▎▍▌▋▊▉█"
+"""A character of a bar, filled in eighths."""
 
 
-class ProgressLine:
-    """Count of messages and bytes, redrawn at intervals."""
+class LiveLine:
+    """A line on the terminal that is drawn at most five times a second, and cleared before other output."""
 
-    def __init__(self, verb: str, wanted: bool) -> None:
-        """``verb`` is the participle to show, such as "stored"; ``wanted`` False suppresses the line."""
-        self.messages = 0
-        self.size = 0
-        self._verb = verb
-        self._shown = wanted and sys.stderr.isatty()
+    def __init__(self, wanted: bool = True) -> None:
+        """``wanted`` False suppresses the line."""
+        self.is_shown = wanted and sys.stderr is not None and sys.stderr.isatty()
         self._drawn = False
-        self._begin = time.monotonic()
-        self._next = self._begin + _EVERY_SECONDS
+        self._next = time.monotonic() + _EVERY_SECONDS
 
-    def add(self, messages: int, size: int) -> None:
-        """Count messages and bytes, and redraw the line if due."""
-        self.messages += messages
-        self.size += size
-        if self._shown and (now := time.monotonic()) >= self._next:
-            self._next = now + _EVERY_SECONDS
-            self._draw(now)
-
-    def _draw(self, now: float) -> None:
-        seconds = max(0.001, now - self._begin)
-        rate = self.messages / seconds
-        text = f"{self.messages:,} messages {self._verb}, {megabytes(self.size)}, {rate:,.0f}/s"
-        sys.stderr.write(f"\r\x1b[K{text}")
+    def draw(self, text: Callable[[], str]) -> None:
+        """Draw the line if due, shortened to the width of the terminal."""
+        if not self.is_shown or (now := time.monotonic()) < self._next:
+            return
+        self._next = now + _EVERY_SECONDS
+        sys.stderr.write(f"\r\x1b[K{clean(text())[: max(_columns() - 1, 1)]}")
         sys.stderr.flush()
         self._drawn = True
+
+    def clear(self) -> None:
+        """Clear the line before other output."""
+        if self._drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self._drawn = False
 
     def notify(self, text: str) -> None:
         """Clear the line and print a diagnostic."""
         self.clear()
         notify(text)
 
-    def clear(self) -> None:
-        """Clear the line before other output."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._drawn = False
+
+def _columns() -> int:
+    """Return the width of the terminal, which may be unknown, or only that of stderr."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+    return shutil.get_terminal_size().columns
 
 
-class CountLine:
-    """Number of finished pieces of work, redrawn at intervals."""
+class ProgressBar(LiveLine):
+    """Part of a known amount of work: a bar, percent, rate and remaining time; without a total, amount and rate."""
+
+    def __init__(
+        self, verb: str, unit: Callable[[float], str] = lambda count: f"{count:,.0f}", wanted: bool = True
+    ) -> None:
+        """``verb`` is the participle to show, such as "restoring"; ``unit`` formats an amount; numbers by default."""
+        super().__init__(wanted)
+        self._verb = verb
+        self._unit = unit
+        self._begin = time.monotonic()
+        self._from: float | None = None
+
+    def update(self, done: float, total: float = 0, detail: str = "") -> None:
+        """Set the amount done so far, of ``total`` (0: unknown), and redraw the line if due."""
+        if self._from is None:
+            self._from = done
+        self.draw(lambda: self._text(done, total, detail))
+
+    def _text(self, done: float, total: float, detail: str) -> str:
+        seconds = max(0.001, time.monotonic() - self._begin)
+        rate = max(0.0, done - (self._from or 0)) / seconds
+        parts = [self._unit(done) if not total else f"{self._unit(min(done, total))} of {self._unit(total)}"]
+        if rate:
+            parts.append(f"{self._unit(rate)}/s")
+        if total and rate and done < total:
+            parts.append(f"{span((total - done) / rate)} left")
+        if detail:
+            parts.append(detail)
+        return f"{self._verb} {f'{bar(done / total)} ' if total else ''}{', '.join(parts)}"
+
+
+def sized(size: float) -> str:
+    """Format an amount of bytes."""
+    return megabytes(int(size))
+
+
+def bar(share: float, width: int = _WIDTH) -> str:
+    """Return a bar filled to ``share`` (0 to 1), and the percentage, which is 100 only at the end."""
+    share = min(max(share, 0.0), 1.0)
+    eighths = int(share * width * 8)
+    full, part = divmod(eighths, 8)
+    cells = "█" * full + (_PARTS[part] if full < width else "")
+    return f"[{cells:<{width}}] {int(share * 100):3} %"
+
+
+def span(seconds: float) -> str:
+    """Format a remaining time in its two largest units."""
+    total = int(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600:,} h {total % 3600 // 60} min"
+
+
+class ProgressLine(LiveLine):
+    """Count of messages and bytes; a bar if ``share`` returns which part of the input is read."""
+
+    def __init__(self, verb: str, wanted: bool, share: Callable[[], float | None] = lambda: None) -> None:
+        """``verb`` is the participle to show, such as "stored"; ``wanted`` False suppresses the line."""
+        super().__init__(wanted)
+        self.messages = 0
+        self.size = 0
+        self._verb = verb
+        self._share = share
+        self._begin = time.monotonic()
+
+    def add(self, messages: int, size: int) -> None:
+        """Count messages and bytes, and redraw the line if due."""
+        self.messages += messages
+        self.size += size
+        self.draw(self._text)
+
+    def _text(self) -> str:
+        seconds = max(0.001, time.monotonic() - self._begin)
+        size = f", {megabytes(self.size)}" if self.size else ""
+        text = f"{self.messages:,} messages {self._verb}{size}, {self.messages / seconds:,.0f}/s"
+        share = self._share()
+        if share is None:
+            return text
+        left = f", {span(seconds * (1 - share) / share)} left" if 0 < share < 1 else ""
+        return f"{bar(share)} {text}{left}"
+
+
+class CountLine(LiveLine):
+    """Number of finished pieces of work."""
 
     def __init__(self, verb: str, noun: str, total: int = 0) -> None:
         """``total`` 0: unknown."""
+        super().__init__()
         self.count = 0
-        self._text = f"{verb} {{:,}}{f' of {total:,}' if total else ''} {noun}"
-        self._shown = sys.stderr.isatty()
-        self._drawn = False
-        self._next = time.monotonic() + _EVERY_SECONDS
+        self._verb, self._noun, self._total = verb, noun, total
 
     def add(self) -> None:
         """Count one, and redraw the line if due."""
         self.count += 1
-        if self._shown and (now := time.monotonic()) >= self._next:
-            self._next = now + _EVERY_SECONDS
-            sys.stderr.write(f"\r\x1b[K{self._text.format(self.count)}")
-            sys.stderr.flush()
-            self._drawn = True
+        self.draw(self._text)
 
-    def clear(self) -> None:
-        """Clear the line before other output."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._drawn = False
+    def _text(self) -> str:
+        of = f" of {self._total:,}" if self._total else ""
+        drawn = f" {bar(self.count / self._total)}" if self._total else ""
+        return f"{self._verb}{drawn} {self.count:,}{of} {self._noun}"
 
 
 def messages(count: int) -> str:

@@ -2,8 +2,6 @@
 
 import contextlib
 import os
-import sys
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -11,48 +9,28 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, NotThere, run
-from pulsarbox.cli.common.terminal_text import clean, megabytes, notify
+from pulsarbox.cli.common.progress import ProgressBar, sized
 
 if TYPE_CHECKING:
     from pulsarbox.storage.backup.manifest import Manifest
 
-_DRAWN_SECONDS: Final = 0.2
 _NICE: Final = 19
-_SAID_SECONDS: Final = 10.0
-"""Interval of progress lines if stderr is not a terminal."""
 
 _T = TypeVar("_T")
 
 
 class BackupProgress:
-    """Progress on stderr: a redrawn line on a terminal, otherwise a line every ten seconds."""
+    """Progress of copies, as ``CopyPace`` reports it."""
 
     def __init__(self, verb: str) -> None:
-        self._verb = verb
-        self._terminal = sys.stderr.isatty()
-        self._next = time.monotonic() + (0 if self._terminal else _SAID_SECONDS)
-        self._drawn = False
+        self._bar = ProgressBar(verb, sized)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.monotonic()
-        if now < self._next:
-            return
-        percent = 100 * done // total if total else 0
-        text = f"{self._verb}: {megabytes(done)} of {megabytes(total)} ({percent} %), {what}"
-        if self._terminal:
-            self._next = now + _DRAWN_SECONDS
-            sys.stderr.write(f"\r\x1b[K{clean(text)}")
-            sys.stderr.flush()
-            self._drawn = True
-        else:
-            self._next = now + _SAID_SECONDS
-            notify(text)
+        self._bar.update(done, total, what)
 
     def clear(self) -> None:
         """Clear the line."""
-        if self._drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        self._bar.clear()
 
 
 def ended(work: Callable[[], _T], progress: BackupProgress | None = None) -> _T:

@@ -1,12 +1,13 @@
 """Waiting for operations on data directories, with their progress on stderr."""
 
-import sys
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.cli.common.exits import Failed
-from pulsarbox.cli.common.terminal_text import megabytes, notify
+from pulsarbox.cli.common.progress import LiveLine, bar
+from pulsarbox.cli.common.terminal_text import megabytes
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
@@ -42,7 +43,7 @@ def wait(
 
     Raises Failed after ``seconds``.
     """
-    shown, end = "", float("inf") if seconds is None else time.monotonic() + seconds
+    line, end = LiveLine(), float("inf") if seconds is None else time.monotonic() + seconds
     try:
         while True:
             document: Document = admin.own("/ensemble")
@@ -50,18 +51,13 @@ def wait(
                 return document
             if time.monotonic() >= end:
                 raise Failed(f"not done after {seconds:g} s, the box continues: {progress(document)}")
-            if sys.stderr.isatty() and (text := progress(document)) != shown:
-                shown = text
-                sys.stderr.write(f"\r\x1b[K{text}")
-                sys.stderr.flush()
+            line.draw(partial(progress, document))
             time.sleep(POLL_SECONDS)
     except KeyboardInterrupt:
-        notify("stopped waiting; the box continues (`pulsarbox storage members` shows the state)")
+        line.notify("stopped waiting; the box continues (`pulsarbox storage members` shows the state)")
         raise
     finally:
-        if shown:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        line.clear()
 
 
 def repaired(document: Document) -> bool:
@@ -74,7 +70,8 @@ def repairing(document: Document) -> str:
     found = document["underReplicated"]
     done = megabytes(document["repair"]["bytesDone"])
     error = f"; last error: {document['repair']['lastError']}" if document["repair"]["lastError"] else ""
-    return f"{found['restoredPercent']} % restored, {found['entries']:,} entries left, {done} copied{error}"
+    drawn = bar(found["restoredPercent"] / 100)
+    return f"copying {drawn} restored, {found['entries']:,} entries left, {done} copied{error}"
 
 
 def audited_after(before: Document) -> Callable[[Document], bool]:
@@ -123,6 +120,6 @@ def scrubbing(names: list[str]) -> Callable[[Document], str]:
     def told(document: Document) -> str:
         scrubs = [each["scrub"] for each in document["members"] if each["name"] in names]
         done, total = (sum(each[field] for each in scrubs) for field in ("doneBytes", "totalBytes"))
-        return f"{megabytes(done)} of {megabytes(total)} verified"
+        return f"verifying {bar(done / total if total else 0)} {megabytes(done)} of {megabytes(total)}"
 
     return told

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
+from pulsarbox.cli.common.progress import CountLine
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR
@@ -145,8 +146,10 @@ def check(  # options
 
     plugins = plugins_directory(plugins_dir)
 
+    line = CountLine("checking:", "volumes")
+
     def examined(path: Path) -> "CheckReport":
-        return examine(path, quick=quick, progress=_progress, plugins=plugins)
+        return examine(path, quick=quick, progress=lambda name: line.add(), plugins=plugins)
 
     from pulsarbox.cli.data import several_directories
 
@@ -155,6 +158,7 @@ def check(  # options
         document = _opened(lambda: several_directories.check_of(found, examined))
     else:
         document = _opened(lambda: examined(found.paths[0])).document()
+    line.clear()
     if output == "json":
         _json(document)
     else:
@@ -243,10 +247,6 @@ def _entries(text: str | None) -> list[int] | None:
 
 def _json(document: dict[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2))
-
-
-def _progress(name: str) -> None:
-    click.echo(f"pulsarbox: checking {clean(name)}", err=True)
 
 
 def _complain(text: str) -> None:

@@ -136,11 +136,19 @@ class Sending:
         self._rate = rate
         self._number = 0
         self._next_id = 0
+        self._input: Callable[[], float | None] = lambda: None
         self._early: list[tuple[int, str]] = []
         self._lines: list[str] = []
-        self._progress = ProgressLine("stored", progress and not sys.stdout.isatty())
+        self._progress = ProgressLine("stored", progress and not (ids and sys.stdout.isatty()), self._share)
         client.warn = self._progress.notify
         self._producer = Producer(client, topic, options, self._reported)
+
+    def read_from(self, share: Callable[[], float | None]) -> None:
+        """Show progress by the part of the input that ``share`` reports as read (0 to 1), None if it is unknown."""
+        self._input = share
+
+    def _share(self) -> float | None:
+        return self._input()
 
     def send(self, group: Sequence[bytes] | Sequence[Outgoing]) -> None:
         """Send messages or plain payloads. Blocks while too many are pending."""
@@ -335,13 +343,16 @@ def _groups(
     pace = _pace(client, interruption, sending, options["rate"])
     if not options["from_stdin"]:
         payload = None if options["tombstone"] else options["payload"].encode("utf-8", "surrogateescape")
-        for number in range(options["count"] or 1):
+        count = options["count"] or 1
+        sending.read_from(lambda: sending.stored / count)
+        for number in range(count):
             pace(number)
             if interruption.is_asked():
                 return
             yield [making.of_payload(payload, number)]
         return
     stdin = Stdin(client, interruption)
+    sending.read_from(stdin.share)
     if sys.stdin.isatty() and not options["quiet"]:
         notify("each line is a message; end with Ctrl-D")
     if options["form"] == "raw":
@@ -392,7 +403,9 @@ def _restore(
         sending.idle()
 
     pace = _pace(client, interruption, sending, options["rate"])
-    for number, lines in _lines(Stdin(client, interruption), idle, pace, interruption, options):
+    stdin = Stdin(client, interruption)
+    sending.read_from(stdin.share)
+    for number, lines in _lines(stdin, idle, pace, interruption, options):
         for at, line in enumerate(lines, number + 1):
             try:
                 restoration.add(line)

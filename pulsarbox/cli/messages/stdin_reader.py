@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import select
+import stat
 import sys
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -29,6 +30,12 @@ class Stdin:
             self._number = sys.stdin.fileno()
         except (io.UnsupportedOperation, AttributeError):  # replaced by a test
             self._number = -1
+
+    def share(self) -> float | None:
+        """Return which part of a file has been read (0 to 1); None if stdin is not a file."""
+        if self._number < 0 or not stat.S_ISREG((found := os.fstat(self._number)).st_mode) or not found.st_size:
+            return None
+        return min(os.lseek(self._number, 0, os.SEEK_CUR) / found.st_size, 1.0)
 
     def pieces(self, idle: Callable[[], None]) -> Iterator[bytes]:
         """Yield the data as it arrives. Calls ``idle`` before waiting for more. Stops early on interruption."""

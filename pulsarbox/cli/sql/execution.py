@@ -1,7 +1,6 @@
 """Execution of a query in a thread, so that the main thread shows progress and handles Ctrl-C."""
 
 import queue
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from pulsarbox.cli.common.exits import Failed
+from pulsarbox.cli.common.progress import LiveLine
 from pulsarbox.cli.sql.live_dataset import ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.errors import PulsarBoxError
@@ -131,23 +131,20 @@ class _Line:
         self._database = database
         self._progress = progress
         self._begin = time.monotonic()
-        self._is_drawn = False
+        self._line = LiveLine()
 
     def draw(self) -> None:
         seconds = time.monotonic() - self._begin
-        if seconds < _SHOWN_AFTER or not sys.stderr.isatty():
-            return
+        if seconds >= _SHOWN_AFTER:
+            self._line.draw(lambda: self._text(seconds))
+
+    def _text(self, seconds: float) -> str:
         share = self._database.query_progress()
         files = f", {share:.0f} % of the query" if share >= 0 else ""
-        sys.stderr.write(f"\r\x1b[K{seconds:.0f} s: {self._progress.rows:,} live messages read{files}")
-        sys.stderr.flush()
-        self._is_drawn = True
+        return f"{seconds:.0f} s: {self._progress.rows:,} live messages read{files}"
 
     def clear(self) -> None:
-        if self._is_drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._is_drawn = False
+        self._line.clear()
 
 
 @contextmanager

@@ -222,6 +222,6 @@ def test_progress_goes_to_stderr_and_ctrl_c_leaves_what_was_stored(own_box: BoxP
             except OSError:  # the other side of the terminal is closed
                 pass
         assert process.returncode == 0
-    assert b"backing up: " in drawn
-    assert b" MiB (" in drawn
+    assert b"backing up [" in drawn
+    assert b" MiB of " in drawn
     assert journal(target) == []

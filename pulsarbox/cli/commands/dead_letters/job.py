@@ -10,7 +10,8 @@ import click
 from pulsarbox.cli.common.exits import Failed, Interrupted, Partly
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.progress import ProgressBar
+from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
 if TYPE_CHECKING:
@@ -164,25 +165,24 @@ cancel = _changing(
 
 
 def wait_for(admin: "Admin", number: int) -> dict[str, Any]:
-    """Wait until a job is no longer running, with progress on stderr, and return its row.
+    """Wait until a job is no longer running, with a progress bar, and return its row.
 
     Raises Interrupted on Ctrl-C; the job continues.
     """
-    said = ""
+    progress = ProgressBar(f"job {number}")
     try:
         while True:
             row = row_of(admin.job(number))
-            now = row["error"] or f"{row['seen']:,} of {row['total']:,} messages, {row['done']:,} done"
             if row["state"] != "running":
                 return row
-            if now != said:
-                notify(f"job {number}: {clean(now)}")
-                said = now
+            progress.update(row["seen"], row["total"], row["error"] or f"{row['done']:,} done")
             time.sleep(_EVERY_SECONDS)
     except KeyboardInterrupt:
         raise Interrupted(
             f"job {number} continues in the box: `pulsarbox job show {number}`, `pulsarbox job cancel {number}`"
         ) from None
+    finally:
+        progress.clear()
 
 
 def check_ended(row: dict[str, Any]) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.broker.backlog import seek_preview as counting
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.names import parse_topic
 from pulsarbox.server.http.box import seek_preview
 from tests.unit.broker.core_driver import START
 from tests.unit.server.http.clients import Client
@@ -20,6 +22,16 @@ async def told(box: HttpBox, query: str, path: str = PREVIEW) -> tuple[int, int,
     got = await box.ask("GET", f"{path}?{query}")
     assert got.status == 200, got.text
     return got.value["before"], got.value["after"], got.value["redelivered"], got.value["skipped"]
+
+
+def topic_of(box: HttpBox) -> PersistentTopic:
+    found = box.broker.topics.find(parse_topic(T), box.shell.now())
+    assert isinstance(found, PersistentTopic)
+    return found
+
+
+def ledger_of(box: HttpBox) -> int:
+    return next(iter(topic_of(box).ledger.ledgers))
 
 
 def place(position: tuple[int, int], index: int = -1) -> str:
@@ -44,19 +56,13 @@ async def test_a_position_in_a_batch(box: HttpBox) -> None:
     consumer = client.subscribe(T, permits=10)
     client.send(client.producer(T), 0, batch=4)
     client.send(client.producer(T), 1, batch=4)
-    ledger = box.broker.topics.find(client_topic(), box.shell.now()).ledger.current.ledger_id
+    ledger = ledger_of(box)
     client.ack_in_batch(consumer, (ledger, 1), 0b1001)
     assert await told(box, place((ledger, 0), 3)) == (6, 5, 2, 3)
     assert await told(box, place((ledger, 1), 2)) == (6, 2, 1, 5)
     client.ack(consumer, (ledger, 0))
     assert await told(box, place((ledger, 0), 3)) == (2, 5, 3, 0)
     assert await told(box, place((ledger, 0), 9)) == (2, 8, 6, 0)  # beyond the batch: the whole batch
-
-
-def client_topic() -> Any:
-    from pulsarbox.names import parse_topic
-
-    return parse_topic(T)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -69,7 +75,7 @@ async def test_the_preview_is_what_the_seek_does(seed: int, box: HttpBox, monkey
     producer = client.producer(T)
     for number in range(60):
         client.send(producer, number, batch=chance.choice((0, 4)), publish_time=START + 1000 * number)
-    ledger = box.broker.topics.find(client_topic(), box.shell.now()).ledger.current.ledger_id
+    ledger = ledger_of(box)
     for entry in chance.sample(range(60), 25):
         client.ack(consumer, (ledger, entry))
     at = chance.randrange(60)
@@ -81,7 +87,7 @@ async def test_the_preview_is_what_the_seek_does(seed: int, box: HttpBox, monkey
     query, path, body = chance.choice(targets)
     before, after, redelivered, skipped = await told(box, query)
     assert before - skipped + redelivered == after
-    cursor = box.broker.topics.find(client_topic(), box.shell.now()).subscriptions["s"].cursor
+    cursor = topic_of(box).subscriptions["s"].cursor
     assert before == cursor.backlog_messages
     assert (await box.post(path, body)).status == 204
     assert cursor.backlog_messages == after
