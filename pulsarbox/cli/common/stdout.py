@@ -29,10 +29,12 @@ class NotWritten(Exception):
 class Stdout:
     """Writer of message data to stdout."""
 
-    def __init__(self, client: Client, interruption: Interruption) -> None:
+    def __init__(self, client: Client, interruption: Interruption, *, is_clean: bool = False) -> None:
+        """``is_clean``: the data has colours and no other control characters, so nothing in it is escaped."""
         if sys.stdout is None:  # the process was started with stdout closed
             raise Failed("stdout is closed: redirect it to a file or pipe")
         self.is_terminal = sys.stdout.isatty()
+        self._is_clean = is_clean
         self._client = client
         self._interruption = interruption
         try:
@@ -81,7 +83,7 @@ class Stdout:
 
         Raises BrokenPipeError or HungUp if the reader is gone, NotWritten if interrupted, Failed otherwise.
         """
-        if self.is_terminal:
+        if self.is_terminal and not self._is_clean:
             data = cleaned(data)
         if self._number < 0:
             sys.stdout.buffer.write(data)

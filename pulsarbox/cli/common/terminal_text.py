@@ -38,7 +38,14 @@ def diagnose(text: str) -> None:
 
 def coloured(text: str, **style: Any) -> str:
     """Style a text if stdout is a terminal and NO_COLOR is unset. Colour must carry no information of its own."""
-    return click.style(text, **style) if sys.stdout.isatty() and not os.environ.get("NO_COLOR") else text
+    return click.style(text, **style) if is_coloured() else text
+
+
+def is_coloured(choice: str = "auto") -> bool:
+    """Return whether to use colours: ``always``, ``never``, or ``auto`` for terminals, unless NO_COLOR is set."""
+    if choice != "auto":
+        return choice == "always"
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def megabytes(size: int) -> str:

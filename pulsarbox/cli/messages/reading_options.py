@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 import click
 
 FORMS: Final = ("lines", "raw", "hex", "ndjson", "table")
+COLORS: Final = ("auto", "always", "never")
 END_SECONDS: Final = 10.0
 """Default timeout without messages before a requested end counts as not reached."""
 
@@ -23,6 +24,9 @@ def form_options(default: str) -> Callable[[_F], _F]:
                      help="Select matching messages, such as 'key == \"a\" and json.total > 5'."),
         click.option("--decode/--no-decode", default=None,
                      help="Decode payloads to JSON by their schema. [default: only in tables]"),
+        click.option("--color", type=click.Choice(COLORS), default="auto", show_default=True,
+                     help="Colour keys, properties and JSON, as lines, table or ndjson; auto: on a terminal, unless"
+                     " NO_COLOR is set."),
         click.option("--no-progress", is_flag=True, help="Do not show progress."),
     )  # fmt: skip
 

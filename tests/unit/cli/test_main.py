@@ -148,4 +148,8 @@ def test_colours_come_on_a_terminal_only_and_not_with_no_color(
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
     monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", "xterm")
     assert ("\x1b" in terminal_text.coloured("ok", fg="green")) == coloured
+    assert terminal_text.is_coloured("always") and not terminal_text.is_coloured("never")
+    monkeypatch.setenv("TERM", "dumb")
+    assert not terminal_text.is_coloured()

@@ -74,7 +74,7 @@ def export(service: Target, admin: Callable[[], Target], topic: str, **options: 
       pulsarbox dlq export orders-billing-DLQ --filter 'reason is not None' | jq .props
       pulsarbox dlq export orders-billing-DLQ | pulsarbox produce elsewhere -i ndjson
     """
-    more = {"output": "ndjson", "line_format": None, "decode": False}
+    more = {"output": "ndjson", "line_format": None, "decode": False, "color": "never"}
     _look(service, admin, topic, options | more | {"count": options["count"] or _ALL})
 
 

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.interruption import Interruption
 from pulsarbox.cli.common.position_options import End, From
+from pulsarbox.cli.common.terminal_text import is_coloured
 from pulsarbox.cli.common.topic_suggestion import suggesting
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.loops.read_loop import Manner, ReadLoop
 from pulsarbox.cli.messages.loops.start_position import check_place, reader, start_of
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
-from pulsarbox.cli.messages.message_output import form_of
+from pulsarbox.cli.messages.message_output import form_of, is_colored
 from pulsarbox.cli.messages.reading_options import END_SECONDS
 from pulsarbox.client.client import Client
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
@@ -37,7 +38,9 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
 
         schemas = SchemaLookup()
     try:
-        form = form_of(options["output"], options["line_format"], decoding if writes_decoded else None, schemas)
+        colors = is_coloured(options["color"]) and is_colored(options["output"], options["line_format"])
+        shown = decoding if writes_decoded else None
+        form = form_of(options["output"], options["line_format"], shown, schemas, colors=colors)
         wanted = None
         if options["expression"] is not None:
             from pulsarbox.cli.messages.message_filter import parse_filter
@@ -45,7 +48,8 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
             wanted = parse_filter(options["expression"], decoding)
     except ValueError as error:
         raise Misused(str(error)) from None
-    return Manner(form, wanted, progress=not options["no_progress"], decoding=decoding, schemas=schemas, **more)
+    progress = not options["no_progress"]
+    return Manner(form, wanted, progress=progress, decoding=decoding, schemas=schemas, colors=colors, **more)
 
 
 def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, Any]) -> None:

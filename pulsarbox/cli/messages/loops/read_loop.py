@@ -57,6 +57,8 @@ class Manner:
     progress: bool = True
     decoding: "Decoding | None" = None
     """Payload decoder of the filter and the format."""
+    colors: bool = False
+    """Whether the format has colours, and is free of other control characters."""
     schemas: "SchemaLookup | None" = None
     """Schema lookup for envelopes."""
 
@@ -79,7 +81,7 @@ class ReadLoop:
         self._interruption = interruption
         self._ending = ending
         self._manner = manner
-        self._stdout = Stdout(client, interruption)
+        self._stdout = Stdout(client, interruption, is_clean=manner.colors)
         self._unread = Unread(self._acknowledge)
         self._progress = ProgressLine("read", manner.progress and not self._stdout.is_terminal)
         client.warn = self._progress.notify

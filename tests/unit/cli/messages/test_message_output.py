@@ -1,12 +1,14 @@
 """Output formats of messages: none of them can move the terminal's cursor."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.stdout import cleaned
-from pulsarbox.cli.messages.message_output import form_of
+from pulsarbox.cli.messages.message_output import form_of, is_colored
 from pulsarbox.cli.messages.reading_options import FORMS
 from pulsarbox.protocol.message_encoder import Outgoing
 from tests.unit.cli.incoming import received
@@ -38,6 +40,26 @@ def test_a_row() -> None:
     assert row.startswith("orders ") and "  12:7:-1:-1 " in row and " k " in row
     assert f"{'x' * 200}... (1,000 bytes)  {{a=1}}\n" in row
     assert "(null)" in written("table", Outgoing(None)).decode()
+
+
+@pytest.mark.parametrize("form", ["table", "lines", "ndjson"])
+def test_colours_are_the_only_control_characters(form: str) -> None:
+    message = Outgoing(f'{{"a": "{EVIL}"}}'.encode(), "k" + EVIL, properties=[("a" + EVIL, EVIL)])
+    shown = form_of(form, None, colors=True)(received(message)).decode()
+    assert "\x1b[36m" in shown, "names have a colour"
+    assert re.sub(r"\x1b\[\d+m", "", shown).rstrip("\n").isprintable()
+
+
+@pytest.mark.parametrize("form", ["table", "lines", "ndjson"])
+def test_colours_change_nothing_else(form: str) -> None:
+    message = received(Outgoing(b'{"a": [1, true]}', "k", properties=[("p", "v")]))
+    shown = form_of(form, None, colors=True)(message)
+    assert re.sub(rb"\x1b\[\d+m", b"", shown) == form_of(form, None)(message)
+
+
+def test_formats_with_colours() -> None:
+    assert [form for form in FORMS if is_colored(form, None)] == ["lines", "ndjson", "table"]
+    assert not is_colored("table", "%v")
 
 
 @given(st.text(max_size=50), st.binary(max_size=50))
