@@ -68,6 +68,10 @@ class SuggestingGroup(click.Group):
             hint = did_you_mean(name, self.list_commands(ctx))
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
         found, command, rest = super().resolve_command(ctx, args)
+        if ctx.resilient_parsing and command is not None:
+            from pulsarbox.cli.process.value_completions import complete_values
+
+            complete_values(" ".join([*ctx.command_path.split()[1:], name]), command)
         if command is not None and not isinstance(command, click.Group):
             rest = negatives_as_arguments(command, rest)
         return found, command, rest

@@ -29,7 +29,7 @@ _TOPICS: Final = ("topic", "topic_name", "topics", "name")
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-def _silent(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) -> Complete:
+def asking(find: Callable[["Admin", Mapping[str, Any], str], Iterable[str]]) -> Complete:
     """Return a completer that asks the broker. Any error, of the broker or the command line, yields no names."""
 
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -123,11 +123,11 @@ def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterato
             yield from (told["sink"] for told in admin.sinks(each))
 
 
-tenants: Final = _silent(_tenants)
-namespaces: Final = _silent(_namespaces)
-topics: Final = _silent(_topics)
-subscriptions: Final = _silent(_subscriptions)
-sinks: Final = _silent(_sinks)
+tenants: Final = asking(_tenants)
+namespaces: Final = asking(_namespaces)
+topics: Final = asking(_topics)
+subscriptions: Final = asking(_subscriptions)
+sinks: Final = asking(_sinks)
 
 BY_NAME: Final[Mapping[str, Complete]] = {
     "tenant": tenants, "namespace": namespaces, "topic": topics, "subscription": subscriptions,
