@@ -1,0 +1,93 @@
+"""Lines of text and bytes: found from any line in both directions, without reading the rest."""
+
+import random
+
+import pytest
+
+from pulsarbox.tui.viewer.lines import LINE, HexLines, Lines, TextLines, places_of
+
+TEXTS = (
+    b"",
+    b"one",
+    b"one\n",
+    b"one\ntwo\r\n\nthree",
+    b"x" * LINE,
+    b"x" * LINE + b"\n" + b"y" * (LINE + 1),
+    b"x" * (3 * LINE) + b"\n\n",
+    "ж😀é".encode() * 500,
+    bytes(range(256)) * 10,
+    b"\x80" * (2 * LINE),
+    random.Random(1).randbytes(5000),
+)
+
+
+def walked(lines: Lines) -> list[int]:
+    at, found = lines.first, []
+    while at is not None:
+        found.append(at)
+        at = lines.after(at)
+    return found
+
+
+def shown(lines: Lines, at: int) -> str:
+    return "".join(piece.text for piece in lines.pieces(at, 80))
+
+
+@pytest.mark.parametrize("data", TEXTS)
+def test_the_lines_of_a_text_are_the_same_in_both_directions(data: bytes) -> None:
+    lines = TextLines(data)
+    forward = walked(lines)
+    at, backward = lines.last, []
+    while at is not None:
+        backward.append(at)
+        at = lines.before(at)
+    assert backward[::-1] == forward
+    assert [max(line for line in forward if line <= place) for place in range(len(data))] == [
+        lines.at(place) for place in range(len(data))
+    ]
+    ends = [*forward[1:], len(data)]
+    assert b"".join(data[at:end] for at, end in zip(forward, ends, strict=True)) == data
+    assert all(end - at <= LINE + 4 for at, end in zip(forward, ends, strict=True))
+
+
+def test_text_is_fit_for_a_terminal() -> None:
+    lines = TextLines("a\x1b[2Jb\r\n\u202ewide 漢字\xff".encode() + b"\xff")
+    assert [shown(lines, at) for at in walked(lines)] == ["a\\x1b[2Jb", "\\u202ewide 漢字ÿ\\xff"]
+    assert shown(TextLines(("ж" * 500).encode()), 0) == "ж" * 200
+
+
+@pytest.mark.parametrize("width", [8, 16])
+def test_the_rows_of_a_dump_stand_beside_their_text(width: int) -> None:
+    data = b"Hello, world\x00\x1b and more"
+    lines = HexLines(data, width)
+    rows = [shown(lines, at) for at in walked(lines)]
+    assert len(rows) == -(-len(data) // width) and len({len(row) for row in rows}) == 1
+    assert rows[0].startswith("000000  48 65 6c 6c 6f 2c 20 77  ")
+    assert rows[1].startswith(f"0000{width:02x}  ")
+    assert "".join(row[-width:] for row in rows).strip() == "Hello, world.. and more"
+    assert (lines.last, lines.before(0), lines.after(len(rows) - 1)) == (len(rows) - 1, None, None)
+    assert shown(HexLines(b""), 0) == "(empty)"
+
+
+@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize(("first", "last"), [(0, 1), (3, 9), (7, 16), (0, 32), (8, 8), (31, 40)])
+def test_some_bytes_of_a_dump_are_marked(width: int, first: int, last: int) -> None:
+    data = bytes(range(32))
+    lines = HexLines(data, width)
+    lines.marked = first, last
+    marked = [
+        piece.text for at in walked(lines) for piece in lines.pieces(at, 80) if piece.look == "found" and piece.text
+    ]
+    assert bytes.fromhex("".join(marked[::2])) == data[first:last]
+    assert sum(map(len, marked[1::2])) == len(data[first:last])
+    assert all(text == text.strip() for text in marked[::2])
+
+
+def test_a_search_goes_through_the_text_in_windows_and_ignores_case() -> None:
+    data = b"a" * 65_534 + b"NeedLe" + b"b" * 70_000 + b"needle"
+    assert [place for place in places_of(data, b"nEEdle") if place is not None] == [65_534, 135_540]
+    assert list(places_of(data, b"needle")).count(None) == 3
+    assert list(places_of(data, b"")) == []
+    lines = TextLines(b"one\nneedle needle\nNEEDLE")
+    assert [at for at in lines.found("needle") if at is not None] == [4, 18]
+    assert [at for at in HexLines(data).found("needle") if at is not None] == [65_534 // 16, 135_540 // 16]

@@ -1,0 +1,207 @@
+"""Lines of a message's contents, addressed by number, so that only the visible ones are computed."""
+
+import re
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol
+
+from pulsarbox.cleaning import clean, hex_rows
+
+LINE: Final = 400
+"""Maximum number of bytes of one line of text; longer lines continue on the next."""
+_NEWLINE: Final = 10
+_CONTINUES: Final = re.compile(rb"[\x80-\xbf]")
+_WINDOW: Final = 1 << 16
+"""Bytes searched between two pauses."""
+
+
+class Piece(NamedTuple):
+    """A part of a line."""
+
+    text: str
+    look: str = "plain"
+
+
+class Lines(Protocol):
+    """Lines that are numbered in order, but not consecutively."""
+
+    @property
+    def first(self) -> int | None:
+        """The first line, None without any."""
+
+    @property
+    def last(self) -> int | None:
+        """The last line, None without any."""
+
+    def after(self, at: int) -> int | None:
+        """Return the line after a line, None at the end."""
+
+    def before(self, at: int) -> int | None:
+        """Return the line before a line, None at the beginning."""
+
+    def pieces(self, at: int, room: int) -> list[Piece]:
+        """Return a line for display; at least its first ``room`` characters."""
+
+    def share(self, at: int) -> float:
+        """Return how far a line is from the beginning, from 0 to 1."""
+
+    def found(self, text: str) -> Iterator[int | None]:
+        """Search for a text in all lines, regardless of case. Yields lines in order, and None between them."""
+
+
+class TextLines:
+    """Lines of UTF-8 text, each numbered by the position of its first byte. Other bytes appear as escapes."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    @property
+    def first(self) -> int | None:
+        """See Lines."""
+        return 0
+
+    @property
+    def last(self) -> int | None:
+        """See Lines."""
+        return self.at(len(self._data))
+
+    def at(self, place: int) -> int:
+        """Return the line with a byte."""
+        data = self._data
+        if place >= len(data) and not data.endswith(b"\n"):
+            place = max(len(data) - 1, 0)
+        start = data.rfind(b"\n", 0, place) + 1
+        for number in range((place - start) // LINE + 1, 0, -1):
+            cut = self._cut(start, number)
+            if cut <= place and data[cut : cut + 1] not in (b"\n", b""):
+                return cut
+        return start
+
+    def _cut(self, start: int, number: int) -> int:
+        """Return where a part of a long line begins: at no byte that continues a character."""
+        at = start + number * LINE
+        for back in range(4):
+            if not _CONTINUES.match(self._data, at - back):
+                return at - back
+        return at
+
+    def after(self, at: int) -> int | None:
+        """See Lines."""
+        end = self._end(at)
+        if end >= len(self._data):
+            return None
+        return end + 1 if self._data[end] == _NEWLINE else end
+
+    def _end(self, at: int) -> int:
+        """Return the position behind the last byte of a line."""
+        start = self._data.rfind(b"\n", 0, at) + 1
+        number = (at - start + 3) // LINE + 1
+        newline = self._data.find(b"\n", at, at + LINE + 4)
+        end = len(self._data) if newline < 0 else newline
+        return end if end <= start + number * LINE else self._cut(start, number)
+
+    def before(self, at: int) -> int | None:
+        """See Lines."""
+        return self.at(at - 1) if at else None
+
+    def pieces(self, at: int, room: int) -> list[Piece]:
+        """See Lines."""
+        text = self._data[at : self._end(at)].decode("utf-8", "backslashreplace")
+        return [Piece(clean(text.removesuffix("\r")))]
+
+    def share(self, at: int) -> float:
+        """See Lines."""
+        return at / max(len(self._data), 1)
+
+    def found(self, text: str) -> Iterator[int | None]:
+        """See Lines. Ignores the case of ASCII letters only."""
+        was = None
+        for place in places_of(self._data, text.encode("utf-8", "replace")):
+            line = None if place is None else self.at(place)
+            if line is None or line != was:
+                yield line
+            was = line if line is not None else was
+
+
+class HexLines:
+    """Lines of a hex dump, each numbered by its row."""
+
+    def __init__(self, data: bytes, width: int = 16) -> None:
+        """``width`` is 16 or 8 bytes per row."""
+        self._data = data
+        self._width = width
+        self.marked: tuple[int, int] | None = None
+        """First byte, and the one after the last, to highlight."""
+
+    @property
+    def first(self) -> int | None:
+        """See Lines."""
+        return 0
+
+    @property
+    def last(self) -> int | None:
+        """See Lines."""
+        return max(len(self._data) - 1, 0) // self._width
+
+    def at(self, place: int) -> int:
+        """Return the row with a byte."""
+        return min(place, max(len(self._data) - 1, 0)) // self._width
+
+    def after(self, at: int) -> int | None:
+        """See Lines."""
+        return at + 1 if (at + 1) * self._width < len(self._data) else None
+
+    def before(self, at: int) -> int | None:
+        """See Lines."""
+        return at - 1 if at else None
+
+    def pieces(self, at: int, room: int) -> list[Piece]:
+        """See Lines."""
+        begin = at * self._width
+        row = next(hex_rows(self._data[begin : begin + self._width]), None)
+        if row is None:
+            return [Piece("(empty)", "dim")]
+        cells = row.hex if self._width == 16 else row.hex[:23]
+        parts = [Piece(f"{begin:06x}  ", "dim"), *self._marked(cells, begin, 3), Piece("  ")]
+        return [*parts, *self._marked(row.text.ljust(self._width), begin, 1)]
+
+    def _marked(self, text: str, begin: int, each: int) -> list[Piece]:
+        """Split the cells of a row into those before, in and after the highlighted bytes; ``each`` is their width."""
+        if self.marked is None:
+            return [Piece(text)]
+        first, last = (min(max(place - begin, 0), self._width) for place in self.marked)
+        if first >= last:
+            return [Piece(text)]
+        start, end = _cell(first, each), _cell(last - 1, each) + (each + 1) // 2
+        return [Piece(text[:start]), Piece(text[start:end], "found"), Piece(text[end:])]
+
+    def share(self, at: int) -> float:
+        """See Lines."""
+        return at * self._width / max(len(self._data), 1)
+
+    def found(self, text: str) -> Iterator[int | None]:
+        """See Lines. Ignores the case of ASCII letters only."""
+        was = None
+        for place in places_of(self._data, text.encode("utf-8", "replace")):
+            row = None if place is None else self.at(place)
+            if row is None or row != was:
+                yield row
+            was = row if row is not None else was
+
+
+def _cell(number: int, each: int) -> int:
+    """Return where the cell of a byte begins; a dump has one more space in its middle."""
+    return number * each + (each > 1 and number >= 8)
+
+
+def places_of(data: bytes, wanted: bytes) -> Iterator[int | None]:
+    """Yield the positions of some bytes, regardless of the case of ASCII letters, and None between windows."""
+    if not wanted:
+        return
+    low = wanted.lower()
+    for start in range(0, len(data), _WINDOW):
+        window = data[start : start + _WINDOW + len(low) - 1].lower()
+        at = window.find(low)
+        while 0 <= at < _WINDOW:
+            yield start + at
+            at = window.find(low, at + len(low))
+        yield None
