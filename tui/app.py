@@ -145,6 +145,8 @@ class Top(App[None]):
         self.ahead = 0
         """Offset of the box's clock in milliseconds. History uses the clock of the box."""
         self.paused = False
+        self.marked_message: tuple[str, str, str] | None = None
+        """Topic, subscription and ID of the message with which another one is to be compared."""
         self.vitals: dict[str, Any] = {}
         self._given_read_only = read_only
         self._step = 0

@@ -146,6 +146,11 @@ class Feed:
         """The scope as command line options."""
         return [word for name, value in self.scope.items() for word in (f"--{name}", value)]
 
+    @property
+    def credentials_method(self) -> str:
+        """Name of the authentication method of requests, empty without credentials."""
+        return self._exchange.method if isinstance(self._exchange, WebExchange) else ""
+
     def close(self) -> None:
         """Close the connections."""
         if isinstance(self._exchange, WebExchange):
@@ -210,6 +215,7 @@ class WebExchange:
     """Exchange over HTTP or HTTPS, with a pool of one connection per concurrent request."""
 
     def __init__(self, hosts: Sequence[tuple[str, int]], *, secure: bool, credentials: Credentials) -> None:
+        self.method = credentials.method
         self._made = partial(Web, hosts, secure=secure, credentials=credentials, seconds=SECONDS_MAX)
         self._idle: list[Web] = []
 

@@ -51,7 +51,12 @@ _KEY_NAMES: Final = {
     "equals_sign": "=",
     "left_square_bracket": "[",
     "right_square_bracket": "]",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
 }
+
+CONTENT: Final = "content"
+"""Kind of the screen with one message. Its keys may be those of actions that it does not have."""
 
 PLACES: Final = (
     ("overview", "Overview", "Over", "1"),
@@ -112,15 +117,37 @@ _WALKS: Final = (
     Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),
     Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
-    Action("form", "Messages: show by schema or JSON, as text, or as bytes", "v", "form", on=("message",)),
-    Action("difference", "Messages: compare the two marked messages", "D", on=("message",)),
+    Action("form", "Messages: show by schema or JSON, as text, or as bytes", "v", "form", on=("message", CONTENT)),
+    Action("difference", "Messages: compare the two marked messages", "D", on=("message", CONTENT)),
     Action("edit", "Messages: edit a dead letter and replay it", "E", "edit", on=("message",)),
     Action("groups", "Group dead letters by failure", "f", "groups", on=("deadletters",)),
 )
 
+_CONTENT: Final = tuple(
+    Action(name, title, keys, hint, on=(CONTENT,))
+    for name, title, keys, hint in (
+        ("fold", "Fold or unfold the value", "enter,space", "fold"),
+        ("fold around", "Fold the value, or the one around it", "left", ""),
+        ("unfold", "Unfold the value", "right", ""),
+        ("fold all", "Fold everything", "z", ""),
+        ("unfold all", "Unfold everything", "Z", ""),
+        ("search", "Search for a text in names and values", "slash", "search"),
+        ("next match", "Go to the next match", "n", ""),
+        ("previous match", "Go to the previous match", "N", ""),
+        ("wrap", "Wrap long lines, or scroll them with shift and arrows", "w", ""),
+        ("dump", "Show the bytes beside the contents", "h", "bytes"),
+        ("details", "Show or hide the metadata", "i", ""),
+        ("next by key", "Go to the next message with the same key", "right_square_bracket", "by key"),
+        ("previous by key", "Go to the previous message with the same key", "left_square_bracket", ""),
+        ("next message", "Go to the next message", "greater_than_sign", "next"),
+        ("previous message", "Go to the previous message", "less_than_sign", ""),
+        ("mark message", "Mark the message, to compare another one with it (D)", "M", ""),
+    )
+)
+
 _DEEDS: Final = tuple(Action(deed.name, deed.title, deed.keys, on=deed.on, group="Box", deed=deed) for deed in DEEDS)
 
-REGISTRY: Final = (*_GO, *_VIEW, *_WALKS, *_DEEDS, *_PROGRAM)
+REGISTRY: Final = (*_GO, *_VIEW, *_WALKS, *_CONTENT, *_DEEDS, *_PROGRAM)
 BY_NAME: Final = {action.name: action for action in REGISTRY}
 
 

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
-from pulsarbox.tui.actions.action_table import REGISTRY, for_row, named
+from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, for_row, named
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def bindings() -> list[BindingType]:
-    """Return the default key bindings of all actions, which users may override by name."""
+def bindings(kind: str = "") -> list[BindingType]:
+    """Return the default key bindings of all actions, which users may override by name.
+
+    Those of a screen with one message are separate: ``kind`` is ``CONTENT`` for these only.
+    """
     return [
         Binding(
             action.keys,
@@ -40,7 +43,7 @@ def bindings() -> list[BindingType]:
             priority=True,  # keeps keys in the order in which they are typed
         )
         for action in REGISTRY
-        if action.keys
+        if action.keys and (action.on == (CONTENT,)) == (kind == CONTENT)
     ]
 
 

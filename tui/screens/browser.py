@@ -3,7 +3,6 @@
 It holds a window of messages, which grows at the end being viewed and shrinks at the other.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
@@ -17,7 +16,7 @@ from textual.widgets import Static
 
 from pulsarbox.client.admin import path_of
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.dialogs import Question, TextDialog
+from pulsarbox.tui.actions.dialogs import Question
 from pulsarbox.tui.actions.operation import Wrong, short, topic_of
 from pulsarbox.tui.feed import FeedError, ShownRow, aside
 from pulsarbox.tui.position_input import instant
@@ -34,6 +33,10 @@ HELD_MAX: Final = 2000
 """Maximum number of messages held."""
 HELD_BYTES: Final = 16 << 20
 """Approximate maximum size of the messages held."""
+
+
+UNACKNOWLEDGED: Final = "unacknowledged"
+"""Position of the first unacknowledged message of the subscription."""
 
 
 class Wish(NamedTuple):
@@ -70,8 +73,10 @@ class Browser(ViewScreen):
         "quit",
     )
 
-    def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "latest") -> None:
+    def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "") -> None:
+        """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end."""
         super().__init__(passing)
+        start = start or (UNACKNOWLEDGED if subscription else "latest")
         self.topic = topic
         self.subscription = subscription
         self.messages: list[ShownRow] = []
@@ -81,7 +86,7 @@ class Browser(ViewScreen):
         """Positions to continue reading before and after the messages held; None if there are no more."""
         self.ended = False
         """Whether the messages held reach the end of the topic."""
-        self._wish: Wish | None = Wish(start, start == "earliest", True)
+        self._wish: Wish | None = Wish(start, start in ("earliest", UNACKNOWLEDGED), True)
 
     def body(self) -> ComposeResult:
         """Compose the table and the message."""
@@ -151,6 +156,9 @@ class Browser(ViewScreen):
             del self.messages[len(self.messages) - dropped :]
             self.around = (before, str(self.messages[-1]["id"]) if dropped else self.around[1])
             self.ended = self.ended and not dropped
+        if not found and ended and wish == Wish(UNACKNOWLEDGED, True, True):
+            self._wish = Wish("latest", False, True)
+            self.call_later(self.ask_again)
         place = behind if wish.forward else before
         if not found and not ended and place is not None and self._wish is None:
             # A page without matching messages: read on.
@@ -215,9 +223,8 @@ class Browser(ViewScreen):
         return [*parts, (state, "good", "follow")]
 
     def opened(self, row: TableRow) -> None:
-        """Show the full message."""
-        text = Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)]))
-        self.app.push_screen(TextDialog(f"{row.get('id')} of {short_topic(self.topic)}", text, self.command_line()))
+        """Show the whole message."""
+        self.top.open("message_viewer:MessageViewer", self.topic, self.subscription, str(row["id"]))
 
     def command_line(self) -> str:
         """Return the command that shows the message."""
@@ -288,7 +295,7 @@ class Browser(ViewScreen):
 
     async def _go_to(self) -> None:
         hint = (
-            "earliest, latest, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry;"
+            "earliest, latest, unacknowledged, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry;"
             " 12:34 is a time, 12:34:-1 an ID"
         )
         found = await self.app.push_screen_wait(Question("Go to", hint, "", self._start))
@@ -317,11 +324,8 @@ class Browser(ViewScreen):
         if len(rows) != 2:
             self.top.notify("Mark two messages (space), then press D to compare them", severity="warning")
             return
-        first, second = ([*facts(row), "", *payload_view.lines_of(row, self.form)] for row in rows)
-        text = Text()
-        for line in difflib.unified_diff(first, second, str(rows[0]["id"]), str(rows[1]["id"]), lineterm="", n=50):
-            text.append(line + "\n", style={"+": "green", "-": "red"}.get(line[:1], ""))
-        self.app.push_screen(TextDialog("Difference", text))
+        first, second = ((self.topic, self.subscription, str(row["id"])) for row in rows)
+        self.top.open("message_difference:MessageDifference", first, second)
 
 
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
@@ -331,8 +335,8 @@ _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 def start_of(text: str, now: int | None = None) -> Wish:
     """Parse a position to go to. ``now`` is the time of the box (ms since 1970). Raises Wrong."""
     text = text.strip()
-    if text in ("earliest", "latest"):
-        return Wish(text, text == "earliest", True)
+    if text in ("earliest", "latest", UNACKNOWLEDGED):
+        return Wish(text, text != "latest", True)
     if re.fullmatch(r"-[1-9]\d{0,3}", text):
         return Wish("latest", False, True, int(text[1:]))
     if not _CLOCK.fullmatch(text) and re.fullmatch(r"\d+:\d+(:-?\d+)*", text):

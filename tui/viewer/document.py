@@ -155,7 +155,7 @@ class Document:
 
     def children_of(self, node: int) -> "list[int]":
         """Return the numbers of all children."""
-        found, at, end = [], node + 1, self.end_of(node)
+        found, at, end = list[int](), node + 1, self.end_of(node)
         while at < end:
             found.append(at)
             at = self.end_of(at)
@@ -163,7 +163,7 @@ class Document:
 
     def first_children(self, node: int, most: int) -> "list[int]":
         """Return the numbers of the first children."""
-        found, at, end = [], node + 1, self.end_of(node)
+        found, at, end = list[int](), node + 1, self.end_of(node)
         while at < end and len(found) < most:
             found.append(at)
             at = self.end_of(at)

@@ -185,4 +185,3 @@ class JsonReader:
         while self._open:
             self.document.close(self._open.pop(), self._counts.pop())
             self._counted()
-

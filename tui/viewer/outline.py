@@ -37,10 +37,11 @@ class Outline:
         """Return whether a container is folded."""
         return (self.document.depths[node] >= self._depth) != (node in self._others)
 
-    def toggle(self, node: int) -> None:
-        """Fold or unfold a container."""
+    def toggle(self, node: int) -> int:
+        """Fold or unfold a container. Return the node."""
         if self.document.is_container(node):
             self._others ^= {node}
+        return node
 
     def fold(self, node: int) -> int:
         """Fold a container, or the one around a scalar or folded container; return the node that is now folded."""
@@ -50,18 +51,21 @@ class Outline:
             self.toggle(node)
         return node
 
-    def unfold(self, node: int) -> None:
-        """Unfold a container."""
+    def unfold(self, node: int) -> int:
+        """Unfold a container. Return the node."""
         if self.document.is_container(node) and self.is_folded(node):
             self.toggle(node)
+        return node
 
-    def fold_all(self) -> None:
-        """Fold everything below the root."""
+    def fold_all(self, node: int = 0) -> int:
+        """Fold everything below the root. Return the folded node with this one."""
         self._depth, self._others = 1, set()
+        return self.visible(node)
 
-    def unfold_all(self) -> None:
-        """Unfold everything."""
+    def unfold_all(self, node: int = 0) -> int:
+        """Unfold everything. Return the node."""
         self._depth, self._others = EVERYTHING, set()
+        return node
 
     def reveal(self, node: int) -> None:
         """Unfold all containers around a node."""
@@ -169,7 +173,5 @@ class Outline:
             if node % _SEARCHED == 0:
                 yield None
             name = document.names[node]
-            if isinstance(name, str) and low in name.lower():
-                yield node
-            elif low in document.searched(node).lower():
+            if (isinstance(name, str) and low in name.lower()) or low in document.searched(node).lower():
                 yield node

@@ -176,15 +176,19 @@ def browsed(messages: list[dict[str, Any]]) -> Answer:
 
     def answered(query: Mapping[str, str], body: Any) -> Any:
         forward, start, limit = query["direction"] == "forward", query["from"], int(query["limit"])
+        if query.get("filter", "").startswith("key == "):
+            return _of_key(messages, query)
         last = len(messages)
+        if start == "unacknowledged":
+            start = next((each["id"] for each in messages if each.get("state") == "waiting"), f"12:{last}")
         begin = 0 if start == "earliest" else last if start == "latest" else int(start.rpartition(":")[2])
         if start not in ("earliest", "latest") and begin > last:
             begin = next(at for at, each in enumerate(messages) if each["id"] == start)
         end = min(begin + limit, last) if forward else begin + (start not in ("earliest", "latest"))
         begin = begin if forward else max(end - limit, 0)
-        most = int(query.get("maxPayload", 4096))
+        most, first = int(query.get("maxPayload", 4096)), int(query.get("payloadFrom", 0))
         return {
-            "messages": [_cut(each, most) for each in messages[begin:end]],
+            "messages": [_cut(each, most, first) for each in messages[begin:end]],
             "previous": f"12:{begin - 1}" if begin else None,
             "next": f"12:{end}",
             "ended": end == last if forward else not begin,
@@ -194,11 +198,21 @@ def browsed(messages: list[dict[str, Any]]) -> Answer:
     return answered
 
 
-def _cut(message: dict[str, Any], most: int) -> dict[str, Any]:
+def _of_key(messages: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """Both neighbors with a key, one per page, so that a search goes on."""
+    at = next(at for at, each in enumerate(messages) if each["id"] == query["from"])
+    step = 1 if query["direction"] == "forward" else -1
+    found = [messages[at]] if f"key == {json.dumps(messages[at]['key'])}" == query["filter"] else []
+    on = messages[at + step]["id"] if 0 <= at + step < len(messages) else None
+    return {"messages": found, "next": on, "previous": on, "ended": on is None, "lookedAt": 1}
+
+
+def _cut(message: dict[str, Any], most: int, first: int = 0) -> dict[str, Any]:
     payload = base64.b64decode(message["payload"] or "")
-    if len(payload) <= most:
+    if not first and len(payload) <= most:
         return message
-    return {**message, "payload": base64.b64encode(payload[:most]).decode(), "truncated": True}
+    part = base64.b64encode(payload[first : first + most]).decode()
+    return {**message, "payload": part, "truncated": len(payload) > first + most}
 
 
 def job(number: int, **more: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ STEPS: Final = (
     ("cursor-map", ("m",), "CursorMapScreen"),
     ("key-map", ("escape", "K"), "KeyMapScreen"),
     ("browser", ("escape", "b"), "Browser"),
+    ("message", ("enter",), "MessageViewer"),
     ("dead-letters", ("4",), "DeadLettersScreen"),
     ("groups", ("enter",), "Groups"),
     ("replay", ("R",), "OperationDialog"),

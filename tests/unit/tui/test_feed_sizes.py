@@ -48,7 +48,7 @@ async def test_what_is_huge_is_cut_and_says_how_much_of_it_there_is() -> None:
         assert "(1,000,000 characters)" in told[301] and "(1,004,006 characters)" in told[302]
         assert "\x1b" not in told[302]
         await driver.press("enter")
-        await driver.at("TextDialog", answered=False)
+        await driver.at("MessageViewer")
 
 
 async def test_a_payload_is_fetched_as_a_whole_to_be_edited() -> None:

@@ -39,10 +39,12 @@ LIMIT: Final = 60
 LIMIT_MAX: Final = 500
 PAYLOAD: Final = 4096
 PAYLOAD_MAX: Final = 1 << 20
+PAYLOAD_FROM_MAX: Final = (1 << 31) - 1
 DECODED_MAX: Final = 256 << 10
 """Maximum bytes of a payload that is decoded."""
 _EARLIEST: Final = PagePosition(-1, -1)
 _LATEST: Final = PagePosition(2**63 - 1, 2**63 - 1)
+UNACKNOWLEDGED: Final = "unacknowledged"
 _MERGED: Final = "m."
 """Prefix of a place in several partitions."""
 _WHAT: Final = "Browse messages"
@@ -55,6 +57,8 @@ class BrowseRequest(NamedTuple):
     limit: int
     payload: int
     """Maximum bytes of a payload to return."""
+    begin: int
+    """The first byte of a payload to return."""
     subscription: str
     wanted: Callable[[InspectedMessage], bool] | None
 
@@ -62,8 +66,9 @@ class BrowseRequest(NamedTuple):
 def browse(call: HttpRequest) -> DeferredAnswer:
     """Return a page of messages, oldest first: ``{"messages", "next", "previous", "ended", "lookedAt"}``.
 
-    ``from`` is earliest, latest, a message id or a time; ``direction`` is forward or backward from there. By default a
-    page is the latest one, and goes forward from a given place. ``next`` and ``previous`` are values of ``from`` to
+    ``from`` is earliest, latest, unacknowledged (behind mark-delete of ``subscription``), a message id or a time;
+    ``direction`` is forward or backward from there. By default a page is the latest one, and goes forward from a given
+    place. ``next`` and ``previous`` are values of ``from`` to
     continue in that direction, null if nothing can follow. A page ends with ``limit`` messages, at the end of the topic
     (``ended``), or after the amount of work allowed per request; the next request continues there.
     """
@@ -75,8 +80,9 @@ def browse(call: HttpRequest) -> DeferredAnswer:
         if not any(asked.subscription in part.subscriptions for part in parts):
             raise NotFound(f"Subscription {asked.subscription} not found for topic {name}")
     text = call.query.get("from", "") or ("earliest" if asked.forward else "latest")
+    starts = _unacknowledged(parts, asked) if text == UNACKNOWLEDGED else _starts(call, text, len(parts))
     later = DeferredAnswer()
-    _Merge(call, parts, asked, _starts(call, text, len(parts)), later).begin()
+    _Merge(call, parts, asked, starts, later).begin()
     return later
 
 
@@ -91,12 +97,24 @@ def _asked(call: HttpRequest) -> BrowseRequest:
         direction == "forward" or (not direction and begin not in ("", "latest")),
         number_of(call, "limit", LIMIT, 1, LIMIT_MAX),
         number_of(call, "maxPayload", PAYLOAD, 0, PAYLOAD_MAX),
+        number_of(call, "payloadFrom", 0, 0, PAYLOAD_FROM_MAX),
         call.query.get("subscription", ""),
         parse_filter(text, call.now.wall),
     )
 
 
 # Places
+
+
+def _unacknowledged(parts: list[PersistentTopic], asked: BrowseRequest) -> list[PagePosition | int | None]:
+    """Return the position behind mark-delete in each partition that has the subscription. Raises BadRequest."""
+    if not asked.subscription:
+        raise BadRequest("from: unacknowledged requires a subscription")
+    marks = [
+        part.subscriptions[asked.subscription].cursor.mark_delete if asked.subscription in part.subscriptions else None
+        for part in parts
+    ]
+    return [None if mark is None else PagePosition(mark.ledger_id, mark.entry_id + 1) for mark in marks]
 
 
 def _starts(call: HttpRequest, text: str, count: int) -> list[PagePosition | int | None]:
@@ -114,7 +132,7 @@ def _starts(call: HttpRequest, text: str, count: int) -> list[PagePosition | int
         return [moment(text, call.now.wall)] * count
     except ValueError:
         raise BadRequest(
-            f"from: {text[:60]!r} is not earliest, latest, a message ID (ledger:entry[:partition[:index]]) or a"
+            f"from: {text[:60]!r} is not earliest, latest, {UNACKNOWLEDGED}, a message ID (ledger:entry[:partition[:index]]) or a"
             " time (2026-11-21T10:00Z, -1h, milliseconds since 1970)"
         ) from None
 
@@ -172,7 +190,8 @@ def _maker(asked: BrowseRequest, partition: int) -> Callable[[InspectedMessage, 
     def make(message: InspectedMessage, closed: str) -> dict[str, Any]:
         entry, metadata, own = message.entry, message.metadata, message.own
         payload = message.payload
-        told = None if payload is None else payload[: asked.payload]
+        end = asked.begin + asked.payload
+        told = None if payload is None else payload[asked.begin : end]
         fits = payload is not None and len(payload) <= DECODED_MAX
         schema = metadata.schema_version if metadata.HasField("schema_version") else None
         return {
@@ -198,7 +217,7 @@ def _maker(asked: BrowseRequest, partition: int) -> Callable[[InspectedMessage, 
             "marker": bool(entry.flags & EntryFlag.MARKER),
             "chunk": _chunk(message),
             "payload": None if told is None else b64encode(told).decode(),
-            "truncated": payload is not None and len(payload) > asked.payload,
+            "truncated": payload is not None and len(payload) > end,
             "decoded": _tellable(message.decoded) if fits else None,
             "closed": closed or None,
             "damaged": None,

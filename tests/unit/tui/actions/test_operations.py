@@ -11,7 +11,7 @@ from textual.widgets import Input, OptionList, Static
 
 from pulsarbox.broker.stats.blocked_reason_text import TEXTS
 from pulsarbox.cli.main import main
-from pulsarbox.tui.actions.action_table import REGISTRY, named
+from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, named
 from pulsarbox.tui.actions.advice import ADVICE, advice
 from pulsarbox.tui.actions.operation import Wrong, default_of
 from pulsarbox.tui.actions.operations import DEEDS
@@ -53,8 +53,10 @@ def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> Non
 def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
     names = [action.name for action in REGISTRY]
     assert len(names) == len(set(names))
-    keys = [key for action in REGISTRY for key in action.keys.split(",") if key]
-    assert len(keys) == len(set(keys))
+    for is_content in (False, True):  # the screen with one message has keys of its own
+        actions = [each for each in REGISTRY if (each.on == (CONTENT,)) == is_content and each.keys]
+        keys = [key for each in actions for key in each.keys.split(",")]
+        assert len(keys) == len(set(keys))
     assert named("sub cl") is not None and named("sub cl") == named("sub clear")
     assert named("sub") is None and named("") is None
     text = help_text("subscription", "")

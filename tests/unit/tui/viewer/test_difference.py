@@ -13,7 +13,7 @@ from tests.unit.tui.viewer.test_json_reader import VALUES, read
 def compared(one: Any, two: Any) -> list[str]:
     first, second = read(json.dumps(one)), read(json.dumps(two))
     return [
-        f"{change.sign} {(second if change.before < 0 else first).path_of(max(change.before, change.after, 0) if change.before < 0 else change.before)}"
+        f"{change.sign} {second.path_of(change.after) if change.before < 0 else first.path_of(change.before)}"
         for change in differences(first, second)
         if change is not None
     ]

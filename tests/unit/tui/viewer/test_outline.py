@@ -51,7 +51,7 @@ def test_what_is_folded_shows_its_first_values() -> None:
     assert len(drawn(lines)) == 7
     lines.unfold_all()
     lines.toggle(0)
-    assert drawn(lines) == ['▸ {4} id: 7, customer: {...}, lines: [...], paid: true']
+    assert drawn(lines) == ["▸ {4} id: 7, customer: {...}, lines: [...], paid: true"]
     many = outline([list(range(9)), "x" * 100], 1)
     assert drawn(many)[1] == "  ▸ 0: [9] 0, 1, 2, 3, 4, ..."
 

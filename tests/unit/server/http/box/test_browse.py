@@ -3,6 +3,7 @@
 import json
 import random
 from base64 import b64decode
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -77,6 +78,15 @@ async def test_a_message_with_all_that_is_known_of_it(box: HttpBox) -> None:
     assert (cut["payload"], cut["truncated"], cut["size"]) == ("eyJh", True, 9)
 
 
+async def test_a_large_payload_is_read_in_parts(box: HttpBox) -> None:
+    client = Client(box)
+    client.send(client.producer(T), 0, b"0123456789")
+    parts = [(await page(box, maxPayload=4, payloadFrom=begin))["messages"][0] for begin in (0, 4, 8, 12)]
+    assert [(b64decode(part["payload"]), part["truncated"]) for part in parts] == [
+        *((b"0123", True), (b"4567", True), (b"89", False), (b"", False))
+    ]
+
+
 async def test_pages_both_ways_meet(box: HttpBox) -> None:
     Client(box).publish(T, 10)
     every = [f"m{number}" for number in range(10)]
@@ -144,7 +154,7 @@ async def test_from_a_time_and_from_an_id_that_is_not_there(box: HttpBox) -> Non
     "query",
     [
         "from=x", "from=1:2:3:4:5", "from=1:-7", "from=--1:2", "from=m.zz", "from=m.W1tdXQ==", "direction=up",
-        "limit=0", "maxPayload=9999999", "filter=a%20b",
+        "limit=0", "maxPayload=9999999", "payloadFrom=-1", "filter=a%20b",
     ],
 )  # fmt: skip
 async def test_what_cannot_be_asked(box: HttpBox, query: str) -> None:
@@ -235,6 +245,21 @@ async def test_the_state_of_each_message_on_a_subscription(box: HttpBox) -> None
     assert all(each["redeliveries"] == 0 for each in found)
     backlog = (await box.get("/persistent/public/default/t/stats")).value["subscriptions"]["s"]
     assert (backlog["msgBacklog"], backlog["unackedMessages"]) == (5, 2), "looking changes nothing"
+
+
+@pytest.mark.parametrize(("acknowledged", "first"), [((), 0), ((0, 1), 2), ((0, 2), 1), (range(5), None)])
+async def test_a_page_begins_at_the_first_unacknowledged_message(
+    box: HttpBox, acknowledged: Sequence[int], first: int | None
+) -> None:
+    client = Client(box)
+    ids = client.publish(T, 5)
+    consumer = client.subscribe(T, permits=5)
+    for at in acknowledged:
+        client.ack(consumer, ids[at])
+    found = await page(box, from_="unacknowledged", subscription="s", direction="forward")
+    assert texts(found) == [f"m{at}" for at in range(5 if first is None else first, 5)]
+    got = await box.ask("GET", f"{PATH}?from=unacknowledged")
+    assert (got.status, got.reason) == (400, "from: unacknowledged requires a subscription")
 
 
 async def test_damaged_entries_are_one_row_and_the_page_goes_on(monkeypatch: pytest.MonkeyPatch, box: HttpBox) -> None:

@@ -8,10 +8,19 @@ from typing import Any
 import pytest
 
 from pulsarbox.cli.envelope import envelope as envelopes
-from pulsarbox.tui.viewer.copy_forms import curl_command, envelope, produce_command
+from pulsarbox.tui.actions.copy_forms import curl_command, envelope, produce_command
 from tests.unit.tui.fake import message
 
-PAYLOADS = (b"hello", b"", b"-", b"--help", b"it's $(date) `x` \\n \"q\" !", b"two\nlines\t", b"\xff\x00", "漢字 é".encode())
+PAYLOADS = (
+    b"hello",
+    b"",
+    b"-",
+    b"--help",
+    "漢字 é".encode(),
+    b'it\'s $(date) `x` \\n "q" !',
+    b"two\nlines\t",
+    b"\xff\x00",
+)
 
 
 def row(**more: Any) -> dict[str, Any]:
@@ -36,7 +45,7 @@ def test_an_envelope_is_read_by_produce(payload: bytes | None) -> None:
 def test_a_command_publishes_the_same_message(payload: bytes | None, more: dict[str, Any]) -> None:
     told = row(**more)
     line = produce_command(told, "orders", payload, ["--admin-url", "http://box:8080"])
-    stand_in = "pulsarbox() { printf '%s\\0' \"$@\"; if [ \"$3\" = -i ]; then cat; fi; }\n"
+    stand_in = 'pulsarbox() { printf \'%s\\0\' "$@"; if [ "$3" = -i ]; then cat; fi; }\n'
     given = subprocess.run(["bash", "-c", stand_in + line], capture_output=True, check=True).stdout
     words = given.split(b"\0")
     assert words[0] == b"produce" and b"http://box:8080" in words

@@ -40,9 +40,7 @@ def _payload(payload: bytes | None) -> dict[str, Any]:
         return {"payload_b64": b64encode(payload).decode()}
 
 
-def produce_command(
-    row: Mapping[str, Any], topic: str, payload: bytes | None, target: Sequence[str] = ()
-) -> str:
+def produce_command(row: Mapping[str, Any], topic: str, payload: bytes | None, target: Sequence[str] = ()) -> str:
     """Return the command line that publishes the message again. ``target`` has the options that name the box.
 
     Bytes, and what does not fit into an argument, are passed as an envelope.

@@ -1,0 +1,217 @@
+"""The screen with one message: forms, folding, search, other messages, differences and copies."""
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+
+from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
+from pulsarbox.tui.screens import message_source
+from pulsarbox.tui.screens.message_viewer import MessageViewer, is_text
+from pulsarbox.tui.viewer.lines import HexLines, TextLines
+from pulsarbox.tui.viewer.outline import Outline
+from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.fake import FakeBox, message
+
+ORDER = {"id": 7, "customer": {"name": "Ada\x1b[2J", "tags": ["vip"]}, "total": 12.50}
+
+
+def with_payload(number: int, payload: bytes | None, **more: Any) -> dict[str, Any]:
+    told = None if payload is None else base64.b64encode(payload).decode()
+    return message(number, payload=told, size=len(payload or b""), **more)
+
+
+@asynccontextmanager
+async def viewing(*payloads: bytes | None, size: tuple[int, int] = SMALL, **more: Any) -> AsyncIterator[Driver]:
+    """The screen with the last of some messages."""
+    box = FakeBox()
+    box.messages[:] = [with_payload(number, payload, **more) for number, payload in enumerate(payloads)]
+    async with dashboard(box, size, place="topics") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None)
+        await driver.press("enter")
+        await shown(driver, len(payloads) - 1)
+        yield driver
+
+
+async def shown(driver: Driver, number: int) -> None:
+    await driver.at("MessageViewer")
+    await driver.until(lambda: driver.screen.message.row["id"] == f"12:{number}" and not driver.screen._is_reading)
+    await driver.pilot.pause()
+
+
+def viewer(driver: Driver) -> MessageViewer:
+    screen = driver.screen
+    assert isinstance(screen, MessageViewer)
+    return screen
+
+
+async def test_a_value_is_folded_searched_and_shown_in_all_forms() -> None:
+    async with viewing(json.dumps(ORDER).encode()) as driver:
+        screen = viewer(driver)
+        await driver.until(lambda: "▾ customer: {2}" in driver.text() and '"Ada\\u001b[2J"' in driver.text())
+        await driver.press("down", "down", "enter")
+        await driver.until(lambda: "▸ customer: {2} name:" in driver.text())
+        await driver.press("slash")
+        await driver.type("VIP")
+        await driver.press("enter")
+        await driver.until(lambda: "1 of 1 match" in driver.told("told"))
+        assert "customer.tags[0]" in driver.told("told") and "▾ tags: [1]" in driver.text()
+        await driver.press("left")
+        await driver.until(lambda: "▸ tags: [1]" in driver.text())
+        await driver.press("z")
+        await driver.until(lambda: "▸ customer" in driver.text())
+        await driver.press("Z", "v")
+        await driver.until(lambda: '{"id": 7, "customer"' in driver.text())
+        assert isinstance(screen.pager.lines, TextLines)
+        await driver.press("v")
+        await driver.until(lambda: "000000  7b 22 69 64" in driver.text())
+        assert isinstance(screen.pager.lines, HexLines)
+        await driver.press("v", "h")
+        await driver.until(lambda: isinstance(screen.pager.lines, Outline) and "│  000000  7b 22" in driver.text())
+        await driver.press("i")
+        await driver.until(lambda: "published" not in driver.text())
+        assert not any(ord(one) < 32 for line in driver.lines() for one in line)
+
+
+async def test_matches_follow_each_other_in_a_circle() -> None:
+    async with viewing(json.dumps(["x", "a", "x", "x"]).encode()) as driver:
+        await driver.press("n")
+        await driver.until(lambda: "Search for a text first: /" in driver.said)
+        await driver.press("slash")
+        await driver.type("x")
+        await driver.press("enter")
+        await driver.until(lambda: "1 of 3 matches" in driver.told("told"))
+        for key, told in (("n", "2 of 3"), ("n", "3 of 3"), ("n", "1 of 3"), ("N", "3 of 3")):
+            await driver.press(key)
+            await driver.until(lambda told=told: told in driver.told("told"))  # type: ignore[misc]
+        await driver.press("slash")
+        await driver.type("yz")
+        await driver.press("enter")
+        await driver.until(lambda: "'xyz' does not occur" in driver.said)
+
+
+async def test_other_messages_and_those_with_the_same_key() -> None:
+    payloads = [str(number).encode() for number in range(20)]
+    async with viewing(*payloads) as driver:
+        for keys, number in (
+            (("less_than_sign",), 18),
+            (("left_square_bracket",), 11),
+            (("right_square_bracket",), 18),
+        ):
+            await driver.press(*keys)
+            await shown(driver, number)
+        await driver.press("greater_than_sign")
+        await shown(driver, 19)
+        await driver.press("greater_than_sign")
+        await driver.until(lambda: "No message after this one" in driver.said)
+        await driver.press("right_square_bracket")
+        await driver.until(lambda: "No message with the key 'customer-5' after this one" in driver.said)
+        driver.box.messages[0]["key"] = None
+        viewer(driver).open_message("12:0")
+        await shown(driver, 0)
+        await driver.press("left_square_bracket")
+        await driver.until(lambda: "The message has no key" in driver.said)
+
+
+async def test_two_messages_are_compared_by_field() -> None:
+    other = {"id": 8, "customer": {"name": "Ada\x1b[2J", "tags": ["vip"]}, "paid": True}
+    async with viewing(json.dumps(ORDER).encode(), json.dumps(other).encode()) as driver:
+        await driver.press("D")
+        await driver.until(lambda: any("Mark another message first" in text for text in driver.said))
+        await driver.press("M", "less_than_sign")
+        await shown(driver, 0)
+        await driver.press("D")
+        await driver.at("MessageDifference")
+        await driver.until(lambda: "added" in driver.told("told") and "paid" in driver.text())
+        lines = [line.strip("> ").rstrip() for line in driver.text().split("\n")]
+        assert {"~ id: 8 → 7", "- paid: true", "+ total: 12.5"} <= set(lines)
+        assert '~ key: "customer-1" → "customer-0"' in lines
+        assert "customer.name" not in driver.text()
+
+
+async def test_texts_are_compared_by_line() -> None:
+    async with viewing(b"one\ntwo\nthree", b"one\n2\nthree") as driver:
+        await driver.press("M", "less_than_sign")
+        await shown(driver, 0)
+        await driver.press("D")
+        await driver.at("MessageDifference")
+        await driver.until(lambda: "-2" in driver.text() and "+two" in driver.text())
+
+
+COPIES: Final = {
+    "command": "pulsarbox peek orders-0 --from 12:0",
+    "envelope": '{"v": 1, "topic": "persistent://public/default/orders-0", "id": "12:0"',
+    "produce": "pulsarbox produce orders-0 --key=customer-0",
+    "curl": "curl -sS 'http://box:8080/pulsarbox/v1/browse/public/default/orders-0?from=12%3A0&",
+    "id": "12:0",
+    "value": '"vip"',
+    "path": "customer.tags[0]",
+}
+
+
+async def test_a_message_is_copied_in_many_forms() -> None:
+    async with viewing(json.dumps(ORDER).encode()) as driver:
+        screen = viewer(driver)
+        screen.pager.point(5)
+        for form, begins in COPIES.items():
+            assert screen.copied(form).startswith(begins)
+        await driver.press("y")
+        await driver.at("ChoiceDialog", answered=False)
+        await driver.press("end", "enter")
+        await driver.until(lambda: driver.app.clipboard == "customer.tags[0]")
+
+
+async def test_a_large_payload_is_loaded_in_parts_and_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_source, "PART", 1000)
+    monkeypatch.setattr(message_source, "LOADED_MAX", 5000)
+    async with viewing(json.dumps(list(range(800))).encode(), json.dumps(list(range(2000))).encode()) as driver:
+        await driver.until(lambda: "the rest is not loaded" in driver.told("told"))
+        await driver.press("y")
+        await driver.at("ChoiceDialog", answered=False)
+        await driver.press("down", "enter")
+        await driver.until(lambda: any("too large to copy" in text for text in driver.said))
+        await driver.press("less_than_sign")
+        await shown(driver, 0)
+        contents = viewer(driver).message.contents  # type: ignore[union-attr]
+        assert contents.is_whole and contents.payload == json.dumps(list(range(800))).encode()
+
+
+async def test_payloads_of_all_kinds() -> None:
+    kinds: list[tuple[bytes | None, dict[str, Any], str]] = [
+        (None, {}, "null: a tombstone"),
+        (None, {"closed": "it is encrypted\x1b"}, "it is encrypted\\x1b"),
+        (b"", {}, "text"),
+        (b"\x00\xff\x80" * 9, {}, "000000  00 ff 80"),
+        (b"{not json", {}, "not valid JSON: expected a name in quotes at character 2"),
+        (b"\x0ehello", {"schemaVersion": 3, "decoded": {"name": "by its schema"}}, '"by its schema"'),
+    ]
+    async with viewing(*[b""] * len(kinds)) as driver:
+        for number, (payload, more, said) in enumerate(kinds):
+            driver.box.messages[number] = with_payload(number, payload, **more)
+            viewer(driver).open_message(f"12:{number}")
+            await driver.until(lambda said=said: said in driver.text())  # type: ignore[misc]
+
+
+async def test_every_action_is_possible_with_any_message() -> None:
+    async with viewing(b"", None, b"[1]", size=(60, 15)) as driver:
+        for number in (2, 1, 0):
+            viewer(driver).open_message(f"12:{number}")
+            await shown(driver, number)
+            for each in REGISTRY:
+                if each.on == (CONTENT,) and not each.name.endswith(("search", " message", " by key")):
+                    driver.screen.act(each.name)
+            for move in (1, -1, 40, -40):
+                viewer(driver).pager.action_move(move)
+                viewer(driver).pager.action_edge(move)
+                viewer(driver).pager.action_shift(move)
+    assert driver.box.changes() == []
+
+
+def test_what_is_text() -> None:
+    assert is_text(b"") and is_text("ж".encode() * 5000) and is_text(b"a\tb\r\n")
+    assert not is_text(b"\x00") and not is_text(b"abc\xff\xfe12345") and not is_text(b"\x1b[2J")

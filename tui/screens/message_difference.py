@@ -1,0 +1,222 @@
+"""The differences of two messages: their metadata, and their contents by field, or by line if they are text."""
+
+import difflib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Final, NamedTuple
+
+from textual.app import ComposeResult
+
+from pulsarbox.tui.actions.operation import short
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.message_source import LoadedMessage, MessageSource
+from pulsarbox.tui.slices import in_slices
+from pulsarbox.tui.viewer.difference import CHANGES_MAX, Change, differences
+from pulsarbox.tui.viewer.document import Document
+from pulsarbox.tui.viewer.lines import Lines, Piece
+from pulsarbox.tui.viewer.value_reader import ValueReader
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.pager import Pager
+
+Address = tuple[str, str, str]
+"""Topic, subscription (may be empty) and message ID."""
+TEXT_LINES: Final = 1000
+"""Maximum number of lines of a text that are compared."""
+_COMPARED: Final = (
+    *("key", "properties", "eventTime", "deliverAt", "publishTime", "producer", "sequenceId", "schemaVersion"),
+    *("orderingKey", "codec", "size", "tombstone", "state"),
+)
+_LOOKS: Final = {"+": "added", "-": "removed", "~": "changed"}
+
+
+class DifferenceLines:
+    """Lines with their numbers from 0."""
+
+    def __init__(self) -> None:
+        self._lines: list[Callable[[int], list[Piece]]] = []
+
+    def add(self, draw: Callable[[int], list[Piece]]) -> None:
+        """Add a line, which is drawn when it comes into view."""
+        self._lines.append(draw)
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    @property
+    def first(self) -> int | None:
+        """See Lines."""
+        return 0 if self._lines else None
+
+    @property
+    def last(self) -> int | None:
+        """See Lines."""
+        return len(self._lines) - 1 if self._lines else None
+
+    def after(self, at: int) -> int | None:
+        """See Lines."""
+        return at + 1 if at + 1 < len(self._lines) else None
+
+    def before(self, at: int) -> int | None:
+        """See Lines."""
+        return at - 1 if at else None
+
+    def pieces(self, at: int, room: int) -> list[Piece]:
+        """See Lines."""
+        return self._lines[at](room)
+
+    def share(self, at: int) -> float:
+        """See Lines."""
+        return at / max(len(self._lines), 1)
+
+    def found(self, text: str) -> Iterator[int | None]:
+        """See Lines."""
+        yield from ()
+
+
+class Compared(NamedTuple):
+    """Two messages, and the differences of their texts if they are no documents."""
+
+    first: LoadedMessage
+    second: LoadedMessage
+    texts: Sequence[str]
+
+
+class MessageDifference(TopScreen):
+    """Added (+), removed (-) and changed (~) fields of the second message."""
+
+    place: ClassVar[str] = "topics"
+    kind: ClassVar[str] = ""
+    hinted: ClassVar[Sequence[str]] = ("copy", "back", "help", "quit")
+
+    def __init__(self, first: Address, second: Address) -> None:
+        super().__init__()
+        self.addresses = (first, second)
+        self.lines = DifferenceLines()
+        self.counts = dict.fromkeys("+-~", 0)
+        self._is_wanted = True
+
+    def body(self) -> ComposeResult:
+        """Compose the title and the differences."""
+        yield Line(key="title")
+        yield Pager(key="content")
+
+    def begin(self) -> None:
+        """Start to load the messages."""
+        super().begin()
+        pager = self.query_one(Pager)
+        pager.show(self.lines)
+        self.set_focus(pager)
+
+    def load(self) -> Callable[[], Any]:
+        """Return a function that loads both messages."""
+        if not self._is_wanted:
+            return lambda: None
+        feed, addresses = self.top.feed, self.addresses
+
+        def ask() -> Compared:
+            first, second = (MessageSource(feed, topic, name).load(at) for topic, name, at in addresses)
+            is_text = first.contents.document is None or second.contents.document is None
+            return Compared(first, second, text_differences(first, second) if is_text else ())
+
+        return ask
+
+    def show(self, answer: Any) -> None:
+        """Compare the messages."""
+        if isinstance(answer, Compared):
+            self._is_wanted = False
+            names = [f"{at} of {short_topic(topic)}" for topic, _, at in self.addresses]
+            self.query_one("#title", Line).put([(f" {names[0]}  ", "name", ""), (f"→  {names[1]}", "name", "")])
+            self.run_worker(self._compare(answer), group="comparing", exclusive=True)
+
+    async def _compare(self, both: Compared) -> None:
+        first, second = (ValueReader(metadata(each)) for each in both[:2])
+        for steps in (first.steps(), second.steps(), both.first.contents.steps(), both.second.contents.steps()):
+            await in_slices(steps, lambda _: None)
+        await self._list("Metadata", first.document, second.document)
+        one, two = both.first.contents.document, both.second.contents.document
+        if one is not None and two is not None:
+            await self._list("Contents", one, two)
+        else:
+            self._list_texts(both.texts or text_differences(both.first, both.second))
+        self.query_one(Pager).changed()
+        self.refresh_status_lines()
+
+    async def _list(self, title: str, first: Document, second: Document) -> None:
+        begin = len(self.lines)
+        self.lines.add(lambda room: [Piece(title, "name")])
+
+        def take(change: Change | None) -> None:
+            if change is not None:
+                self.counts[change.sign] += 1
+                self.lines.add(lambda room: drawn(change, first, second, room))
+
+        await in_slices(differences(first, second), take, self.query_one(Pager).changed)
+        if len(self.lines) == begin + 1:
+            self.lines.add(lambda room: [Piece("  no difference", "dim")])
+
+    def _list_texts(self, lines: Sequence[str]) -> None:
+        self.lines.add(lambda room: [Piece("Contents", "name")])
+        for line in lines or ["  no difference"]:
+            look = _LOOKS.get(line[:1], "dim")
+            self.lines.add(lambda room, line=line, look=look: [Piece(line, look)])  # type: ignore[misc]
+            if line[:1] in self.counts:
+                self.counts[line[:1]] += 1
+
+    def status_line(self) -> list[Part]:
+        """Return the number of differences."""
+        if self._is_wanted:
+            return []
+        count = self.counts
+        told = f" + {count['+']:,} added   - {count['-']:,} removed   ~ {count['~']:,} changed"
+        more = f"   (only the first {CHANGES_MAX:,})" if sum(count.values()) >= CHANGES_MAX else ""
+        return [(told + more, "plain", "")]
+
+    def command_line(self) -> str:
+        """Return the command that prints the second message."""
+        topic, _, message_id = self.addresses[1]
+        return self.line("peek", short({"topic": topic}), "--from", message_id, "-n", "1")
+
+
+def metadata(message: LoadedMessage) -> dict[str, Any]:
+    """Return the metadata to compare."""
+    found = {name: message.real.get(name) for name in _COMPARED}
+    return {name: value for name, value in found.items() if value not in (None, "", False, {})}
+
+
+def drawn(change: Change, first: Document, second: Document, room: int) -> list[Piece]:
+    """Return the line of a difference: its sign, its path, and what was before and after."""
+    path = second.path_of(change.after) if change.before < 0 else first.path_of(change.before)
+    look = _LOOKS[change.sign]
+    line = [Piece(f"  {change.sign} ", look), Piece(path or "(the whole value)", "name"), Piece(": ", "dim")]
+    if change.before >= 0:
+        line.append(Piece(summary(first, change.before, room), "removed" if change.after >= 0 else look))
+    if change.sign == "~":
+        line.append(Piece(" → ", "dim"))
+    if change.after >= 0:
+        line.append(Piece(summary(second, change.after, room), "added" if change.before >= 0 else look))
+    return line
+
+
+def summary(document: Document, node: int, room: int) -> str:
+    """Return a scalar, or the number of values of a container."""
+    if not document.is_container(node):
+        return document.shown(node, room)
+    is_object = document.kinds[node] == 0
+    return numbers.counted(document.size_of(node), "field" if is_object else "element")
+
+
+def text_differences(first: LoadedMessage, second: LoadedMessage) -> list[str]:
+    """Return the lines of two texts with signs, up to a maximum number of lines."""
+    one, two = (shown_lines(each.contents.text) for each in (first, second))
+    found = difflib.unified_diff(one, two, lineterm="", n=3)
+    return [line for line in found if not line.startswith(("--- ", "+++ "))]
+
+
+def shown_lines(lines: Lines) -> list[str]:
+    """Return the first lines of a text."""
+    found, at = list[str](), lines.first
+    while at is not None and len(found) < TEXT_LINES:
+        found.append("".join(piece.text for piece in lines.pieces(at, 400)))
+        at = lines.after(at)
+    return found

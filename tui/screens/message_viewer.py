@@ -1,0 +1,493 @@
+"""One message: its metadata, and its contents as an outline, as text or as bytes.
+
+The contents are read in slices, and only visible lines are drawn, so a large message does not delay the keyboard.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.widgets import Static
+
+from pulsarbox.cleaning import clean
+from pulsarbox.tui.actions.action_table import CONTENT
+from pulsarbox.tui.actions.copy_forms import COPIED_MAX, curl_command, envelope, produce_command
+from pulsarbox.tui.actions.operation import short
+from pulsarbox.tui.feed import FeedError, aside
+from pulsarbox.tui.screens.base import Prompt, TopScreen, bindings
+from pulsarbox.tui.screens.browser import facts
+from pulsarbox.tui.screens.message_source import PART, LoadedMessage, MessageSource
+from pulsarbox.tui.slices import in_slices
+from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
+from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.pager import Pager
+
+FORMS: Final = ("outline", "text", "hex")
+FOLDED_FROM: Final = 64 << 10
+"""Bytes of a payload from which only its first two levels are unfolded at first."""
+FOUND_MAX: Final = 100_000
+"""Maximum number of matches of a search."""
+_WIDE: Final = 100
+"""Columns from which a dump beside an outline has 16 bytes per row instead of 8."""
+_HINT: Final = "a text in names or values; case is ignored"
+
+
+class MessageViewer(TopScreen):
+    """The whole message, loaded from the box by its ID."""
+
+    DEFAULT_CSS = """
+    MessageViewer #facts { height: auto; max-height: 40%; padding: 0 1; color: $text-muted; }
+    MessageViewer #facts.-hidden { display: none; }
+    MessageViewer #bytes { display: none; border-left: solid $panel-lighten-1; }
+    MessageViewer.-beside #bytes { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = bindings(CONTENT)
+    place: ClassVar[str] = "topics"
+    kind: ClassVar[str] = CONTENT
+    hinted: ClassVar[Sequence[str]] = (
+        *("fold", "search", "form", "dump", "copy", "next by key", "next message", "back", "help", "quit"),
+    )
+
+    def __init__(self, topic: str, subscription: str, message_id: str) -> None:
+        super().__init__()
+        self.topic = topic
+        self.subscription = subscription
+        self.message_id = message_id
+        self.message: LoadedMessage | None = None
+        self.form = ""
+        """One of ``FORMS``; empty until the message is loaded."""
+        self.searched = ""
+        self.found: list[int] = []
+        """Lines with a match, in order."""
+        self._outline: Outline | None = None
+        self._is_wanted = True
+        self._is_reading = self._is_searching = False
+
+    def body(self) -> ComposeResult:
+        """Compose the metadata, the contents, and the bytes beside them."""
+        yield Line(key="title")
+        yield Static("", id="facts", markup=False)
+        with Horizontal():
+            yield Pager(key="content")
+            yield Pager(key="bytes")
+
+    @property
+    def pager(self) -> Pager:
+        """The pager of the contents."""
+        return self.query_one("#content", Pager)
+
+    @property
+    def dump(self) -> Pager:
+        """The pager of the bytes beside the contents."""
+        return self.query_one("#bytes", Pager)
+
+    def begin(self) -> None:
+        """Start to load the message."""
+        super().begin()
+        self.dump.has_cursor = self.dump.can_focus = self.dump.is_wrapped = False
+        self.set_focus(self.pager)
+
+    # Loading
+
+    @property
+    def source(self) -> MessageSource:
+        """The topic."""
+        return MessageSource(self.top.feed, self.topic, self.subscription)
+
+    def load(self) -> Callable[[], Any]:
+        """Return a function that loads the message, unless it is loaded."""
+        if not self._is_wanted:
+            return lambda: None
+        return partial(self.source.load, self.message_id)
+
+    def open_message(self, message_id: str) -> None:
+        """Show another message of the topic."""
+        self.message_id, self._is_wanted = message_id, True
+        self.ask_again()
+
+    def show(self, answer: Any) -> None:
+        """Show a loaded message."""
+        if not isinstance(answer, LoadedMessage):
+            return
+        self._is_wanted, self.message, self._outline = False, answer, None
+        row, contents = answer.row, answer.contents
+        self.query_one("#facts", Static).update("\n".join(facts(row)))
+        size = numbers.size(row.get("size"))
+        self.query_one("#title", Line).put(
+            [(f" {row.get('id')} ", "name", ""), (f" of {short_topic(self.topic)}  {size}", "plain", "")]
+        )
+        payload = contents.payload or b""
+        if contents.document is not None:
+            self._outline = Outline(contents.document, 2 if len(payload) > FOLDED_FROM else EVERYTHING)
+        self._use("outline" if self._outline is not None else "text" if is_text(payload) else "hex")
+        self.run_worker(self._read(), group="reading", exclusive=True)
+
+    async def _read(self) -> None:
+        """Read the contents in slices, and show what has been read."""
+        assert self.message is not None
+        contents = self.message.contents
+        self._is_reading = True
+        await in_slices(contents.steps(), lambda _: None, self._progressed)
+        self._is_reading = False
+        if contents.document is None and self._outline is not None:
+            self._outline = None
+            if self.form == "outline":
+                self._use("text")
+        self._progressed()
+        self.refresh_status_lines()
+        if self.searched:
+            self._search()
+
+    def _progressed(self) -> None:
+        if len(self.pager.rows) < self.pager.size.height:
+            self.pager.changed()
+
+    # Forms
+
+    def _use(self, form: str) -> None:
+        """Show the contents in a form."""
+        assert self.message is not None
+        self.form, self.found = form, []
+        self.pager.show(self._lines(form))
+        self._show_bytes()
+        if self.searched:
+            self._search()
+        self.refresh_status_lines()
+
+    def _lines(self, form: str) -> Lines | None:
+        assert self.message is not None
+        contents = self.message.contents
+        if form == "outline":
+            return self._outline
+        return contents.text if form == "text" else contents.dump(16)
+
+    def do_form(self) -> None:
+        """Show the contents in the next form."""
+        if self.message is not None:
+            forms = [form for form in FORMS if form != "outline" or self._outline is not None]
+            self._use(forms[(forms.index(self.form) + 1) % len(forms)])
+
+    def do_wrap(self) -> None:
+        """Start or stop wrapping lines."""
+        self.pager.wrap()
+        self.refresh_status_lines()
+
+    def do_details(self) -> None:
+        """Show or hide the metadata."""
+        self.query_one("#facts").toggle_class("-hidden")
+
+    def do_dump(self) -> None:
+        """Show or hide the bytes beside the contents."""
+        self.toggle_class("-beside")
+        self._show_bytes()
+
+    def _show_bytes(self) -> None:
+        """Show the bytes of the value at the cursor."""
+        if self.message is None or not self.has_class("-beside"):
+            return
+        width = 16 if self.size.width >= _WIDE + 40 else 8
+        dump, contents = self.dump, self.message.contents
+        dump.styles.width = 10 + 4 * width + 3 + (1 if width == 16 else 0)
+        lines = contents.dump(width)
+        lines.marked = self._marked_bytes()
+        dump.show(lines, lines.at(lines.marked[0]) if lines.marked else None)
+
+    def _marked_bytes(self) -> tuple[int, int] | None:
+        assert self.message is not None
+        at, lines = self.pager.cursor, self.pager.lines
+        if at is None:
+            return None
+        if isinstance(lines, TextLines):
+            return at, lines.after(at) or len(self.message.contents.payload or b"")
+        return self.message.contents.bytes_of(at) if isinstance(lines, Outline) else None
+
+    @on(Pager.Moved)
+    def _moved(self) -> None:
+        self._show_bytes()
+        self.refresh_status_lines()
+
+    # Folding
+
+    @on(Pager.Chosen)
+    def do_fold(self) -> None:
+        """Fold or unfold the container at the cursor."""
+        self._folded(Outline.toggle)
+
+    def do_fold_around(self) -> None:
+        """Fold the container at the cursor, or the one around it."""
+        self._folded(Outline.fold)
+
+    def do_unfold(self) -> None:
+        """Unfold the container at the cursor."""
+        self._folded(Outline.unfold)
+
+    def do_fold_all(self) -> None:
+        """Fold everything."""
+        self._folded(Outline.fold_all)
+
+    def do_unfold_all(self) -> None:
+        """Unfold everything."""
+        self._folded(Outline.unfold_all)
+
+    def _folded(self, change: Callable[[Outline, int], int]) -> None:
+        pager = self.pager
+        if isinstance(pager.lines, Outline) and pager.cursor is not None:
+            pager.point(change(pager.lines, pager.cursor))
+
+    # Search
+
+    def do_search(self) -> None:
+        """Ask for a text to search for."""
+        self.open_prompt("/", self.searched)
+        self.query_one(Prompt).placeholder = _HINT
+
+    def filtered(self, text: str) -> None:
+        """Search for a text; none ends the search."""
+        self.searched = self.pager.searched = text
+        self.found = []
+        self.pager.changed()
+        if text:
+            self._search()
+        self.refresh_status_lines()
+
+    def _search(self) -> None:
+        self.run_worker(self._find(), group="searching", exclusive=True)
+
+    async def _find(self) -> None:
+        """Search all lines in slices, and go to the first match from the cursor on."""
+        lines, start = self.pager.lines, self.pager.cursor or 0
+        if lines is None:
+            return
+        self._is_searching, self.found = True, []
+        seen = False
+
+        def take(line: int | None) -> None:
+            nonlocal seen
+            if line is None or len(self.found) >= FOUND_MAX:
+                return
+            self.found.append(line)
+            if line >= start and not seen:
+                seen = True
+                self._go_to(line)
+
+        await in_slices(lines.found(self.searched), take)
+        self._is_searching = False
+        if self.found and not seen:
+            self._go_to(self.found[0])
+        if not self.found:
+            self.top.notify(f"'{clean(self.searched)}' does not occur", severity="warning", markup=False)
+        self.refresh_status_lines()
+
+    def _go_to(self, line: int) -> None:
+        if isinstance(self.pager.lines, Outline):
+            self.pager.lines.reveal(line)
+        self.pager.point(line)
+
+    def do_next_match(self) -> None:
+        """Go to the next match, after the last one to the first."""
+        if self._has_matches():
+            at = bisect_right(self.found, self.pager.cursor or 0)
+            self._go_to(self.found[at % len(self.found)])
+
+    def do_previous_match(self) -> None:
+        """Go to the previous match, before the first one to the last."""
+        if self._has_matches():
+            self._go_to(self.found[bisect_left(self.found, self.pager.cursor or 0) - 1])
+
+    def _has_matches(self) -> bool:
+        if not self.found:
+            self.top.notify("Search for a text first: /" if not self.searched else "No match", severity="warning")
+        return bool(self.found)
+
+    # Other messages
+
+    def do_next_message(self) -> None:
+        """Show the next message."""
+        self._step(forward=True)
+
+    def do_previous_message(self) -> None:
+        """Show the previous message."""
+        self._step(forward=False)
+
+    def do_next_by_key(self) -> None:
+        """Show the next message with the same key."""
+        self._step_by_key(forward=True)
+
+    def do_previous_by_key(self) -> None:
+        """Show the previous message with the same key."""
+        self._step_by_key(forward=False)
+
+    def _step_by_key(self, *, forward: bool) -> None:
+        key = self.message.real.get("key") if self.message is not None else None
+        if key is None:
+            self.top.notify("The message has no key", severity="warning")
+        else:
+            self._step(forward=forward, key=str(key))
+
+    def _step(self, *, forward: bool, key: str | None = None) -> None:
+        self.run_worker(self._find_neighbor(forward, key), group="neighbor", exclusive=True)
+
+    async def _find_neighbor(self, forward: bool, key: str | None) -> None:
+        find = partial(self.source.neighbor, self.message_id, forward=forward, key=key)
+        try:
+            found = await aside(find)
+        except FeedError as trouble:
+            self.top.notify(str(trouble), severity="warning", markup=False)
+            return
+        if found is None:
+            which = "" if key is None else f" with the key '{clean(key[:60])}'"
+            way = "after" if forward else "before"
+            self.top.notify(f"No message{which} {way} this one", severity="warning", markup=False)
+        else:
+            self.open_message(found)
+
+    def do_mark_message(self) -> None:
+        """Mark the message to compare another one with it."""
+        self.top.marked_message = (self.topic, self.subscription, self.message_id)
+        self.top.notify(f"Marked {self.message_id}: D compares another message with it", markup=False)
+
+    def do_difference(self) -> None:
+        """Compare the message with the marked one."""
+        mine, marked = (self.topic, self.subscription, self.message_id), self.top.marked_message
+        if marked is None or marked == mine:
+            self.top.notify("Mark another message first (M), then press D here", severity="warning")
+        else:
+            self.top.open("message_difference:MessageDifference", marked, mine)
+
+    # Copies
+
+    def do_copy(self) -> None:
+        """Choose a form in which to copy the message."""
+        if self.message is not None:
+            self.run_worker(self._copy(self.message), group="dialog")
+
+    async def _copy(self, message: LoadedMessage) -> None:
+        from pulsarbox.tui.actions.dialogs import ChoiceDialog
+
+        options = [(name, title, meaning) for name, title, meaning in _COPIES]
+        found = await self.app.push_screen_wait(ChoiceDialog("Copy", options))
+        if found is None:
+            return
+        if found in ("envelope", "produce") and not message.contents.is_whole:
+            self.top.notify("The payload is too large to copy; peek writes it to a file", severity="warning")
+            return
+        text = self.copied(found)
+        if len(text) > COPIED_MAX:
+            told = f"{len(text):,} characters are too many for the clipboard; peek writes them to a file"
+            self.top.notify(told, severity="warning")
+            return
+        self.app.copy_to_clipboard(text)
+        shown = clean(text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)")
+        self.top.notify(shown, title="Copied", markup=False, timeout=4)
+
+    def copied(self, form: str) -> str:
+        """Return the message, or a part of it, in a form of ``_COPIES``."""
+        message = self.message
+        assert message is not None
+        real, payload = message.real, message.contents.payload
+        if form == "id":
+            return str(real.get("id"))
+        if form == "envelope":
+            return envelope(real, self.topic, payload)
+        if form == "produce":
+            return produce_command(real, short({"topic": self.topic}), payload, self.top.target)
+        if form == "curl":
+            feed = self.top.feed
+            return curl_command(feed.label, self.source.path, self.message_id, feed.credentials_method, PART)
+        if form in ("value", "path"):
+            return self._copied_line(form)
+        return self.command_line()
+
+    def _copied_line(self, form: str) -> str:
+        pager = self.pager
+        if pager.lines is None or pager.cursor is None:
+            return ""
+        if isinstance(pager.lines, Outline):
+            document = pager.lines.document
+            if form == "path":
+                return document.path_of(pager.cursor)
+            if not document.is_container(pager.cursor):
+                return document.text_of(pager.cursor)
+        return "".join(piece.text for piece in pager.lines.pieces(pager.cursor, COPIED_MAX)).strip()
+
+    def command_line(self) -> str:
+        """Return the command that prints the message."""
+        return self.line("peek", short({"topic": self.topic}), "--from", self.message_id, "-n", "1")
+
+    # Lines
+
+    def status_line(self) -> list[Part]:
+        """Return the place of the cursor, matches, and what is missing."""
+        if self.message is None:
+            return []
+        contents = self.message.contents
+        parts: list[Part] = [(f" {self.form}", "key", "form"), *self._place()]
+        if self._is_reading:
+            parts.append(("  reading", "dim", ""))
+        if contents.trouble and contents.payload is not None:
+            parts.append((f"  {contents.trouble}", "warn", ""))
+        elif not contents.is_whole:
+            size = numbers.size(self.message.row.get("size"))
+            parts.append((f"  only {numbers.size(len(contents.payload or b''))} of {size} are loaded", "warn", ""))
+        return [*parts, *self._matches()]
+
+    def _place(self) -> list[Part]:
+        pager, reason = self.pager, self._absence()
+        if reason:
+            return [(f"  {reason}", "warn", "")]
+        if pager.lines is None or pager.cursor is None:
+            return []
+        if isinstance(pager.lines, Outline):
+            path = pager.lines.document.path_of(pager.cursor)
+            return [(f"  {path}" if path else "  the whole value", "plain", "")]
+        if isinstance(pager.lines, HexLines):
+            return [(f"  byte {pager.cursor * 16:,}", "plain", "")]
+        return [(f"  {numbers.percent(pager.lines.share(pager.cursor))}", "plain", "")]
+
+    def _absence(self) -> str:
+        """Return why there is no payload, empty if there is one."""
+        assert self.message is not None
+        if self.message.contents.payload is not None:
+            return ""
+        row: Mapping[str, Any] = self.message.row
+        return str(row.get("damaged") or row.get("closed") or "null: a tombstone")
+
+    def _matches(self) -> list[Part]:
+        if not self.searched:
+            return []
+        at = bisect_left(self.found, self.pager.cursor or 0)
+        is_on = at < len(self.found) and self.found[at] == self.pager.cursor
+        which = f"{at + 1:,} of " if is_on else ""
+        going_on = " so far" if self._is_searching else ""
+        count = numbers.counted(len(self.found), "match") if len(self.found) == 1 else f"{len(self.found):,} matches"
+        return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", "good", "next match")]
+
+
+_COPIES: Final = (
+    ("command", "the command that prints the message", "pulsarbox peek ..."),
+    ("envelope", "the message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
+    ("produce", "the command that publishes it again", "pulsarbox produce ..."),
+    ("curl", "the request that returns it", "curl ..."),
+    ("id", "the message ID", "ledger:entry:partition:index"),
+    ("value", "the value at the cursor", "a number, a text in quotes, or the line"),
+    ("path", "the path of the value at the cursor", "such as items[3].name"),
+)
+
+
+def is_text(payload: bytes) -> bool:
+    """Return whether a payload is likely text, from its beginning."""
+    try:
+        text = payload[:4096].decode()
+    except UnicodeDecodeError as error:
+        if error.start < min(len(payload), 4096) - 4:
+            return False
+        text = payload[: error.start].decode()
+    return all(one.isprintable() or one in "\t\r\n" for one in text[:1000])
