@@ -10,9 +10,9 @@ from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.message_source import LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
-from pulsarbox.tui.viewer.difference import CHANGES_MAX, Change, differences
+from pulsarbox.tui.viewer.difference import CHANGES_MAX, Difference, differences
 from pulsarbox.tui.viewer.document import Document
-from pulsarbox.tui.viewer.lines import Lines, Piece
+from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.viewer.value_reader import ValueReader
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
@@ -34,9 +34,9 @@ class DifferenceLines:
     """Lines with their numbers from 0."""
 
     def __init__(self) -> None:
-        self._lines: list[Callable[[int], list[Piece]]] = []
+        self._lines: list[Callable[[int], list[LinePart]]] = []
 
-    def add(self, draw: Callable[[int], list[Piece]]) -> None:
+    def add(self, draw: Callable[[int], list[LinePart]]) -> None:
         """Add a line, which is drawn when it comes into view."""
         self._lines.append(draw)
 
@@ -61,7 +61,7 @@ class DifferenceLines:
         """See Lines."""
         return at - 1 if at else None
 
-    def pieces(self, at: int, room: int) -> list[Piece]:
+    def pieces(self, at: int, room: int) -> list[LinePart]:
         """See Lines."""
         return self._lines[at](room)
 
@@ -144,22 +144,22 @@ class MessageDifference(TopScreen):
 
     async def _list(self, title: str, first: Document, second: Document) -> None:
         begin = len(self.lines)
-        self.lines.add(lambda room: [Piece(title, "name")])
+        self.lines.add(lambda room: [LinePart(title, "name")])
 
-        def take(change: Change | None) -> None:
+        def take(change: Difference | None) -> None:
             if change is not None:
                 self.counts[change.sign] += 1
                 self.lines.add(lambda room: drawn(change, first, second, room))
 
         await in_slices(differences(first, second), take, self.query_one(Pager).changed)
         if len(self.lines) == begin + 1:
-            self.lines.add(lambda room: [Piece("  no difference", "dim")])
+            self.lines.add(lambda room: [LinePart("  no difference", "dim")])
 
     def _list_texts(self, lines: Sequence[str]) -> None:
-        self.lines.add(lambda room: [Piece("Contents", "name")])
+        self.lines.add(lambda room: [LinePart("Contents", "name")])
         for line in lines or ["  no difference"]:
             look = _LOOKS.get(line[:1], "dim")
-            self.lines.add(lambda room, line=line, look=look: [Piece(line, look)])  # type: ignore[misc]
+            self.lines.add(lambda room, line=line, look=look: [LinePart(line, look)])  # type: ignore[misc]
             if line[:1] in self.counts:
                 self.counts[line[:1]] += 1
 
@@ -184,17 +184,17 @@ def metadata(message: LoadedMessage) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value not in (None, "", False, {})}
 
 
-def drawn(change: Change, first: Document, second: Document, room: int) -> list[Piece]:
+def drawn(change: Difference, first: Document, second: Document, room: int) -> list[LinePart]:
     """Return the line of a difference: its sign, its path, and what was before and after."""
     path = second.path_of(change.after) if change.before < 0 else first.path_of(change.before)
     look = _LOOKS[change.sign]
-    line = [Piece(f"  {change.sign} ", look), Piece(path or "(the whole value)", "name"), Piece(": ", "dim")]
+    line = [LinePart(f"  {change.sign} ", look), LinePart(path or "(the whole value)", "name"), LinePart(": ", "dim")]
     if change.before >= 0:
-        line.append(Piece(summary(first, change.before, room), "removed" if change.after >= 0 else look))
+        line.append(LinePart(summary(first, change.before, room), "removed" if change.after >= 0 else look))
     if change.sign == "~":
-        line.append(Piece(" → ", "dim"))
+        line.append(LinePart(" → ", "dim"))
     if change.after >= 0:
-        line.append(Piece(summary(second, change.after, room), "added" if change.before >= 0 else look))
+        line.append(LinePart(summary(second, change.after, room), "added" if change.before >= 0 else look))
     return line
 
 

@@ -12,7 +12,7 @@ _NODES: Final = 256
 """Nodes compared between two pauses."""
 
 
-class Change(NamedTuple):
+class Difference(NamedTuple):
     """One difference, with the nodes in both documents; -1 where there is none."""
 
     before: int
@@ -45,11 +45,11 @@ def _wrapped(number: int) -> int:
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-def differences(first: Document, second: Document) -> Iterator[Change | None]:
+def differences(first: Document, second: Document) -> Iterator[Difference | None]:
     """Yield the differences in the order of the first document, and None for pauses."""
     if not len(first) or not len(second):
         if len(first) or len(second):
-            yield Change(0 if len(first) else -1, 0 if len(second) else -1)
+            yield Difference(0 if len(first) else -1, 0 if len(second) else -1)
         return
     sums = []
     for document in (first, second):
@@ -68,8 +68,8 @@ class _Comparison:
         self._ones = ones
         self._twos = twos
 
-    def changes(self) -> Iterator[Change | None]:
-        pending = [Change(0, 0)]
+    def changes(self) -> Iterator[Difference | None]:
+        pending = [Difference(0, 0)]
         found = steps = 0
         while pending and found < CHANGES_MAX:
             steps += 1
@@ -88,7 +88,7 @@ class _Comparison:
                 found += 1
                 yield change
                 continue
-            inner: list[Change] = []
+            inner: list[Difference] = []
             for each in self._objects(one, two) if kind == Kind.OBJECT else self._arrays(one, two):
                 if each is None:
                     yield None
@@ -96,7 +96,7 @@ class _Comparison:
                     inner.append(each)
             pending += reversed(inner)
 
-    def _objects(self, one: int, two: int) -> Iterator[Change | None]:
+    def _objects(self, one: int, two: int) -> Iterator[Difference | None]:
         """Pair the fields of two objects by name. Of a repeated name, the last field counts."""
         theirs: dict[str | int, int] = {}
         for child in _children(self._second, two):
@@ -107,12 +107,12 @@ class _Comparison:
             yield None
             mine[self._first.names[child]] = child
         for name, child in mine.items():
-            yield Change(child, theirs.get(name, -1))
+            yield Difference(child, theirs.get(name, -1))
         for name, child in theirs.items():
             if name not in mine:
-                yield Change(-1, child)
+                yield Difference(-1, child)
 
-    def _arrays(self, one: int, two: int) -> Iterator[Change | None]:
+    def _arrays(self, one: int, two: int) -> Iterator[Difference | None]:
         """Pair the elements of two arrays, without equal ones at the beginning and at the end."""
         mine, theirs = list[int](), list[int]()
         for document, node, children in ((self._first, one, mine), (self._second, two, theirs)):
@@ -129,7 +129,7 @@ class _Comparison:
             end += 1
         left, right = mine[begin : len(mine) - end], theirs[begin : len(theirs) - end]
         for at in range(max(len(left), len(right))):
-            yield Change(left[at] if at < len(left) else -1, right[at] if at < len(right) else -1)
+            yield Difference(left[at] if at < len(left) else -1, right[at] if at < len(right) else -1)
 
 
 def _children(document: Document, node: int) -> Iterator[int]:

@@ -14,7 +14,7 @@ _WINDOW: Final = 1 << 16
 """Bytes searched between two pauses."""
 
 
-class Piece(NamedTuple):
+class LinePart(NamedTuple):
     """A part of a line."""
 
     text: str
@@ -38,7 +38,7 @@ class Lines(Protocol):
     def before(self, at: int) -> int | None:
         """Return the line before a line, None at the beginning."""
 
-    def pieces(self, at: int, room: int) -> list[Piece]:
+    def pieces(self, at: int, room: int) -> list[LinePart]:
         """Return a line for display; at least its first ``room`` characters."""
 
     def share(self, at: int) -> float:
@@ -103,10 +103,10 @@ class TextLines:
         """See Lines."""
         return self.at(at - 1) if at else None
 
-    def pieces(self, at: int, room: int) -> list[Piece]:
+    def pieces(self, at: int, room: int) -> list[LinePart]:
         """See Lines."""
         text = self._data[at : self._end(at)].decode("utf-8", "backslashreplace")
-        return [Piece(clean(text.removesuffix("\r")))]
+        return [LinePart(clean(text.removesuffix("\r")))]
 
     def share(self, at: int) -> float:
         """See Lines."""
@@ -154,25 +154,25 @@ class HexLines:
         """See Lines."""
         return at - 1 if at else None
 
-    def pieces(self, at: int, room: int) -> list[Piece]:
+    def pieces(self, at: int, room: int) -> list[LinePart]:
         """See Lines."""
         begin = at * self._width
         row = next(hex_rows(self._data[begin : begin + self._width]), None)
         if row is None:
-            return [Piece("(empty)", "dim")]
+            return [LinePart("(empty)", "dim")]
         cells = row.hex if self._width == 16 else row.hex[:23]
-        parts = [Piece(f"{begin:06x}  ", "dim"), *self._marked(cells, begin, 3), Piece("  ")]
+        parts = [LinePart(f"{begin:06x}  ", "dim"), *self._marked(cells, begin, 3), LinePart("  ")]
         return [*parts, *self._marked(row.text.ljust(self._width), begin, 1)]
 
-    def _marked(self, text: str, begin: int, each: int) -> list[Piece]:
+    def _marked(self, text: str, begin: int, each: int) -> list[LinePart]:
         """Split the cells of a row into those before, in and after the highlighted bytes; ``each`` is their width."""
         if self.marked is None:
-            return [Piece(text)]
+            return [LinePart(text)]
         first, last = (min(max(place - begin, 0), self._width) for place in self.marked)
         if first >= last:
-            return [Piece(text)]
+            return [LinePart(text)]
         start, end = _cell(first, each), _cell(last - 1, each) + (each + 1) // 2
-        return [Piece(text[:start]), Piece(text[start:end], "found"), Piece(text[end:])]
+        return [LinePart(text[:start]), LinePart(text[start:end], "found"), LinePart(text[end:])]
 
     def share(self, at: int) -> float:
         """See Lines."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pulsarbox.tui.viewer.document import Document, Kind
-from pulsarbox.tui.viewer.lines import Piece
+from pulsarbox.tui.viewer.lines import LinePart
 
 INDENTS_MAX: Final = 16
 """Levels that are indented; deeper ones show their depth instead."""
@@ -117,54 +117,54 @@ class Outline:
         """See Lines."""
         return at / max(len(self.document), 1)
 
-    def pieces(self, at: int, room: int) -> list[Piece]:
+    def pieces(self, at: int, room: int) -> list[LinePart]:
         """See Lines."""
         document = self.document
         depth = document.depths[at]
-        line = [Piece("  " * min(depth, INDENTS_MAX))]
+        line = [LinePart("  " * min(depth, INDENTS_MAX))]
         if depth > INDENTS_MAX:
-            line.append(Piece(f"{depth}· ", "dim"))
+            line.append(LinePart(f"{depth}· ", "dim"))
         if document.is_container(at):
-            line.append(Piece("▸ " if self.is_folded(at) else "▾ ", "mark"))
+            line.append(LinePart("▸ " if self.is_folded(at) else "▾ ", "mark"))
         else:
-            line.append(Piece("  "))
+            line.append(LinePart("  "))
         name = document.name_of(at)
         if document.parent_of(at) >= 0:
             is_item = document.kinds[document.parent_of(at)] == Kind.ARRAY
-            line += [Piece(name[:room], "dim" if is_item else "name"), Piece(": ", "dim")]
+            line += [LinePart(name[:room], "dim" if is_item else "name"), LinePart(": ", "dim")]
         return [*line, *self._value(at, room)]
 
-    def _value(self, at: int, room: int) -> list[Piece]:
+    def _value(self, at: int, room: int) -> list[LinePart]:
         document = self.document
         if not document.is_container(at):
-            return [Piece(document.shown(at, room), _LOOKS[Kind(document.kinds[at])])]
+            return [LinePart(document.shown(at, room), _LOOKS[Kind(document.kinds[at])])]
         size = document.size_of(at)
         is_object = document.kinds[at] == Kind.OBJECT
         count = f"{{{size:,}}}" if is_object else f"[{size:,}]"
         if not self.is_folded(at) or not size:
-            return [Piece(count, "dim")]
-        return [Piece(f"{count} ", "dim"), *self._brief(at, size)]
+            return [LinePart(count, "dim")]
+        return [LinePart(f"{count} ", "dim"), *self._brief(at, size)]
 
-    def _brief(self, at: int, size: int) -> list[Piece]:
+    def _brief(self, at: int, size: int) -> list[LinePart]:
         """Return the first values of a folded container."""
-        document, line = self.document, list[Piece]()
+        document, line = self.document, list[LinePart]()
         is_object = document.kinds[at] == Kind.OBJECT
         children = document.first_children(at, _BRIEF)
         for child in children:
             if line:
-                line.append(Piece(", ", "dim"))
+                line.append(LinePart(", ", "dim"))
             if is_object:
-                line += [Piece(document.name_of(child)[:_BRIEF_LENGTH], "name"), Piece(": ", "dim")]
+                line += [LinePart(document.name_of(child)[:_BRIEF_LENGTH], "name"), LinePart(": ", "dim")]
             line.append(self._short(child))
-        return [*line, Piece(", ...", "dim")] if size > len(children) else line
+        return [*line, LinePart(", ...", "dim")] if size > len(children) else line
 
-    def _short(self, node: int) -> Piece:
+    def _short(self, node: int) -> LinePart:
         document = self.document
         if document.is_container(node):
-            return Piece("{...}" if document.kinds[node] == Kind.OBJECT else "[...]", "dim")
+            return LinePart("{...}" if document.kinds[node] == Kind.OBJECT else "[...]", "dim")
         text = document.shown(node, _BRIEF_LENGTH + 1)
         look = _LOOKS[Kind(document.kinds[node])]
-        return Piece(text if len(text) <= _BRIEF_LENGTH else f"{text[:_BRIEF_LENGTH]}...", look)
+        return LinePart(text if len(text) <= _BRIEF_LENGTH else f"{text[:_BRIEF_LENGTH]}...", look)
 
     def found(self, text: str) -> Iterator[int | None]:
         """See Lines. Finds names and values, also in folded containers."""

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pulsarbox.tui.viewer.lines import Lines, Piece
+from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 SHIFT_MAX: Final = 4000
@@ -70,7 +70,7 @@ class Pager(Looks, Widget, can_focus=True):
         self._skipped = 0
         """Rows of the top line above the view."""
         self._shift = 0
-        self._rows: list[tuple[int, list[Piece]]] | None = None
+        self._rows: list[tuple[int, list[LinePart]]] | None = None
 
     def show(self, lines: Lines | None, cursor: int | None = None) -> None:
         """Show other lines, from the beginning or around a line."""
@@ -179,7 +179,7 @@ class Pager(Looks, Widget, can_focus=True):
     def _room(self) -> int:
         return max(self.size.width - 2, 1)
 
-    def _drawn(self, line: int) -> list[list[Piece]]:
+    def _drawn(self, line: int) -> list[list[LinePart]]:
         """Return the rows of a line."""
         assert self.lines is not None
         if self.is_wrapped:
@@ -187,14 +187,14 @@ class Pager(Looks, Widget, can_focus=True):
         return [self.lines.pieces(line, self._shift + self._room)]
 
     @property
-    def rows(self) -> list[tuple[int, list[Piece]]]:
+    def rows(self) -> list[tuple[int, list[LinePart]]]:
         """The rows in view, each with its line."""
         if self._rows is None:
             self._rows = self._laid_out()
         return self._rows
 
-    def _laid_out(self) -> list[tuple[int, list[Piece]]]:
-        found = list[tuple[int, list[Piece]]]()
+    def _laid_out(self) -> list[tuple[int, list[LinePart]]]:
+        found = list[tuple[int, list[LinePart]]]()
         at, skipped = self._top, self._skipped
         while self.lines is not None and at is not None and len(found) < self.size.height:
             found += [(at, row) for row in self._drawn(at)[skipped:]]
@@ -246,11 +246,11 @@ class Pager(Looks, Widget, can_focus=True):
         self.action_move(-_WHEEL)
 
 
-def wrapped(pieces: Sequence[Piece], width: int) -> list[list[Piece]]:
+def wrapped(pieces: Sequence[LinePart], width: int) -> list[list[LinePart]]:
     """Break a line into rows of a width in cells. Those after the first are indented more, where there is room."""
     first = pieces[0].text if pieces else ""
     hanging = min(len(first) + _HANGING, width // 3) if first.isspace() else 0
-    rows, room = [list[Piece]()], width
+    rows, room = [list[LinePart]()], width
     for piece in pieces:
         rest = piece.text
         while rest:
@@ -258,11 +258,11 @@ def wrapped(pieces: Sequence[Piece], width: int) -> list[list[Piece]]:
             if not head and room >= width - hanging:
                 head = rest[0]  # a character wider than the row
             if head:
-                rows[-1].append(Piece(head, piece.look))
+                rows[-1].append(LinePart(head, piece.look))
             rest = rest[len(head) :]
             room -= cell_len(head)
             if rest:
-                rows.append([Piece(" " * hanging)] if hanging else [])
+                rows.append([LinePart(" " * hanging)] if hanging else [])
                 room = width - hanging
     return rows
 
@@ -275,18 +275,18 @@ def _head(text: str, room: int) -> str:
     return chop_cells(head, room)[0] if room > 1 else ""
 
 
-def highlighted(pieces: Sequence[Piece], text: str) -> list[Piece]:
+def highlighted(pieces: Sequence[LinePart], text: str) -> list[LinePart]:
     """Split pieces so that occurrences of a text have the look ``found``, regardless of case."""
     if not text:
         return list(pieces)
-    low, found = text.lower(), list[Piece]()
+    low, found = text.lower(), list[LinePart]()
     for piece in pieces:
         folded = piece.text.lower()
         if len(folded) != len(piece.text):  # some letters have another length in lower case
             folded = piece.text
         start = 0
         while (at := folded.find(low, start)) >= 0:
-            found += [Piece(piece.text[start:at], piece.look), Piece(piece.text[at : at + len(text)], "found")]
+            found += [LinePart(piece.text[start:at], piece.look), LinePart(piece.text[at : at + len(text)], "found")]
             start = at + len(text)
-        found.append(Piece(piece.text[start:], piece.look))
+        found.append(LinePart(piece.text[start:], piece.look))
     return [piece for piece in found if piece.text]

@@ -132,8 +132,8 @@ def _starts(call: HttpRequest, text: str, count: int) -> list[PagePosition | int
         return [moment(text, call.now.wall)] * count
     except ValueError:
         raise BadRequest(
-            f"from: {text[:60]!r} is not earliest, latest, {UNACKNOWLEDGED}, a message ID (ledger:entry[:partition[:index]]) or a"
-            " time (2026-11-21T10:00Z, -1h, milliseconds since 1970)"
+            f"from: {text[:60]!r} is not earliest, latest, {UNACKNOWLEDGED}, a message ID"
+            " (ledger:entry[:partition[:index]]) or a time (2026-11-21T10:00Z, -1h, milliseconds since 1970)"
         ) from None
 
 

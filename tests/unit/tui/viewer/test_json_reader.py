@@ -28,7 +28,7 @@ def value_of(document: Document, node: int = 0) -> Any:
     return json.loads(document.text_of(node))
 
 
-VALUES = (
+VALUES: tuple[Any, ...] = (
     {},
     [],
     "",

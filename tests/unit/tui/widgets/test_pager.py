@@ -4,28 +4,28 @@ import random
 
 from rich.cells import cell_len
 
-from pulsarbox.tui.viewer.lines import Piece
+from pulsarbox.tui.viewer.lines import LinePart
 from pulsarbox.tui.widgets.pager import highlighted, wrapped
 
 
 def test_lines_are_wrapped_by_cells_and_keep_their_text() -> None:
     chance = random.Random(2)
     for _ in range(200):
-        pieces = [Piece("".join(chance.choices("ab漢é😀 ", k=chance.randrange(30))), str(at)) for at in range(4)]
+        pieces = [LinePart("".join(chance.choices("ab漢é😀 ", k=chance.randrange(30))), str(at)) for at in range(4)]
         width = chance.randrange(2, 20)
-        rows = wrapped([Piece("x"), *pieces], width)
+        rows = wrapped([LinePart("x"), *pieces], width)
         assert all(sum(cell_len(piece.text) for piece in row) <= width for row in rows)
         assert "".join(piece.text for row in rows for piece in row) == "x" + "".join(piece.text for piece in pieces)
     assert wrapped([], 10) == [[]]
 
 
 def test_wrapped_rows_are_indented_more_where_there_is_room() -> None:
-    rows = wrapped([Piece("  "), Piece("a" * 30)], 20)
+    rows = wrapped([LinePart("  "), LinePart("a" * 30)], 20)
     assert ["".join(piece.text for piece in row) for row in rows] == ["  " + "a" * 18, "      " + "a" * 12]
 
 
 def test_matches_are_highlighted_whatever_their_case() -> None:
-    found = highlighted([Piece("A needle, a NEEDLE", "x"), Piece("need"), Piece("İneedle")], "Needle")
+    found = highlighted([LinePart("A needle, a NEEDLE", "x"), LinePart("need"), LinePart("İneedle")], "Needle")
     assert [piece.text for piece in found if piece.look == "found"] == ["needle", "NEEDLE", "needle"]
     assert "".join(piece.text for piece in found) == "A needle, a NEEDLEneedİneedle"
-    assert highlighted([Piece("a")], "") == [Piece("a")]
+    assert highlighted([LinePart("a")], "") == [LinePart("a")]
