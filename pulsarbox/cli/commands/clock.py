@@ -1,13 +1,12 @@
 """``pulsarbox clock``: show the clock of a box, and advance a virtual one."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any, Final
 
 import click
 
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT
+from pulsarbox.cli.common.terminal_text import OUTPUT, print_document
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.clock import in_words
@@ -102,8 +101,8 @@ def set_to(instant: str, admin: Target, output: str) -> None:
 
 
 def _show(held: dict[str, Any], output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(held, indent=2))
+    if output != "table":
+        print_document(held, output)
         return
     rows = {"clock": held["mode"], "now": _instant(held["now"])}
     if held["mode"] == "virtual":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Interrupted, abandon_stdout
+from pulsarbox.cli.common.output import FORMS, OutputOptions, TableOutput, show
 from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.common.terminal_text import clean, coloured, notify
 from pulsarbox.cli.common.time_arguments import moment
@@ -37,10 +38,10 @@ _COLOURS: Final = {"warning": "yellow", "error": "red"}
 @click.option(
     "-o",
     "--output",
-    type=click.Choice(("table", "json", "ndjson")),
+    type=click.Choice(FORMS),
     default="table",
     show_default=True,
-    help="Output format. Field names are stable in all but table.",
+    help="Output format. Field names are stable in all but table and wide. With --follow: table or ndjson.",
 )
 @scope_options
 @with_admin
@@ -75,8 +76,8 @@ def events(
       pulsarbox events --follow --filter '/orders' -o ndjson
       pulsarbox events --tenant shop --filter 'startswith(kind, "job-")'
     """
-    if follow and output == "json":
-        raise click.UsageError("-o json and --follow cannot be combined: use -o ndjson")
+    if follow and output not in ("table", "ndjson"):
+        raise click.UsageError(f"-o {output} and --follow cannot be combined: use -o ndjson")
     query = scope | {"limit": str(PAGE)}
     if filter_text:
         query["filter"] = filter_text
@@ -114,11 +115,14 @@ def _past(admin: "Admin", query: dict[str, str], count: int | None, all_: bool, 
         page = admin.events(**query, before=str(rows[0]["sequence"]))
     if wanted is not None:
         rows = rows[max(len(rows) - wanted, 0) :]
-    if output == "json":
-        click.echo(json.dumps(rows, indent=2))
-    else:
+    if output in ("table", "ndjson"):
         _print(rows, output)
+    else:
+        show(OutputOptions(output, None, None), lambda: TableOutput(rows, _COLUMNS, name="sequence"))
     return at
+
+
+_COLUMNS: Final = ("sequence", "time", "severity", "kind", "subject", "text", "count")
 
 
 def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None:

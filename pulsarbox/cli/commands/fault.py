@@ -1,12 +1,12 @@
 """``pulsarbox fault``: rules for injected faults in a box started with ``--faults``."""
 
-import json
 from typing import Any, Final
 
 import click
 
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
+from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
 
@@ -52,8 +52,8 @@ def fault() -> None:
 @click.option("--probability", type=click.FloatRange(0, 1), help="Fire with this probability per match, 0 to 1.")
 @click.option("--seed", type=click.IntRange(0), help="Seed for --probability, for reproducible runs.")
 @admin_options
-@OUTPUT
-def add(action: str, admin: Target, output: str, **options: Any) -> None:
+@form_option
+def add(action: str, admin: Target, output: OutputOptions, **options: Any) -> None:
     """Append a rule.
 
     \b
@@ -85,8 +85,8 @@ def add(action: str, admin: Target, output: str, **options: Any) -> None:
 
 @fault.command("list")
 @admin_options
-@OUTPUT
-def listing(admin: Target, output: str) -> None:
+@form_option
+def listing(admin: Target, output: OutputOptions) -> None:
     """List the rules, with counts of matches and of fired faults.
 
     \b
@@ -100,8 +100,8 @@ def listing(admin: Target, output: str) -> None:
 @fault.command()
 @click.argument("number", type=click.IntRange(1))
 @admin_options
-@OUTPUT
-def remove(number: int, admin: Target, output: str) -> None:
+@form_option
+def remove(number: int, admin: Target, output: OutputOptions) -> None:
     """Remove rule NUMBER, and show its final counts.
 
     \b
@@ -124,17 +124,17 @@ def clear(admin: Target) -> None:
     notify("removed all fault rules")
 
 
-def _show(rules: list[dict[str, Any]], output: str) -> None:
-    if output == "json":
-        click.echo(json.dumps(rules, indent=2))
-        return
-    for rule in rules:
-        words = " ".join(f"{name}={_word(value)}" for name, value in rule.items() if name not in _FIRST)
-        counts = f"fired {rule['fired']} of {rule['matched']}"
-        click.echo(f"{rule['id']:<4} {rule['action']:<10} {counts:<16} {clean(words)}".rstrip())
+def _show(rules: list[dict[str, Any]], output: OutputOptions) -> None:
+    show(output, lambda: TableOutput(rules, _COLUMNS, name="id", shown=_with_selection))
 
 
-_FIRST: Final = ("id", "action", "fired", "matched")
+_COLUMNS: Final = ("id", "action", "fired", "matched", "rule")
+_FIRST: Final = _COLUMNS[:-1]
+
+
+def _with_selection(rule: Row) -> Row:
+    words = (f"{name}={_word(value)}" for name, value in rule.items() if name not in _FIRST)
+    return rule | {"rule": " ".join(words)}
 
 
 def _word(value: Any) -> str:

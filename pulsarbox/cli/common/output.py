@@ -34,6 +34,10 @@ class TableOutput(NamedTuple):
     """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
     """Column titles that differ from the uppercase field name."""
+    document: Any = None
+    """JSON and YAML form, if it is neither the list of the rows nor the only row."""
+    shown: Callable[[Row], Row] | None = None
+    """Converts a row for the table, such as times and sizes."""
     cut: Mapping[str, int] = {}
     """Maximum widths of texts in a table that is wider than the terminal. Paths keep their end."""
 
@@ -163,6 +167,8 @@ def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
 def _print(found: TableOutput, form: str) -> None:
     rows = found.rows
     whole: Any = rows if found.lines is None else (rows[0] if rows else None)
+    if found.document is not None:
+        whole = found.document
     if form == "json":
         click.echo(json.dumps(whole, indent=2))
     elif form == "json line":
@@ -187,7 +193,8 @@ def _print(found: TableOutput, form: str) -> None:
 
 
 def _print_table(found: TableOutput, width: int | None) -> None:
-    lines, hidden = fitted(found.columns, found.rows, found.titles, found.cut, width)
+    rows = found.rows if found.shown is None else [found.shown(row) for row in found.rows]
+    lines, hidden = fitted(found.columns, rows, found.titles, found.cut, width)
     for line in lines:
         click.echo(line)
     if hidden:

@@ -5,7 +5,6 @@ Every command that may take more than a second reports through one of these clas
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -56,7 +55,7 @@ def _columns() -> int:
     """Return the width of the terminal, which may be unknown, or only that of stderr."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
-    return shutil.get_terminal_size().columns
+    return _COLUMNS
 
 
 class ProgressBar(LiveLine):

@@ -1,6 +1,7 @@
 """Text output on a terminal: diagnostics, colours, sizes and ages."""
 
 import contextlib
+import json
 import os
 import sys
 import time
@@ -17,12 +18,22 @@ _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 OUTPUT: Final = click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json"]),
+    type=click.Choice(["table", "json", "yaml"]),
     default="table",
     show_default=True,
-    help="Output format. JSON field names are stable.",
+    help="Output format. Field names of JSON and YAML are stable.",
 )
 """The -o option of commands that print one document."""
+
+
+def print_document(document: Any, output: str) -> None:
+    """Print a document as ``json`` or ``yaml``."""
+    if output == "yaml":
+        from pulsarbox.cli.common.yaml_text import to_yaml
+
+        click.echo(f"---\n{to_yaml(document)}", nl=False)
+    else:
+        click.echo(json.dumps(document, indent=2))
 
 
 def notify(text: str) -> None:

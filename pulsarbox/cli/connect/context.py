@@ -1,14 +1,16 @@
 """``pulsarbox context``: named brokers, one of which is current."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from pulsarbox.cli.common.box_label import checked_label
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option
+from pulsarbox.cli.common.output import show as print_rows
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect import context_store
 
 
@@ -107,26 +109,32 @@ def _use(name: str) -> None:
 
 
 @context.command("list")
-@OUTPUT
-def list_(output: str) -> None:
-    """List the contexts. A star marks the current one.
+@form_option
+def list_(output: OutputOptions) -> None:
+    """List the contexts.
+
+    Fields: current, name, url, admin_url, label, token_file.
 
     \b
     Examples:
       pulsarbox context list
+      pulsarbox context list -o name
       pulsarbox context list -o json
     """
     run(_list, output)
 
 
-def _list(output: str) -> None:
+def _list(output: OutputOptions) -> None:
     document = context_store.load()
-    if output == "json":
-        click.echo(json.dumps(document, indent=2))
-        return
-    for name, one in sorted(document["contexts"].items()):
-        star = "*" if name == document["current"] else " "
-        click.echo(clean(f"{star} {name}  {one.get('url', '-')}  {one.get('admin_url', '-')}"))
+    rows = [
+        {"current": name == document["current"], "name": name, **{field: one.get(field) for field in _FIELDS}}
+        for name, one in sorted(document["contexts"].items())
+    ]
+    columns = ["current", "name", "url", "admin_url", *(["label"] if any(row["label"] for row in rows) else [])]
+    print_rows(output, lambda: TableOutput(rows, columns, document=document))
+
+
+_FIELDS: Final = ("url", "admin_url", "label", "token_file")
 
 
 @context.command()

@@ -11,7 +11,7 @@ import click
 
 from pulsarbox.cli.common.exits import Failed, Misused, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, notify, print_document
 from pulsarbox.cli.connect.token_files import read_token, token_options, write
 from pulsarbox.cli.process.directory_options import CONFIG
 
@@ -86,9 +86,9 @@ def _create(
         raise Misused(str(error)) from None
     if file is not None:
         write(file, made.encode() + b"\n")
-    if output == "json":
+    if output != "table":
         shown = {"role": role, "expires": claims.get("exp"), "algorithm": algorithm, "key": named}
-        click.echo(json.dumps({"token": made, **shown} if file is None else {"file": file, **shown}, indent=2))
+        print_document({"token": made, **shown} if file is None else {"file": file, **shown}, output)
         return
     if file is None:
         click.echo(made)
@@ -184,8 +184,8 @@ def _show(token: str | None, from_stdin: bool, token_file: str | None, output: s
         raise Misused(str(error)) from None
     if not isinstance(header, dict) or not isinstance(claims, dict):
         raise Misused("invalid token: header or claims are not a JSON object")
-    if output == "json":
-        click.echo(json.dumps({"header": header, "claims": claims}, indent=2))
+    if output != "table":
+        print_document({"header": header, "claims": claims}, output)
         return
     for name, value in {"algorithm": header.get("alg"), **claims}.items():
         text = f"{value}, {_when(value)}" if name in ("exp", "nbf", "iat") else value
@@ -240,8 +240,8 @@ def _validate(token: str | None, from_stdin: bool, token_file: str | None, outpu
     except Refused as error:
         raise Failed(str(error)) from None
     expires = None if found.expires is None else found.expires // 1000
-    if output == "json":
-        click.echo(json.dumps({"role": found.role, "expires": expires}, indent=2))
+    if output != "table":
+        print_document({"role": found.role, "expires": expires}, output)
     else:
         click.echo(clean(f"{found.role}, {_until(expires)}"))
 

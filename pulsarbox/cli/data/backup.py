@@ -1,6 +1,5 @@
 """``pulsarbox backup``: create, verify, list and remove backups of a data directory."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Final
@@ -9,7 +8,8 @@ import click
 
 from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify
+from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify, print_document
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
@@ -108,8 +108,8 @@ def create(  # options
         "directories": made.manifest.directories,
         "lostEntries": made.manifest.lost,
     }
-    if output == "json":
-        click.echo(json.dumps(document, indent=2))
+    if output != "table":
+        print_document(document, output)
         return
     took = (made.manifest.completed - made.manifest.begun) / 1000
     parts = f"{megabytes(made.copied)} copied, {megabytes(made.linked)} linked, {megabytes(made.reused)} reused"
@@ -147,9 +147,9 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
         notify(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
     if report.unreferenced:
         notify(f"{report.unreferenced} files belong to no backup; `pulsarbox backup remove {directory}` removes them")
-    if output == "json":
+    if output != "table":
         findings = [finding._asdict() for finding in report.findings]
-        click.echo(json.dumps({**report._asdict(), "findings": findings}, indent=2))
+        print_document({**report._asdict(), "findings": findings}, output)
     else:
         for finding in report.findings:
             of = f" ({', '.join(finding.paths)})" if finding.paths else ""
@@ -167,37 +167,38 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
 
 @backup.command("list")
 @_DIRECTORY
-@OUTPUT
-def list_(directory: Path, output: str) -> None:
+@form_option
+def list_(directory: Path, output: OutputOptions) -> None:
     """List the backups in DIR, oldest first.
+
+    Fields: name, state, completed (ms since 1970), position (last batch), bytes, instance, begun, files, codecs,
+    version.
 
     \b
     Examples:
       pulsarbox backup list /mnt/backups/box
+      pulsarbox backup list /mnt/backups/box -o name
       pulsarbox backup list /mnt/backups/box -o json | jq -r '.backups[].name'
     """
     from pulsarbox.storage.backup.listing import listed
     from pulsarbox.storage.backup.repository import Repository
 
-    rows = ended(lambda: listed(Repository(directory)))
-    if output == "json":
-        documents = [
-            {"name": row.name, "state": row.state, **(document_of(row.manifest) if row.manifest else {})}
-            for row in rows
-        ]
-        click.echo(json.dumps({"backups": documents}, indent=2))
-        return
-    click.echo(f"{'backup':<22}  {'state':<10}  {'completed':<30}  {'batch':>12}  {'size':>12}  box")
-    for row in rows:
-        if row.manifest is None:
-            click.echo(f"{row.name:<22}  {row.state}")
-            continue
-        when = f"{moment_of(row.manifest.completed)} ({ago(row.manifest.completed)})"
-        size = megabytes(row.manifest.size)
-        box = row.manifest.box.instance
-        click.echo(
-            f"{row.name:<22}  {row.state:<10}  {when:<30}  {row.manifest.position:>12}  {size:>12}  {clean(box)}"
-        )
+    found = ended(lambda: listed(Repository(directory)))
+    rows = [
+        {"name": row.name, "state": row.state, **(document_of(row.manifest) if row.manifest else {})} for row in found
+    ]
+    show(output, lambda: TableOutput(rows, _COLUMNS, titles=_TITLES, document={"backups": rows}, shown=_readable))
+
+
+_COLUMNS: Final = ("name", "state", "completed", "position", "bytes", "instance")
+_TITLES: Final = {"name": "BACKUP", "position": "BATCH", "bytes": "SIZE", "instance": "BOX"}
+
+
+def _readable(row: Row) -> Row:
+    if "completed" not in row:
+        return row
+    when = f"{moment_of(row['completed'])} ({ago(row['completed'])})"
+    return row | {"completed": when, "bytes": megabytes(row["bytes"])}
 
 
 @backup.command()
@@ -227,8 +228,8 @@ def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: st
             return chosen, repository.remove(chosen)
 
     removed, freed = ended(work)
-    if output == "json":
-        click.echo(json.dumps({"removed": removed, "freedBytes": freed}, indent=2))
+    if output != "table":
+        print_document({"removed": removed, "freedBytes": freed}, output)
         return
     for name in removed:
         click.echo(f"{name} removed")

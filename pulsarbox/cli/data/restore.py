@@ -1,12 +1,11 @@
 """``pulsarbox restore``: turn a backup into a data directory."""
 
-import json
 import os
 from pathlib import Path
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, megabytes, notify
+from pulsarbox.cli.common.terminal_text import OUTPUT, megabytes, notify, print_document
 from pulsarbox.cli.data.backup import RATE
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, moment_of
 
@@ -56,9 +55,9 @@ def restore(  # options
     pace = CopyPace(rate or 0, progress)
     done = ended(lambda: rebuild(Repository(directory), name, target, pace, force=force, keep_id=keep_id), progress)
     manifest = done.manifest
-    if output == "json":
+    if output != "table":
         document = {**document_of(manifest), "originalInstance": manifest.box.instance, "instance": done.instance}
-        click.echo(json.dumps({**document, "data": str(target.absolute())}, indent=2))
+        print_document({**document, "data": str(target.absolute())}, output)
         return
     click.echo(f"restored  backup {manifest.name} of {moment_of(manifest.completed)}")
     click.echo(f"data      {target.absolute()}, {megabytes(manifest.size)}, up to batch {manifest.position}")

@@ -10,7 +10,8 @@ import click
 
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify, print_document
 from pulsarbox.cli.connect.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process import completions
@@ -38,9 +39,11 @@ def plugins() -> None:
 @click.option("--kind", type=click.Choice(KINDS), help="List only this kind.")
 @PLUGINS_DIR
 @late_admin_options
-@OUTPUT
-def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | None, output: str) -> None:
+@form_option
+def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | None, output: OutputOptions) -> None:
     """List the plugins found here, with their state in the running box. Imports none of them.
+
+    Fields: kind, name, source, state, problem, and with a running box its cost and users.
 
     \b
     Examples:
@@ -50,14 +53,7 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
     from pulsarbox.cli.plugins.known_plugins import known
 
     found = [each for each in known(plugins_directory(plugins_dir), admin) if kind in (None, each["kind"])]
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
-        return
-    from pulsarbox.cli.common.text_table import table
-
-    rows = [{name: clean(str(each[name])) for name in ("kind", "name", "source", "state", "problem")} for each in found]
-    for line in table(("kind", "name", "source", "state", "problem"), rows):
-        click.echo(line)
+    show(output, lambda: TableOutput(found, ("kind", "name", "source", "state", "problem")))
 
 
 @plugins.command()
@@ -83,8 +79,8 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
     ]
     if not found:
         raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if output != "table":
+        print_document(found, output)
         return
     for each in found:
         for field, value in each.items():
@@ -138,8 +134,8 @@ def doctor(
         found.append(one)
         if output == "table":
             _say_of(one)
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if output != "table":
+        print_document(found, output)
     elif not found:
         notify("only built-in plugins are installed; --all checks them")
     sys.exit(1 if any(each["problems"] for each in found) else 0)
@@ -166,8 +162,8 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
     from pulsarbox.cli.plugins.known_plugins import diagnosed, respects, the_one
 
     found = diagnosed(the_one(plugin, plugins_directory(plugins_dir)))
-    if output == "json":
-        click.echo(json.dumps(found, indent=2))
+    if output != "table":
+        print_document(found, output)
         sys.exit(1 if found["problems"] else 0)
     for respect, problem in respects(found):
         state = coloured("fail" if problem else "ok  ", fg="red" if problem else "green", bold=True)
@@ -200,8 +196,8 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
         rows = measured(the_one(plugin, plugins_directory(plugins_dir)), seconds)
     except PluginError as error:
         raise Misused(str(error)) from None
-    if output == "json":
-        click.echo(json.dumps(rows, indent=2))
+    if output != "table":
+        print_document(rows, output)
         return
     for row in rows:
         click.echo(f"{row['what']:<34}{row['plugin']:<16}{row['value']:>12,.1f} {row['unit']}")

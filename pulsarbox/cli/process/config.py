@@ -1,6 +1,5 @@
 """``pulsarbox config``: show effective settings, check or create a configuration file."""
 
-import json
 import os
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ import click
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify, print_document
 from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
 
 EXIT_PROBLEMS: Final = 1
@@ -53,9 +52,9 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     from pulsarbox.config.document import toml_value
 
     values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
-    if output == "json":
+    if output != "table":
         document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
-        click.echo(json.dumps(document, indent=2))
+        print_document(document, output)
         return
     table = ""
     for row in settings_table():

@@ -1,13 +1,13 @@
 """``pulsarbox doctor``: check this machine and configuration for running a box."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
+from pulsarbox.cli.common.terminal_text import clean, coloured, notify
 from pulsarbox.cli.process.setting_options import overrides, settings_options
 
 EXIT_UNFIT: Final = 1
@@ -17,8 +17,8 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command()
 @settings_options
-@OUTPUT
-def doctor(config_file: Path | None, output: str, **options: Any) -> None:
+@form_option
+def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> None:
     """Check this machine and suggest fixes.
 
     Each line is ok, warn or fail, for a box with the same options. Checks configuration, Python and packages, file
@@ -44,14 +44,19 @@ def doctor(config_file: Path | None, output: str, **options: Any) -> None:
     found: list[Check] = []
     for check in all_checks(config_file, overrides(options)):
         found.append(check)
-        if output == "table":
+        if output.form == "table":
             state = coloured(f"{check.state:<4}", fg=_COLOURS[check.state], bold=True)
             click.echo(f"{state}  {check.name:<13}  {clean(check.text)}")
             if check.advice:
                 click.echo(f"{'':<21}what to do: {clean(check.advice)}")
     failures, warnings = (sum(check.state == state for check in found) for state in (FAIL, WARN))
-    if output == "json":
-        click.echo(json.dumps({"fit": not failures, "checks": [check._asdict() for check in found]}, indent=2))
+    if output.form != "table":
+        rows = [check._asdict() for check in found]
+        document = {"fit": not failures, "checks": rows}
+        show(
+            output,
+            lambda: TableOutput(rows, ("state", "name", "text", "advice"), document=document),
+        )
     else:
         notify(f"{len(found)} checks: {failures} fail, {warnings} warn")
     sys.exit(EXIT_UNFIT if failures else 0)

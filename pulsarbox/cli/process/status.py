@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, notify
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, notify, print_document
 from pulsarbox.cli.process.box_lookup import box_options, directory_of
 from pulsarbox.cli.process.lock_holder import bytes_on_disk, find, resident_bytes
 
@@ -177,8 +177,11 @@ def _reason(text: str) -> str:
 
 
 def _show(document: dict[str, Any], output: str, watch: float | None) -> None:
-    if output == "json":
-        click.echo(json.dumps(document, indent=None if watch is not None else 2))
+    if output != "table":
+        if watch is not None and output == "json":
+            click.echo(json.dumps(document))
+        else:
+            print_document(document, output)
         return
     if watch is not None and sys.stdout.isatty():
         click.clear()

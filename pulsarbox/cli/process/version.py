@@ -1,12 +1,11 @@
 """``pulsarbox version``: print the version."""
 
-import json
 import platform
 
 import click
 
 from pulsarbox import __version__
-from pulsarbox.cli.common.terminal_text import OUTPUT
+from pulsarbox.cli.common.terminal_text import OUTPUT, print_document
 
 
 @click.command()
@@ -25,4 +24,4 @@ def version(output: str) -> None:
     from pulsarbox.storage.format import FORMAT
 
     document = {"version": __version__, "format": FORMAT, "python": platform.python_version()}
-    click.echo(json.dumps(document, indent=2))
+    print_document(document, output)

@@ -1,8 +1,6 @@
 """Progress: silent without a terminal, otherwise one line that fits it and is cleared."""
 
 import io
-import os
-import shutil
 import sys
 import time
 from types import SimpleNamespace
@@ -28,7 +26,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A terminal of 80 columns as stderr. Lines are always due, and a second passes with each look at the clock."""
     found = Terminal()
     monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=found))  # the runner replaces sys.stderr between phases
-    monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((80, 24)))
     seconds = iter(range(1000))
     monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
     return found
