@@ -1,24 +1,27 @@
 """Benchmark of offloading ledgers to Parquet, and of ``table()`` against Spark's own scan of the same files.
 
-Alternates in one run, so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages
-200000``; a table on stdout.
+Each query runs alternately on the files of single ledgers, by Spark alone and by ``table()``, and by ``table()`` on the
+merged files, so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages 200000``; a table
+on stdout, with processor time of the JVM and its Python workers.
 """
 
 import argparse
+import shutil
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.reading import Case, publish
-from benchmarks.spark import session
+from benchmarks.spark import processor_seconds, session
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
 from pulsarbox.spark.offload.layout import folder_of
-from pulsarbox.spark.offload.manifest import OffloadManifest
+from pulsarbox.spark.offload.manifest import OffloadedTopic, OffloadManifest
+from pulsarbox.spark.offload.merge_plan import FILE_BYTES
 from pulsarbox.spark.offload.offloading import Offload, OffloadRequest
 
 if TYPE_CHECKING:
@@ -26,14 +29,12 @@ if TYPE_CHECKING:
 
 
 def offloaded(box: PulsarBox, directory: Path, topic: str, access: str) -> None:
-    """Offload a topic and print the speed. Raises AssertionError on failure."""
-    urls = {"service.url": box.service_url, "admin.url": box.admin_url, "access": access}
+    """Offload a topic to a file per ledger, and print the speed. Raises AssertionError on failure."""
     begin, before = time.perf_counter(), time.process_time()
-    (done,) = Offload(OffloadRequest(directory=directory, box=urls, topics=(topic,)), lambda _: None).round()
+    (done,) = Offload(asked(box, directory, topic, access, 0), lambda _: None).round()
     taken, worked = time.perf_counter() - begin, time.process_time() - before
     assert not done.problem and done.rows, done
-    (history,) = OffloadManifest(folder_of(directory, topic)).histories.values()
-    payload = sum(each.payload_bytes for each in history.ledgers)
+    payload = sum(each.payload_bytes for each in history_in(directory, topic).ledgers)
     print(
         f"offload, {'in place' if access == 'auto' else 'wire':9} {done.rows:>9} rows, {done.ledgers} ledgers"
         f"{taken:>9.2f} s{payload / taken / 1e6:>8.1f} MB/s of payload, {worked:.2f} s of processor time, files "
@@ -42,43 +43,82 @@ def offloaded(box: PulsarBox, directory: Path, topic: str, access: str) -> None:
     )
 
 
-def measure(cases: dict[str, tuple[Callable[[], Any], Callable[[], Any]]], turns: int) -> None:
-    """Print a line per case: Parquet alone, the table, and the ratio."""
-    for name, both in cases.items():
-        found: tuple[list[float], list[float]] = ([], [])
-        answers = []
+def asked(box: PulsarBox, directory: Path, topic: str, access: str, file_bytes: int) -> OffloadRequest:
+    urls = {"service.url": box.service_url, "admin.url": box.admin_url, "access": access}
+    return OffloadRequest(directory=directory, box=urls, topics=(topic,), file_bytes=file_bytes)
+
+
+def history_in(directory: Path, topic: str) -> OffloadedTopic:
+    (history,) = OffloadManifest(folder_of(directory, topic)).histories.values()
+    return history
+
+
+def files_of(directory: Path, topic: str) -> list[str]:
+    return [f"file://{folder_of(directory, topic) / each.file}" for each in history_in(directory, topic).files]
+
+
+def merged(box: PulsarBox, directory: Path, topic: str) -> None:
+    """Merge the files of a topic, and print the speed. Raises AssertionError on failure."""
+    before = history_in(directory, topic).files
+    begin, worked = time.perf_counter(), time.process_time()
+    (done,) = Offload(asked(box, directory, topic, "auto", FILE_BYTES), lambda _: None).round()
+    taken, worked = time.perf_counter() - begin, time.process_time() - worked
+    assert not done.problem, done
+    after = history_in(directory, topic).files
+    size = f"{sum(each.bytes for each in after) / 1e6:.1f} MB"
+    print(
+        f"merging {len(before)} files into {len(after)}: {taken:.2f} s, {worked:.2f} s of processor time, {size}",
+        flush=True,
+    )
+
+
+class Cost(NamedTuple):
+    """Cost of one query, in seconds."""
+
+    wall: float
+    processor: float
+
+
+def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int) -> None:
+    """Print a line per case: Parquet alone, the table of the same files, that of merged files, and ratios to the
+    first."""
+    for name, each in cases.items():
+        found: list[list[Cost]] = [[] for _ in each]
+        answers: list[set[Any]] = [set() for _ in each]
         for turn in range(turns + 1):  # the first turn warms up and is not counted
-            for number, run in enumerate(both):
-                begin = time.perf_counter()
-                answers.append(run())
+            for number, run in enumerate(each):
+                begin, busy = time.perf_counter(), processor_seconds()[0]
+                answers[number].add(run())
                 if turn:
-                    found[number].append(time.perf_counter() - begin)
-        assert len(set(answers)) == 1, (name, answers)
-        alone, whole = map(statistics.median, found)
-        print(f"{name:32}{alone:>9.2f} s{whole:>9.2f} s{alone / whole:>9.2f}", flush=True)
+                    found[number].append(Cost(time.perf_counter() - begin, processor_seconds()[0] - busy))
+        assert len(answers[1]) == 1 and answers[1] == answers[2], (name, answers)  # those of Parquet lack the tail
+        walls = [statistics.median(cost.wall for cost in costs) for costs in found]
+        ratios = [statistics.median(a.wall / b.wall for a, b in zip(found[0], costs, strict=True)) for costs in found]
+        worked = [statistics.median(cost.processor for cost in costs) for costs in found]
+        cells = [*(f"{each:.2f} s" for each in walls), *(f"{each:.2f}" for each in ratios[1:])]
+        cells += [f"{each:.2f} s" for each in worked]
+        print(f"{name:32}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
 
 def cases_of(
-    alone: "DataFrame", history: "DataFrame", whole: "DataFrame", ledger: int
-) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
-    """Return queries of the files, by Spark alone and through the table."""
+    alone: "DataFrame", tables: "dict[str, list[DataFrame]]", ledger: int
+) -> dict[str, tuple[Callable[[], Any], ...]]:
+    """Return queries of the files, by Spark alone and through the tables. ``tables``: by name, of the files as they are
+    and merged."""
 
-    def asked(frame: "DataFrame", expression: str, where: str = "true") -> Callable[[], Any]:
+    def query(frame: "DataFrame", expression: str, where: str) -> Callable[[], Any]:
         return lambda: frame.where(where).selectExpr(expression).collect()[0][0]
 
-    one = f"__ledgerId = {ledger}"
+    queries = {
+        "count": ("count(*)", "true"),
+        "one column": ("max(__entryId)", "true"),
+        "value": ("sum(length(value))", "true"),
+        "one ledger, value": ("sum(length(value))", f"__ledgerId = {ledger}"),
+    }
     return {
-        "history, count": (asked(alone, "count(*)"), asked(history, "count(*)")),
-        "history, one column": (asked(alone, "max(__entryId)"), asked(history, "max(__entryId)")),
-        "history, one ledger, value": (
-            asked(alone, "sum(length(value))", one),
-            asked(history, "sum(length(value))", one),
-        ),
-        "history, value": (asked(alone, "sum(length(value))"), asked(history, "sum(length(value))")),
-        "with tail, one ledger, value": (
-            asked(alone, "sum(length(value))", one),
-            asked(whole, "sum(length(value))", one),
-        ),
+        f"{name}, {what}": tuple(query(frame, *words) for frame in (alone, *both))
+        for name, both in tables.items()
+        for what, words in queries.items()
     }
 
 
@@ -99,15 +139,18 @@ def main(words: Sequence[str] | None = None) -> None:
             (topic,) = publish(box, Case("", arguments.size, 1), arguments.messages + entries // 2, 1)
             offloaded(box, Path(folder) / "wire", topic, "wire")
             offloaded(box, directory, topic, "auto")
-            (history,) = OffloadManifest(folder_of(directory, topic)).histories.values()
-            files = [f"file://{folder_of(directory, topic) / each.file}" for each in history.ledgers]
+            shutil.copytree(directory, Path(folder) / "merged")
+            merged(box, Path(folder) / "merged", topic)
             spark = session(arguments.workers)
-            alone = spark.read.parquet(*files)
-            past = table(spark, topic, directory, tail=False, columns="all")
-            urls: dict[str, Any] = {"service.url": box.service_url, "admin.url": box.admin_url}
-            whole = table(spark, topic, directory, columns="all", **urls)
-            print(f"{'':32}{'Parquet':>11}{'table()':>11}{'x':>9}")
-            measure(cases_of(alone, past, whole, history.ledgers[3].ledger), arguments.turns)
+            urls: dict[str, Any] = {"service.url": box.service_url, "admin.url": box.admin_url, "columns": "all"}
+            places = (directory, Path(folder) / "merged")
+            history = [table(spark, topic, each, tail=False, columns="all") for each in places]
+            whole = [table(spark, topic, each, **urls) for each in places]
+            ledger = history_in(directory, topic).ledgers[3].ledger
+            alone = spark.read.parquet(*files_of(directory, topic))
+            names = ("Parquet", "table()", "merged", "x", "x", "processor", "", "")
+            print(f"{'':32}" + "".join(f"{name:>10}" for name in names))
+            measure(cases_of(alone, {"history": history, "with tail": whole}, ledger), arguments.turns)
             spark.stop()
 
 

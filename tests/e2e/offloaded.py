@@ -11,9 +11,8 @@ from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import COLUMNS, Messages
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import OffloadManifest
-from pulsarbox.spark.offload.object_path import ObjectPath
+from pulsarbox.spark.offload.object_path import ObjectPath, local_copy
 from pulsarbox.spark.offload.offloading import Offload, OffloadRequest
-from pulsarbox.spark.offload.verifying import local_copy
 from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from tests.e2e.histories import Row
 
@@ -35,12 +34,7 @@ def offload(box: PulsarBox, directory: Path | ObjectPath, *topics: str, **more: 
 def files(directory: Path | ObjectPath, topic: str) -> list[Path | ObjectPath]:
     """Return the files of the manifest, in log order."""
     manifest = OffloadManifest(folder_of(directory, topic))
-    return [
-        manifest.folder / ledger.file
-        for history in manifest.histories.values()
-        for ledger in history.ledgers
-        if ledger.file
-    ]
+    return [manifest.folder / each.file for history in manifest.histories.values() for each in history.files]
 
 
 def file_rows(stored: Path | ObjectPath) -> list[Row]:

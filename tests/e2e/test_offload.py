@@ -52,7 +52,8 @@ def test_history_and_tail_are_what_readers_got_whenever_it_is_killed(tmp_path: P
                     raise Killed
 
             try:
-                found = Offload(asked(box, directory, "t"), lambda _: None, step=step).round()
+                size = dice.choice((0, 4_000, 30_000, 1 << 20))
+                found = Offload(asked(box, directory, "t", file_bytes=size), lambda _: None, step=step).round()
             except Killed:
                 told.append("killed")
             else:

@@ -15,13 +15,14 @@ import pytest
 from pulsarbox import PulsarBox
 from pulsarbox.spark.offload import object_path
 from pulsarbox.spark.offload.layout import files_in, folder_of
+from pulsarbox.spark.offload.manifest import OffloadManifest
 from pulsarbox.spark.offload.object_path import ObjectPath, place_of
 from pulsarbox.spark.offload.offloading import Offload
 from pulsarbox.spark.offload.s3_access import S3Settings
 from pulsarbox.spark.offload.verifying import verify
 from pulsarbox.spark.source import object_files
 from tests.e2e.clients import connect
-from tests.e2e.offloaded import all_rows, asked, box_options, file_rows, files
+from tests.e2e.offloaded import all_rows, asked, box_options, file_rows, files, offload
 from tests.unit.spark.offload import s3_server
 
 TOPIC = "persistent://public/default/t"
@@ -34,6 +35,11 @@ SETTINGS: dict[str, Any] = {
 
 class Killed(BaseException):
     """Simulated kill: no cleanup runs."""
+
+
+def kill_uploaded(step: str) -> None:
+    if step == "uploaded":
+        raise Killed
 
 
 def publish(box: PulsarBox, numbers: range) -> None:
@@ -80,21 +86,31 @@ def test_objects_and_tail_are_complete_wherever_an_offload_ends(tmp_path: Path, 
                     raise Killed
 
             try:
-                Offload(asked(box, root, TOPIC), lambda _: None, step=step).round()
+                Offload(asked(box, root, TOPIC, file_bytes=0), lambda _: None, step=step).round()
             except Killed:
                 pass
             if files_in(folder_of(root, TOPIC)):
                 assert [int(row[0] or b"") for row in all_rows(box, root, TOPIC)] == list(range(25 * turn + 25))
-        (done,) = Offload(asked(box, root, TOPIC), lambda _: None).round()
+        (done,) = Offload(asked(box, root, TOPIC, file_bytes=0), lambda _: None).round()
         assert not done.problem
         check(box, root, 75)
         folder = folder_of(root, TOPIC)
         assert len(files_in(folder)) == len(files(root, TOPIC)), "files of killed offloads are deleted"
-        first = files(root, TOPIC)[0]
+        sizes = [each.bytes for each in OffloadManifest(folder).histories[TOPIC].files]
+        with pytest.raises(Killed):
+            Offload(asked(box, root, TOPIC, file_bytes=3 * max(sizes)), lambda _: None, step=kill_uploaded).round()
+        check(box, root, 75)
+        assert len(files(root, TOPIC)) == len(sizes) == len(files_in(folder)) - 1, "a merged file without a line"
+        assert offload(box, root, TOPIC, file_bytes=3 * max(sizes)) == [""]
+        check(box, root, 75)
+        assert len(sizes) == 7 and len(files(root, TOPIC)) == 3 and len(files_in(folder)) == 9
+        assert offload(box, root, TOPIC, file_bytes=0) == [""]
+        assert len(files_in(folder)) == 3, "replaced files are deleted after the grace period"
+        first = files(root, TOPIC)[-1]
         assert len(file_rows(first)) == 10
         columns = pa.schema([pa.field("value", pa.large_binary()), pa.field("missing", pa.string())])
         (rows,) = object_files._batches(str(first), columns)
-        assert rows.schema == columns and rows.to_pylist()[3] == {"value": b"3", "missing": None}
+        assert rows.schema == columns and rows.to_pylist()[3] == {"value": b"63", "missing": None}
         first.unlink()
         (found,) = verify(root, lambda _: True)
         assert len(found.problems) == 1 and f"{first} is missing" in found.problems[0]

@@ -2,8 +2,9 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +13,7 @@ import click
 from pulsarbox.cli.common.exits import EXIT_TERMINATED, Failed, Interrupted, Misused, Partly, run
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.common.time_arguments import DURATION, moment
+from pulsarbox.cli.common.time_arguments import DURATION, Words, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
 from pulsarbox.cli.pipeline.option_values import topics_there
 from pulsarbox.cli.pipeline.options import options_of, reached
@@ -21,18 +22,31 @@ from pulsarbox.errors import PulsarBoxError
 
 if TYPE_CHECKING:
     from pulsarbox.spark.offload.object_path import ObjectPath
-    from pulsarbox.spark.offload.offloading import Done, OffloadRequest
+    from pulsarbox.spark.offload.offloading import Done, Offload, OffloadRequest
 
+_TABLE: Final = "iceberg:"
 _COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
 _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "problems")
+
+
+def _size(text: str) -> int:
+    from pulsarbox.cli.pulsar_admin.values import size
+
+    number: int = size(text)
+    if number < 0:
+        raise ValueError(f"{text!r} is negative; 0 merges no files")
+    return number
 
 
 @click.command()
 @click.argument("names", metavar="[TOPIC]...", nargs=-1, shell_complete=completions.topics)
 @click.option(
     "--to", "directory", metavar="DIR", required=True, type=click.Path(file_okay=False),
-    help="Target directory, or s3://BUCKET/PREFIX. Files are TENANT/NAMESPACE/TOPIC/partition=K/ledger=NNN.parquet.",
+    help="Target directory, s3://BUCKET/PREFIX, or table: iceberg:DIR/NAMESPACE.TABLE.",
 )  # fmt: skip
+@click.option(
+    "--catalog", metavar="NAME", default="", help="Catalog of iceberg:NAMESPACE.TABLE in pyiceberg's settings."
+)
 @click.option("--pattern", metavar="P", default="", help="Offload all matching topics: tenant/namespace/regex.")
 @click.option("--before", metavar="TIME", default="", help="Offload only ledgers closed before: -7d, 2026-11-21T10:00.")
 @click.option(
@@ -54,7 +68,11 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 )  # fmt: skip
 @click.option(
     "--grace", metavar="DURATION", type=DURATION, default="10m", show_default=True,
-    help="Retain offloaded ledgers for this long, for queries in progress.",
+    help="Retain offloaded ledgers and merged files for this long, for queries in progress.",
+)  # fmt: skip
+@click.option(
+    "--file-size", "file_bytes", metavar="SIZE", type=Words("size", _size), default="128M", show_default=True,
+    help="Merge small files into files of up to SIZE; 0: one file per ledger.",
 )  # fmt: skip
 @click.option("--accept-loss", is_flag=True, help="Record missing or damaged data in the manifest and continue.")
 @click.option("--verify", is_flag=True, help="Read all files again and compare them with the manifest, without a box.")
@@ -63,11 +81,12 @@ _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "pr
 @form_option
 @service_and_admin_options
 def offload(names: tuple[str, ...], output: OutputOptions, service: Target, admin: Target, **given: Any) -> None:
-    """Offload closed ledgers of TOPICs to Parquet files, one per ledger.
+    """Offload closed ledgers of TOPICs to Parquet files, and merge small ones.
 
     `pulsarbox.spark.table` reads these files and the messages after them. Ledgers are offloaded in order, once they
     are immutable: not the current ledger (--roll closes it), and none with an open transaction in it or before it.
     Each file is read back before its entry in the manifest, _manifest.jsonl in the topic's directory. A rerun resumes.
+    A table gets whole ledgers in one snapshot each time; `pulsarbox.spark.table` and `pulsarbox sql` do not read it.
     Endpoint and credentials of S3 are those of the AWS tools, such as AWS_ENDPOINT_URL and AWS_ACCESS_KEY_ID.
     With --verify and --release, no TOPIC means all topics in DIR. Not supported against Apache Pulsar. Requires
     `pip install 'pulsarbox[spark]'`, but no Java.
@@ -85,6 +104,7 @@ def offload(names: tuple[str, ...], output: OutputOptions, service: Target, admi
       pulsarbox pipeline offload orders --to /data/history --roll 10m --follow
       pulsarbox pipeline offload --to /data/history --verify --compare
       pulsarbox pipeline offload orders --to s3://backups/history
+      pulsarbox pipeline offload orders --to iceberg:lake/shop.orders --follow
     """
     run(_offload, names, output, (service, admin), given)
 
@@ -102,8 +122,16 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
         raise Misused("--roll requires --hold: without it, retention may delete a ledger as soon as it is closed")
     if not (topics or pattern or verify or release):
         raise Misused("specify TOPIC or --pattern")
+    if given["directory"].startswith(_TABLE):
+        if verify:
+            raise Misused("--verify is for files: count the rows of a table with any engine that reads Iceberg")
+        _to_table(topics, output, box, given, every if follow else None, release=release)
+        return
+    if given.pop("catalog"):
+        raise Misused("--catalog requires --to iceberg:NAMESPACE.TABLE")
     with _in_words(given["directory"]), topics_there(), reached(*box):
         from pulsarbox.spark.offload.object_path import place_of
+        from pulsarbox.spark.offload.offloading import Offload
 
         given["directory"] = directory = place_of(given["directory"])
         if verify:
@@ -111,7 +139,37 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
         elif release:
             _release(directory, topics, pattern, options_of(*box))
         else:
-            _Rounds(_asked(topics, options_of(*box), given), output).run(every if follow else None)
+            asked = _asked(topics, options_of(*box), given)
+            _Rounds(partial(Offload, asked), output, "the manifest lists").run(every if follow else None)
+
+
+def _to_table(
+    topics: tuple[str, ...],
+    output: OutputOptions,
+    box: tuple[Target, Target],
+    given: dict[str, Any],
+    every: int | None,
+    *,
+    release: bool,
+) -> None:
+    """Offload into an Iceberg table, or release its topics."""
+    from pulsarbox.spark.lakehouse.sink_options import TableOptions
+    from pulsarbox.spark.lakehouse.table_place import parse
+
+    place, catalog, pattern = given.pop("directory"), given.pop("catalog"), given["pattern"]
+    with _in_words(place), topics_there(), reached(*box):
+        from pulsarbox.spark.offload.table_offload import TableOffload, release_table
+        from pulsarbox.spark.offload.verifying import choice
+
+        table = TableOptions(parse(place.removeprefix(_TABLE)), catalog)
+        if catalog and table.place.warehouse:
+            raise Misused(f"--catalog: table {table.place} is in the catalog of its directory")
+        if release:
+            for topic in release_table(table, options_of(*box), choice(topics, pattern)):
+                notify(f"{topic}: no longer held")
+            return
+        asked = _asked(topics, options_of(*box), {**given, "directory": Path(table.place.warehouse or ".")})
+        _Rounds(partial(TableOffload, asked, table), output, "the table has").run(every)
 
 
 @contextmanager
@@ -139,13 +197,18 @@ def _asked(topics: tuple[str, ...], box: dict[str, str], given: dict[str, Any]) 
 class _Rounds:
     """Offload rounds, until interrupted."""
 
-    def __init__(self, asked: "OffloadRequest", output: OutputOptions) -> None:
-        from pulsarbox.spark.offload.offloading import Offload
-
+    def __init__(
+        self,
+        offload: "Callable[[Callable[[str], None], Callable[[], bool]], Offload]",
+        output: OutputOptions,
+        where: str,
+    ) -> None:
+        """``offload``: makes the offloader, from receivers of reports and of stop requests. ``where``: for messages."""
         self._signal = 0
         self._stop = threading.Event()
         self._output = output
-        self._offload: Offload = Offload(asked, notify, self._stop.is_set)
+        self._done = f"stopped; {where} all offloaded ledgers"
+        self._offload = offload(notify, self._stop.is_set)
 
     def run(self, every: int | None) -> None:
         """Run one round, or one every ``every`` milliseconds. Raises Failed, Partly, Interrupted."""
@@ -181,13 +244,13 @@ class _Rounds:
                 notify(f"{each}. Retrying every {every / 1000:g} s")
             said = problems
             self._stop.wait(every / 1000)
-        notify("stopped; the manifest lists all offloaded ledgers")
+        notify(self._done)
         return done
 
     def _end(self, done: "list[Done]", *, follows: bool) -> None:
         failed = [each for each in done if each.problem]
         if self._signal and not follows:
-            ending = Interrupted("stopped; the manifest lists all offloaded ledgers, and the next run resumes there")
+            ending = Interrupted(f"{self._done}, and the next run resumes there")
             if self._signal == signal.SIGTERM:
                 ending.exit_code = EXIT_TERMINATED  # type: ignore[misc] # of this one only
             raise ending

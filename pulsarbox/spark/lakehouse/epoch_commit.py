@@ -8,7 +8,8 @@ pyiceberg would repeat it without the search, which could add an epoch twice, so
 import random
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.spark.lakehouse.data_files import WriterEpoch, delete, delete_others
@@ -35,11 +36,13 @@ class EpochOrderError(TableError):
     """A writer committed a later epoch before: its checkpoint is an older copy."""
 
 
-def commit(catalog: "Catalog", name: str, of: WriterEpoch, files: "Sequence[DataFile]") -> bool:
+def commit(
+    catalog: "Catalog", name: str, of: WriterEpoch, files: "Sequence[DataFile]", more: Mapping[str, str] | None = None
+) -> bool:
     """Add the files of an epoch to a table; return false if the table already has the epoch, and delete them then.
 
-    ``name``: ``namespace.table``. Raises EpochOrderError, TableError, and errors of catalog and storage; the outcome of
-    the latter is unknown, and the next commit of this epoch finds it out.
+    ``name``: ``namespace.table``. ``more``: properties of the snapshot. Raises EpochOrderError, TableError, and errors
+    of catalog and storage; the outcome of the latter is unknown, and the next commit of this epoch finds it out.
     """
     identity = uuid.uuid4().hex
     deadline = time.monotonic() + COMMIT_SECONDS
@@ -50,7 +53,7 @@ def commit(catalog: "Catalog", name: str, of: WriterEpoch, files: "Sequence[Data
             return _known(table, of, last, identity, files)
         if not files:
             return True
-        if _added(table, of, identity, files):
+        if _added(table, of, identity, files, more or {}):
             delete_others(table, of, [each.file_path for each in files])
             return True
         if time.monotonic() > deadline:
@@ -79,6 +82,8 @@ class LastEpoch(NamedTuple):
     epoch: int
     identity: str = ""
     """Identity of its commit; empty if it is from another program, or unknown."""
+    told: Mapping[str, str] = MappingProxyType({})
+    """Properties of its snapshot; empty if it has expired."""
 
 
 def last_epoch(table: "Table", writer: str) -> LastEpoch | None:
@@ -87,7 +92,7 @@ def last_epoch(table: "Table", writer: str) -> LastEpoch | None:
     while snapshot is not None:
         told = _properties(snapshot)
         if told.get(WRITER) == writer:
-            return LastEpoch(int(told[EPOCH]), told.get(COMMIT, ""))
+            return LastEpoch(int(told[EPOCH]), told.get(COMMIT, ""), told)
         parent = snapshot.parent_snapshot_id
         before = None if parent is None else table.snapshot_by_id(parent)
         if before is None and (snapshot.sequence_number or 0) > 1:  # earlier ones have expired
@@ -97,21 +102,33 @@ def last_epoch(table: "Table", writer: str) -> LastEpoch | None:
     return None
 
 
+def _kept(of: WriterEpoch, more: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties of the table that replace those of an expired snapshot."""
+    return {kept_as(of.writer, name): value for name, value in more.items()}
+
+
+def kept_as(writer: str, name: str) -> str:
+    """Return the property of the table with the last value of a property of a writer's snapshots."""
+    return f"{name}.{writer}"
+
+
 def _properties(snapshot: "Snapshot") -> dict[str, str]:
     return snapshot.summary.additional_properties if snapshot.summary is not None else {}
 
 
-def _added(table: "Table", of: WriterEpoch, identity: str, files: "Sequence[DataFile]") -> bool:
+def _added(
+    table: "Table", of: WriterEpoch, identity: str, files: "Sequence[DataFile]", more: Mapping[str, str]
+) -> bool:
     """Add files in one snapshot; return false if another writer was faster."""
     from pyiceberg.exceptions import CommitFailedException
 
     merges = table.properties.get("commit.manifest-merge.enabled", "false").lower() == "true"
     once = {**table.properties, "commit.retry.num-retries": "0"}
     table.metadata = table.metadata.model_copy(update={"properties": once})
-    told = {WRITER: of.writer, EPOCH: str(of.epoch), COMMIT: identity}
+    told = {WRITER: of.writer, EPOCH: str(of.epoch), COMMIT: identity, **more}
     try:
         with table.transaction() as transaction:
-            transaction.set_properties({LAST + of.writer: str(of.epoch)})
+            transaction.set_properties({LAST + of.writer: str(of.epoch), **_kept(of, more)})
             update = transaction.update_snapshot(told)
             with update.merge_append() if merges else update.fast_append() as snapshot:
                 for each in files:

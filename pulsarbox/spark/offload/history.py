@@ -43,9 +43,9 @@ def history_of(root: "Path | ObjectPath", topics: Sequence[str], named: Sequence
                 continue
             found.marks[history.topic], found.instances[history.topic] = history.next, history.instance
             for each in history.ledgers:
-                if each.file:
-                    found.files.setdefault(each.schema, []).append(manifest.folder / each.file)
                 found.schemas[each.schema] = manifest.schemas[each.schema]
                 if each.at > at:
                     newest, at = each.schema, each.at
+            for file in history.files:
+                found.files.setdefault(file.schema, []).append(manifest.folder / file.file)
     return found._replace(newest=newest)

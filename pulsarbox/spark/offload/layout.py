@@ -23,6 +23,7 @@ ABOUT: Final = "_offload.json"
 TEMPORARY: Final = ".tmp"
 """Suffix of incomplete files."""
 NO_PARTITION: Final = "none"
+_FILES: Final = "partition=*/ledger=*.parquet"
 
 
 def folder_of(directory: Place, topic: str) -> Place:
@@ -37,6 +38,20 @@ def file_of(topic: str, ledger: int, unique: str = "") -> str:
     index = parse_topic(topic).partition_index
     more = f".{unique}" if unique else ""
     return f"partition={index if index >= 0 else NO_PARTITION}/ledger={ledger}{more}.parquet"
+
+
+def merged_file_of(source: str, last: int, unique: str = "") -> str:
+    """Return the name of the file that replaces several, relative to the topic's directory. ``source``: the first of
+    them. ``last``: the last ledger of the last one. No other merge has this name, as later ones reach further."""
+    folder, _, name = source.partition("/")
+    first = name.removeprefix("ledger=").partition(".")[0].partition("-")[0]
+    more = f".{unique}" if unique else ""
+    return f"{folder}/ledger={first}-{last}{more}.parquet"
+
+
+def is_merged(file: str) -> bool:
+    """Return whether a file has the name of a merged one."""
+    return "-" in file.partition("/")[2].partition(".")[0]
 
 
 def topics_in(directory: "Path | ObjectPath") -> Iterator[TopicName]:
@@ -60,11 +75,13 @@ def _remote(directory: "ObjectPath") -> Iterator[tuple[str, str, str]]:
 
 def has_files(folder: "Path | ObjectPath") -> bool:
     """Return whether a topic's directory has ledger files, listed in a manifest or not."""
-    return any(folder.glob("partition=*/ledger=*.parquet")) if isinstance(folder, Path) else bool(files_in(folder))
+    return any(folder.glob(_FILES)) if isinstance(folder, Path) else bool(files_in(folder))
 
 
-def files_in(folder: "ObjectPath") -> list[str]:
-    """Return the ledger files of a topic in object storage, relative to its folder."""
+def files_in(folder: "Path | ObjectPath") -> list[str]:
+    """Return the ledger files of a topic, relative to its folder."""
+    if isinstance(folder, Path):
+        return [str(path.relative_to(folder)) for path in folder.glob(_FILES)]
     return [name for name in folder.objects() if name.startswith("partition=") and name.endswith(".parquet")]
 
 

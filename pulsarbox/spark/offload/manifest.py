@@ -6,6 +6,7 @@ next writer truncates; concurrent readers ignore it. Kinds of lines:
 ``begin``    a topic or partition, and the start of its history
 ``schema``   the columns of files, as Spark's JSON, under an ID
 ``ledger``   one ledger, and its file if it has rows
+``merged``   a file that replaces those of several ledgers
 ``lost``     a range lost before it was offloaded, and accepted by the operator
 ``writer``   a writer in object storage, from which on earlier writers can add nothing
 
@@ -16,7 +17,7 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -25,7 +26,7 @@ from pulsarbox.errors import PulsarBoxError
 from pulsarbox.protocol.checksum import crc32c
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload import manifest_parts
-from pulsarbox.spark.offload.layout import LOCK, MANIFEST, TEMPORARY, files_in, has_files
+from pulsarbox.spark.offload.layout import LOCK, MANIFEST, TEMPORARY, files_in, has_files, is_merged
 from pulsarbox.spark.source.offsets import Mark, parse, text
 from pulsarbox.spark.topic_segments import ReadPosition
 
@@ -84,6 +85,18 @@ class OffloadedLedger(NamedTuple):
         return Mark(ReadPosition(self.ledger, self.entries), self.after)
 
 
+class OffloadedFile(NamedTuple):
+    """File with the rows of a ledger, or of several that were merged."""
+
+    file: str
+    """Relative to the topic's directory."""
+    bytes: int
+    checksum: str
+    schema: str
+    ledgers: tuple[OffloadedLedger, ...]
+    """In log order, each with rows."""
+
+
 class Gap(NamedTuple):
     """Range lost before it was offloaded."""
 
@@ -101,9 +114,31 @@ class OffloadedTopic:
         self.instance = instance
         """ID of the box's data directory, as ledger IDs are unique only within one."""
         self.ledgers: list[OffloadedLedger] = []
+        self.files: list[OffloadedFile] = []
+        """The files that have the rows now, in log order."""
         self.gaps: list[Gap] = []
         self.next = begin
         """The first position not offloaded, and the messages ever published before it."""
+
+    def add(self, ledger: OffloadedLedger) -> None:
+        """Add the ledger that follows."""
+        self.ledgers.append(ledger)
+        self.next = ledger.end
+        if ledger.file:
+            self.files.append(
+                OffloadedFile(ledger.file, ledger.file_bytes, ledger.file_checksum, ledger.schema, (ledger,))
+            )
+
+    def merge(self, replaced: Sequence[str], file: str, size: int, checksum: str) -> None:
+        """Replace consecutive files by one. Raises ValueError if the topic does not have them."""
+        names = [each.file for each in self.files]
+        first = names.index(replaced[0])
+        end = first + len(replaced)
+        old = self.files[first:end]
+        if names[first:end] != list(replaced) or len({each.schema for each in old}) != 1:
+            raise ValueError(f"{file} replaces files that are not consecutive")
+        ledgers = tuple(ledger for each in old for ledger in each.ledgers)
+        self.files[first:end] = [OffloadedFile(file, size, checksum, old[0].schema, ledgers)]
 
 
 class OffloadManifest:
@@ -119,6 +154,8 @@ class OffloadManifest:
         self.histories: dict[str, OffloadedTopic] = {}
         """Histories by full name of the topic or partition."""
         self.schemas: dict[str, dict[str, Any]] = {}
+        self.replaced: dict[str, int] = {}
+        """Files that were merged into others, and when, in ms since 1970. Readers of an earlier manifest need them."""
         self.size = 0
         """Bytes of the complete lines."""
         self.parts = manifest_parts.StoredParts(b"", 0)
@@ -161,9 +198,10 @@ class OffloadManifest:
                 known[name] = tuple(known[name]) if known[name] is not None else None
             for name in ("unfinished", "lost"):
                 known[name] = tuple(known[name])
-            found = OffloadedLedger(**known)
-            self.histories[topic].ledgers.append(found)
-            self.histories[topic].next = found.end
+            self.histories[topic].add(OffloadedLedger(**known))
+        elif kind == "merged":
+            self.histories[topic].merge(line["replaced"], line["file"], line["file_bytes"], line["file_checksum"])
+            self.replaced |= dict.fromkeys(line["replaced"], line["at"])
         elif kind == "lost":
             gap = Gap(parse(line["start"]), Mark(parse(line["end"]), line["before"]), line["reason"])
             self.histories[topic].gaps.append(gap)
@@ -216,19 +254,29 @@ class Writing:
     ) -> None:
         self.close()
 
-    def clean(self) -> None:
-        """Delete files that killed writers have left. Raises OffloadError, OSError."""
+    def clean(self, until: int) -> None:
+        """Delete files that killed writers have left, and those replaced by merged ones until then (ms since 1970).
+
+        Deletes none while a file of the manifest is missing: another one may have its rows. Raises OffloadError,
+        OSError.
+        """
         folder = self.manifest.folder
+        is_local = isinstance(folder, Path)
         if isinstance(folder, Path):
             for left in folder.glob(f"partition=*/.*{TEMPORARY}"):
                 left.unlink()
+        current = {each.file for history in self.manifest.histories.values() for each in history.files}
+        replaced = self.manifest.replaced
+        present = files_in(folder)
+        others = [name for name in present if name not in current]
+        if len(present) - len(others) < len(current):
             return
-        known = {each.file for history in self.manifest.histories.values() for each in history.ledgers}
-        strays = [name for name in files_in(folder) if name not in known]
-        if strays:
+        # A local file of one ledger is written again under its name.
+        strays = [name for name in others if name not in replaced and (is_merged(name) or not is_local)]
+        if strays and not is_local:
             self._add({"kind": "writer", "id": os.urandom(8).hex()})  # no living writer can add a line for them now
-        for name in strays:
-            (folder / name).unlink()
+        for name in strays + [name for name in others if name in replaced and replaced[name] <= until]:
+            (folder / name).unlink(missing_ok=True)
 
     def begin(self, topic: str, begin: Mark, instance: str) -> None:
         """Record the start of a topic's history."""
@@ -243,6 +291,11 @@ class Writing:
     def ledger(self, ledger: OffloadedLedger) -> None:
         """Record a ledger whose file is in place and durable."""
         self._add({"kind": "ledger", **ledger._asdict()})
+
+    def merged(self, topic: str, replaced: Sequence[str], file: str, size: int, checksum: str, at: int) -> None:
+        """Record a file that is in place and durable, with the rows of consecutive others. ``at``: ms since 1970."""
+        told = {"replaced": list(replaced), "file": file, "file_bytes": size, "file_checksum": checksum, "at": at}
+        self._add({"kind": "merged", "topic": topic} | told)
 
     def lost(self, topic: str, gap: Gap) -> None:
         """Record a lost range."""

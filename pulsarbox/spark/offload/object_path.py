@@ -5,7 +5,9 @@ An object appears with its last byte, so readers never see a part of one; what a
 
 import functools
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -13,6 +15,8 @@ from pulsarbox.spark.offload import s3_access
 from pulsarbox.spark.offload.s3_access import StorageError
 
 SCHEME: Final = "s3://"
+TABLE: Final = "iceberg:"
+"""Prefix of tables, which are no directories."""
 _PIECE_BYTES: Final = 8 << 20
 
 
@@ -103,6 +107,20 @@ def system_of(place: ObjectPath) -> tuple[Any, str]:
     return _system(place.bucket), place._path
 
 
+@contextmanager
+def local_copy(stored: "Path | ObjectPath") -> Iterator[Path]:
+    """Provide a local file with the content of a stored one: the file itself, or a temporary copy. Raises OSError."""
+    if isinstance(stored, Path):
+        yield stored
+        return
+    with TemporaryDirectory(prefix="pulsarbox-copy-") as folder:
+        path = Path(folder) / stored.name
+        with path.open("wb") as file:
+            for piece in stored.pieces():
+                file.write(piece)
+        yield path
+
+
 def _name(info: Any) -> str:
     return str(info.base_name)
 
@@ -111,6 +129,11 @@ def place_of(text: "str | Path | ObjectPath") -> "Path | ObjectPath":
     """Return a local directory, absolute, or for ``s3://bucket/prefix`` a folder of objects. Raises StorageError."""
     if isinstance(text, ObjectPath):
         return text
+    if str(text).startswith(TABLE):
+        raise StorageError(
+            f"{text} is an Iceberg table: expected a directory or s3://BUCKET/PREFIX. Read tables with an engine that "
+            "supports Iceberg, such as DuckDB, Spark or pyiceberg"
+        )
     # A Path has lost one of the slashes.
     if not str(text).startswith(("s3:/", "s3a:/")):
         return Path(text).expanduser().absolute()

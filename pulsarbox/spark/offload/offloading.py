@@ -27,6 +27,7 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.connect.target import in_place, reach
 from pulsarbox.spark.durable_files import make_folder, sync
 from pulsarbox.spark.offload import columns, ledgers
+from pulsarbox.spark.offload.box_ledgers import accepted, beginning, due_of
 from pulsarbox.spark.offload.layout import ABOUT, TEMPORARY, folder_of, topics_in
 from pulsarbox.spark.offload.manifest import (
     Gap,
@@ -36,13 +37,13 @@ from pulsarbox.spark.offload.manifest import (
     OffloadManifest,
     Writing,
 )
+from pulsarbox.spark.offload.merge_plan import FILE_BYTES
+from pulsarbox.spark.offload.merging import SmallFiles
 from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.offload.writing import OffloadJob, OffloadStopped, Step, finish, read
 from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
-from pulsarbox.spark.source.offsets import Mark
-from pulsarbox.spark.topic_segments import BEGINNING, Lost, ReadPosition, part_of
-from pulsarbox.times import moment
+from pulsarbox.spark.topic_segments import BEGINNING, ReadPosition
 
 SUBSCRIPTION: Final = "pulsarbox-offload-"
 """Prefix of the subscriptions that hold topics; the directory's ID follows."""
@@ -71,7 +72,9 @@ class OffloadRequest:
     accept_loss: bool = False
     """True to record lost or damaged ranges and continue after them."""
     grace_ms: int = GRACE_MS
-    """Time to hold ledgers after they are offloaded, for reads that began before."""
+    """Time to hold ledgers after they are offloaded, and files after they are merged, for reads that began before."""
+    file_bytes: int = FILE_BYTES
+    """Size of the files that smaller ones are merged into; 0 to merge none."""
 
     def options(self) -> SparkOptions:
         """Return the options of the read. Raises OptionError."""
@@ -92,11 +95,15 @@ class Done(NamedTuple):
 
 
 @dataclass
-class _Count:
+class OffloadCount:
+    """What a round has offloaded of a topic so far."""
+
     ledgers: int = 0
     rows: int = 0
     bytes: int = 0
+    """Bytes of the files."""
     payload: int = 0
+    """Bytes of the payloads."""
     begun: float = field(default_factory=time.monotonic)
 
 
@@ -122,7 +129,15 @@ class Offload:
         self.reach = in_place(reach(self._options))
         self._held: dict[str, ReadPosition] = {}
         """Last known positions of the subscriptions."""
-        self.subscription = SUBSCRIPTION + identity(asked.directory)
+        self.subscription = SUBSCRIPTION + self._identity()
+
+    def _identity(self) -> str:
+        """Return the ID of the target, which distinguishes its subscriptions."""
+        return identity(self.asked.directory)
+
+    def _place(self, topic: str) -> str:
+        """Return the target of a topic, for messages."""
+        return str(folder_of(self.asked.directory, topic))
 
     def round(self) -> list[Done]:
         """Offload what can be offloaded now. Raises OptionError for a missing topic, and broker errors that affect all
@@ -138,23 +153,23 @@ class Offload:
         return done
 
     def _one(self, service: Service, topic: str, partitions: Sequence[str]) -> Done:
-        count, problem = _Count(), ""
+        count, problem = OffloadCount(), ""
         try:
             self._topic(service, topic, partitions, count)
         except OffloadStopped:
             pass
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
-            problem = f"{folder_of(self.asked.directory, topic)} cannot be written: {why}; the next run continues there"
+            problem = f"{self._place(topic)} cannot be written: {why}; the next run continues there"
         except (PulsarBoxError, ValueError) as error:
             problem = str(error)
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)
 
-    def _topic(self, service: Service, topic: str, partitions: Sequence[str], count: _Count) -> None:
+    def _topic(self, service: Service, topic: str, partitions: Sequence[str], count: OffloadCount) -> None:
         schema = columns.of_topic(topic, dict(self.asked.box))
         folder: Path | ObjectPath = folder_of(self.asked.directory, topic)
         with Writing(folder) as writing, tempfile.TemporaryDirectory(prefix="pulsarbox-offload-") as scratch:
-            writing.clean()
+            writing.clean(round(time.time() * 1000) - self.asked.grace_ms)
             name = schema_id(schema)
             writing.schema(name, schema.jsonValue())
             registry = Registry(self.reach)
@@ -163,20 +178,22 @@ class Offload:
             for partition in partitions:
                 part = _Partition(self, service, writing, partition, count, Path(scratch))
                 part.offload(schema, name, registry)
+            for partition in partitions:
+                merging = SmallFiles(writing, partition, Path(scratch), self.step, self.stopped)
+                for merged in merging.merge(self.asked.file_bytes):
+                    self.report(f"{partition}: {merged}")
 
     def hold(self, history: OffloadedTopic) -> None:
         """Move the subscription to the first position to retain: what is not offloaded, or only since ``grace_ms``."""
-        if not self.asked.hold:
-            return
-        self._hold_at(history.topic, ledgers.held_from(history, round(time.time() * 1000) - self.asked.grace_ms))
+        self.hold_at(history.topic, ledgers.held_from(history, round(time.time() * 1000) - self.asked.grace_ms))
 
     def hold_all(self, topic: str) -> None:
         """Hold everything that the box has of a topic."""
-        if self.asked.hold:
-            self._hold_at(topic, BEGINNING)
+        self.hold_at(topic, BEGINNING)
 
-    def _hold_at(self, topic: str, place: ReadPosition) -> None:
-        if self._held.get(topic) == place:
+    def hold_at(self, topic: str, place: ReadPosition) -> None:
+        """Move the subscription of a topic or partition. Raises OffloadError and the broker's errors."""
+        if not self.asked.hold or self._held.get(topic) == place:
             return
         with Service(self.reach) as service:
             try:
@@ -194,7 +211,7 @@ class _Partition:
     """Offloader of one unpartitioned topic or partition."""
 
     def __init__(
-        self, whole: Offload, service: Service, writing: Writing, topic: str, count: _Count, scratch: Path
+        self, whole: Offload, service: Service, writing: Writing, topic: str, count: OffloadCount, scratch: Path
     ) -> None:
         self._scratch = scratch
         self._whole = whole
@@ -259,31 +276,11 @@ class _Partition:
         if self._topic not in histories:
             self._whole.hold_all(self._topic)
             self._whole.step("begun")
-            answer, _ = self._report(BEGINNING)
-            earliest = Mark(part_of(answer["earliest"]), answer["before"])
-            self._writing.begin(self._topic, earliest, answer["instance"])
+            self._writing.begin(self._topic, *beginning(self._service, self._topic))
         return histories[self._topic]
 
-    def _report(self, start: ReadPosition) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        told = self._service.ledgers(self._topic, start)
-        if told is None:
-            raise OffloadError(
-                f"{self._topic}: only topics of a box can be offloaded. Apache Pulsar does not report aborted "
-                "transactions in its ledgers; use its tiered storage"
-            )
-        return told
-
     def _due(self, history: OffloadedTopic) -> ledgers.Due:
-        answer, rows = self._report(history.next.place)
-        if answer["instance"] != history.instance:
-            raise OffloadError(
-                f"{self._topic}: {self._writing.manifest.folder} has the history of this topic from another box (data "
-                f"directory {history.instance or 'unknown'}, this one is {answer['instance'] or 'unknown'}). Offload "
-                "into another directory"
-            )
-        before = moment(self._asked.before, round(time.time() * 1000)) if self._asked.before else None
-        earliest = Mark(part_of(answer["earliest"]), answer["before"])
-        return ledgers.due(history.next, earliest, ledgers.stretches(self._topic, history.instance, rows), before)
+        return due_of(self._service, self._topic, history, str(self._writing.manifest.folder), self._asked.before)
 
     def _add(self, made: OffloadedLedger, history: OffloadedTopic) -> None:
         self._writing.ledger(made)
@@ -301,14 +298,8 @@ class _Partition:
         self._whole.hold(history)
 
     def _gap(self, gap: Gap) -> None:
-        lost = str(Lost(self._topic, gap.start, gap.end.place, gap.reason))
-        if not self._asked.accept_loss:
-            raise OffloadError(
-                f"{lost}, before they were offloaded. --accept-loss records that in the manifest and continues after "
-                "them"
-            )
+        self._whole.report(f"{accepted(self._topic, gap, accept=self._asked.accept_loss)}: recorded")
         self._writing.lost(self._topic, gap)
-        self._whole.report(f"{lost}: recorded")
 
 
 def schema_id(schema: StructType) -> str:
@@ -376,11 +367,12 @@ def release(directory: Path | ObjectPath, box: Mapping[str, str], wanted: Callab
             continue
         with admin_of(reach(parse({**box, "topic": str(base)}, READ))) as admin:
             topics = OffloadManifest(folder_of(directory, str(base))).histories
-            found += [topic for topic in topics if _released(admin, topic, name)]
+            found += [topic for topic in topics if released(admin, topic, name)]
     return found
 
 
-def _released(admin: Admin, topic: str, name: str) -> bool:
+def released(admin: Admin, topic: str, name: str) -> bool:
+    """Delete a subscription; return whether there was one. Raises the broker's errors."""
     try:
         admin.ask("DELETE", path_of_subscription(parse_topic(topic), name))
     except AdminRefused as error:

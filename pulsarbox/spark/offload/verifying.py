@@ -2,9 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -20,9 +18,17 @@ from pulsarbox.spark.offload.columns import raw_names
 from pulsarbox.spark.offload.content import ColumnChecksums
 from pulsarbox.spark.offload.layout import folder_of, topics_in
 from pulsarbox.spark.offload.ledgers import ReadableLedger, stretches
-from pulsarbox.spark.offload.manifest import RESTORE, OffloadedLedger, OffloadedTopic, OffloadError, OffloadManifest
-from pulsarbox.spark.offload.object_path import ObjectPath
-from pulsarbox.spark.offload.writing import batch_of, check, checksum_of, tables_for, wanted, with_more
+from pulsarbox.spark.offload.manifest import (
+    RESTORE,
+    OffloadedFile,
+    OffloadedLedger,
+    OffloadedTopic,
+    OffloadError,
+    OffloadManifest,
+)
+from pulsarbox.spark.offload.merging import check_ledgers
+from pulsarbox.spark.offload.object_path import ObjectPath, local_copy
+from pulsarbox.spark.offload.writing import batch_of, checksum_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.source.topic_selection import exists
@@ -77,10 +83,15 @@ class _Topic:
         except OffloadError as error:
             return Verified(self._topic, 0, 0, 0, 0, 0, (str(error),))
         found = [each for history in manifest.histories.values() for each in history.ledgers]
+        self._problems += [
+            f"{each.topic}: ledger {each.ledger} has {each.rows} rows, but no file"
+            for each in found
+            if each.rows and not each.file
+        ]
         for history in manifest.histories.values():
             self._problems += chain(history)
-        for each in found:
-            self._file(each)
+            for each in history.files:
+                self._file(each)
         if self._box is not None:
             for history in manifest.histories.values():
                 self._against_box(manifest, history, self._box)
@@ -88,34 +99,21 @@ class _Topic:
             self._topic,
             len(found),
             sum(each.rows for each in found),
-            sum(each.file_bytes for each in found),
+            sum(each.bytes for history in manifest.histories.values() for each in history.files),
             self._compared,
             sum(len(history.gaps) for history in manifest.histories.values()),
             tuple(self._problems),
         )
 
-    def _file(self, ledger: OffloadedLedger) -> None:
-        if not ledger.file:
-            if ledger.rows:
-                self._problems.append(f"{ledger.topic}: ledger {ledger.ledger} has {ledger.rows} rows, but no file")
-            return
-        stored = self._folder / ledger.file
+    def _file(self, known: OffloadedFile) -> None:
+        stored = self._folder / known.file
         try:
             with local_copy(stored) as path:
-                self._check(path, ledger)
+                _check(path, known)
         except FileNotFoundError:
             self._problems.append(f"{stored} is missing. {RESTORE}")
         except (OffloadError, OSError) as error:
             self._problems.append(f"{error}. {RESTORE}")
-
-    def _check(self, path: Path, ledger: OffloadedLedger) -> None:
-        if path.stat().st_size != ledger.file_bytes:
-            raise OffloadError(f"{path} has {path.stat().st_size} bytes, expected {ledger.file_bytes}")
-        if checksum_of(path) != ledger.file_checksum:
-            raise OffloadError(f"{path}: its bytes do not match its checksum")
-        rows = check(path, ledger.content).rows
-        if rows != ledger.rows:
-            raise OffloadError(f"{path} has {rows} rows, expected {ledger.rows}")
 
     def _against_box(self, manifest: OffloadManifest, history: OffloadedTopic, box: Mapping[str, str]) -> None:
         to = in_place(reach(parse({**box, "topic": history.topic}, READ)))
@@ -165,18 +163,12 @@ class _Topic:
         return ""
 
 
-@contextmanager
-def local_copy(stored: Path | ObjectPath) -> Iterator[Path]:
-    """Return a local file with the content of a stored one: the file itself, or a temporary copy. Raises OSError."""
-    if isinstance(stored, Path):
-        yield stored
-        return
-    with TemporaryDirectory(prefix="pulsarbox-verify-") as folder:
-        path = Path(folder) / stored.name
-        with path.open("wb") as file:
-            for piece in stored.pieces():
-                file.write(piece)
-        yield path
+def _check(path: Path, known: OffloadedFile) -> None:
+    if path.stat().st_size != known.bytes:
+        raise OffloadError(f"{path} has {path.stat().st_size} bytes, expected {known.bytes}")
+    if checksum_of(path) != known.checksum:
+        raise OffloadError(f"{path}: its bytes do not match its checksum")
+    check_ledgers(path, known.ledgers)
 
 
 def chain(history: OffloadedTopic) -> list[str]:

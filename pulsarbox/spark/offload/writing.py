@@ -3,9 +3,10 @@
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,8 +32,9 @@ from pulsarbox.spark.offload.object_path import ObjectPath
 from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition
 
-ROW_GROUP_BYTES: Final = 96 << 20
+ROW_GROUP_BYTES: Final = 32 << 20
 """Size in Arrow's memory format; smaller on disk."""
+PIECE_BYTES: Final = 4 << 20
 READ_BYTES: Final = 8 << 20
 _WITHOUT_STATISTICS: Final = frozenset({VALUE, PAYLOAD, CORRUPT, ENCRYPTION, "__messageId", "__messageProperties"})
 """Columns without statistics: no query filters them by range, and their bounds would be as large as the values."""
@@ -91,6 +93,13 @@ class OffloadFile:
         self._size += batch.nbytes
         if self._size >= ROW_GROUP_BYTES:
             self._flush()
+
+    def add_rows(self, tables: Iterable[pa.Table]) -> None:
+        """Add rows of large tables, in pieces."""
+        for table in tables:
+            piece = max(1, table.num_rows * PIECE_BYTES // max(table.nbytes, 1))
+            for batch in table.to_batches(max_chunksize=piece):
+                self.add(batch)
 
     def _flush(self) -> None:
         table = pa.Table.from_batches(self._held, self.schema).combine_chunks()
@@ -257,15 +266,26 @@ def finish(found: Read, step: Step = lambda _: None) -> OffloadedLedger:
 
 def _published(job: OffloadJob, checked: "Checked", step: Step) -> str:
     """Put a checked file in place, durable on return, and return its name."""
-    path, segment = job.local, job.stretch.segment
-    if isinstance(job.folder, Path):
+    segment = job.stretch.segment
+    return put_in_place(job.folder, job.local, partial(file_of, segment.topic, segment.ledger), checked, step)
+
+
+def put_in_place(
+    folder: Path | ObjectPath, path: Path, name_of: Callable[[str], str], checked: "Checked", step: Step
+) -> str:
+    """Rename or upload the checked file with the temporary name of ``path``; return its name in a topic's folder.
+
+    ``name_of``: returns the name, with a word that distinguishes attempts to upload it. The file is durable on return.
+    Raises OSError, OffloadError.
+    """
+    if isinstance(folder, Path):
         temporary(path).rename(path)
         step("renamed")
-        for folder in (path.parent, job.folder):
-            sync(folder)
-        return file_of(segment.topic, segment.ledger)
-    name = file_of(segment.topic, segment.ledger, os.urandom(6).hex())
-    stored = job.folder / name
+        for each in (path.parent, folder):
+            sync(each)
+        return name_of("")
+    name = name_of(os.urandom(6).hex())
+    stored = folder / name
     stored.upload(temporary(path))
     step("uploaded")
     if checksum_of(stored) != checked.checksum:
@@ -321,7 +341,7 @@ def check(path: Path, content: dict[str, str]) -> Checked:
     try:
         for table in tables_of(path):
             found.feed(table)
-            before = _check_order(table, before, path)
+            before = check_order(table, before, path)
     except pa.ArrowException as error:
         raise OffloadError(f"{path} cannot be read: {error}") from None
     made = found.checksums()
@@ -345,7 +365,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _check_order(table: pa.Table, before: tuple[int, int, int], path: Path) -> tuple[int, int, int]:
+def check_order(table: pa.Table, before: tuple[int, int, int], path: Path) -> tuple[int, int, int]:
+    """Return the place of the last row. ``before``: that of the row before these.
+
+    Raises OffloadError unless the rows are of one ledger, in the order of the log.
+    """
     ledgers, entries, indexes = (table.column(name).combine_chunks() for name in _SORTED)
     places = pc.add(pc.multiply(entries, 1 << 20), pc.add(pc.fill_null(indexes.cast(pa.int64()), -1), 1))
     in_order = pc.all(pc.less(places[:-1], places[1:])).as_py() is not False

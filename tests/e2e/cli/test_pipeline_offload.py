@@ -46,20 +46,26 @@ def words(box: PulsarBox, directory: Path, *more: str) -> list[str]:
 def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
     publish(box, 0, 200)
-    process = subprocess.Popen(command(*words(box, directory, "t")), env=environment(), stderr=subprocess.DEVNULL)
+    single = ("--file-size", "0")
+    process = subprocess.Popen(
+        command(*words(box, directory, "t", *single)), env=environment(), stderr=subprocess.DEVNULL
+    )
     until(lambda: len(ledgers(directory)) >= 3 or process.poll() is not None)
     process.kill()
     process.wait()
     before = ledgers(directory)
-    done = json.loads(run(*words(box, directory, "t", "-o", "json")).stdout)
+    done = json.loads(run(*words(box, directory, "t", "-o", "json", *single)).stdout)
     assert done[0]["ledgers"] == 19 - len(before) and done[0]["problem"] == ""
     assert len(files(directory, TOPIC)) == 19 and not list(directory.rglob("*.tmp"))
     assert all_rows(box, directory, TOPIC) == truth(box, "t")
     _is_as_promised(Path(str(files(directory, TOPIC)[0])))
     found = json.loads(run(*words(box, directory, "--verify", "--compare", "-o", "json")).stdout)
     assert (found[0]["ledgers"], found[0]["rows"], found[0]["compared"], found[0]["problems"]) == (19, 190, 19, [])
-    _bend(Path(str(files(directory, TOPIC)[4])))
-    files(directory, TOPIC)[6].unlink()
+    size = 4 * max(path.stat().st_size for path in directory.rglob("*.parquet"))
+    assert b"merged 4 files into one with 40 rows" in run(*words(box, directory, "t", "--file-size", str(size))).stderr
+    assert len(files(directory, TOPIC)) < 8 and all_rows(box, directory, TOPIC) == truth(box, "t")
+    _bend(Path(str(files(directory, TOPIC)[0])))
+    files(directory, TOPIC)[2].unlink()
     bent = run(*words(box, directory, "--verify"), code=1)
     assert b"its bytes do not match its checksum" in bent.stderr and b"is missing" in bent.stderr
 

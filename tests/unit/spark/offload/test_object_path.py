@@ -84,7 +84,7 @@ def test_of_two_writers_one_stops(root: ObjectPath) -> None:
         second.begin(TOPIC, Mark(ReadPosition(1, 0), 5), "box")
     stray = folder / "partition=1" / "ledger=1.ab.parquet"
     assert stray.put_new(b"x")
-    Writing(folder).clean()
+    Writing(folder).clean(0)
     assert not stray.exists()
     with pytest.raises(OffloadError, match="is being written by another offload"):
         first.ledger(ledger(1))
