@@ -115,7 +115,7 @@ def test_each_message_is_in_one_row_wherever_an_offload_is_killed(box: PulsarBox
         table = catalog.load_table(NAME)
         progress = state_of(table, TOPIC).progress[TOPIC]
         assert numbers(table) == list(range(progress.next.seen)) and published <= progress.next.seen < published + 15
-        told = [json.loads(each.summary[RANGES])[TOPIC] for each in table.snapshots() if each.summary]
+        told = [json.loads(each.summary[RANGES] or "")[TOPIC] for each in table.snapshots() if each.summary]
         assert [first for first, _ in told[1:]] == [end for _, end in told[:-1]], "ranges follow each other"
         first = table.snapshots()[0].snapshot_id
         early = sorted(int(value) for value in table.scan(snapshot_id=first).to_arrow()["value"].to_pylist())
@@ -199,7 +199,8 @@ def test_kill_9_neither_loses_nor_repeats_a_message(box: PulsarBox, tmp_path: Pa
         paths = [urlsplit(path).path for path in table.inspect.files()["file_path"].to_pylist()]
         end = state_of(table, TOPIC).progress[TOPIC].next.seen
         assert numbers(table) == list(range(end)) and end >= 1000
-    found = duckdb.sql(f"SELECT count(*), count(DISTINCT CAST(value AS VARCHAR)) FROM read_parquet({paths})").fetchall()
-    assert found == [(end, end)]
+    with duckdb.connect(":memory:") as database:
+        count = "SELECT count(*), count(DISTINCT CAST(value AS VARCHAR)) FROM read_parquet(?)"
+        assert database.execute(count, [paths]).fetchall() == [(end, end)]
     assert sorted(map(str, (tmp_path / "lake").rglob("*.parquet"))) == sorted(paths)
     assert kills > 10

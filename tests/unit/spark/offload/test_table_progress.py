@@ -49,7 +49,8 @@ def test_first_chunks_are_held_as_far_back_as_readers_search() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 3000), st.booleans()), max_size=300))
 def test_no_first_chunk_that_a_reader_may_need_is_released(ledgers: list[tuple[int, bool]]) -> None:
-    progress, needed = begun(), []
+    progress = begun()
+    needed: list[tuple[ReadPosition, int]] = []
     for number, (entries, unfinished) in enumerate(ledgers, 3):
         first = ReadPosition(number, entries - 1)
         progress.add(number, entries, 0, [first] if unfinished else [])
