@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -39,7 +40,6 @@ from pulsarbox.storage.engine import Engine
 from pulsarbox.storage.format import ENSEMBLE
 from pulsarbox.storage.lmdb.directory import is_made
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from pulsarbox.storage.recording.event_files import FOLDER
 
 if TYPE_CHECKING:
     from pulsarbox.server.http import HttpServer
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
     from pulsarbox.server.recording.history_recorder import HistoryRecorder
     from pulsarbox.server.recording.rate_sampler import RateSampler
+    from pulsarbox.server.recording.recording_places import RecordingPlaces
     from pulsarbox.server.recording.stats_ticker import StatsTicker
     from pulsarbox.storage.ensemble.engine import EnsembleEngine
     from pulsarbox.storage.ensemble.watch import WatchedEnsemble
@@ -129,6 +130,7 @@ class Serving:
         self._keeper: EventRecorder
         self._watched = self._watch()
         self._watcher: EnsembleWatcher | None = None
+        self._places: RecordingPlaces | None = None
         self._runtime_files: RuntimeFiles | None = None
         self._recorder: HistoryRecorder | None = None
         self._samplers: list[RateSampler | StatsTicker] = []
@@ -260,14 +262,26 @@ class Serving:
             from pulsarbox.server.memory_engine_adapter import memory_size
 
             self.broker.unsubscribed.set_capacity(memory_size(), self.shell.now())
-        folder = self._data / FOLDER if self._data is not None else None
-        self._keeper = EventRecorder(self.shell, folder, self._settings.eventsMaxMbytes << 20)
+        self._keeper = EventRecorder(self.shell, self._data, self._settings.eventsMaxMbytes << 20)
         self._keeper.start()
         if self._watched is not None:
-            from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
+            self._watch_directories(self._watched)
 
-            self._watcher = EnsembleWatcher(self.shell, self._watched)
-            self._watcher.start()
+    def _watch_directories(self, watched: "WatchedEnsemble") -> None:
+        """Report changes of several data directories, and record in those that are in use."""
+        from pulsarbox.server.recording.ensemble_watcher import EnsembleWatcher
+        from pulsarbox.server.recording.recording_places import RecordingPlaces
+
+        assert self._data is not None
+        self._places = RecordingPlaces(self._data, self._read_from)
+        self._places.join(self._keeper.follow)
+        self._watcher = EnsembleWatcher(self.shell, watched)
+        self._watcher.followers.append(self._places.follow)
+        self._watcher.start()
+
+    def _read_from(self, place: Path) -> None:
+        """Let events and the history be read in a data directory in use."""
+        self.broker.host = replace(self.broker.host, folder=str(place))
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; empty if it is disabled."""
@@ -333,6 +347,8 @@ class Serving:
         if self._data is not None and self._settings.historyMaxMbytes:
             recorder = import_module("pulsarbox.server.recording.history_recorder")
             self._recorder = recorder.HistoryRecorder(self.shell, self._data, self._settings)
+            if self._places is not None:
+                self._places.join(self._recorder.follow)
             self._recorder.start()
 
     def _start_samplers(self) -> None:
@@ -362,7 +378,7 @@ class Serving:
             from pulsarbox.server.process.runtime_files import RuntimeFiles
 
             self._runtime_files = RuntimeFiles(self.running, self._data, background.begin)
-            self._watcher.follow = self._runtime_files.follow
+            self._watcher.followers.append(self._runtime_files.follow)
             self._watcher.look()
 
     @property

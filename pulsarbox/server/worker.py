@@ -42,6 +42,10 @@ class Worker(Generic[Task, Result]):
         self._tasks.put(None)
         self._thread.join()
 
+    def leave(self) -> None:
+        """Let the thread end after the queued tasks, without waiting for it: a disk may block it."""
+        self._tasks.put(None)
+
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             result: Result | None = None

@@ -49,19 +49,31 @@ def _row(line: bytes) -> Row | None:
 
 
 def newest_first(folder: Path, before: int) -> Iterator[Row]:
-    """Yield the events with smaller numbers."""
+    """Yield the events with smaller numbers, each once: a copied folder may have some twice."""
+    later: dict[int, Row] = {}
     for first, path in reversed(event_files(folder)):
         if first < before:
-            yield from (row for row in reversed(read(path)) if row["sequence"] < before)
+            rows = {row["sequence"]: row for row in read(path) if row["sequence"] < before}
+            if later and max(rows, default=0) < min(later):
+                yield from (later[number] for number in sorted(later, reverse=True))
+                later = {}
+            later |= rows
+    yield from (later[number] for number in sorted(later, reverse=True))
 
 
 def oldest_first(folder: Path, after: int, before: int) -> Iterator[Row]:
-    """Yield the events with numbers between the two, both exclusive."""
+    """Yield the events with numbers between the two, both exclusive, each once."""
+    earlier: dict[int, Row] = {}
     files = event_files(folder)
     for at, (first, path) in enumerate(files):
         behind = files[at + 1][0] if at + 1 < len(files) else before
         if first < before and behind > after + 1:
-            yield from (row for row in read(path) if after < row["sequence"] < before)
+            rows = {row["sequence"]: row for row in read(path) if after < row["sequence"] < before}
+            if earlier and max(earlier) < min(rows, default=before):
+                yield from (earlier[number] for number in sorted(earlier))
+                earlier = {}
+            earlier |= rows
+    yield from (earlier[number] for number in sorted(earlier))
 
 
 class EventWriter:

@@ -303,7 +303,7 @@ class History:
         return next(self.before(time), None)
 
     def before(self, time: int) -> Iterator[HistoryFrame]:
-        """Yield the frames at or before ``time``, newest first."""
+        """Yield the frames at or before ``time``, newest first, each once: a copied folder may have some twice."""
         every = files(self.folder)
         for each in reversed(every[: bisect_right([one.first for one in every], time)]):
             file = self._file(each)
@@ -311,9 +311,12 @@ class History:
                 continue
             for number in range(bisect_right(file.times, time) - 1, -1, -1):
                 try:
-                    yield file.frame(number)
+                    frame = file.frame(number)
                 except ValueError:
                     continue
+                if frame.time <= time:
+                    time = frame.time - 1
+                    yield frame
 
     def _file(self, name: FileName) -> FrameFile | None:
         try:

@@ -6,6 +6,7 @@ that are a share of it.
 
 import asyncio
 import os
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,8 @@ class DiskRoom:
 
     def __init__(self, shell: Shell, folder: Path) -> None:
         self._shell = shell
-        self._folder = folder
+        self.folder = folder
+        """A path on the file system."""
         self._judgement = Judgement()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -57,7 +59,7 @@ class DiskRoom:
 
     def _check(self) -> None:
         self._timer = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._check)
-        self._shell.broker.host.run_in_thread("disk room", lambda: _room(self._folder), self._reported)
+        self._shell.broker.host.run_in_thread("disk room", partial(_room, self.folder), self._reported)
 
     def _reported(self, room: tuple[int, int] | None, error: Exception | None) -> None:
         if room is not None and self._timer is not None:

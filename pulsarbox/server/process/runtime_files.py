@@ -3,15 +3,13 @@
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pulsarbox.server.process.runtime_file import RuntimeFile, remove, write
-from pulsarbox.storage.ensemble.member import MemberState
+from pulsarbox.server.recording.recording_places import local_in_use
 from pulsarbox.storage.ensemble.status import MemberStatus
 
 log = logging.getLogger(__name__)
-
-IN_USE: Final = frozenset({MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING})
 
 RunInThread = Callable[[str, Callable[[], Any], Callable[[Any, Exception | None], None]], None]
 
@@ -27,7 +25,7 @@ class RuntimeFiles:
 
     def follow(self, members: Iterable[MemberStatus]) -> None:
         """Write the file in directories that are in use since the last call, such as one that has returned."""
-        used = {Path(each.name) for each in members if each.state in IN_USE and each.name.startswith("/")}
+        used = set(local_in_use(members))
         for place in sorted(used - self._places):
             self._write(place)
         self._places = used

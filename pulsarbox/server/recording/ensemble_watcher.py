@@ -24,7 +24,7 @@ class EnsembleWatcher:
         self._shell = shell
         self._watched = watched
         self._timer: asyncio.TimerHandle | None = None
-        self.follow: Callable[[Sequence[MemberStatus]], None] = _ignore
+        self.followers: list[Callable[[Sequence[MemberStatus]], None]] = []
         """Called with the present directories at each look."""
 
     def start(self) -> None:
@@ -44,15 +44,13 @@ class EnsembleWatcher:
         for event in self._watched.look(time.time_ns() // 1_000_000):
             if event.kind in KINDS:
                 self._report(event)
-        self.follow(self._watched.status().members)
+        members = self._watched.status().members
+        for follow in self.followers:
+            follow(members)
 
     def _report(self, event: MemberEvent) -> None:
         log.log(_LEVELS.get(KINDS[event.kind].severity, logging.INFO), "%s", sentence(event))
         self._shell.broker.events.report(event.kind, event.member, event.text, self._shell.now())
-
-
-def _ignore(members: Sequence[MemberStatus]) -> None:
-    pass
 
 
 def sentence(event: MemberEvent) -> str:

@@ -1,19 +1,21 @@
-"""Writes the events of a broker to its data directory.
+"""Writes the events of a broker to its data directories.
 
-Once a second, new events are passed to a writer thread; no commit and no request waits for it.
+Once a second, new events are passed to writer threads; no commit and no request waits for them.
 """
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from pulsarbox.broker.events import Event
 from pulsarbox.server.process.disk_space import DiskRoom
 from pulsarbox.server.process.log_setup import Sparing, and_more
+from pulsarbox.server.recording.copied_recording import CopiedRecording
 from pulsarbox.server.shell_protocol import Shell
-from pulsarbox.server.worker import Worker
-from pulsarbox.storage.recording.event_files import EventWriter
+from pulsarbox.storage.recording.event_files import FOLDER, SUFFIX, EventWriter
 
 log = logging.getLogger(__name__)
 
@@ -27,19 +29,25 @@ Row = dict[str, Any]
 class EventRecorder:
     """The events of one box, in memory and on disk."""
 
-    def __init__(self, shell: Shell, folder: Path | None, size: int) -> None:
-        """``folder`` stores up to ``size`` bytes of events; with None or 0 they stay in memory only."""
-        self.folder = folder if size else None
+    def __init__(self, shell: Shell, data: Path | None, size: int) -> None:
+        """``data`` stores up to ``size`` bytes of events; with None or 0 they stay in memory only."""
         self._shell = shell
         self._events = shell.broker.events
         self._waiting: list[Row] = []
         self._timer: asyncio.TimerHandle | None = None
-        self._writer: Worker[list[Row], None] | None = None
-        self._rate_limited = Sparing()
-        self._room = None if folder is None else DiskRoom(shell, folder.parent)
-        if self.folder is not None:
-            writer = EventWriter(self.folder, size, self._failed)
-            self._writer = Worker("events", writer.write, lambda rows, done, error: None)
+        self._writer: CopiedRecording[list[Row]] | None = None
+        self._size = size
+        self._room = None if data is None else DiskRoom(shell, data)
+        if data is not None and size:
+            self._writer = CopiedRecording("events", FOLDER, SUFFIX, self._writer_of)
+            self._writer.follow([data])
+
+    def follow(self, places: Sequence[Path]) -> None:
+        """Write to these data directories from now on, and measure the disk of the first one."""
+        if self._writer is not None:
+            self._writer.follow(places)
+        if self._room is not None:
+            self._room.folder = places[0]
 
     def start(self) -> None:
         """Record all events from now on, and those since startup."""
@@ -47,7 +55,6 @@ class EventRecorder:
             for event in self._events.after(0, WAITING_MAX):
                 self._record(event)
             self._events.listeners[self._record] = None
-            self._writer.start()
         if self._room is not None:
             self._room.start()
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._ring)
@@ -80,7 +87,11 @@ class EventRecorder:
             waiting, self._waiting = self._waiting, []
             self._writer.submit(waiting)
 
-    def _failed(self, error: OSError) -> None:
-        left_out = self._rate_limited.due()
-        if left_out is not None:
-            log.warning("cannot write events to %s: %s%s", self.folder, error, and_more(left_out))
+    def _writer_of(self, folder: Path) -> Callable[[list[Row]], None]:
+        return EventWriter(folder, self._size, partial(_failed, folder, Sparing())).write
+
+
+def _failed(folder: Path, rate_limited: Sparing, error: OSError) -> None:
+    left_out = rate_limited.due()
+    if left_out is not None:
+        log.warning("cannot write events to %s: %s%s", folder, error, and_more(left_out))

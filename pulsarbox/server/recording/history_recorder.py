@@ -13,7 +13,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -26,8 +26,8 @@ from pulsarbox.server.live.choosing import Chosen, choose, chunk_of
 from pulsarbox.server.live.table import VIEWS
 from pulsarbox.server.live.view import Row, ViewScope
 from pulsarbox.server.process.log_setup import Sparing, and_more
+from pulsarbox.server.recording.copied_recording import CopiedRecording
 from pulsarbox.server.shell_protocol import Shell
-from pulsarbox.server.worker import Worker
 from pulsarbox.storage.lmdb.private_files import make_directory
 from pulsarbox.storage.recording.history_files import (
     FILE_MS,
@@ -148,7 +148,6 @@ class HistoryRecorder:
         self._seconds = settings.historyIntervalSeconds
         self._rows = settings.historyRows
         self._timer: asyncio.TimerHandle | None = None
-        self._busy = False
         self._last: Views = {}
         self._dear_at = 0.0
         """Next sampling of expensive views, by the monotonic clock."""
@@ -156,11 +155,17 @@ class HistoryRecorder:
         """Whether the current frame samples them."""
         self._cost = 0.0
         """Seconds of the loop taken by the current frame."""
-        self._worker: Worker[Shown, None] = Worker("history", FrameStore(data / FOLDER, settings).write, self._written)
+        self._copies: CopiedRecording[Shown] = CopiedRecording(
+            "history", FOLDER, SUFFIX, lambda folder: FrameStore(folder, settings).write
+        )
+        self._copies.follow([data])
+
+    def follow(self, places: Sequence[Path]) -> None:
+        """Write to these data directories from now on."""
+        self._copies.follow(places)
 
     def start(self) -> None:
         """Start recording."""
-        self._worker.start()
         self._wait(self._seconds)
 
     def stop(self) -> None:
@@ -168,13 +173,13 @@ class HistoryRecorder:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._worker.stop()
+        self._copies.stop()
 
     def _wait(self, seconds: float) -> None:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
 
     def _ring(self) -> None:
-        if self._busy:  # the disk has not finished the last one
+        if self._copies.is_busy:  # no disk has not finished the last one
             self._wait(self._seconds)
             return
         now = self._shell.now()
@@ -201,15 +206,9 @@ class HistoryRecorder:
 
     def _gathered(self, shown: Shown) -> None:
         self._last = shown.views
-        self._busy = True
-        self._worker.submit(shown)
+        self._copies.submit(shown, to_idle=True)
         if self._dear:
             self._dear_at = self._shell.now().monotonic + max(DEAR_SECONDS, self._cost / DEAR_SHARE)
             self._wait(self._seconds)
         else:
             self._wait(max(self._seconds, self._cost / SHARE))
-
-    def _written(self, shown: Shown, result: None, error: Exception | None) -> None:
-        if error is not None:
-            log.error("cannot write the history", exc_info=error)
-        self._busy = False

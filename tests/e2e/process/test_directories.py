@@ -9,6 +9,7 @@ from pathlib import Path
 import pulsar
 import pytest
 
+from pulsarbox.storage.recording.event_files import newest_first
 from tests.e2e import commands
 from tests.e2e.clients import connect, until
 from tests.tools.box import BoxError, BoxProcess
@@ -51,6 +52,11 @@ def assert_all_are_there(box: BoxProcess, end: int) -> None:
     reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
     assert [int(reader.read_next(20_000).data()) for _ in range(end)] == list(range(end))
     client.close()
+
+
+def kinds(place: Path) -> set[str]:
+    """Return the kinds of the events in a data directory."""
+    return {str(row["kind"]) for row in newest_first(place / "events", 1 << 62)}
 
 
 def restart(box: BoxProcess) -> None:
@@ -123,5 +129,6 @@ def test_a_box_is_found_without_its_first_directory(box: BoxProcess, tmp_path: P
     until(lambda: "lost" in (tmp_path / "b/ENSEMBLE").read_text())
     commands.run("storage", "replace", str(tmp_path / "a"), "--wait", "--admin-url", box.web_url)
     until((tmp_path / "a/RUNNING").exists)
+    until(lambda: {"started", "member-lost", "member-joined"} <= kinds(tmp_path / "a"))
     commands.run("stop", *b)
     assert not list(tmp_path.glob("*/RUNNING"))

@@ -15,6 +15,7 @@ from pulsarbox.clock import Now
 from pulsarbox.config import Settings
 from pulsarbox.server.recording import history_recorder
 from pulsarbox.server.recording.history_recorder import FrameStore, HistoryRecorder, Shown, gathered
+from pulsarbox.storage.format import INSTANCE
 from pulsarbox.storage.recording.history_files import FOLDER, files
 from tests.unit.broker.core_driver import START
 from tests.unit.server.http.clients import Client
@@ -101,6 +102,7 @@ async def test_the_recorder_records_while_the_loop_goes_on(tmp_path: Path, monke
         for number in range(3):
             client.publish(f"persistent://public/default/t{number}", 1)
         shown(box, START)  # sample the topics
+        (tmp_path / INSTANCE).touch()
         recording = HistoryRecorder(box.shell, tmp_path, Settings())
         recording._seconds = 0.01  # type: ignore[assignment]
         recording.start()
