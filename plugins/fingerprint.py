@@ -11,7 +11,7 @@ from typing import Final
 
 from pulsarbox import __version__
 from pulsarbox.plugins.contracts import API
-from pulsarbox.plugins.registry import PluginEntry
+from pulsarbox.plugins.registry import PluginEntry, file_of
 
 _FILES_MAX: Final = 2_000
 _BYTES_MAX: Final = 64 << 20
@@ -42,8 +42,9 @@ def fingerprint(found: PluginEntry) -> str | None:
 
 def _files(found: PluginEntry) -> Iterator[Path]:
     """Yield all files of the plugin's module or package, without importing it."""
-    if found.target.endswith(".py"):
-        yield Path(found.target)
+    file = file_of(found)
+    if file is not None:
+        yield file[0]
         return
     spec = PathFinder.find_spec(found.target.partition(":")[0].partition(".")[0])
     if spec is None:

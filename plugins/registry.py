@@ -59,6 +59,10 @@ _METHODS: Final = {
 """Required methods of each kind, as alternatives."""
 
 
+NO_CLASS: Final = "it has no class Plugin"
+"""Problem of a file without plugin."""
+
+
 class PluginEntry(NamedTuple):
     """A discovered plugin that has not been imported."""
 
@@ -67,7 +71,7 @@ class PluginEntry(NamedTuple):
     source: str
     """``built-in``, a distribution with its version, or the path of a file."""
     target: str
-    """``module:Class``, or the path of a file."""
+    """``module:Class``, or the path of a file, with ``:Class`` if the class is not ``Plugin``."""
     problem: str = ""
     """Why the plugin is unusable, as far as discovery can tell."""
 
@@ -160,11 +164,22 @@ def misfit(kind: str, plugin: object) -> str:
     return ""
 
 
-def _class_of(found: PluginEntry) -> Any:
+def file_of(found: PluginEntry) -> tuple[Path, str] | None:
+    """Return the file and the class of a plugin in a file; None for an installed one."""
     if found.target.endswith(".py"):
-        return _module_of(Path(found.target)).Plugin
-    module, _, name = found.target.partition(":")
-    value: Any = import_module(module)
+        return Path(found.target), "Plugin"
+    path, _, name = found.target.rpartition(":")
+    return (Path(path), name) if path.endswith(".py") else None
+
+
+def _class_of(found: PluginEntry) -> Any:
+    file = file_of(found)
+    if file is not None:
+        value: Any = _module_of(file[0])
+        name = file[1]
+    else:
+        module, _, name = found.target.partition(":")
+        value = import_module(module)
     for part in name.split("."):
         value = getattr(value, part)
     return value
@@ -219,7 +234,7 @@ def _of_file(path: Path) -> PluginEntry:
     import ast
 
     said: dict[str, Any] = {}
-    problem = "it has no class Plugin"
+    problem = NO_CLASS
     try:
         for node in ast.parse(path.read_bytes()).body:
             if isinstance(node, ast.ClassDef) and node.name == "Plugin":

@@ -1,8 +1,11 @@
 """Confirmation and execution of changes: --dry-run, --yes, the typed name, and one report line per object."""
 
+import functools
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from typing import Any, Final
 
 import click
@@ -12,12 +15,30 @@ from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
 
+_SECRETS: Final = ("--auth-params",)
 _PATTERN: Final = frozenset("*?[")
 
 
 def dry_run_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --dry-run to a command."""
-    return click.option("--dry-run", is_flag=True, help="Print the changes without making them.")(command)
+    """Add --dry-run to a command. A dry run ends with the command of the real run, on stderr."""
+
+    @functools.wraps(command)
+    def called(*args: Any, dry_run: bool, **kwargs: Any) -> Any:
+        done = command(*args, dry_run=dry_run, **kwargs)
+        if dry_run:
+            notify(f"dry run: nothing was changed; for the real run: {real_run(sys.argv)}")
+        return done
+
+    return click.option("--dry-run", is_flag=True, help="Print the changes without making them.")(called)
+
+
+def real_run(words: Sequence[str]) -> str:
+    """Return a command line without --dry-run, quoted for a shell, with hidden credentials."""
+    shown = ["pulsarbox"]
+    for before, word in pairwise(words):
+        if word != "--dry-run":
+            shown.append("..." if before in _SECRETS else word)
+    return " ".join(shlex.quote(word) for word in shown)
 
 
 def yes_option(command: Callable[..., Any]) -> Callable[..., Any]:

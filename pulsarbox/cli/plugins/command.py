@@ -232,7 +232,8 @@ def new(name: str, kind: str, directory: Path | None) -> None:
         raise Misused(str(error)) from None
     for path in written:
         click.echo(path)
-    notify(f"next: pip install -e {place} && pytest {place} && pulsarbox plugins test {name}")
+    module = next(path for path in written if path.suffix == ".py" and path.parent == place)
+    notify(f"next: pulsarbox plugins test {module}; pip install -e {place} && pytest {place}")
 
 
 @plugins.command()

@@ -11,7 +11,8 @@ from pulsarbox.client.admin import Admin, AdminRefused, quoted
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.plugins.conformance import CHECKS
 from pulsarbox.plugins.probe import probe
-from pulsarbox.plugins.registry import PluginEntry, choose, find
+from pulsarbox.plugins.project import declared_in
+from pulsarbox.plugins.registry import NO_CLASS, PluginEntry, choose, find
 
 _PATIENCE_SECONDS: Final = 10.0
 """Timeout for a busy box, such as a starting one. A closed port fails at once."""
@@ -62,6 +63,12 @@ def the_one(name: str, directory: Path | None) -> PluginEntry:
         found = [each for each in find(path.parent) if each.target == str(path)]
         if not found:
             raise Misused(f"{name} is ignored: plugin file names do not begin with _")
+        declared = declared_in(path) if found[0].problem == NO_CLASS else []
+        if len(declared) > 1:
+            names = ", ".join(each.name for each in declared)
+            raise Misused(f"{name} has several plugins ({names}): install its package, and specify one by its name")
+        if declared:
+            return declared[0]
         return found[0]._replace(problem="" if "duplicate name" in found[0].problem else found[0].problem)
     there = find(directory)
     kinds = sorted({each.kind for each in there if each.name == name})

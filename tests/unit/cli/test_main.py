@@ -67,6 +67,19 @@ def test_force_has_its_short_spelling_everywhere() -> None:
     assert [words for words in forced if "-f" not in spelled[words]] == []
 
 
+def test_every_dry_run_names_the_command_of_the_real_run() -> None:
+    """All commands take the option from one place, which reports at the end of a dry run."""
+    dry = [
+        (words, parameter)
+        for words in ALL
+        for parameter in command_of(words).params
+        if words[0] != "admin" and "--dry-run" in parameter.opts
+    ]
+    assert len(dry) > 20
+    for words, parameter in dry:
+        assert isinstance(parameter, click.Option) and parameter.help == "Print the changes without making them.", words
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_listed(name: str) -> None:
     assert f"\n  {name}" in pulsarbox("--help").output

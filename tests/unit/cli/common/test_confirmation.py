@@ -8,8 +8,9 @@ import sys
 
 import click
 import pytest
+from click.testing import CliRunner
 
-from pulsarbox.cli.common.confirmation import agree, carry_out, confirm, matching
+from pulsarbox.cli.common.confirmation import agree, carry_out, confirm, dry_run_option, matching, real_run
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, Partly
 from pulsarbox.client.admin import AdminRefused
 
@@ -131,3 +132,30 @@ def test_anything_but_a_yes_changes_nothing(
     with pytest.raises(InTheWay, match="nothing was changed"):
         agree("Set \x1b[2J it?")
     assert capsys.readouterr().err == "Set \\x1b[2J it? [y/N] "
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["/bin/pulsarbox", "sub", "clear", "a b", "--dry-run", "s"], "pulsarbox sub clear 'a b' s"),
+        (["pulsarbox", "ns", "delete", "x", "--auth-params", "token:abc"], "pulsarbox ns delete x --auth-params ..."),
+        (["pulsarbox"], "pulsarbox"),
+    ],
+)
+def test_the_command_of_the_real_run(words: list[str], shown: str) -> None:
+    assert real_run(words) == shown
+
+
+@pytest.mark.parametrize(("words", "told"), [(["--dry-run"], True), ([], False)])
+def test_a_dry_run_says_so_at_its_end(words: list[str], told: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["pulsarbox", "change", *words])
+
+    @click.command()
+    @dry_run_option
+    def change(dry_run: bool) -> None:
+        carry_out([("deleted", "it", lambda: None)], dry_run=dry_run)
+
+    done = CliRunner().invoke(change, words)
+    assert done.stdout == ("would have deleted it\n" if told else "deleted it\n")
+    said = "pulsarbox: dry run: nothing was changed; for the real run: pulsarbox change\n"
+    assert done.stderr == (said if told else "")

@@ -147,6 +147,15 @@ def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
     assert " passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
 
 
+def test_a_new_plugin_is_tested_by_its_file_before_it_is_installed(tmp_path: Path) -> None:
+    for kind in KINDS:
+        created = pulsarbox("new", f"my-{kind}", "--kind", kind, "--directory", str(tmp_path / kind))
+        module = next(line for line in created.stdout.splitlines() if line.endswith(".py") and "/tests/" not in line)
+        assert f"pulsarbox plugins test {module};" in created.stderr
+        shown = json.loads(pulsarbox("test", module, "-o", "json").stdout)
+        assert (shown["kind"], shown["name"], shown["problems"]) == (kind, f"my-{kind}", [])
+
+
 def test_new_writes_over_nothing_and_takes_no_name_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("")
     pulsarbox("new", "zones", "--kind", "routing", "--directory", str(tmp_path), code=4)
