@@ -19,7 +19,7 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS
+from pulsarbox.tui.themes import DARK, OURS, edges
 from pulsarbox.tui.widgets.box_label import Label
 
 if TYPE_CHECKING:
@@ -136,8 +136,7 @@ class Top(App[None]):
         self.at = at
         self.filter = passing
         self.target = tuple(target)
-        self.label: Label | None = None
-        """Label of the box, shown above every screen."""
+        self._label: Label | None = None
         self.guide: TourGuide | None = None
         """Guide of the tour, shown on every screen."""
         self.parent_pid: int | None = None
@@ -167,9 +166,23 @@ class Top(App[None]):
         self._has_theme = True
         self.stylesheet.set_variables(self.get_css_variables())
 
+    @property
+    def label(self) -> Label | None:
+        """Label of the box, shown above every screen. Its color is also that of all panels."""
+        return self._label
+
+    @label.setter
+    def label(self, label: Label | None) -> None:
+        self._label = label
+        self.stylesheet.set_variables(self.get_css_variables())
+
     def get_css_variables(self) -> dict[str, str]:
         """See textual.app.App. Skips the initial theme, which is never shown."""
-        return super().get_css_variables() if self._has_theme else {}
+        if not self._has_theme:
+            return {}
+        self.theme_variables = super().get_css_variables()
+        self.theme_variables |= edges(self.theme_variables, self.current_theme, self._label)
+        return self.theme_variables
 
     def refresh_css(self, animate: bool = True) -> None:
         """See textual.app.App. Does nothing while the first screen is created, which is then styled as a whole."""
@@ -261,6 +274,12 @@ class Top(App[None]):
     def open(self, name: str, *args: Any) -> None:
         """Open a screen on top of the current one."""
         self.push_screen(made(name, *args))
+
+    def open_remedy(self, screen: tuple[str, Any], remedy: str) -> None:
+        """Open a screen with its argument, and the menu of its row with this action selected, empty for no menu."""
+        opened: Any = made(*screen)
+        opened.remedy = remedy
+        self.push_screen(opened)
 
     def do_pause(self) -> None:
         """Pause or resume refreshing."""

@@ -97,6 +97,8 @@ class ViewSnapshot(NamedTuple):
     rows: Sequence[ShownRow] = ()
     totals: Mapping[str, Any] = _NOTHING
     series: Mapping[str, Any] = _NOTHING
+    step: float = 1.0
+    """Seconds between two values of a series."""
     read_only: bool = False
     sampled: int = 0
     virtual_clock: int | None = None
@@ -187,6 +189,7 @@ class Feed:
             rows=[ShownRow(row) for row in told.get("rows") or ()],
             totals=cleaned(told.get("totals") or {}),
             series=told.get("series") or (told.get("totals") or {}).get("series") or {},
+            step=told.get("seriesStep") or 1.0,
             read_only=bool(told.get("readOnly")),
             sampled=told.get("sampled") or 0,
             virtual_clock=told.get("virtualClock"),

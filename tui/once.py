@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pulsarbox.cleaning import cleaned
-from pulsarbox.tui.actions.box_queries import PANELS
+from pulsarbox.tui.actions.box_queries import PANELS, of_panel
+from pulsarbox.tui.actions.diagnosis import MARKS, Facts, Finding, diagnosed
 from pulsarbox.tui.app import Top
-from pulsarbox.tui.feed import Feed, FeedError, RowQuery
+from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
@@ -65,7 +66,24 @@ def _overview(feed: Feed, query: RowQuery) -> dict[str, Any]:
             if trouble.is_gone:
                 raise
             document[panel.view.name] = {"total": 0, "matching": 0, "rows": [], "error": str(trouble)}
-    return document
+    found = _diagnosis(feed, query, document)
+    return {"diagnosis": [each.as_json() for each in found]} | document
+
+
+def _diagnosis(feed: Feed, query: RowQuery, document: Mapping[str, Any]) -> list[Finding]:
+    """Return the findings about the whole box, whatever filter, order and limit apply to the tables."""
+    shown: dict[str, Any] = {OVERVIEW: document}
+    for panel in PANELS:
+        try:
+            shown[panel.view.name] = _answer(feed, of_panel(panel, query.at))
+        except FeedError as trouble:
+            if trouble.is_gone:
+                raise
+            shown[panel.view.name] = {}
+    rows = {name: [ShownRow(row) for row in told.get("rows") or ()] for name, told in shown.items()}
+    totals = cleaned(document.get("totals") or {})
+    now = document.get("now") or 0
+    return diagnosed(Facts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now))
 
 
 OVERVIEW: Final = "overview"
@@ -110,7 +128,8 @@ def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
 
 def _overview_text(shown: Mapping[str, Any]) -> list[str]:
     totals = shown.get("totals") or {}
-    lines = [
+    lines = [f"{MARKS[found['severity']]} {found['text']}" for found in shown.get("diagnosis") or ()]
+    lines += [
         f"{_TITLES.get(name, name):<20} {_total(name, value)}"
         for name, value in totals.items()
         if not isinstance(value, dict | list)

@@ -1,8 +1,12 @@
-"""Our two themes, in addition to those of Textual. Colour must carry no information of its own."""
+"""Our themes, in addition to those of Textual. Colour must carry no information of its own."""
 
+from collections.abc import Mapping
 from typing import Final
 
+from textual.color import Color
 from textual.theme import Theme
+
+from pulsarbox.tui.widgets.box_label import Label
 
 DARK: Final = Theme(
     name="pulsarbox",
@@ -22,6 +26,8 @@ DARK: Final = Theme(
         "block-cursor-foreground": "#FFFFFF",
         "footer-key-foreground": "#F2C14E",
         "text-disabled": "#868D99",
+        "edge": "#34465E",
+        "edge-focus": "#5BA4E6",
     },
 )
 LIGHT: Final = Theme(
@@ -37,6 +43,58 @@ LIGHT: Final = Theme(
     warning="#9A5B00",
     error="#B3202D",
     dark=False,
-    variables={"block-cursor-background": "#CFE2F5", "block-cursor-foreground": "#10141B", "text-disabled": "#666E7A"},
+    variables={
+        "block-cursor-background": "#CFE2F5",
+        "block-cursor-foreground": "#10141B",
+        "text-disabled": "#666E7A",
+        "edge": "#B3C0CF",
+        "edge-focus": "#1A62A5",
+    },
 )
-OURS: Final = (DARK, LIGHT)
+CONTRAST: Final = Theme(
+    name="pulsarbox-contrast",
+    primary="#6FC3FF",
+    secondary="#E0B0FF",
+    accent="#FFE14D",
+    foreground="#FFFFFF",
+    background="#000000",
+    surface="#000000",
+    panel="#1A1A1A",
+    success="#5CFF8F",
+    warning="#FFC04D",
+    error="#FF8A8A",
+    dark=True,
+    variables={
+        "block-cursor-background": "#FFE14D",
+        "block-cursor-foreground": "#000000",
+        "footer-key-foreground": "#FFE14D",
+        "text-muted": "#E6E6E6",
+        "text-disabled": "#C8C8C8",
+        "text-error": "#FF8A8A",
+        "text-warning": "#FFC04D",
+        "text-success": "#5CFF8F",
+        "edge": "#FFFFFF",
+        "edge-focus": "#FFE14D",
+    },
+)
+OURS: Final = (DARK, LIGHT, CONTRAST)
+
+_LABEL_SHARE: Final = 0.6
+"""Share of a label's color in the edges of panels without the focus."""
+
+
+def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> dict[str, str]:
+    """Return the colors of the edges of panels: of the label, else of the theme, else derived from it."""
+    if label is not None:
+        faint = (
+            label.ground
+            if theme.ansi
+            else Color.parse(variables["background"]).blend(Color.parse(label.ground), _LABEL_SHARE).hex6
+        )
+        return {"edge": faint, "edge-focus": label.ground}
+    derived = (
+        "ansi_bright_black"
+        if theme.ansi
+        else Color.parse(variables["background"]).blend(Color.parse(variables["foreground"]), 0.25).hex6
+    )
+    return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}

@@ -11,15 +11,20 @@ from pulsarbox.tui.widgets.columns import Column, laid_out
 
 AROUND: Final = 10
 """Rows to request above and below the visible ones, so that scrolling a step shows no gap."""
-_EDGES: Final = 4
+_EDGES: Final = 6
 """Minimum number of screen lines without rows."""
+_FRAME: Final = 4
+"""Columns of the screen beside a row: edges, scroll bar and a space."""
 VITALS: Final = ("clusterName", "publishRate", "deliverRate", "backlog", "p99", "memory", "uptime", "lostDirectories")
 """Values shown in the top line."""
 _OVERVIEW: Final = (
     *VITALS,
     *("topics", "subscriptions", "producers", "consumers", "connections"),
     *("throttled", "deadLetters", "diskUsed", "diskFree", "lackingCopies", "series"),
+    *("unread", "suspended", "publishBytes", "unacked", "size"),
 )
+WIDE: Final = 170
+"""Columns of a terminal from which the overview has panels at its side."""
 
 
 class Panel(NamedTuple):
@@ -33,20 +38,20 @@ class Panel(NamedTuple):
     filter: str
     empty: str
     """Text shown if no row passes the filter."""
+    more: tuple[str, ...] = ()
+    """Values that the diagnosis needs beside the columns."""
 
 
 def _only(view: TableView, **widths: int) -> list[Column]:
     """Return columns of a view with these widths, ranked by their order for narrow screens."""
     known = {column.key: column for column in view.columns}
-    return [
-        known[key]._replace(width=width, rank=min(known[key].rank, rank))
-        for rank, (key, width) in enumerate(widths.items())
-    ]
+    return [known[key]._replace(width=width, rank=rank) for rank, (key, width) in enumerate(widths.items())]
 
 
 _BACKLOGS: Final = _only(
     views.SUBSCRIPTIONS,
-    topic=14, subscription=10, backlog=9, change=8, cause=14, drain=8, trend=12, outRate=6,
+    topic=14, subscription=12, backlog=9, change=8, cause=14, drain=8, trend=14, outRate=6, inRate=6, consumers=9,
+    unacked=8, type=10,
 )  # fmt: skip
 PANELS: Final = (
     Panel(
@@ -56,27 +61,45 @@ PANELS: Final = (
         sort="backlog",
         limit=30,
         filter="backlog > 0",
-        empty="No subscription has a backlog.",
+        empty="No subscription has a backlog. Watch the traffic: pulsarbox top topics",
+        more=("inRate", "outRate", "unacked", "consumers", "delayed", "trend", "causeSince"),
     ),
     Panel(
-        "Quotas",
+        "Limits",
         views.QUOTAS,
-        _only(views.QUOTAS, subject=10, policy=9, share=10, held=8),
+        _only(views.QUOTAS, subject=10, policy=16, share=12, held=8, used=10, limit=10),
         sort="share",
-        limit=12,
+        limit=30,
         filter="share >= 0.01 or held > 0",
-        empty="Nothing is near its limit.",
+        empty="Nothing is near its limit. Limit a backlog: pulsarbox quota set orders --size 2G --then hold",
+        more=("topic", "used", "limit", "unit", "holding"),
     ),
     Panel(
         "Dead letters",
         views.DEAD_LETTERS,
-        _only(views.DEAD_LETTERS, topic=12, left=8, last=11, lost=6),
+        _only(views.DEAD_LETTERS, topic=16, left=8, rate=6, lost=6, last=11),
         sort="last",
         limit=12,
         filter="left > 0",
-        empty="None.",
+        empty="None. Keep messages that fail: pulsarbox sub dead-letter TOPIC SUB 3",
+        more=("rate",),
     ),
 )
+BUSIEST: Final = Panel(
+    "Busiest topics",
+    views.TOPICS,
+    _only(views.TOPICS, topic=12, publishRate=7, deliverRate=7, trend=10, size=9),
+    sort="publishRate",
+    limit=30,
+    filter="",
+    empty=views.TOPICS.empty,
+)
+"""Panel at the side of a wide overview."""
+
+
+def panels(width: int) -> tuple[Panel, ...]:
+    """Return the panels of an overview of this width in columns."""
+    return (*PANELS, BUSIEST) if width >= WIDE else PANELS
 
 
 def of_numbers(at: int | None = None) -> RowQuery:
@@ -91,9 +114,10 @@ def of_vitals() -> RowQuery:
 
 def of_panel(panel: Panel, at: int | None = None) -> RowQuery:
     """Return the query for a panel of the overview. Omits how to change a limit, which the panel does not show."""
+    asked = panel.view.asked(panel.columns)
     is_left_out = "change" if panel.view is views.QUOTAS else ""
-    columns = tuple(name for name in panel.view.asked(panel.columns) if name != is_left_out)
-    return RowQuery(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, columns)
+    columns = dict.fromkeys(name for name in (*asked, *panel.more) if name != is_left_out) if asked else ()
+    return RowQuery(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, tuple(columns))
 
 
 def chosen_columns(view: TableView, kept: Preferences) -> list[Column]:
@@ -141,11 +165,11 @@ def first(
 ) -> list[RowQuery]:
     """Return the queries of the first screen for a terminal size in columns and lines; empty if unknown."""
     if place == "overview":
-        return [of_numbers(at), *(of_panel(panel, at) for panel in PANELS)]
+        return [of_numbers(at), *(of_panel(panel, at) for panel in panels(size[0]))]
     view = views.VIEWS.get(place)
     if view is None or view.name not in _ASKED:
         return []
-    shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - 2)]
+    shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME)]
     rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
     return [rows, of_vitals()] if at is None else [rows]
 

@@ -33,7 +33,7 @@ _CSS: Final = """
 %(name)s .wrong { color: $text-error; }
 %(name)s .danger { color: $text-error; text-style: bold; }
 %(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
-%(name)s OptionList:focus { border: none; }
+%(name)s OptionList:focus { border: none; background-tint: transparent; }
 %(name)s #hint { height: 1; margin-bottom: 1; }
 %(name)s #target { margin-bottom: 1; text-style: bold; }
 %(name)s #buttons { height: 1; align-horizontal: right; }

@@ -107,6 +107,8 @@ class TopScreen(Screen[None]):
         self.latest: Any = None
         self.trouble: FeedError | None = None
         self.answered = 0.0
+        self.remedy = ""
+        """Action to select in the menu of the row, which opens with the first response; empty for none."""
         self._asking = False
         self._again = False
         self._asked = 0
@@ -233,6 +235,9 @@ class TopScreen(Screen[None]):
             self.top.update_vitals(answer)
         self.show(answer)
         self.refresh_status_lines()
+        if self.remedy:
+            remedy, self.remedy = self.remedy, ""
+            self.run_worker(self._menu(remedy), group="dialog")
 
     def failed(self, trouble: FeedError) -> None:
         """Process an error, and keep showing the last data."""
@@ -272,7 +277,7 @@ class TopScreen(Screen[None]):
         self.query_one("#vitals", Line).put(
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
-        self.query_one("#tabs", Line).put([(" ", "plain", ""), *tabs(self.app.current_mode, width)])
+        self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
         self._hints.put(hints(self.hinted))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
@@ -366,10 +371,13 @@ class TopScreen(Screen[None]):
         """Open the menu of actions on the row."""
         self.run_worker(self._menu(), group="dialog")
 
-    async def _menu(self) -> None:
+    async def _menu(self, here: str = "") -> None:
+        """Open the menu with the action ``here`` selected; not at all if that is unavailable."""
         from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
         rows = list(self.rows_chosen())
+        if not rows and here:
+            return
         if not rows:
             self.top.notify("No row is selected", severity="warning")
             return
@@ -387,8 +395,10 @@ class TopScreen(Screen[None]):
                 told = self.line(*deed.words(rows[0], defaults))
             mark = "! " if deed is not None and deed.danger else "  "
             options.append((action.name, f"{mark}{action.title}", told))
+        if here and here not in {name for name, _, _ in options}:
+            return
         title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
-        found = await self.app.push_screen_wait(ChoiceDialog(title, options))
+        found = await self.app.push_screen_wait(ChoiceDialog(title, options, here))
         if found is not None:
             self.act_on(found, rows)
 

@@ -1,39 +1,53 @@
-"""Overview screen: rates, backlog, latency, and short tables of backlogs, quotas and dead letters."""
+"""Overview screen: the diagnosis, graphs of rates, backlog and latency, and short tables."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.box_queries import PANELS, Panel, of_numbers, of_panel
-from pulsarbox.tui.feed import FeedError, ViewSnapshot
+from pulsarbox.tui.actions.action_table import BY_NAME
+from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
+from pulsarbox.tui.actions.diagnosis import CALM, Facts, Finding, diagnosed
+from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.box_facts import BoxFacts
+from pulsarbox.tui.widgets.findings import Findings
 from pulsarbox.tui.widgets.graph import Graph, Graphs
 from pulsarbox.tui.widgets.styles import ColorNames
 from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
-_TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3})
+_TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3, 4})
 """Queries of each refresh: the numbers, and the panels from 1. The box samples once a second; quotas and dead letters
 change rarely, so they are queried every fourth time."""
-_ALL: Final = {_NUMBERS, 1, 2, 3}
-_WIDE: Final = 180
+_ALL: Final = {_NUMBERS, 1, 2, 3, 4}
+_HIGH: Final = 30
+"""Lines of a terminal from which the diagnosis has a border, and the graphs are in two rows."""
+_LOW: Final = 18
+"""Lines of a terminal below which there is no room for the graphs."""
 
 
 class Overview(TopScreen):
-    """Four graphs and three short tables."""
+    """The diagnosis, four graphs and three short tables; on wide terminals also the box and its busiest topics."""
 
     DEFAULT_CSS = """
-    Overview .panel { border-top: solid $panel-lighten-1; border-title-color: $text-muted; border-title-align: left; }
-    Overview #subscriptions { height: 1fr; min-height: 4; }
-    Overview #lower { height: 28%; min-height: 5; max-height: 14; }
+    Overview #findings { height: 2; }
+    Overview.-high #findings { height: 5; border: round $edge; border-title-color: $text; border-title-style: bold; }
+    Overview.-high #findings:focus { border: round $edge-focus; }
+    Overview #middle { height: 1fr; min-height: 4; }
+    Overview #subscriptions { height: 100%; width: 1fr; }
+    Overview #side { display: none; width: 58; height: 100%; }
+    Overview #lower { height: 24%; min-height: 5; max-height: 13; }
     Overview #quotas { width: 3fr; }
-    Overview #deadletters { width: 2fr; margin-left: 1; }
+    Overview #deadletters { width: 2fr; }
+    Overview.-wide #side { display: block; }
+    Overview.-wide #numbers { display: none; }
+    Overview.-low #graphs, Overview.-low #lower { display: none; }
     """
     AUTO_FOCUS: ClassVar[str | None] = ""
     place: ClassVar[str] = "overview"
@@ -43,45 +57,73 @@ class Overview(TopScreen):
     def __init__(self) -> None:
         super().__init__()
         self._count = 0
+        self._totals: Mapping[str, Any] = {}
+        self._rows: dict[str, Sequence[Row]] = {}
+        self._now = 0
 
     def body(self) -> ComposeResult:
-        """Compose graphs, numbers and tables."""
+        """Compose diagnosis, graphs, numbers and tables."""
+        yield Findings()
         yield Graphs(
-            Graph("publishRate", "published/s", "rate", "primary"),
-            Graph("deliverRate", "delivered/s", "rate", "success"),
-            Graph("backlog", "backlog", "count", "warning"),
-            Graph("p99", "receipts p99", "milliseconds", "secondary"),
+            Graph("publishRate", "Published", "rate", "primary", "/s"),
+            Graph("deliverRate", "Delivered", "rate", "success", "/s"),
+            Graph("backlog", "Backlog", "count", "warning"),
+            Graph("p99", "Latency p99", "milliseconds", "secondary"),
             across=2,
         )
         yield Line(key="numbers")
         backlogs, quotas, dead = PANELS
-        yield _table(backlogs, "loading ...")
+        with Horizontal(id="middle"):
+            yield _table(backlogs, "loading ...")
+            if self.app.size.width >= WIDE:
+                yield from self._side()
         with Horizontal(id="lower"):
             yield _table(quotas, "")
             yield _table(dead, "")
 
+    def _side(self) -> ComposeResult:
+        """Compose the panels at the side, which narrow terminals never pay for."""
+        with Vertical(id="side"):
+            yield BoxFacts()
+            yield _table(BUSIEST, "")
+
     def begin(self) -> None:
-        """Start with the focus on the backlogs."""
+        """Start with the focus on the diagnosis."""
         super().begin()
-        table = self.query_one("#subscriptions", Table)
-        table.sorted_by = ("backlog", True)
-        self.set_focus(table)  # now: keys may follow
+        self.query_one("#subscriptions", Table).sorted_by = ("backlog", True)
+        findings = self.query_one(Findings)
+        findings.border_title = "Diagnosis"
+        self.set_focus(findings)  # now: keys may follow
 
     def on_resize(self, event: events.Resize) -> None:
-        """Adapt the layout of the graphs."""
-        height, graphs = event.size.height, self.query_one(Graphs)
-        graphs.across = 4 if event.size.width >= _WIDE else 2
-        graphs.styles.height = max(height // 4, 4) if graphs.across == 4 else 2 * max(height // 6, 4)
+        """Adapt the layout to the size."""
+        width, height = event.size.width, event.size.height
+        is_wide, is_high = width >= WIDE, height >= _HIGH
+        self.set_class(is_high, "-high")
+        self.set_class(is_wide, "-wide")
+        self.set_class(height < _LOW, "-low")
+        graphs = self.query_one(Graphs)
+        graphs.across = 2 if is_high and not is_wide else 4
+        graphs.styles.height = 2 * max(height // 6, 6) if graphs.across == 2 else max(height // 5, 5)
+        if is_wide and not self.query("#side"):
+            self._widen()
+
+    def _widen(self) -> None:
+        """Add the panels at the side to a screen that has become wide."""
+        self.query_one("#middle").mount(Vertical(BoxFacts(), _table(BUSIEST, ""), id="side"))
+        self._count = 0
+        self.ask_again()
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries numbers and tables in turns; all on the first load and in history."""
         feed, at = self.top.feed, self.top.at
         turn = _ALL if not self._count or at is not None else _TURNS[self._count % len(_TURNS)]
         self._count += 1
+        shown = panels(self.size.width or self.app.size.width)
 
         def ask() -> list[ViewSnapshot | FeedError | None]:
             found: list[ViewSnapshot | FeedError | None] = [feed.view(of_numbers(at)) if _NUMBERS in turn else None]
-            for number, panel in enumerate(PANELS, 1):
+            for number, panel in enumerate(shown, 1):
                 try:
                     found.append(feed.view(of_panel(panel, at)) if number in turn else None)
                 except FeedError as trouble:
@@ -93,26 +135,75 @@ class Overview(TopScreen):
         return ask
 
     def show(self, answer: Any) -> None:
-        """Draw graphs, numbers and tables."""
+        """Draw diagnosis, graphs, numbers and tables."""
         first, *tables = answer
         if first is not None:
-            self.top.update_vitals(first)
-            graphs = self.query_one(Graphs)
-            for name in ("publishRate", "deliverRate", "backlog", "p99"):
-                graphs.show(name, first.series.get(name) or (), first.totals.get(name))
-            self.query_one("#numbers", Line).put(_numbers(first.totals))
-        totals = self.top.vitals
-        for panel, found in zip(PANELS, tables, strict=True):
-            view = panel.view
-            table = self.query_one(f"#{view.name}", Table)
-            if found is None:
-                continue
-            if isinstance(found, ViewSnapshot):
-                table.empty = panel.empty if view is not views.SUBSCRIPTIONS or totals.get("topics") else view.empty
-                table.show(found.rows, 0, len(found.rows))
-            else:
-                table.empty = str(found)
-                table.show((), 0, 0)
+            self._show_numbers(first)
+        for panel, found in zip((*PANELS, BUSIEST), tables, strict=False):
+            tables_shown = self.query(f"#{panel.view.name}").results(Table)
+            if found is not None:
+                for table in tables_shown:
+                    self._show_table(panel, table, found)
+        self.query_one(Findings).show(self.diagnosis())
+
+    def _show_numbers(self, first: ViewSnapshot) -> None:
+        self.top.update_vitals(first)
+        self._totals, self._now = first.totals, first.now
+        graphs = self.query_one(Graphs)
+        graphs.show_end("now" if self.top.at is None else numbers.moment(first.now))
+        for name in ("publishRate", "deliverRate", "backlog", "p99"):
+            graphs.show(name, first.series.get(name) or (), first.totals.get(name), first.step)
+        self.query_one("#numbers", Line).put(_numbers(first.totals))
+        for facts in self.query(BoxFacts):
+            facts.show(first.totals)
+
+    def _show_table(self, panel: Panel, table: Table, found: ViewSnapshot | FeedError) -> None:
+        if isinstance(found, FeedError):
+            table.empty = str(found)
+            table.show((), 0, 0)
+            return
+        view = panel.view
+        has_topics = self.top.vitals.get("topics")
+        table.empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
+        table.border_subtitle = _counted(found, panel)
+        table.show(found.rows, 0, len(found.rows))
+        self._rows[view.name] = found.rows
+
+    def diagnosis(self) -> list[Finding]:
+        """Return the findings about what is shown."""
+        rows = self._rows
+        return diagnosed(
+            Facts(
+                self._totals,
+                rows.get("subscriptions", ()),
+                rows.get("quotas", ()),
+                rows.get("deadletters", ()),
+                self._now,
+            )
+        )
+
+    @on(Findings.Chosen)
+    def _go(self, event: Findings.Chosen) -> None:
+        """Open the screen of a finding with its row, and the menu with its remedy selected."""
+        found = event.finding
+        if found is None or found.severity == CALM:
+            self.query_one("#subscriptions", Table).action_choose()
+        elif found.row is None:
+            self.top.go(found.screen)
+        else:
+            self.top.open_remedy(_screen_of(found), found.remedy)
+
+    @on(Findings.Moved)
+    def _pointed(self) -> None:
+        self.refresh_status_lines()
+
+    @on(Findings.Left)
+    def _down(self) -> None:
+        self.set_focus(self.query_one("#subscriptions", Table))
+
+    @on(Table.Left)
+    def _up(self, event: Table.Left) -> None:
+        self.set_focus(self.query_one(Findings))
 
     @on(Table.Chosen)
     def _opened(self, event: Table.Chosen) -> None:
@@ -135,7 +226,10 @@ class Overview(TopScreen):
         return () if row is None else (row,)
 
     def status_line(self) -> list[Part]:
-        """Return why the subscription gets no messages."""
+        """Return where the selected finding leads, or why the selected subscription gets no messages."""
+        findings = self.query_one(Findings)
+        if findings.has_focus and findings.pointed is not None and findings.pointed.screen:
+            return _way_to(findings.pointed)
         row = self.pointed()
         if (
             row is None
@@ -151,12 +245,39 @@ class Overview(TopScreen):
         return self.line("top", "--once", *self.top.feed.scope_words)
 
 
+def _screen_of(found: Finding) -> tuple[str, Any]:
+    """Return the screen with the row of a finding, and its argument: a row or a filter."""
+    from pulsarbox.tui.screens.topics import quoted
+
+    row = found.row or {}
+    if found.screen == "subscriptions":
+        return "subscription:SubscriptionDetails", row
+    if found.screen == "quotas":
+        subject, policy = quoted(real(row, "subject")), quoted(real(row, "policy"))
+        return "quotas:Quotas", f"subject == {subject} and policy == {policy}"
+    return "dead_letters:DeadLettersScreen", f"topic == {quoted(real(row, 'topic'))}"
+
+
+def _way_to(found: Finding) -> list[Part]:
+    """Return where enter leads from a finding."""
+    title = BY_NAME[found.screen].title.removeprefix("Go to: ").lower()
+    remedy = f": {BY_NAME[found.remedy].title}" if found.remedy else ""
+    return [(" enter ", "key", ""), (f"{title}{remedy}", "plain", "")]
+
+
 def _table(panel: Panel, empty: str) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
     table.looks = {**table.looks, "blurred": ColorNames(ground="background")}
     table.border_title = panel.title
     table.empty = empty
     return table
+
+
+def _counted(found: ViewSnapshot, panel: Panel) -> str:
+    """Return how many rows there are, if not all are shown."""
+    if not found.matching:
+        return ""
+    return f"{numbers.count(found.matching)} of {numbers.count(found.total)}" if panel.filter else ""
 
 
 def _numbers(totals: Any) -> list[Part]:

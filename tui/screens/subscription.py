@@ -30,8 +30,9 @@ class SubscriptionDetails(ViewScreen):
     """Details of one subscription, and a table of its consumers."""
 
     DEFAULT_CSS = """
-    SubscriptionDetails #facts { height: auto; padding: 0 1; }
-    SubscriptionDetails #table { border-top: solid $panel-lighten-1; border-title-color: $text-muted; }
+    SubscriptionDetails #facts { height: auto; padding: 0 1; border: round $edge; border-title-color: $text;
+                                 border-title-style: bold; border-subtitle-color: $text-muted; }
+    SubscriptionDetails #table { min-height: 4; }
     """
     view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "subscriptions"
@@ -48,9 +49,9 @@ class SubscriptionDetails(ViewScreen):
         """Compose facts, graphs and consumers."""
         yield Static(self._facts(self.row), id="facts", markup=False)
         yield Graphs(
-            Graph("inRate", "in/s", "rate", "primary"),
-            Graph("outRate", "out/s", "rate", "success"),
-            Graph("backlog", "backlog", "count", "warning"),
+            Graph("inRate", "Published", "rate", "primary", "/s"),
+            Graph("outRate", "Delivered", "rate", "success", "/s"),
+            Graph("backlog", "Backlog", "count", "warning"),
             across=3,
         )
         yield from super().body()

@@ -11,6 +11,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
+from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.box_queries import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
@@ -23,6 +24,7 @@ from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
 _WORD: Final = re.compile(r"[\w.:@-]+")
+_TITLES: Final = {name: title for name, title, _, _ in PLACES}
 EXPORTED_MAX: Final = 100_000
 _PORTION: Final = 500
 
@@ -48,7 +50,7 @@ class ViewScreen(TopScreen):
     def body(self) -> ComposeResult:
         """Compose the filter line and the table."""
         yield Line(key="filtered")
-        yield Table(self.view.columns, self.view.identity, key="table")
+        yield Table(self.view.columns, self.view.identity, key="table", classes="panel")
 
     @property
     def table(self) -> Table:
@@ -61,6 +63,7 @@ class ViewScreen(TopScreen):
         table.set_columns(chosen_columns(self.view, self.top.kept))
         table.sorted_by = chosen_order(self.view, self.top.kept)
         table.empty = "loading ..."
+        table.border_title = self.view.name.capitalize() if self.view.name not in _TITLES else _TITLES[self.view.name]
         if self.top.filter:  # applies to the first screen with a filter
             self.filter, self.top.filter = self.top.filter, ""
         super().begin()
@@ -93,7 +96,9 @@ class ViewScreen(TopScreen):
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
-        self._show_filter(how_many(answer.matching, answer.total))
+        told = how_many(answer.matching, answer.total)
+        table.border_subtitle = told if self.filter else numbers.count(answer.total)
+        self._show_filter(told)
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""

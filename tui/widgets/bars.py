@@ -104,17 +104,26 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
 
 
 def tabs(here: str, width: int) -> list[Part]:
-    """Return the tabs of screens with their keys, abbreviated on narrow screens."""
-    full = sum(len(title) + 4 for _, title, _, _ in PLACES) <= width
+    """Return the tabs of screens with their keys. On narrow screens, tabs far from the current one have only a key."""
+    titles = [title for _, title, _, _ in PLACES]
+    gap = "  " if _tabs_width(titles, "  ") <= width else " "
+    at = next((number for number, (name, *_) in enumerate(PLACES) if name == here), 0)
+    while _tabs_width(titles, gap) > width and any(titles[:at] + titles[at + 1 :]):
+        far = max((number for number, title in enumerate(titles) if title), key=lambda number: abs(number - at))
+        titles[far] = ""
     parts: list[Part] = []
-    for name, title, brief, key in PLACES:
-        text = title if full else brief
+    for (name, _, _, key), title in zip(PLACES, titles, strict=True):
         if name == here:
-            parts.append((f"{key} {text}", "here", name))
+            parts.append((f" {key} {title} ", "here", name))
         else:
-            parts += [(key, "key", name), ("" if not full else " ", "dim", name), (text, "dim", name)]
-        parts.append(("  " if full else " ", "plain", ""))
+            parts += [(f" {key}", "key", name), (f" {title}" if title else "", "dim", name)]
+        parts.append((gap[1:] if title else "", "plain", ""))
     return parts
+
+
+def _tabs_width(titles: Sequence[str], gap: str) -> int:
+    """Return the width of tabs, with the space that surrounds the current one."""
+    return sum(2 + (1 + len(title) + len(gap) - 1 if title else 0) for title in titles) + 1
 
 
 def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:

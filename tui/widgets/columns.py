@@ -144,6 +144,43 @@ def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(word or numbers.NOTHING, width), _STATES.get(word.lower(), PLAIN)
 
 
+_POLICY_NAMES: Final = 44
+"""Width from which policies have their names as in commands; below, all have short names in words."""
+
+
+def _policy(value: Any, row: dict[str, Any], width: int) -> Cell:
+    name = str(value or numbers.NOTHING)
+    return (name if width >= _POLICY_NAMES else shortened(policy_in_words(name), width)), PLAIN
+
+
+def policy_in_words(name: str) -> str:
+    """Return a short name of a policy or setting, without what its limit is set for: ``dispatch rate``."""
+    return _POLICIES.get(name) or name.replace("-", " ").replace(":", " ").replace("_", " ")
+
+
+_POLICIES: Final = {
+    "backlog-quota:destination_storage": "backlog size",
+    "backlog-quota:message_age": "backlog age",
+    "subscription-dispatch-rate": "dispatch rate",
+    "max-consumers-per-subscription": "consumers",
+    "max-subscriptions-per-topic": "subscriptions",
+    "max-topics-per-namespace": "topics",
+    "max-producers": "producers",
+    "max-consumers": "consumers",
+    "max-unacked-messages-per-consumer": "unacked, consumer",
+    "max-unacked-messages-per-subscription": "unacked messages",
+    "maxUnackedMessagesPerBroker": "unacked messages",
+    "brokerMaxConnections": "connections",
+    "brokerPublisherThrottlingMaxMessageRate": "publish rate",
+    "brokerPublisherThrottlingMaxByteRate": "publish rate",
+    "publishRateInMsgs": "publish rate",
+    "publishRateInBytes": "publish rate",
+    "dispatchThrottlingRateInMsg": "dispatch rate",
+    "dispatchThrottlingRateInByte": "dispatch rate",
+    "dispatchRateInMsgs": "dispatch rate",
+    "dispatchRateInBytes": "dispatch rate",
+}
+
 _STATES: Final = {
     **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone"), "bad"),
     **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting"), "warn"),
@@ -168,6 +205,7 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "topics": _topics,
     "message": _message,
     "progress": _progress,
+    "policy": _policy,
     "count": _plain(numbers.count),
     "rate": _plain(numbers.rate),
     "size": _plain(numbers.size),

@@ -1,6 +1,7 @@
-"""Area graphs of braille dots, with two values per cell and four steps per line.
+"""Area graphs of braille dots in bordered panels, with two values per cell and four steps per line.
 
-A braille cell is U+2800 plus a bit per dot; each dot column is one value, filled from below.
+A braille cell is U+2800 plus a bit per dot; each dot column is one value, filled from below. The panel has the name and
+the current value in its upper edge and the time axis in its lower edge; the value axis is inside, if there is room.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +19,21 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 _LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 _DOTS: Final = 4
+WINDOWS: Final = (60, 120, 300, 600)
+"""Time spans of a graph in seconds: the shortest that holds all values."""
+_SHADES: Final = (0.45, 0.6, 0.75, 0.9, 1.0)
+"""Shares of the color over the background, from the bottom to the top."""
+_AXIS: Final = 7
+"""Width of the value axis, with a space."""
+_AXIS_FROM: Final = 26
+"""Width of a panel from which it has a value axis."""
 
 
 def resampled(values: Sequence[float | None], points: int) -> list[float]:
-    """Resample values to at most this many points, keeping the maximum of each interval."""
+    """Resample values to this many points: the maximum of each interval, or the same value for several points."""
     known = [value or 0.0 for value in values]
-    if len(known) <= points:
-        return known
+    if not known or not points:
+        return [0.0] * points
     step = len(known) / points
     return [max(known[int(at * step) : max(int((at + 1) * step), int(at * step) + 1)]) for at in range(points)]
 
@@ -37,96 +46,180 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
     scale = steps / highest if highest > 0 else 0.0
     # Every positive value has at least one dot.
     levels = [min(steps, max(round(value * scale), 1 if value > 0 else 0)) for value in points]
-    levels = [0] * (width * 2 - len(levels)) + levels
     lines, highest_level = [], max(levels, default=0)
-    for row in range(height - 1, -1, -1):
-        base = row * _DOTS
-        if base >= highest_level:
+    for line in range(height):
+        floor = (height - 1 - line) * _DOTS
+        if floor >= highest_level:
             lines.append("\u2800" * width)
             continue
+        cells = [min(max(level - floor, 0), _DOTS) for level in levels]
         lines.append(
             "".join(
-                chr(
-                    0x2800
-                    + _LEFT[min(max(levels[at] - base, 0), _DOTS)]
-                    + _RIGHT[min(max(levels[at + 1] - base, 0), _DOTS)]
-                )
-                for at in range(0, width * 2, 2)
+                chr(0x2800 + _LEFT[left] + _RIGHT[right]) for left, right in zip(cells[::2], cells[1::2], strict=True)
             )
         )
     return lines
 
 
-class Graph:
-    """One value over time: name, current value and maximum in the heading, the area below."""
+def window_of(count: int, step: float) -> int:
+    """Return the time span in seconds that shows ``count`` values, one every ``step`` seconds."""
+    return next((seconds for seconds in WINDOWS if count * step <= seconds), WINDOWS[-1])
 
-    def __init__(self, key: str, name: str, form: str, color: str) -> None:
-        """``form`` names the format function of ``numbers``; ``color`` is a colour of the theme."""
+
+def within(values: Sequence[float | None], step: float) -> list[float | None]:
+    """Return the values of the time span, filled up with None at the beginning."""
+    count = max(round(window_of(len(values), step) / step), 1)
+    return [None] * (count - len(values)) + list(values[-count:])
+
+
+class Graph:
+    """One named graph. ``key`` identifies its values, ``form`` their format, ``color`` its theme variable."""
+
+    def __init__(self, key: str, name: str, form: str, color: str, unit: str = "") -> None:
         self.key = key
         self.color = color
         self._name = name
-        self._form = getattr(numbers, form)
+        self._form: Callable[[float | None], str] = getattr(numbers, form)
+        self._unit = unit
         self._values: list[float | None] = []
         self._now: float | None = None
+        self._step = 1.0
         self._lines: tuple[tuple[int, int], list[str]] | None = None
 
-    def show(self, values: Sequence[float | None], now: float | None) -> bool:
-        """Set the values, newest last. Return whether they have changed."""
+    def show(self, values: Sequence[float | None], now: float | None, step: float = 1.0) -> bool:
+        """Set the values, newest last, one every ``step`` seconds. Return whether they have changed."""
         values = list(values)  # a copy, because the caller may change its list
-        if (values, now) == (self._values, self._now):
+        if (values, now, step) == (self._values, self._now, self._step):
             return False
-        self._values, self._now, self._lines = values, now, None
+        self._values, self._now, self._step, self._lines = values, now, step, None
         return True
 
-    def line(self, y: int, width: int, height: int, look: Callable[[str], Style]) -> list[Segment]:
-        """Return line ``y`` from the top, exactly ``width`` cells wide."""
+    def line(self, y: int, width: int, height: int, look: Callable[[str], Style], end: str = "now") -> list[Segment]:
+        """Return line ``y`` from the top, exactly ``width`` cells wide. ``end`` is the time at the right."""
         if y == 0:
-            return self._heading(width, look)
-        if self._lines is None or self._lines[0] != (width, height):
-            self._lines = (width, height), area(self._values, width, max(height - 1, 1))
-        return [Segment(self._lines[1][y - 1], look(self.color))]
-
-    def _heading(self, width: int, look: Callable[[str], Style]) -> list[Segment]:
-        known = [value for value in (*self._values, self._now) if value is not None]
-        peak = f"max {self._form(max(known))}" if known else ""
-        now = self._form(self._now)
-        room = width - len(self._name) - len(now) - 1
-        peak = peak if len(peak) < room else ""
+            return self._upper(width, look)
+        if y == height - 1:
+            return self._lower(width, look, end)
+        inside, rows = max(width - 2, 0), max(height - 2, 1)
+        axis = self._axis(y - 1, rows) if width >= _AXIS_FROM else ""
+        room = inside - len(axis)
+        if self._lines is None or self._lines[0] != (room, height):
+            self._lines = (room, height), area(within(self._values, self._step), room, rows)
         found = [
-            Segment(f"{self._name} ", look("name")),
-            Segment(now, look("now")),
-            Segment(peak.rjust(max(room, 0)), look("name")),
+            Segment("│", look("edge")),
+            Segment(axis, look("axis")),
+            Segment(self._lines[1][y - 1], look(shade(self.color, rows - y, rows))),
+            Segment("│", look("edge")),
         ]
-        return Segment.adjust_line_length(found, width, look("name"))
+        return Segment.adjust_line_length(found, width, look("edge"))
+
+    def _axis(self, y: int, rows: int) -> str:
+        """Return the value axis: the maximum at the top, half of it in the middle of high graphs, zero below."""
+        if y == 0:
+            return self._form(self._peak).rjust(_AXIS - 1)[: _AXIS - 1] + " "
+        if y == rows - 1:
+            return "0".rjust(_AXIS - 1) + " "
+        if rows >= 5 and rows % 2 and y == rows // 2 and self._peak:
+            return self._form(self._peak / 2).rjust(_AXIS - 1)[: _AXIS - 1] + " "
+        return " " * _AXIS
+
+    @property
+    def _peak(self) -> float | None:
+        return max((value for value in self._values if value is not None), default=None)
+
+    def _upper(self, width: int, look: Callable[[str], Style]) -> list[Segment]:
+        """Return the upper edge with the name and the value, of which the unit and last words may not fit."""
+        now, name, room = self._form(self._now), self._name, width - 4
+        if self._now is not None and len(name) + 1 + len(now) + len(self._unit) <= room:
+            now += self._unit
+        while name and len(name) + 1 + len(now) > room:
+            name = name.rpartition(" ")[0]
+        used = len(name) + 1 + len(now)
+        found = [
+            Segment("╭ ", look("edge")),
+            Segment(f"{name} ", look("name")),
+            Segment(now, look("now")),
+            Segment(f" {'─' * max(room - used, 0)}╮", look("edge")),
+        ]
+        return Segment.adjust_line_length(found, width, look("edge"))
+
+    def _lower(self, width: int, look: Callable[[str], Style], end: str) -> list[Segment]:
+        """Return the lower edge with the time axis; without a value axis, also with the maximum."""
+        seconds, room = window_of(len(self._values), self._step), max(width - 2, 0)
+        if width >= _AXIS_FROM:
+            texts = [f" {numbers.span(seconds)} ago ", f" {numbers.span(seconds / 2)} ", f" {end} "]
+        else:
+            texts = [f"{numbers.span(seconds)} ", "", f" max {self._form(self._peak)}"]
+        if width < 2 * _AXIS_FROM:
+            texts[1] = ""
+        if len("".join(texts)) > room:
+            texts = ["", "", ""]
+        gap = room - len("".join(texts))
+        left = min(max(room // 2 - len(texts[0]) - len(texts[1]) // 2, 0), gap) if texts[1] else gap
+        found = [
+            Segment("╰", look("edge")),
+            Segment(texts[0], look("axis")),
+            Segment("─" * left, look("edge")),
+            Segment(texts[1], look("axis")),
+            Segment("─" * (gap - left), look("edge")),
+            Segment(texts[2], look("axis")),
+            Segment("╯", look("edge")),
+        ]
+        return Segment.adjust_line_length(found, width, look("edge"))
+
+
+def shade(color: str, height: int, rows: int) -> str:
+    """Return the look of a line of a graph, ``height`` lines above the lowest of ``rows``."""
+    return f"{color}@{min(height * len(_SHADES) // max(rows, 1), len(_SHADES) - 1) if rows > 1 else len(_SHADES) - 1}"
+
+
+def shades(color: str) -> dict[str, ColorNames]:
+    """Return the looks of all lines of a graph of this color."""
+    return {f"{color}@{at}": ColorNames(color, share=share) for at, share in enumerate(_SHADES)}
 
 
 class Graphs(Looks, Widget):
     """A grid of graphs with ``across`` columns; one widget, because one per graph would multiply the start time."""
 
     DEFAULT_CSS = """
-    Graphs { height: 7; padding: 0 1; }
+    Graphs { height: 7; }
     """
 
     def __init__(self, *graphs: Graph, across: int) -> None:
         super().__init__(id="graphs")
-        colors = {graph.color: ColorNames(graph.color) for graph in graphs}
-        self.looks = {"name": ColorNames("text-muted"), "now": ColorNames("text", bold=True), **colors}
+        colors: dict[str, ColorNames] = {}
+        for graph in graphs:
+            colors |= shades(graph.color)
+        self.looks = {
+            "name": ColorNames("text-muted", bold=True),
+            "now": ColorNames("text", bold=True),
+            "axis": ColorNames("text-disabled"),
+            "edge": ColorNames("edge"),
+            **colors,
+        }
         self.across = across
+        self.end = "now"
+        """Time at the right end of all graphs, for display."""
         self._graphs = graphs
 
-    def show(self, key: str, values: Sequence[float | None], now: float | None) -> None:
-        """Set the values of one graph."""
+    def show(self, key: str, values: Sequence[float | None], now: float | None, step: float = 1.0) -> None:
+        """Set the values of one graph, one every ``step`` seconds."""
         for at, graph in enumerate(self._graphs):
-            if graph.key == key and graph.show(values, now):
+            if graph.key == key and graph.show(values, now, step):
                 self.refresh(self._place(at))
+
+    def show_end(self, end: str) -> None:
+        """Set the time at the right end."""
+        if end != self.end:
+            self.end = end
+            self.refresh()
 
     def _place(self, at: int) -> Region:
         width, height = self.size
         rows = -(-len(self._graphs) // self.across)
         row, column = divmod(at, self.across)
-        room = width - (self.across - 1)  # one cell between two graphs, and two more after each
-        left, right = room * column // self.across, room * (column + 1) // self.across
-        return Region(left + column, row * (height // rows), max(right - left - 2, 0), height // rows)
+        left, right = width * column // self.across, width * (column + 1) // self.across
+        return Region(left, row * (height // rows), right - left, height // rows)
 
     def render_line(self, y: int) -> Strip:
         """See textual.widget.Widget."""
@@ -136,6 +229,6 @@ class Graphs(Looks, Widget):
             place = self._place(at)
             if place.y <= y < place.bottom:
                 segments.append(Segment(" " * (place.x - x), ground))
-                segments += graph.line(y - place.y, place.width, place.height, self.look)
+                segments += graph.line(y - place.y, place.width, place.height, self.look, self.end)
                 x = place.right
         return Strip(segments).adjust_cell_length(self.size.width, ground)

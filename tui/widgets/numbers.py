@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-_BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_BLOCKS: Final = "▁▂▃▄▅▆"
+"""Without the highest blocks, so that the trends of two rows stay apart."""
 _FLAT: Final = 0.7
 NOTHING: Final = "-"
 
@@ -18,9 +19,9 @@ def count(value: float | None) -> str:
     return _scaled(value, 1000, "kMGTP")
 
 
-def counted(value: float | None, thing: str) -> str:
-    """Format a count with its noun, in singular or plural."""
-    return f"{count(value)} {thing if value == 1 else f'{thing}s'}"
+def counted(value: float | None, thing: str, things: str = "") -> str:
+    """Format a count with its noun, in singular or plural; ``things`` is the plural if it has no plain ``s``."""
+    return f"{count(value)} {thing if value == 1 else things or f'{thing}s'}"
 
 
 def rate(value: float | None) -> str:
@@ -83,6 +84,20 @@ def seconds(value: float | None) -> str:
         return f"{whole // 3600}h{whole % 3600 // 60:02}m"
     days, rest = divmod(whole, 86400)
     return f"{days}d{rest // 3600:02}h" if days < 10 else f"{days:,}d"
+
+
+_SPANS: Final = ((86_400, "day", "days"), (3600, "h", "h"), (60, "min", "min"), (1, "s", "s"))
+
+
+def span(value: float | None) -> str:
+    """Format a duration for a sentence, in one unit: ``40 s``, ``12 min``, ``2 h``, ``3 days``."""
+    if value is None:
+        return NOTHING
+    for seconds_each, one, many in _SPANS:
+        if value >= 1.5 * seconds_each or seconds_each == 1:
+            number = round(value / seconds_each)
+            return f"{number:,} {one if number == 1 else many}"
+    raise AssertionError
 
 
 def milliseconds(value: float | None) -> str:

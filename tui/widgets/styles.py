@@ -39,6 +39,8 @@ class ColorNames(NamedTuple):
     """Background colour, empty for that of the widget."""
     bold: bool | None = None
     underline: bool | None = None
+    share: float = 1.0
+    """Share of the ink over the background, for gradients. Colors of the terminal's palette are not mixed."""
 
 
 class Looks(_Base):
@@ -68,6 +70,8 @@ class Looks(_Base):
             return Style(color=ground.rich_color, reverse=True, bold=look.bold, underline=look.underline)
         # A color of the terminal's palette cannot be blended with the background, so it is dimmed instead.
         is_dim = True if ink.ansi is not None and ink.a < 1 else None
+        if look.share < 1 and ink.ansi is None and ground.ansi is None:
+            ink = ground.blend(ink, look.share)
         return Style(
             color=(ground + ink).rich_color,
             bgcolor=ground.rich_color,

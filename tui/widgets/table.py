@@ -31,6 +31,9 @@ class Table(Looks, ScrollView, can_focus=True):
 
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
+    Table.panel { border: round $edge; border-title-color: $text; border-title-style: bold;
+                  border-subtitle-color: $text-muted; }
+    Table.panel:focus { border: round $edge-focus; }
     """
     looks: Mapping[str, ColorNames] = {
         "heading": ColorNames("text-muted", "panel", bold=True),
@@ -72,6 +75,9 @@ class Table(Looks, ScrollView, can_focus=True):
 
     class Moved(Message):
         """The cursor moved to another row."""
+
+    class Left(Message):
+        """The cursor was moved above the first row."""
 
     class Sorting(Message):
         """A heading was clicked."""
@@ -177,6 +183,8 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
+        if by < 0 and self.at_edge(-1):
+            self.post_message(self.Left())
         start = (
             self._cursor if self.cursor_in_view else self.scroll_offset.y + (0 if by > 0 else self._height() - 1) - by
         )
@@ -240,15 +248,18 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Sort by a clicked heading, select a clicked row, and open it on a double click."""
-        if event.y == 0:
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        if offset.y == 0:
             at = 0
             for column, width in self.laid_out:
                 at += width + 1
-                if event.x < at:
+                if offset.x < at:
                     self.post_message(self.Sorting(column))
                     return
             return
-        index = self.scroll_offset.y + event.y - 1
+        index = self.scroll_offset.y + offset.y - 1
         if index < self.count:
             self.point(index)
             if event.chain >= 2:
@@ -258,8 +269,8 @@ class Table(Looks, ScrollView, can_focus=True):
 
     @property
     def laid_out(self) -> list[tuple[Column, int]]:
-        """The fitting columns with their widths. Without a size yet, assumes the width of the screen."""
-        width = self.size.width or self.app.size.width - 1
+        """The fitting columns with their widths. Without a size yet, assumes that of a panel as wide as the screen."""
+        width = self.size.width or self.app.size.width - 3
         if self._layout is None or self._layout[0] != width:
             self._layout = width, laid_out(self.columns, width - 1)
         return self._layout[1]

@@ -148,7 +148,7 @@ def test_the_colors_of_the_terminal_are_a_theme_in_every_terminal(box: Running, 
     command = ["env", "-u", "COLORTERM", f"TERM={kind}", *pulsarbox("top", "--admin-url", box.web_url)]
     terminal = RawTerminal(command, tmp_path)
     try:
-        terminal.until(lambda seen: b"Backlogs" in seen and b"published/s" in seen)
+        terminal.until(lambda seen: b"Backlogs" in seen and b"Published" in seen)
         terminal.send(b"q")
         assert terminal.wait() == 0
         assert b"Traceback" not in terminal.seen
@@ -186,9 +186,9 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
     with pytest.raises(pulsar.PulsarException):
         client.create_producer(topic)
     with tmux(pulsarbox("top", "--admin-url", box.web_url), 80, 24) as terminal:
-        terminal.until("Backlogs", "published/s")
+        terminal.until("Backlogs", "Published")
         terminal.keys("3")
-        terminal.until("3 Subs", "CAUSE", gone="Backlogs")
+        terminal.until("─ Subscriptions ─", "CAUSE", gone="Backlogs")
         terminal.keys("/")
         terminal.type(short(topic))
         terminal.keys("Enter")

@@ -60,3 +60,37 @@ def test_without_numbers_or_backlogs_there_is_no_overview(view: str) -> None:
 def test_a_box_that_goes_meanwhile_is_no_empty_table() -> None:
     with pytest.raises(FeedError, match="gone"):
         asked(deadletters=None)
+
+
+GROWING = SUBSCRIPTION | {
+    "cause": "no-permits", "change": 5.0, "inRate": 15.0, "outRate": 10.0, "consumers": 1, "backlog": 50,
+}  # fmt: skip
+
+
+def test_the_diagnosis_comes_first_in_text_and_json() -> None:
+    found = asked(subscriptions={"view": "subscriptions", "total": 3, "matching": 1, "rows": [GROWING]})
+    text = "orders/billing falls behind: 1 consumer takes 10/s of 15/s; 50 messages wait"
+    assert [(each["kind"], each["text"], each["subscription"]) for each in found["diagnosis"]] == [
+        ("falls-behind", text, "billing")
+    ]
+    assert once.as_text("overview", found)[0] == f"▲ {text}"
+
+
+def test_the_diagnosis_is_about_the_whole_box_whatever_is_filtered() -> None:
+    answers = ViewAnswers(subscriptions={"view": "subscriptions", "total": 3, "matching": 1, "rows": [GROWING]})
+    targets: list[str] = []
+
+    def noted(method: str, target: str, body: bytes | None) -> Reply:
+        targets.append(target)
+        return answers(method, target, body)
+
+    once.asked(Feed(noted), "overview", "-backlog", 1, "topic == 'x'", 77)
+    first, whole = [target for target in targets if "/top/subscriptions" in target]
+    assert "x" in first and "limit=1&" in first
+    assert "filter=backlog+%3E+0" in whole and "limit=30&" in whole and "order=desc" in whole
+    assert all("at=77" in target for target in targets), "of the past as of now"
+
+
+def test_a_table_that_is_refused_is_left_out_of_the_diagnosis() -> None:
+    found = asked(quotas=403, deadletters=403)
+    assert [each["kind"] for each in found["diagnosis"]] == ["calm"]

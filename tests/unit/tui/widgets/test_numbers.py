@@ -6,7 +6,7 @@ from rich.style import Style
 
 from pulsarbox.tui.widgets import numbers as figures
 from pulsarbox.tui.widgets.bars import Part, fitted
-from pulsarbox.tui.widgets.graph import Graph, area, resampled
+from pulsarbox.tui.widgets.graph import Graph, area, resampled, shade, shades, window_of, within
 
 
 def test_a_change_within_a_sentence() -> None:
@@ -58,8 +58,8 @@ def test_a_bar_has_its_width_and_says_more_with_more() -> None:
 
 
 def test_a_trend_is_to_the_right_and_between_its_own_extremes() -> None:
-    assert figures.trend([5, 6, 7, 8], 6) == "  ▁▃▆█"
-    assert figures.trend([90, 100], 2) == "▆█", "what hardly moves does not look wild"
+    assert figures.trend([5, 6, 7, 8], 6) == "  ▁▃▄▆"
+    assert figures.trend([90, 100], 2) == "▄▆", "what hardly moves does not look wild"
     assert figures.trend([3, 3], 4) == "  ▁▁"
     assert figures.trend([1, 2, 3, None], 3)[-1] == "▁"
     assert figures.trend(None, 3) == "   "
@@ -76,6 +76,7 @@ def test_when_a_backlog_is_gone() -> None:
 def test_an_area_fills_from_below_and_the_newest_is_on_the_right() -> None:
     assert area([0, 0, 8, 8], 2, 2) == ["\u2800\u28ff", "\u2800\u28ff"]
     assert area([8, 4], 1, 2) == ["\u2847", "\u28ff"]
+    assert area([8], 2, 1) == ["\u28ff\u28ff"], "few values take all the width"
     assert area([1, 1000], 1, 1) == ["\u28f8"], "what is there at all has a dot"
     assert area([], 3, 1) == ["\u2800\u2800\u2800"]
 
@@ -110,10 +111,67 @@ def test_a_graph_is_drawn_anew_where_its_values_have_changed() -> None:
     assert not graph.show(tuple(past), 2.0)
 
 
-def test_the_lines_of_a_graph_are_as_wide_as_it_is() -> None:
-    graph = Graph("in", "published a second", "rate", "primary")
-    graph.show([0.0, 7.0, 3.0], 3.0)
-    for width in (1, 10, 30, 80):
-        for y in range(4):
-            line = graph.line(y, width, 4, lambda look: Style())
-            assert sum(cell_len(segment.text) for segment in line) == width
+@pytest.mark.parametrize("height", [2, 3, 4, 9])
+def test_the_lines_of_a_graph_are_as_wide_as_it_is(height: int) -> None:
+    graph = Graph("in", "Published a second", "rate", "primary", "/s")
+    for values in ([], [0.0, 7.0, 3.0]):
+        graph.show(values, 3.0)
+        for width in (1, 2, 10, 30, 80):
+            for y in range(height):
+                line = graph.line(y, width, height, lambda look: Style())
+                assert sum(cell_len(segment.text) for segment in line) == width
+
+
+def drawn(graph: Graph, width: int, height: int, end: str = "now") -> list[str]:
+    lines = [graph.line(y, width, height, lambda look: Style(), end) for y in range(height)]
+    return ["".join(segment.text for segment in line) for line in lines]
+
+
+def test_a_graph_has_its_name_value_and_both_axes_in_its_frame() -> None:
+    graph = Graph("in", "Published", "rate", "primary", "/s")
+    graph.show([0.0] * 598 + [12_000.0, 24_000.0], 24_000.0)
+    lines = drawn(graph, 60, 7)
+    assert lines[0].startswith("╭ Published 24.0k/s ──") and lines[0].endswith("─╮")
+    assert [line[1:8] for line in lines[1:-1]] == [" 24.0k ", " " * 7, " 12.0k ", " " * 7, "     0 "]
+    assert lines[-1].startswith("╰ 10 min ago ─") and " 5 min " in lines[-1] and lines[-1].endswith("─ now ╯")
+    assert lines[-1].index(" 5 min ") in range(24, 30)
+    assert drawn(graph, 60, 7, "02:13:00")[-1].endswith("─ 02:13:00 ╯"), "in the past"
+
+
+def test_a_small_graph_has_its_maximum_below_and_no_half_words() -> None:
+    graph = Graph("p99", "Latency p99", "milliseconds", "secondary")
+    graph.show([8.4], 8.4)
+    first, *_, last = drawn(graph, 20, 5)
+    assert first == "╭ Latency 8.4 ms ─╮".replace("─╮", "──╮")
+    assert last == "╰60 s ── max 8.4 ms╯"
+
+
+def test_the_time_axis_is_as_long_as_what_is_known() -> None:
+    assert [window_of(count, 1.0) for count in (1, 60, 61, 300, 301, 5000)] == [60, 60, 120, 300, 600, 600]
+    assert window_of(60, 10.0) == 600
+    assert within([1.0, 2.0], 30.0) == [1.0, 2.0], "history has a value in each step"
+    assert within([1.0, 2.0], 1.0) == [None] * 58 + [1.0, 2.0]
+    assert within([float(at) for at in range(700)], 1.0)[0] == 100.0
+    assert resampled([1.0, 2.0], 6) == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
+    assert resampled([], 3) == [0.0, 0.0, 0.0]
+
+
+def test_a_graph_is_brighter_above() -> None:
+    looks = [shade("primary", height, 5) for height in range(5)]
+    assert looks == [f"primary@{at}" for at in range(5)] and set(looks) <= set(shades("primary"))
+    assert shade("primary", 0, 1) == "primary@4"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "2 h"), (129_599, "36 h"),
+     (129_600, "2 days"), (8_640_000, "100 days")],
+)  # fmt: skip
+def test_a_span_is_told_in_one_unit(value: float | None, text: str) -> None:
+    assert figures.span(value) == text
+
+
+def test_things_are_counted_with_their_plural() -> None:
+    assert figures.counted(1, "message waits", "messages wait") == "1 message waits"
+    assert figures.counted(2, "message waits", "messages wait") == "2 messages wait"
+    assert figures.counted(0, "message") == "0 messages"

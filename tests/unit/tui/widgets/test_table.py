@@ -107,14 +107,14 @@ async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
             if column.key == "outRate":
                 break
             at += width + 1
-        await driver.pilot.click("#table", offset=(at + 2, 0))
+        await driver.pilot.click("#table", offset=(at + 3, 1))
         await driver.until(lambda: table.sorted_by == ("outRate", True))
         await driver.until(lambda: "sort=outRate&order=desc" in asked_rows(driver.box)[-1])
-        await driver.pilot.click("#table", offset=(at + 2, 0))
+        await driver.pilot.click("#table", offset=(at + 3, 1))
         await driver.until(lambda: table.sorted_by == ("outRate", False))
-        await driver.pilot.click("#table", offset=(5, 4))
+        await driver.pilot.click("#table", offset=(5, 5))
         await driver.until(lambda: table._cursor == 3)
-        await driver.pilot.click("#table", offset=(5, 4), times=2)
+        await driver.pilot.click("#table", offset=(5, 5), times=2)
         await driver.at("SubscriptionDetails")
 
 

@@ -1,0 +1,370 @@
+"""Diagnosis of a box: what needs attention, the most urgent first, with the screen and action that help.
+
+A pure function of the rows and numbers of the overview, so it also works on recorded history and without a screen.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from pulsarbox.tui.widgets import numbers
+
+Row = Mapping[str, Any]
+
+BAD: Final = "error"
+WARN: Final = "warning"
+CALM: Final = "ok"
+MARKS: Final = {BAD: "✕", WARN: "▲", CALM: "✓"}
+
+KINDS: Final = (
+    "directory-lost",
+    "disk-full",
+    "quota-full",
+    "quota-soon",
+    "dead-letters-lost",
+    "falls-behind",
+    "copies-missing",
+    "stuck",
+    "clients-blocked",
+    "publish-throttled",
+    "dead-letters-growing",
+    "dead-letters",
+    "unused",
+    "calm",
+)
+"""Kinds of findings, the most urgent first."""
+
+DISK_SHARE: Final = 0.05
+DISK_BYTES: Final = 2 << 30
+"""The disk is nearly full if less than both bounds is free, as for the event ``disk-low``."""
+DISK_SECONDS: Final = 3600.0
+"""... or if the published bytes would fill it sooner."""
+QUOTA_SECONDS: Final = 86_400.0
+"""A quota that is reached later is not a finding of its own."""
+HELD_MS: Final = 1000.0
+"""Throttling of a publish rate, in milliseconds of the last minute, from which it is a finding."""
+SIZE_QUOTA: Final = "backlog-quota:destination_storage"
+AGE_QUOTA: Final = "backlog-quota:message_age"
+"""Policies of the backlog quotas, in bytes and in seconds."""
+_PUBLISH: Final = frozenset(
+    {
+        "publish-rate",
+        "publishRateInMsgs",
+        "publishRateInBytes",
+        "brokerPublisherThrottlingMaxMessageRate",
+        "brokerPublisherThrottlingMaxByteRate",
+    }
+)
+_MOVING: Final = 0.05
+"""Rates below are zero, in messages per second."""
+
+
+class Finding(NamedTuple):
+    """One thing that needs attention."""
+
+    kind: str
+    severity: str
+    text: str
+    screen: str = ""
+    """Name of the screen that shows it, empty for none."""
+    row: Row | None = None
+    """Its row on that screen."""
+    remedy: str = ""
+    """Name of the action on the row that helps, empty for none."""
+    urgency: float = 0.0
+    """Order among findings of one kind, descending."""
+
+    @property
+    def mark(self) -> str:
+        """A mark of the severity, so that color is not the only sign."""
+        return MARKS[self.severity]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return its stable members."""
+        row = self.row or {}
+        about = {name: row.get(name) or None for name in ("topic", "subscription")}
+        return {"kind": self.kind, "severity": self.severity, "text": self.text, "screen": self.screen or None} | about
+
+
+class Facts(NamedTuple):
+    """Contents of the overview: numbers of the box, and rows of its tables."""
+
+    totals: Mapping[str, Any]
+    subscriptions: Sequence[Row] = ()
+    quotas: Sequence[Row] = ()
+    dead_letters: Sequence[Row] = ()
+    now: int = 0
+    """Time of the box (ms since 1970)."""
+
+
+def diagnosed(facts: Facts) -> list[Finding]:
+    """Return the findings, the most urgent first; a calm one if there is nothing else. Dead letters are one finding."""
+    found = [*_of_box(facts.totals), *_of_quotas(facts), *_of_backlogs(facts), *_of_dead_letters(facts.dead_letters)]
+    if not found:
+        return [_calm(facts.totals)]
+    return sorted(found, key=lambda each: (KINDS.index(each.kind), -each.urgency))
+
+
+def _calm(totals: Mapping[str, Any]) -> Finding:
+    if not totals.get("topics"):
+        told = "Nothing needs attention. Publish a first message: pulsarbox produce hello 'Hello, world'"
+        return Finding("calm", CALM, told)
+    rates = ", ".join(
+        f"{numbers.rate(totals[name])}/s {word}"
+        for name, word in (("publishRate", "in"), ("deliverRate", "out"))
+        if totals.get(name) is not None
+    )
+    return Finding("calm", CALM, f"Nothing needs attention: {rates or 'all backlogs drain'}")
+
+
+# The box
+
+
+def _of_box(totals: Mapping[str, Any]) -> Iterator[Finding]:
+    lost, lacking = totals.get("lostDirectories"), totals.get("lackingCopies")
+    missing = f"{numbers.counted(lacking, 'message entry', 'message entries')} without all copies" if lacking else ""
+    if lost:
+        told = f"{numbers.counted(lost, 'data directory is', 'data directories are')} lost"
+        yield Finding("directory-lost", BAD, f"{told}: {missing}" if missing else told, "storage")
+    elif lacking:
+        yield Finding("copies-missing", WARN, f"The store has {missing}", "storage")
+    yield from _of_disk(totals)
+    for name, what in (("unread", "connection is not read"), ("suspended", "producer is suspended")):
+        if totals.get(name):
+            plural = what.replace(" is", "s are")
+            told = f"{numbers.counted(totals[name], what, plural)}: a limit holds back the clients"
+            yield Finding("clients-blocked", WARN, told, "clients")
+
+
+def _of_disk(totals: Mapping[str, Any]) -> Iterator[Finding]:
+    free, used = totals.get("diskFree"), totals.get("diskUsed")
+    if free is None:
+        return
+    rate = totals.get("publishBytes") or 0.0
+    left = free / rate if rate >= 1 else None
+    is_low = free < min((free + (used or 0)) * DISK_SHARE, DISK_BYTES)
+    if not is_low and (left is None or left > DISK_SECONDS):
+        return
+    soon = f"; at {numbers.size(rate)}/s published it is full in {numbers.span(left)}" if left is not None else ""
+    yield Finding("disk-full", BAD, f"The disk is nearly full: {numbers.size(free)} free{soon}", "storage")
+
+
+# Quotas and limits
+
+
+def _of_quotas(facts: Facts) -> Iterator[Finding]:
+    for row in facts.quotas:
+        if row.get("policy") in (SIZE_QUOTA, AGE_QUOTA):
+            yield from _of_backlog_quota(row, facts.subscriptions)
+        elif row.get("policy") in _PUBLISH and (row.get("held") or 0) >= HELD_MS:
+            yield _publish_throttled(row)
+
+
+def _of_backlog_quota(row: Row, subscriptions: Sequence[Row]) -> Iterator[Finding]:
+    name, limit = _topic(row.get("subject")), _limit_of(row)
+    if row.get("holding"):
+        told = f"{name} accepts no messages: its backlog has reached the quota of {limit}"
+        yield Finding("quota-full", BAD, told, "quotas", row, "quota set", row.get("share") or 0.0)
+        return
+    left = seconds_to_quota(row, subscriptions)
+    if left is None or left > QUOTA_SECONDS or _culprit(row, subscriptions) is not None:
+        return  # the finding about the subscription has the time
+    told = f"{name} reaches its backlog quota of {limit} in {numbers.span(left)}"
+    yield Finding("quota-soon", WARN, told, "quotas", row, "quota set", -left)
+
+
+def _limit_of(row: Row) -> str:
+    limit = row.get("limit")
+    return numbers.seconds(limit) if row.get("policy") == AGE_QUOTA else numbers.size(limit)
+
+
+def seconds_to_quota(quota: Row, subscriptions: Sequence[Row]) -> float | None:
+    """Return the seconds until a backlog quota is reached at the current rates; None if it is not approached.
+
+    The size of a backlog grows as its number of messages does. The oldest message of a backlog ages by a second per
+    second if nothing is dispatched.
+    """
+    used, limit = quota.get("used"), quota.get("limit")
+    largest = _largest(quota, subscriptions)
+    if not used or not limit or largest is None:
+        return None
+    if quota.get("policy") == AGE_QUOTA:
+        rests = (largest.get("outRate") or 0.0) < _MOVING
+        return max(limit - used, 0.0) if rests else None
+    change = largest.get("change") or 0.0
+    return max(limit / used - 1, 0.0) * largest["backlog"] / change if change >= _MOVING else None
+
+
+def _largest(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
+    """Return the subscription with the largest backlog of a quota's topic, which the quota measures."""
+    topic = quota.get("topic") or quota.get("subject")
+    mine = [row for row in subscriptions if row.get("topic") == topic and row.get("backlog")]
+    return max(mine, key=lambda row: row["backlog"], default=None)
+
+
+def _culprit(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
+    largest = _largest(quota, subscriptions)
+    return largest if largest is not None and _is_growing(largest) else None
+
+
+def _publish_throttled(row: Row) -> Finding:
+    held = f"{numbers.percent((row.get('held') or 0) / 60_000)} of the last minute"
+    unit = str(row.get("unit") or "")
+    limit = f"{numbers.size(row.get('limit'))}/s" if unit == "bytes/s" else f"{numbers.rate(row.get('limit'))}/s"
+    subject = _topic(row.get("subject"))
+    of = "the box" if subject == "box" else subject
+    told = f"Producers of {of} were throttled for {held}: the publish rate is {limit}"
+    return Finding("publish-throttled", WARN, told, "quotas", row, "quota set", row.get("held") or 0.0)
+
+
+# Backlogs
+
+
+def _of_backlogs(facts: Facts) -> Iterator[Finding]:
+    letters = {row.get("topic") for row in facts.dead_letters}  # these have findings of their own
+    for row in facts.subscriptions:
+        cause = row.get("cause")
+        if not row.get("backlog") or row.get("topic") in letters or numbers.keeps_up(dict(row)) or _only_delayed(row):
+            continue
+        if _is_growing(row):
+            yield _falls_behind(row, facts)
+        elif cause in _STUCK and (row.get("outRate") or 0.0) < _MOVING:
+            yield _stuck(row, facts)
+        elif cause == "no-consumer":
+            told = f"{_named(row)} has no consumer: {numbers.counted(row['backlog'], 'message waits', 'messages wait')}"
+            yield Finding("unused", WARN, told, "subscriptions", row, urgency=row["backlog"])
+
+
+def _only_delayed(row: Row) -> bool:
+    return row.get("cause") == "delayed" or (row.get("delayed") or 0) >= row["backlog"]
+
+
+def _is_growing(row: Row) -> bool:
+    """Return whether a backlog grows now, and has grown over its trend, so that one burst does not count."""
+    trend: Sequence[float] = row.get("trend") or ()
+    has_grown = len(trend) < 2 or trend[-1] > trend[0]
+    return (row.get("change") or 0.0) >= _MOVING and has_grown and not numbers.keeps_up(dict(row))
+
+
+_STUCK: Final = {
+    "no-permits": "consumers have full receiver queues and request no messages",
+    "slow-connection": "the clients do not read the data sent to them",
+    "unacked-limit": "too many messages are unacknowledged",
+    "unacknowledged": "all messages are dispatched and none is acknowledged",
+    "key-blocked": "unacknowledged messages block the remaining keys",
+    "draining": "keys have moved, and their previous consumers have not acknowledged",
+    "chunks": "the chunks belong to a consumer that requests no messages",
+    "open-transaction": "the remaining messages wait for an open transaction",
+}
+"""Causes of a backlog that does not drain by itself, in words."""
+_REMEDIES: Final = {
+    "unacked-limit": "cursor map",
+    "unacknowledged": "cursor map",
+    "key-blocked": "key map",
+    "draining": "key map",
+    "open-transaction": "cursor map",
+}
+"""Action that shows what to do about a cause."""
+
+
+def _stuck(row: Row, facts: Facts) -> Finding:
+    since = row.get("causeSince") or 0
+    long = f" for {numbers.span((facts.now - since) / 1000)}" if 0 < since < facts.now else ""
+    told = f"{_named(row)} is stuck{long}: {_STUCK[row['cause']]}"
+    return Finding("stuck", BAD, told, "subscriptions", row, _REMEDIES.get(row["cause"], ""), row["backlog"])
+
+
+def _falls_behind(row: Row, facts: Facts) -> Finding:
+    left = _seconds_left(row, facts)
+    is_soon = left is not None and left <= QUOTA_SECONDS
+    kind = "quota-soon" if is_soon else "falls-behind"
+    waiting = f"{numbers.counted(row['backlog'], 'message waits', 'messages wait')}"
+    end = f"at this rate {numbers.span(left)} to the quota" if is_soon else waiting
+    told = f"{_named(row)} falls behind: {_why(row)}; {end}"
+    urgency = -left if left is not None and is_soon else row.get("change") or 0.0
+    severity = BAD if is_soon or row.get("cause") in ("no-consumer", "key-blocked", "unacked-limit") else WARN
+    limit = _throttling(row, facts.quotas) if row.get("cause") == "throttled" else None
+    if limit is not None:
+        return Finding(kind, severity, told, "quotas", limit, "quota set", urgency)
+    return Finding(kind, severity, told, "subscriptions", row, _REMEDIES.get(str(row.get("cause")), ""), urgency)
+
+
+def _why(row: Row) -> str:
+    """Return why a backlog grows, with the rates of arrival and delivery."""
+    out, into = numbers.rate(row.get("outRate")), numbers.rate(row.get("inRate"))
+    takes = f"takes {out}/s of {into}/s"
+    match row.get("cause"):
+        case "no-consumer":
+            return f"no consumer, {into}/s arrive"
+        case "throttled":
+            return f"its dispatch rate lets {out}/s of {into}/s through"
+        case "unacknowledged" | "unacked-limit":
+            return (
+                f"{numbers.counted(row.get('unacked'), 'message is', 'messages are')} unacknowledged, {into}/s arrive"
+            )
+        case "key-blocked":
+            return f"unacknowledged messages block keys, {out}/s of {into}/s are delivered"
+        case "slow-connection":
+            return f"the clients do not read, {out}/s of {into}/s are delivered"
+    consumers = row.get("consumers")
+    if consumers is None:
+        return f"{out}/s of {into}/s are delivered"
+    return f"1 consumer {takes}" if consumers == 1 else f"{numbers.count(consumers)} consumers take {out}/s of {into}/s"
+
+
+def _seconds_left(row: Row, facts: Facts) -> float | None:
+    """Return the seconds until a subscription reaches a backlog quota; None if it approaches none."""
+    mine = [quota for quota in facts.quotas if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)]
+    found = [
+        seconds_to_quota(quota, facts.subscriptions)
+        for quota in mine
+        if not quota.get("holding") and _largest(quota, facts.subscriptions) is row
+    ]
+    return min((each for each in found if each is not None), default=None)
+
+
+def _throttling(row: Row, quotas: Sequence[Row]) -> Row | None:
+    """Return the dispatch rate that throttles a subscription: the narrowest that holds."""
+    names = (f"{row.get('topic')} {row.get('subscription')}", row.get("topic"), "box")
+    holding = [
+        quota
+        for quota in quotas
+        if "ispatch" in str(quota.get("policy")) and quota.get("held") and quota.get("subject") in names
+    ]
+    return min(holding, key=lambda quota: names.index(quota["subject"]), default=None)
+
+
+# Dead letters
+
+
+def _of_dead_letters(rows: Sequence[Row]) -> Iterator[Finding]:
+    """Yield one finding for each kind, about the topic that matters most of it."""
+    found = sorted((_of_letters(row) for row in rows if row.get("left") or row.get("lost")), key=_by_kind)
+    for _, same in groupby(found, key=lambda each: each.kind):
+        first, *others = same
+        more = f", and {numbers.counted(len(others), 'other topic')}" if others else ""
+        yield first._replace(text=first.text + more)
+
+
+def _by_kind(found: Finding) -> tuple[int, float]:
+    return KINDS.index(found.kind), -found.urgency
+
+
+def _of_letters(row: Row) -> Finding:
+    name, rate, left = _topic(row.get("topic")), row.get("rate") or 0.0, row.get("left") or 0
+    if rate >= _MOVING and row.get("lost"):
+        told = f"Dead letters are lost: {name} receives {numbers.rate(rate)}/s and has no subscription"
+        return Finding("dead-letters-lost", BAD, told, "deadletters", row, "sub create", rate)
+    if rate >= _MOVING:
+        told = f"Messages fail: {name} receives {numbers.rate(rate)}/s and has {numbers.counted(left, 'dead letter')}"
+        return Finding("dead-letters-growing", WARN, told, "deadletters", row, "groups", rate)
+    told = f"{numbers.counted(left, 'dead letter waits', 'dead letters wait')} in {name}"
+    return Finding("dead-letters", WARN, told, "deadletters", row, "groups", left)
+
+
+def _topic(name: object) -> str:
+    return str(name or "").removeprefix("persistent://").removeprefix("public/default/")
+
+
+def _named(row: Row) -> str:
+    return f"{_topic(row.get('topic'))}/{row.get('subscription')}"

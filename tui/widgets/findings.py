@@ -1,0 +1,146 @@
+"""List of findings of the diagnosis: one line each, the most urgent first, opened with enter or a click."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, Finding
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
+
+_LOOKS: Final = {BAD: "bad", WARN: "warn", CALM: "good"}
+_NOTHING_ELSE: Final = "   Nothing else needs attention."
+_ASKING: Final = "   asking ..."
+_MARK: Final = 3
+"""Width of the mark of a finding."""
+_HINT: Final = 9
+"""Width for the number of further findings."""
+
+
+class Findings(Looks, Widget, can_focus=True):
+    """As many findings as it has lines; the rest are counted."""
+
+    DEFAULT_CSS = """
+    Findings { height: 1; width: 1fr; }
+    """
+    looks: Mapping[str, ColorNames] = {
+        "bad": ColorNames("text-error", bold=True),
+        "warn": ColorNames("text-warning", bold=True),
+        "good": ColorNames("text-success"),
+        "plain": ColorNames(),
+        "dim": ColorNames("text-muted"),
+        "key": ColorNames("accent", bold=True),
+        "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
+        Binding("down,j", "move(1)", "Down", show=False, priority=True),
+        Binding("enter", "choose", "Open", show=False, priority=True),
+    ]
+
+    class Chosen(Message):
+        """A finding was opened."""
+
+        def __init__(self, finding: Finding | None) -> None:
+            super().__init__()
+            self.finding = finding
+
+    class Moved(Message):
+        """The cursor moved to another finding, or the focus came or went."""
+
+    class Left(Message):
+        """The cursor moved below the last line."""
+
+    def __init__(self) -> None:
+        super().__init__(id="findings")
+        self.found: Sequence[Finding] = ()
+        self._at = 0
+
+    def show(self, found: Sequence[Finding]) -> None:
+        """Show findings. The cursor stays at its line."""
+        if list(found) != list(self.found):
+            self.found = found
+            self._at = min(self._at, max(len(found) - 1, 0))
+            self.refresh()
+
+    @property
+    def pointed(self) -> Finding | None:
+        """The finding of the cursor."""
+        return self.found[self._at] if self._at < len(self.found) else None
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor, and leave at the end."""
+        shown = {at for at, _ in self._laid_out()}
+        if self._at + by not in shown:
+            if by > 0:
+                self.post_message(self.Left())
+            return
+        self._at += by
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def on_focus(self) -> None:
+        """Report the focus."""
+        self.post_message(self.Moved())
+
+    def on_blur(self) -> None:
+        """Report the focus."""
+        self.post_message(self.Moved())
+
+    def action_choose(self) -> None:
+        """Open the finding of the cursor."""
+        self.post_message(self.Chosen(self.pointed))
+
+    def on_click(self, event: events.Click) -> None:
+        """Open the clicked finding."""
+        offset, laid_out = event.get_content_offset(self), self._laid_out()
+        if offset is not None and offset.y < len(laid_out):
+            self._at = laid_out[offset.y][0]
+            self.refresh()
+            self.action_choose()
+
+    def _laid_out(self) -> list[tuple[int, str]]:
+        """Return the lines: the number of the finding, and its part of the text. The first finding may be wrapped."""
+        width, height = self.size
+        lines: list[tuple[int, str]] = []
+        for at, found in enumerate(self.found):
+            room = max(width - _MARK - (_HINT if len(self.found) > 1 else 0), 1)
+            parts = textwrap.wrap(found.text, room)[: height - len(lines)] if at == 0 else [found.text]
+            if len(lines) + len(parts) > height:
+                break
+            lines += [(at, part) for part in parts]
+        return lines
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        width, lines = self.size.width, self._laid_out()
+        if y < len(lines):
+            return self._finding(y, lines, width)
+        is_next = self.found and y == len(lines) and self.found[0].severity != CALM
+        text = _NOTHING_ELSE if is_next else "" if self.found else _ASKING
+        return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self.look("plain"))
+
+    def _finding(self, y: int, lines: list[tuple[int, str]], width: int) -> Strip:
+        at, text = lines[y]
+        found = self.found[at]
+        is_here = self.has_focus and at == self._at and bool(found.screen)
+        rest = len(self.found) - at - 1
+        hint = f"+{rest} more " if rest and y == len(lines) - 1 else "enter " if is_here else ""
+        room = max(width - _MARK - len(hint), 0)
+        shown = set_cell_size(text, max(room - 1, 0)) + "…" if cell_len(text) > room else set_cell_size(text, room)
+        base = self.look("cursor") if is_here else None
+        mark = found.mark if y == 0 or lines[y - 1][0] != at else " "
+        own = base or self.look(_LOOKS[found.severity])
+        segments = [
+            Segment(f" {mark} ", own),
+            Segment(shown, own if at == 0 else base or self.look("plain")),
+            Segment(hint, base or self.look("dim")),
+        ]
+        return Strip(segments).adjust_cell_length(width, base or self.look("plain"))
