@@ -65,7 +65,7 @@ PANELS: Final = (
         more=("inRate", "outRate", "unacked", "consumers", "delayed", "trend", "causeSince"),
     ),
     Panel(
-        "Limits",
+        "Quotas",
         views.QUOTAS,
         _only(views.QUOTAS, subject=10, policy=16, share=12, held=8, used=10, limit=10),
         sort="share",

@@ -202,7 +202,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.keys("/")
         terminal.type(f"/{short(topic)}")
         terminal.keys("Enter")
-        terminal.until("max-producers", "esc: clear the filter")
+        terminal.until("producers  ", "esc: clear the filter", short(topic))
         terminal.keys("Enter")
         terminal.until("Change the limit", "max-producers")
         terminal.keys("BSpace")
@@ -213,7 +213,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
         terminal.until("Change the limit: done")
         assert json.loads(box.admin("GET", f"{path}/maxProducers")) == 2
         client.create_producer(topic).send(b"there is room for another one")
-        terminal.until_it(lambda screen: re.search(r"max-producers +\D*2 +2 ", screen) is not None, "two of two")
+        terminal.until_it(lambda screen: re.search(r"producers +\D*2 +2 ", screen) is not None, "two of two")
         terminal.keys("q")
         terminal.until("ended")
 

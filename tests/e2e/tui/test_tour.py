@@ -31,6 +31,6 @@ def test_five_steps(tmp_path: Path) -> None:
 
 def test_a_closed_terminal_leaves_nothing(tmp_path: Path) -> None:
     with tmux(tour_in(tmp_path), 120, 40) as terminal:
-        terminal.until("Tour 1/5", "published/s")
+        terminal.until("Tour 1/5", "Published")
         (folder,) = tmp_path.glob("pulsarbox-tour-*")
     until(lambda: not folder.exists())
