@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulsarbox.cleaning import cleaned
 from pulsarbox.tui.actions.box_queries import PANELS, of_panel
-from pulsarbox.tui.actions.diagnosis import MARKS, Facts, Finding, diagnosed
+from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.views import VIEWS
@@ -70,7 +70,7 @@ def _overview(feed: Feed, query: RowQuery) -> dict[str, Any]:
     return {"diagnosis": [each.as_json() for each in found]} | document
 
 
-def _diagnosis(feed: Feed, query: RowQuery, document: Mapping[str, Any]) -> list[Finding]:
+def _diagnosis(feed: Feed, query: RowQuery, document: Mapping[str, Any]) -> list[BoxFinding]:
     """Return the findings about the whole box, whatever filter, order and limit apply to the tables."""
     shown: dict[str, Any] = {OVERVIEW: document}
     for panel in PANELS:
@@ -83,7 +83,7 @@ def _diagnosis(feed: Feed, query: RowQuery, document: Mapping[str, Any]) -> list
     rows = {name: [ShownRow(row) for row in told.get("rows") or ()] for name, told in shown.items()}
     totals = cleaned(document.get("totals") or {})
     now = document.get("now") or 0
-    return diagnosed(Facts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now))
+    return diagnosed(OverviewFacts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now))
 
 
 OVERVIEW: Final = "overview"

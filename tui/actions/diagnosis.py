@@ -59,7 +59,7 @@ _MOVING: Final = 0.05
 """Rates below are zero, in messages per second."""
 
 
-class Finding(NamedTuple):
+class BoxFinding(NamedTuple):
     """One thing that needs attention."""
 
     kind: str
@@ -86,7 +86,7 @@ class Finding(NamedTuple):
         return {"kind": self.kind, "severity": self.severity, "text": self.text, "screen": self.screen or None} | about
 
 
-class Facts(NamedTuple):
+class OverviewFacts(NamedTuple):
     """Contents of the overview: numbers of the box, and rows of its tables."""
 
     totals: Mapping[str, Any]
@@ -97,7 +97,7 @@ class Facts(NamedTuple):
     """Time of the box (ms since 1970)."""
 
 
-def diagnosed(facts: Facts) -> list[Finding]:
+def diagnosed(facts: OverviewFacts) -> list[BoxFinding]:
     """Return the findings, the most urgent first; a calm one if there is nothing else. Dead letters are one finding."""
     found = [*_of_box(facts.totals), *_of_quotas(facts), *_of_backlogs(facts), *_of_dead_letters(facts.dead_letters)]
     if not found:
@@ -105,38 +105,38 @@ def diagnosed(facts: Facts) -> list[Finding]:
     return sorted(found, key=lambda each: (KINDS.index(each.kind), -each.urgency))
 
 
-def _calm(totals: Mapping[str, Any]) -> Finding:
+def _calm(totals: Mapping[str, Any]) -> BoxFinding:
     if not totals.get("topics"):
         told = "Nothing needs attention. Publish a first message: pulsarbox produce hello 'Hello, world'"
-        return Finding("calm", CALM, told)
+        return BoxFinding("calm", CALM, told)
     rates = ", ".join(
         f"{numbers.rate(totals[name])}/s {word}"
         for name, word in (("publishRate", "in"), ("deliverRate", "out"))
         if totals.get(name) is not None
     )
-    return Finding("calm", CALM, f"Nothing needs attention: {rates or 'all backlogs drain'}")
+    return BoxFinding("calm", CALM, f"Nothing needs attention: {rates or 'all backlogs drain'}")
 
 
 # The box
 
 
-def _of_box(totals: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_box(totals: Mapping[str, Any]) -> Iterator[BoxFinding]:
     lost, lacking = totals.get("lostDirectories"), totals.get("lackingCopies")
     missing = f"{numbers.counted(lacking, 'message entry', 'message entries')} without all copies" if lacking else ""
     if lost:
         told = f"{numbers.counted(lost, 'data directory is', 'data directories are')} lost"
-        yield Finding("directory-lost", BAD, f"{told}: {missing}" if missing else told, "storage")
+        yield BoxFinding("directory-lost", BAD, f"{told}: {missing}" if missing else told, "storage")
     elif lacking:
-        yield Finding("copies-missing", WARN, f"The store has {missing}", "storage")
+        yield BoxFinding("copies-missing", WARN, f"The store has {missing}", "storage")
     yield from _of_disk(totals)
     for name, what in (("unread", "connection is not read"), ("suspended", "producer is suspended")):
         if totals.get(name):
             plural = what.replace(" is", "s are")
             told = f"{numbers.counted(totals[name], what, plural)}: a limit holds back the clients"
-            yield Finding("clients-blocked", WARN, told, "clients")
+            yield BoxFinding("clients-blocked", WARN, told, "clients")
 
 
-def _of_disk(totals: Mapping[str, Any]) -> Iterator[Finding]:
+def _of_disk(totals: Mapping[str, Any]) -> Iterator[BoxFinding]:
     free, used = totals.get("diskFree"), totals.get("diskUsed")
     if free is None:
         return
@@ -146,13 +146,13 @@ def _of_disk(totals: Mapping[str, Any]) -> Iterator[Finding]:
     if not is_low and (left is None or left > DISK_SECONDS):
         return
     soon = f"; at {numbers.size(rate)}/s published it is full in {numbers.span(left)}" if left is not None else ""
-    yield Finding("disk-full", BAD, f"The disk is nearly full: {numbers.size(free)} free{soon}", "storage")
+    yield BoxFinding("disk-full", BAD, f"The disk is nearly full: {numbers.size(free)} free{soon}", "storage")
 
 
 # Quotas and limits
 
 
-def _of_quotas(facts: Facts) -> Iterator[Finding]:
+def _of_quotas(facts: OverviewFacts) -> Iterator[BoxFinding]:
     for row in facts.quotas:
         if row.get("policy") in (SIZE_QUOTA, AGE_QUOTA):
             yield from _of_backlog_quota(row, facts.subscriptions)
@@ -160,17 +160,17 @@ def _of_quotas(facts: Facts) -> Iterator[Finding]:
             yield _publish_throttled(row)
 
 
-def _of_backlog_quota(row: Row, subscriptions: Sequence[Row]) -> Iterator[Finding]:
+def _of_backlog_quota(row: Row, subscriptions: Sequence[Row]) -> Iterator[BoxFinding]:
     name, limit = _topic(row.get("subject")), _limit_of(row)
     if row.get("holding"):
         told = f"{name} accepts no messages: its backlog has reached the quota of {limit}"
-        yield Finding("quota-full", BAD, told, "quotas", row, "quota set", row.get("share") or 0.0)
+        yield BoxFinding("quota-full", BAD, told, "quotas", row, "quota set", row.get("share") or 0.0)
         return
     left = seconds_to_quota(row, subscriptions)
     if left is None or left > QUOTA_SECONDS or _culprit(row, subscriptions) is not None:
         return  # the finding about the subscription has the time
     told = f"{name} reaches its backlog quota of {limit} in {numbers.span(left)}"
-    yield Finding("quota-soon", WARN, told, "quotas", row, "quota set", -left)
+    yield BoxFinding("quota-soon", WARN, told, "quotas", row, "quota set", -left)
 
 
 def _limit_of(row: Row) -> str:
@@ -207,20 +207,20 @@ def _culprit(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
     return largest if largest is not None and _is_growing(largest) else None
 
 
-def _publish_throttled(row: Row) -> Finding:
+def _publish_throttled(row: Row) -> BoxFinding:
     held = f"{numbers.percent((row.get('held') or 0) / 60_000)} of the last minute"
     unit = str(row.get("unit") or "")
     limit = f"{numbers.size(row.get('limit'))}/s" if unit == "bytes/s" else f"{numbers.rate(row.get('limit'))}/s"
     subject = _topic(row.get("subject"))
     of = "the box" if subject == "box" else subject
     told = f"Producers of {of} were throttled for {held}: the publish rate is {limit}"
-    return Finding("publish-throttled", WARN, told, "quotas", row, "quota set", row.get("held") or 0.0)
+    return BoxFinding("publish-throttled", WARN, told, "quotas", row, "quota set", row.get("held") or 0.0)
 
 
 # Backlogs
 
 
-def _of_backlogs(facts: Facts) -> Iterator[Finding]:
+def _of_backlogs(facts: OverviewFacts) -> Iterator[BoxFinding]:
     letters = {row.get("topic") for row in facts.dead_letters}  # these have findings of their own
     for row in facts.subscriptions:
         cause = row.get("cause")
@@ -232,7 +232,7 @@ def _of_backlogs(facts: Facts) -> Iterator[Finding]:
             yield _stuck(row, facts)
         elif cause == "no-consumer":
             told = f"{_named(row)} has no consumer: {numbers.counted(row['backlog'], 'message waits', 'messages wait')}"
-            yield Finding("unused", WARN, told, "subscriptions", row, urgency=row["backlog"])
+            yield BoxFinding("unused", WARN, told, "subscriptions", row, urgency=row["backlog"])
 
 
 def _only_delayed(row: Row) -> bool:
@@ -267,14 +267,14 @@ _REMEDIES: Final = {
 """Action that shows what to do about a cause."""
 
 
-def _stuck(row: Row, facts: Facts) -> Finding:
+def _stuck(row: Row, facts: OverviewFacts) -> BoxFinding:
     since = row.get("causeSince") or 0
     long = f" for {numbers.span((facts.now - since) / 1000)}" if 0 < since < facts.now else ""
     told = f"{_named(row)} is stuck{long}: {_STUCK[row['cause']]}"
-    return Finding("stuck", BAD, told, "subscriptions", row, _REMEDIES.get(row["cause"], ""), row["backlog"])
+    return BoxFinding("stuck", BAD, told, "subscriptions", row, _REMEDIES.get(row["cause"], ""), row["backlog"])
 
 
-def _falls_behind(row: Row, facts: Facts) -> Finding:
+def _falls_behind(row: Row, facts: OverviewFacts) -> BoxFinding:
     left = _seconds_left(row, facts)
     is_soon = left is not None and left <= QUOTA_SECONDS
     kind = "quota-soon" if is_soon else "falls-behind"
@@ -285,8 +285,8 @@ def _falls_behind(row: Row, facts: Facts) -> Finding:
     severity = BAD if is_soon or row.get("cause") in ("no-consumer", "key-blocked", "unacked-limit") else WARN
     limit = _throttling(row, facts.quotas) if row.get("cause") == "throttled" else None
     if limit is not None:
-        return Finding(kind, severity, told, "quotas", limit, "quota set", urgency)
-    return Finding(kind, severity, told, "subscriptions", row, _REMEDIES.get(str(row.get("cause")), ""), urgency)
+        return BoxFinding(kind, severity, told, "quotas", limit, "quota set", urgency)
+    return BoxFinding(kind, severity, told, "subscriptions", row, _REMEDIES.get(str(row.get("cause")), ""), urgency)
 
 
 def _why(row: Row) -> str:
@@ -312,7 +312,7 @@ def _why(row: Row) -> str:
     return f"1 consumer {takes}" if consumers == 1 else f"{numbers.count(consumers)} consumers take {out}/s of {into}/s"
 
 
-def _seconds_left(row: Row, facts: Facts) -> float | None:
+def _seconds_left(row: Row, facts: OverviewFacts) -> float | None:
     """Return the seconds until a subscription reaches a backlog quota; None if it approaches none."""
     mine = [quota for quota in facts.quotas if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)]
     found = [
@@ -337,7 +337,7 @@ def _throttling(row: Row, quotas: Sequence[Row]) -> Row | None:
 # Dead letters
 
 
-def _of_dead_letters(rows: Sequence[Row]) -> Iterator[Finding]:
+def _of_dead_letters(rows: Sequence[Row]) -> Iterator[BoxFinding]:
     """Yield one finding for each kind, about the topic that matters most of it."""
     found = sorted((_of_letters(row) for row in rows if row.get("left") or row.get("lost")), key=_by_kind)
     for _, same in groupby(found, key=lambda each: each.kind):
@@ -346,20 +346,20 @@ def _of_dead_letters(rows: Sequence[Row]) -> Iterator[Finding]:
         yield first._replace(text=first.text + more)
 
 
-def _by_kind(found: Finding) -> tuple[int, float]:
+def _by_kind(found: BoxFinding) -> tuple[int, float]:
     return KINDS.index(found.kind), -found.urgency
 
 
-def _of_letters(row: Row) -> Finding:
+def _of_letters(row: Row) -> BoxFinding:
     name, rate, left = _topic(row.get("topic")), row.get("rate") or 0.0, row.get("left") or 0
     if rate >= _MOVING and row.get("lost"):
         told = f"Dead letters are lost: {name} receives {numbers.rate(rate)}/s and has no subscription"
-        return Finding("dead-letters-lost", BAD, told, "deadletters", row, "sub create", rate)
+        return BoxFinding("dead-letters-lost", BAD, told, "deadletters", row, "sub create", rate)
     if rate >= _MOVING:
         told = f"Messages fail: {name} receives {numbers.rate(rate)}/s and has {numbers.counted(left, 'dead letter')}"
-        return Finding("dead-letters-growing", WARN, told, "deadletters", row, "groups", rate)
+        return BoxFinding("dead-letters-growing", WARN, told, "deadletters", row, "groups", rate)
     told = f"{numbers.counted(left, 'dead letter waits', 'dead letters wait')} in {name}"
-    return Finding("dead-letters", WARN, told, "deadletters", row, "groups", left)
+    return BoxFinding("dead-letters", WARN, told, "deadletters", row, "groups", left)
 
 
 def _topic(name: object) -> str:

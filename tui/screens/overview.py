@@ -10,13 +10,13 @@ from textual.containers import Horizontal, Vertical
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
-from pulsarbox.tui.actions.diagnosis import CALM, Facts, Finding, diagnosed
+from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
-from pulsarbox.tui.widgets.findings import Findings
+from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.graph import Graph, Graphs
 from pulsarbox.tui.widgets.styles import ColorNames
 from pulsarbox.tui.widgets.table import Row, Table
@@ -63,7 +63,7 @@ class Overview(TopScreen):
 
     def body(self) -> ComposeResult:
         """Compose diagnosis, graphs, numbers and tables."""
-        yield Findings()
+        yield DiagnosisList()
         yield Graphs(
             Graph("publishRate", "Published", "rate", "primary", "/s"),
             Graph("deliverRate", "Delivered", "rate", "success", "/s"),
@@ -91,7 +91,7 @@ class Overview(TopScreen):
         """Start with the focus on the diagnosis."""
         super().begin()
         self.query_one("#subscriptions", Table).sorted_by = ("backlog", True)
-        findings = self.query_one(Findings)
+        findings = self.query_one(DiagnosisList)
         findings.border_title = "Diagnosis"
         self.set_focus(findings)  # now: keys may follow
 
@@ -144,7 +144,7 @@ class Overview(TopScreen):
             if found is not None:
                 for table in tables_shown:
                     self._show_table(panel, table, found)
-        self.query_one(Findings).show(self.diagnosis())
+        self.query_one(DiagnosisList).show(self.diagnosis())
 
     def _show_numbers(self, first: ViewSnapshot) -> None:
         self.top.update_vitals(first)
@@ -169,11 +169,11 @@ class Overview(TopScreen):
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
 
-    def diagnosis(self) -> list[Finding]:
+    def diagnosis(self) -> list[BoxFinding]:
         """Return the findings about what is shown."""
         rows = self._rows
         return diagnosed(
-            Facts(
+            OverviewFacts(
                 self._totals,
                 rows.get("subscriptions", ()),
                 rows.get("quotas", ()),
@@ -182,8 +182,8 @@ class Overview(TopScreen):
             )
         )
 
-    @on(Findings.Chosen)
-    def _go(self, event: Findings.Chosen) -> None:
+    @on(DiagnosisList.Chosen)
+    def _go(self, event: DiagnosisList.Chosen) -> None:
         """Open the screen of a finding with its row, and the menu with its remedy selected."""
         found = event.finding
         if found is None or found.severity == CALM:
@@ -193,17 +193,17 @@ class Overview(TopScreen):
         else:
             self.top.open_remedy(_screen_of(found), found.remedy)
 
-    @on(Findings.Moved)
+    @on(DiagnosisList.Moved)
     def _pointed(self) -> None:
         self.refresh_status_lines()
 
-    @on(Findings.Left)
+    @on(DiagnosisList.Left)
     def _down(self) -> None:
         self.set_focus(self.query_one("#subscriptions", Table))
 
     @on(Table.Left)
     def _up(self, event: Table.Left) -> None:
-        self.set_focus(self.query_one(Findings))
+        self.set_focus(self.query_one(DiagnosisList))
 
     @on(Table.Chosen)
     def _opened(self, event: Table.Chosen) -> None:
@@ -227,7 +227,7 @@ class Overview(TopScreen):
 
     def status_line(self) -> list[Part]:
         """Return where the selected finding leads, or why the selected subscription gets no messages."""
-        findings = self.query_one(Findings)
+        findings = self.query_one(DiagnosisList)
         if findings.has_focus and findings.pointed is not None and findings.pointed.screen:
             return _way_to(findings.pointed)
         row = self.pointed()
@@ -245,7 +245,7 @@ class Overview(TopScreen):
         return self.line("top", "--once", *self.top.feed.scope_words)
 
 
-def _screen_of(found: Finding) -> tuple[str, Any]:
+def _screen_of(found: BoxFinding) -> tuple[str, Any]:
     """Return the screen with the row of a finding, and its argument: a row or a filter."""
     from pulsarbox.tui.screens.topics import quoted
 
@@ -258,7 +258,7 @@ def _screen_of(found: Finding) -> tuple[str, Any]:
     return "dead_letters:DeadLettersScreen", f"topic == {quoted(real(row, 'topic'))}"
 
 
-def _way_to(found: Finding) -> list[Part]:
+def _way_to(found: BoxFinding) -> list[Part]:
     """Return where enter leads from a finding."""
     title = BY_NAME[found.screen].title.removeprefix("Go to: ").lower()
     remedy = f": {BY_NAME[found.remedy].title}" if found.remedy else ""

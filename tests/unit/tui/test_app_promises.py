@@ -47,7 +47,7 @@ PROMISES: Final = {
         *_of("unit/tui/widgets/test_numbers", "an_area_fills_from_below_and_the_newest_is_on_the_right"),
         *_of("e2e/admin/test_live_views", "the_overview_counts_what_goes_on"),
         *_of("unit/tui/actions/test_diagnosis", "they_are_in_the_order_of_their_kinds"),
-        *_of(_SCREENS, "enter_goes_to_what_matters_most_with_the_remedy_selected"),
+        *_of("unit/tui/screens/test_overview", "enter_goes_to_what_matters_most_with_the_remedy_selected"),
     )),
     2: Promise("subscriptions: rates, age, trend, time to drain",
         ("column SUBSCRIPTIONS backlog change inRate outRate unacked oldest consumers type trend drain",), (

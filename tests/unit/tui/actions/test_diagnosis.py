@@ -13,8 +13,8 @@ from pulsarbox.tui.actions.diagnosis import (
     DISK_BYTES,
     KINDS,
     SIZE_QUOTA,
-    Facts,
-    Finding,
+    BoxFinding,
+    OverviewFacts,
     diagnosed,
     seconds_to_quota,
 )
@@ -74,8 +74,8 @@ def found(
     subscriptions: tuple[dict[str, Any], ...] = (),
     quotas: tuple[dict[str, Any], ...] = (),
     dead: tuple[dict[str, Any], ...] = (),
-) -> list[Finding]:
-    return diagnosed(Facts(BUSY | (totals or {}), subscriptions, quotas, dead, NOW))
+) -> list[BoxFinding]:
+    return diagnosed(OverviewFacts(BUSY | (totals or {}), subscriptions, quotas, dead, NOW))
 
 
 def texts(*rows: dict[str, Any], quotas: tuple[dict[str, Any], ...] = ()) -> list[str]:
@@ -96,7 +96,7 @@ def test_one_calm_line_if_nothing_is_wrong() -> None:
 
 
 def test_an_empty_box_is_told_how_to_begin() -> None:
-    (calm,) = diagnosed(Facts({}))
+    (calm,) = diagnosed(OverviewFacts({}))
     assert "pulsarbox produce" in calm.text and calm.severity == "ok"
 
 
@@ -116,7 +116,7 @@ EVERY: dict[str, dict[str, Any]] = {
     "unused": {"subscriptions": (still(cause="no-consumer", consumers=0),)},
     "calm": {},
 }
-"""Facts with one finding of each kind."""
+"""OverviewFacts with one finding of each kind."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,12 +15,10 @@ from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.screens.maps import ranges_drawn, state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
-from pulsarbox.tui.widgets.bars import Line, tabs
-from pulsarbox.tui.widgets.findings import Findings
-from pulsarbox.tui.widgets.table import Table
+from pulsarbox.tui.widgets.bars import Line
 from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
-from tests.unit.tui.fake import NOW, TOTALS, FakeBox, browsed, dead_letters, event, job, message, quota, subscription
+from tests.unit.tui.fake import NOW, TOTALS, FakeBox, browsed, dead_letters, event, job, message, subscription
 
 SEEN = {
     "overview": ("Published 12.3k/s", "Diagnosis", "Backlogs", "orders-0", "● 17 dead letters", "publish rate"),
@@ -413,104 +411,6 @@ async def test_all_rows_are_written_to_a_file(tmp_path: Path) -> None:
         driver.screen.query_one(Input).value = str(tmp_path / "rows.csv")
         await driver.press("enter")
         await driver.until(lambda: any("exists" in each for each in driver.said))
-
-
-async def test_enter_goes_to_what_matters_most_with_the_remedy_selected() -> None:
-    box = FakeBox()
-    limit = {"subject": f"{subscription(0)['topic']} billing", "policy": "dispatch-rate"}
-    box.rows["quotas"], box.rows["deadletters"] = [quota(0, **limit, scope="subscription")], []
-    async with dashboard(box, WIDE) as driver:
-        findings = driver.screen.query_one(Findings)
-        assert findings.has_focus and findings.pointed is not None
-        first = "orders-0/billing falls behind: its dispatch rate lets 88/s of 100/s through; 1,000 messages wait"
-        assert findings.pointed.text == first and first in driver.lines()[3]
-        assert "quotas: Change the limit" in driver.told("told")
-        await driver.press("enter")
-        await driver.at("ChoiceDialog", answered=False)
-        chosen = driver.screen.query_one(OptionList)
-        assert str(chosen.get_option_at_index(chosen.highlighted or 0).prompt).strip() == "Change the limit"
-        await driver.press("enter")
-        await driver.at("OperationDialog", answered=False)
-        await driver.press("escape")
-        await driver.at("Quotas")
-        assert driver.table.count == 1
-        await driver.press("escape")
-        await driver.at("Overview")
-        await driver.press("j", "j", "enter")
-        await driver.at("SubscriptionDetails")
-        assert "billing" in driver.text() and "orders-2" in driver.text()
-
-
-async def test_findings_and_backlogs_are_one_list_for_the_cursor() -> None:
-    box = FakeBox()
-    box.rows["deadletters"] = []
-    async with dashboard(box, SMALL) as driver:
-        findings, table = driver.screen.query_one(Findings), driver.screen.query_one("#subscriptions", Table)
-        assert driver.lines()[2].startswith(" ▲ orders-0/billing falls behind")
-        await driver.press("j")
-        await driver.until(lambda: table.has_focus)
-        assert "the dispatch rate is used up" in driver.told("told")
-        await driver.press("j", "k", "k")
-        await driver.until(lambda: findings.has_focus)
-        await driver.press("k")
-        assert findings.has_focus and findings.pointed is findings.found[0]
-        await driver.pilot.click("#findings", offset=(5, 0))
-        await driver.at("SubscriptionDetails")
-
-
-async def test_if_nothing_is_wrong_enter_opens_the_backlog_of_the_cursor() -> None:
-    box = FakeBox()
-    box.rows["subscriptions"] = [subscription(0, change=-5.0, drain=9.0)]
-    box.rows["quotas"], box.rows["deadletters"] = [], []
-    async with dashboard(box, SMALL) as driver:
-        assert driver.lines()[2].startswith(" ✓ Nothing needs attention: 12.3k/s in, 12.0k/s out")
-        await driver.press("enter")
-        await driver.at("SubscriptionDetails")
-
-
-async def test_the_diagnosis_of_the_past_offers_no_change() -> None:
-    box = FakeBox()
-    box.read_only, box.rows["deadletters"] = True, []
-    async with dashboard(box, WIDE, at=NOW - 3_600_000) as driver:
-        assert any("/top/quotas" in target and f"at={NOW - 3_600_000}" in target for _, target, _ in box.asked)
-        findings = driver.screen.query_one(Findings)
-        await driver.until(lambda: "falls behind" in findings.found[0].text)
-        quotas = [at for at, found in enumerate(findings.found) if found.screen == "quotas"]
-        assert quotas, "a publish rate"
-        driver.screen.post_message(Findings.Chosen(findings.found[quotas[0]]))
-        await driver.at("Quotas")
-        await driver.until(lambda: driver.table.count == 1)
-        assert driver.screen.remedy == "" and len(driver.app.screen_stack) == 2
-
-
-async def test_a_wide_terminal_has_the_box_and_its_busiest_topics_at_the_side() -> None:
-    async with dashboard(size=(200, 50)) as driver:
-        await driver.until(lambda: "Busiest topics" in driver.text() and "unacknowledged" in driver.text())
-        assert "limits in effect" in driver.text() and "TYPE" in driver.text()
-        await driver.pilot.resize_terminal(100, 40)
-        await driver.until(lambda: "Busiest topics" not in driver.text() and "● 2 holding back" in driver.text())
-    async with dashboard(size=(100, 40)) as driver:
-        assert not any("/top/topics" in target for _, target, _ in driver.box.asked), "not asked where not shown"
-        await driver.pilot.resize_terminal(200, 50)
-        await driver.until(lambda: "Busiest topics" in driver.text())
-        await driver.until(lambda: any("/top/topics" in target for _, target, _ in driver.box.asked))
-
-
-@pytest.mark.parametrize("width", [80, 100, 119, 120, 130, 200])
-@pytest.mark.parametrize("here", ["overview", "clients", "pipelines"])
-def test_tabs_fit_with_whole_words_and_all_keys(width: int, here: str) -> None:
-    parts = tabs(here, width)
-    text = "".join(part for part, _, _ in parts)
-    assert len(text) <= width
-    named = {name: title for name, title, _, _ in PLACES}
-    assert named[here] in text
-    assert [name for name, _, _, _ in PLACES] == list(dict.fromkeys(action for _, _, action in parts if action))
-    words = " ".join(word for word in text.split() if len(word) != 1)
-    for title in named.values():
-        words = words.replace(title, "", 1)
-    assert not words.strip(), "nothing is abbreviated"
-    if width >= 120:
-        assert all(title in text for title in named.values())
 
 
 async def test_an_empty_box_says_how_to_begin() -> None:

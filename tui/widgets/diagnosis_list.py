@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, Finding
+from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, BoxFinding
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 _LOOKS: Final = {BAD: "bad", WARN: "warn", CALM: "good"}
@@ -24,11 +24,11 @@ _HINT: Final = 9
 """Width for the number of further findings."""
 
 
-class Findings(Looks, Widget, can_focus=True):
+class DiagnosisList(Looks, Widget, can_focus=True):
     """As many findings as it has lines; the rest are counted."""
 
     DEFAULT_CSS = """
-    Findings { height: 1; width: 1fr; }
+    DiagnosisList { height: 1; width: 1fr; }
     """
     looks: Mapping[str, ColorNames] = {
         "bad": ColorNames("text-error", bold=True),
@@ -48,7 +48,7 @@ class Findings(Looks, Widget, can_focus=True):
     class Chosen(Message):
         """A finding was opened."""
 
-        def __init__(self, finding: Finding | None) -> None:
+        def __init__(self, finding: BoxFinding | None) -> None:
             super().__init__()
             self.finding = finding
 
@@ -60,10 +60,10 @@ class Findings(Looks, Widget, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="findings")
-        self.found: Sequence[Finding] = ()
+        self.found: Sequence[BoxFinding] = ()
         self._at = 0
 
-    def show(self, found: Sequence[Finding]) -> None:
+    def show(self, found: Sequence[BoxFinding]) -> None:
         """Show findings. The cursor stays at its line."""
         if list(found) != list(self.found):
             self.found = found
@@ -71,7 +71,7 @@ class Findings(Looks, Widget, can_focus=True):
             self.refresh()
 
     @property
-    def pointed(self) -> Finding | None:
+    def pointed(self) -> BoxFinding | None:
         """The finding of the cursor."""
         return self.found[self._at] if self._at < len(self.found) else None
 
