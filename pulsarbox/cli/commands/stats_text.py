@@ -128,7 +128,7 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
     if stats["nonContiguousDeletedMessagesRanges"]:
         facts["acknowledged ranges"] = f"{stats['nonContiguousDeletedMessagesRanges']:,} beyond the first gap"
     if stats.get("secondsToDrain"):
-        facts["drained in"] = _drained_in(stats["secondsToDrain"])
+        facts["drained in"] = _drained_in(stats["secondsToDrain"], acked=bool(stats.get("messageAckRate")))
     if stats["lastAckedTimestamp"]:
         facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
     if "deadLetters" in stats:
@@ -186,8 +186,10 @@ def document_lines(document: Row) -> list[str]:
     return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]
 
 
-def _drained_in(seconds: int) -> str:
+def _drained_in(seconds: int, *, acked: bool) -> str:
     """Format the time to drain a backlog at current rates; negative means never."""
+    if seconds < 0 and not acked:
+        return "never: nothing is acknowledged"
     if seconds < 0:
         return "never: messages are published at least as fast as acknowledged"
     return f"{duration(seconds)}, at the rates of the last minute"

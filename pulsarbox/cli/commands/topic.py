@@ -353,6 +353,7 @@ def policy(
     Examples:
       pulsarbox topic policy orders
       pulsarbox topic policy orders max-producers 3
+      pulsarbox topic policy orders retention 7d,10G
       pulsarbox topic policy orders dispatch-rate 100/s,5MB/s
       pulsarbox topic policy orders max-producers default
     """

@@ -57,6 +57,8 @@ class RetentionForm:
             return _retention(*((0, 0) if word == OFF else (NO_LIMIT, NO_LIMIT)))
         found = {}
         for part in _parts(text):
+            if "/" in part:  # not a mistake in a number: the parts are separated differently
+                raise ValueError(f"expected {self.expected}, not '{text}'")
             read = _quantity(part, MINUTES, MEBIBYTES)
             if read is None or read[0].unit in found:
                 raise ValueError(f"expected {self.expected}, not '{text}'")

@@ -126,6 +126,7 @@ def test_the_quorums_are_shown_without_the_usual_rate() -> None:
     ("policy", "text", "words"),
     [
         ("retention", "", "expected a time, a size, or both"),
+        ("retention", "7d/1G", "expected a time, a size, or both"),
         ("retention", "7d,1h", "expected a time, a size, or both"),
         ("retention", "7", "expected a time, a size, or both"),
         ("retention", "90s", "'90s' is not a whole number of minutes"),
