@@ -12,9 +12,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pulsar
+from pulsar.schema import AvroSchema, Boolean, BytesSchema, Double, Integer, JsonSchema, Long, Record, String
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark.access import mapped_reader
@@ -35,6 +36,8 @@ class Case(NamedTuple):
     """Payload size in bytes."""
     batch: int
     """Messages per entry; 1 for no batches."""
+    values: str = "bytes"
+    """``json`` and ``avro``: orders with a schema, whose note has so many bytes."""
 
 
 CASES: Final = (
@@ -45,18 +48,50 @@ CASES: Final = (
 )
 
 
+class Order(Record):  # type: ignore[misc]
+    """Order of the typed cases."""
+
+    id = Long()
+    customer = String()
+    amount = Double()
+    quantity = Integer()
+    paid = Boolean()
+    note = String()
+
+
+FIELDS: Final = ("id", "customer", "amount", "quantity", "paid", "note")
+_SCHEMAS: Final[dict[str, Any]] = {
+    "bytes": BytesSchema,
+    "json": lambda: JsonSchema(Order),
+    "avro": lambda: AvroSchema(Order),
+}
+
+
+def _body(case: Case, at: int) -> Any:
+    """Return a unique value, as Parquet would deduplicate equal ones."""
+    if case.values == "bytes":
+        return os.urandom(case.size)
+    note = os.urandom(case.size // 2).hex()
+    return Order(
+        id=at, customer=f"customer {at % 5000}", amount=at % 100_000 / 100, quantity=at % 9, paid=at % 2 == 0, note=note
+    )
+
+
 def publish(box: PulsarBox, case: Case, count: int, topics: int) -> list[str]:
     """Publish messages to the topics in turn; return their names."""
     client = pulsar.Client(box.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error))
     names = [f"persistent://public/default/{case.size}-{case.batch}-{at}" for at in range(topics)]
-    batching = {"batching_enabled": case.batch > 1, "batching_max_publish_delay_ms": 1000}
+    batching: dict[str, Any] = {"batching_enabled": case.batch > 1, "batching_max_publish_delay_ms": 1000}
     if case.batch > 1:
         batching["batching_max_messages"] = case.batch
+    batching["schema"] = _SCHEMAS[case.values]()
     producers = [client.create_producer(name, block_if_queue_full=True, **batching) for name in names]
+    sent = 0
     for at in range(count // (topics * case.batch)):
         for producer in producers:
             for _ in range(case.batch):
-                body = os.urandom(case.size)  # unique, as Parquet would deduplicate equal values
+                body = _body(case, sent)
+                sent += 1
                 producer.send_async(body, lambda *_: None, partition_key=f"key-{at % 1000}", properties={"n": "1"})
     for producer in producers:
         producer.flush()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import psutil
 
 from benchmarks import floor
-from benchmarks.reading import Case, publish
+from benchmarks.reading import FIELDS, Case, publish
 from pulsarbox import PulsarBox
 from pulsarbox.spark import accelerator
 from pulsarbox.spark.connect.broker_api import Service
@@ -30,17 +30,20 @@ from pulsarbox.spark.topic_segments import Reach
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ALL_READ: Final = (
-    "sum(length(value)) + sum(length(__key)) + sum(length(__topic)) + sum(length(__messageId)) "
+METADATA_READ: Final = (
+    "sum(length(__key)) + sum(length(__topic)) + sum(length(__messageId)) "
     "+ count(__publishTime) + count(__eventTime) + sum(size(__messageProperties))"
 )
-VALUE_READ: Final = "sum(length(value))"
-HASH: Final = (
-    "count(*)",
-    "sum(cast(xxhash64(value, __key, __topic, __messageId, __publishTime, __eventTime, to_json(__messageProperties)) "
-    "as decimal(38, 0)))",
-)
-"""Of the rows in any order."""
+BYTES_READ: Final = "sum(length(value))"
+ORDER_READ: Final = "sum(id) + sum(length(customer)) + sum(amount) + sum(quantity) + sum(int(paid)) + sum(length(note))"
+ORDER: Final = "id bigint, customer string, amount double, quantity int, paid boolean, note string"
+
+
+def hash_of(values: str) -> tuple[str, str]:
+    """Return the expressions that are equal for the same rows in any order."""
+    columns = "value" if values == "bytes" else ", ".join(FIELDS)
+    own = "__key, __topic, __messageId, __publishTime, __eventTime, to_json(__messageProperties)"
+    return "count(*)", f"sum(cast(xxhash64({columns}, {own}) as decimal(38, 0)))"
 
 
 def session(workers: int) -> "SparkSession":
@@ -118,10 +121,14 @@ class Bench:
     """One box with messages, and the same rows in Parquet."""
 
     def __init__(
-        self, box: PulsarBox, data: Path, parquet: Path, rows: int, size: int, portions: Sequence[int]
+        self, box: PulsarBox, data: Path, parquet: Path, rows: int, case: Case, portions: Sequence[int]
     ) -> None:
         """Store the parameters; ``portions``: rows per record batch of the ``floor`` sources."""
-        self._size = size
+        self._size = case.size
+        self._values = case.values
+        self._columns = "value binary" if case.values == "bytes" else ORDER
+        self._value_read = BYTES_READ if case.values == "bytes" else ORDER_READ
+        self._all_read = f"{self._value_read} + {METADATA_READ}"
         self._portions = portions
         self._box = box
         self._data = data
@@ -153,33 +160,35 @@ class Bench:
         spark.dataSource.register(floor.FloorSource)
         tasks, first = self.topics(spark, "mmap").rdd.getNumPartitions(), self._portions[0]
         floors = {
-            f"floor ({rows}), all columns": partial(taken_by, partial(self.floor, spark, tasks, rows), ALL_READ)
+            f"floor ({rows}), all columns": partial(
+                taken_by, partial(self.floor, spark, tasks, rows), f"{BYTES_READ} + {METADATA_READ}"
+            )
             for rows in self._portions
         }
         found: dict[str, Callable[[], Taken]] = {
             **floors,
             f"floor ({first}), value": lambda: taken_by(
-                lambda: self.floor(spark, tasks, first, "value binary"), VALUE_READ
+                lambda: self.floor(spark, tasks, first, "value binary"), BYTES_READ
             ),
-            "Parquet, all columns": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), ALL_READ),
-            "in place, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap"), ALL_READ),
-            "wire, all columns": lambda: taken_by(lambda: self.topics(spark, "wire"), ALL_READ),
-            "Parquet, value": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), VALUE_READ),
-            "in place, value": lambda: taken_by(lambda: self.topics(spark, "mmap", "value binary"), VALUE_READ),
+            "Parquet, all columns": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), self._all_read),
+            "in place, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap"), self._all_read),
+            "wire, all columns": lambda: taken_by(lambda: self.topics(spark, "wire"), self._all_read),
+            "Parquet, value": lambda: taken_by(lambda: spark.read.parquet(str(self._parquet)), self._value_read),
+            "in place, value": lambda: taken_by(lambda: self.topics(spark, "mmap", self._columns), self._value_read),
         }
         return found | (self._in_the_jvm(spark) if accelerator.jar() else {})
 
     def _in_the_jvm(self, spark: "SparkSession") -> dict[str, Callable[[], Taken]]:
         return {
-            "JVM, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), ALL_READ),
-            "JVM, value": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), VALUE_READ),
+            "JVM, all columns": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), self._all_read),
+            "JVM, value": lambda: taken_by(lambda: self.topics(spark, "mmap", jvm=True), self._value_read),
         }
 
     def compare(self, spark: "SparkSession") -> None:
         """Raise AssertionError unless all ways to read return the same rows."""
-        expected = spark.read.parquet(str(self._parquet)).selectExpr(*HASH).collect()
+        expected = spark.read.parquet(str(self._parquet)).selectExpr(*hash_of(self._values)).collect()
         for jvm in (False, True):
-            assert self.topics(spark, "mmap", jvm=jvm).selectExpr(*HASH).collect() == expected, jvm
+            assert self.topics(spark, "mmap", jvm=jvm).selectExpr(*hash_of(self._values)).collect() == expected, jvm
 
     def measure(self, workers: int, turns: int, is_first: bool, only: str) -> None:
         """Measure and print a line per case. Raises AssertionError if rows are missing."""
@@ -190,7 +199,7 @@ class Bench:
             assert self.topics(spark, access, "__ledgerId bigint").count() == self._rows, access
         assert spark.read.parquet(str(self._parquet)).count() == self._rows
         self.compare(spark)
-        kept = ("Parquet", "floor")
+        kept = ("Parquet", "floor") if self._values == "bytes" else ("Parquet",)
         cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith(kept)}
         found: dict[str, list[Taken]] = {name: [] for name in cases}
         for turn in range(turns + 2):  # the first turns warm up the JVM and are not counted
@@ -228,6 +237,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", default="", help="of what is not Parquet, only cases with these words in their name")
     parser.add_argument("--size", type=int, default=1024, help="bytes of a payload")
     parser.add_argument("--batch", type=int, default=1, help="messages of an entry")
+    parser.add_argument("--values", choices=("bytes", "json", "avro"), default="bytes", help="payloads, or orders")
     parser.add_argument("--topics", type=int, default=100)
     parser.add_argument(
         "--floor", type=int, nargs="+", default=[512], help="rows of the batches of a source that has them ready"
@@ -243,12 +253,13 @@ def main(words: Sequence[str] | None = None) -> None:
         keep: dict[str, Any] = {"defaultRetentionTimeInMinutes": -1, "defaultRetentionSizeInMB": -1}
         with PulsarBox(data_dir=data, process=True, brokerDeleteInactiveTopicsEnabled=False, **keep) as box:
             print(f"publishing {arguments.messages} messages", file=sys.stderr)
-            publish(box, Case("", arguments.size, arguments.batch), arguments.messages, arguments.topics)
+            case = Case("", arguments.size, arguments.batch, arguments.values)
+            publish(box, case, arguments.messages, arguments.topics)
             rows = stored(box)
             print(f"{rows} messages of {arguments.size} bytes over {arguments.topics} topics, {os.cpu_count()} cores")
             head = f"{'workers':>7} {'':24}{'median':>10}  {'range':>12}{'rows/s':>12}{'x':>8}"
             print(f"{head}{'processor':>15}{'x':>8}{'of Python':>15}")
-            bench = Bench(box, data, Path(folder) / "parquet", rows, arguments.size, arguments.floor)
+            bench = Bench(box, data, Path(folder) / "parquet", rows, case, arguments.floor)
             for number, workers in enumerate(arguments.workers):
                 bench.measure(workers, arguments.turns, is_first=not number, only=arguments.only)
 

@@ -208,9 +208,9 @@ class Client:
             raise error
         return answer.schema, answer.schema_version
 
-    def latest_schemas(self, topics: Sequence[str]) -> list[Schema | None]:
-        """Return the latest schema of each topic, or None; requests are pipelined, a hundred at a time."""
-        found: list[Schema | None] = []
+    def latest_schemas(self, topics: Sequence[str]) -> list[tuple[Schema, bytes] | None]:
+        """Return ``latest_schema`` of each topic; requests are pipelined, a hundred at a time."""
+        found: list[tuple[Schema, bytes] | None] = []
         for at in range(0, len(topics), _AT_ONCE):
             asked = []
             for topic, connection in self._brokers_of(topics[at : at + _AT_ONCE]):
@@ -221,7 +221,7 @@ class Client:
             for connection, request_id in asked:
                 answer = connection.answer(request_id, self.timeout, "GET_SCHEMA").getSchemaResponse
                 if not answer.HasField("error_code"):
-                    found.append(answer.schema)
+                    found.append((answer.schema, answer.schema_version))
                     continue
                 error = error_for(answer.error_code, answer.error_message)
                 if not isinstance(error, TopicNotFound):

@@ -15,6 +15,7 @@ from pulsarbox.spark.connect.schema_registry import Registry
 from pulsarbox.spark.decode.message_columns import Cuts, Messages, Properties, text
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.decode.value_decoder import RECORDS, Bad, Decoder, UnreadableValues, decoder, is_pair, pair
+from pulsarbox.spark.decode.value_programs import TEXT, Node
 from pulsarbox.spark.schema.column_types import KEY, ColumnType, NoColumnsError, is_record, type_of
 
 FAILFAST: Final = "failfast"
@@ -61,7 +62,7 @@ class MalformedError(ValueError):
 
 
 class RecordBatches:
-    """Builder of record batches of one schema. Picklable before first use."""
+    """Builder of record batches of one schema. Picklable, without its readers."""
 
     def __init__(self, schema: pa.Schema, registry: Registry, value_format: str, mode: str) -> None:
         self._names: list[str] = schema.names
@@ -155,6 +156,29 @@ class RecordBatches:
             out = {each.at for each in bad}
             made = made.filter(pa.array([at not in out for at in range(messages.rows)]))
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_readers": {}, "_alike": {}, "_several": _Several(())}
+
+    def programs(self, topic: str) -> dict[str, Node] | None:
+        """Return how the JVM decodes a topic's values, by hexadecimal version of their schema, which is ``*`` if it is
+        insignificant; None if only Python can. Raises Unreadable, PulsarBoxError."""
+        newest = None if self._form in ("bytes", "string", "json") else self._registry.newest(topic)
+        found = self._reader(topic, None).program
+        if found is None or newest is None or newest.type == Schema.Json:
+            return None if found is None else {"*": found}
+        older = {each.hex(): self._reader(topic, each).program for each in self._registry.versions(topic)}
+        return {"": found, **{version: each for version, each in older.items() if each is not None}}
+
+    @property
+    def mode(self) -> str:
+        """What happens to a value that does not match its schema."""
+        return self._mode
+
+    @property
+    def values(self) -> Sequence[str]:
+        """The columns of the value."""
+        return self._values
 
     def close(self) -> None:
         """Close the schema registry's connection, if any. Raises nothing."""
@@ -325,6 +349,14 @@ class _Reader:
             target = self._only_value()
             as_it_is = writer is None or (writer.type in RECORDS and not pa.types.is_struct(target))
             self._add(_payload, decoder(None if as_it_is else writer, newest, target, form), names)
+
+    @property
+    def program(self) -> Node | None:
+        """How the JVM decodes the values; None if only Python can."""
+        if len(self._parts) != 1 or self._parts[0][0] is not _payload:
+            return None
+        found = self._parts[0][1].program
+        return found if self._is_fields or found == TEXT else None
 
     def _add(self, take: Callable[[Messages, int], bytes | None], made: Decoder, names: list[str]) -> None:
         self._parts.append((take, made, names))

@@ -15,6 +15,7 @@ from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.protocol.schema.native_definition import parse
 from pulsarbox.protocol.schema.types import spelling
 from pulsarbox.spark.decode.arrow_coercion import shaper
+from pulsarbox.spark.decode.value_programs import TEXT, Node, of_avro, of_json
 from pulsarbox.spark.schema.column_types import LOGICAL
 from pulsarbox.spark.schema.protobuf_native import reader_of
 
@@ -47,11 +48,13 @@ class Decoder:
         many: Callable[[list[bytes]], pa.Array] | None = None,
         *,
         is_plain: bool = False,
+        program: Node | None = None,
     ) -> None:
         """Store the readers. ``many`` reads all values in bulk; if it raises, they are read one by one.
 
-        ``is_plain``: the values are raw bytes or UTF-8 text.
+        ``is_plain``: the values are raw bytes or UTF-8 text. ``program``: how the JVM decodes them, if it can.
         """
+        self.program = program
         self._type = target
         self.is_plain = is_plain
         self._read = read
@@ -107,7 +110,8 @@ def decoder(writer: Schema | None, newest: Schema | None, target: pa.DataType, f
     except (InvalidSchema, ValueError, KeyError, TypeError) as error:
         raise UnreadableValues(f"unusable schema: {error}") from None
     if kind in _PRIMITIVES:
-        return Decoder(target, _PRIMITIVES[kind], _all_at_once(kind, target))
+        program = TEXT if kind == Schema.String and pa.types.is_string(target) else None
+        return Decoder(target, _PRIMITIVES[kind], _all_at_once(kind, target), program=program)
     if pa.types.is_binary(target) or pa.types.is_string(target):
         return _plain(target)
     raise UnreadableValues(
@@ -141,7 +145,8 @@ def _plain(target: pa.DataType) -> Decoder:
     if pa.types.is_binary(target):
         return Decoder(target, bytes, lambda values: pa.array(values, target), is_plain=True)
     if pa.types.is_string(target):
-        return Decoder(target, bytes.decode, lambda values: pa.array(values, pa.binary()).cast(target), is_plain=True)
+        many = lambda values: pa.array(values, pa.binary()).cast(target)  # noqa: E731
+        return Decoder(target, bytes.decode, many, is_plain=True, program=TEXT)
     raise UnreadableValues(
         f"the values are bytes, which can be read as binary or string, not as {target}; for JSON, set valueFormat=json"
     )
@@ -153,7 +158,7 @@ def _plain(target: pa.DataType) -> Decoder:
 def _json(target: pa.DataType) -> Decoder:
     if not pa.types.is_struct(target):
         return Decoder(target, json.loads)
-    return Decoder(target, _object, _objects(target) if _has_arrow_type(target) else None)
+    return Decoder(target, _object, _objects(target) if _has_arrow_type(target) else None, program=of_json(target))
 
 
 def _object(value: bytes) -> dict[str, Any]:
@@ -228,7 +233,8 @@ def _avro(writer: Schema, newest: Schema | None, target: pa.DataType) -> Decoder
     def read(value: bytes) -> Any:
         return schemaless_reader(io.BytesIO(value), parsed, reader)
 
-    return Decoder(target, read, lambda values: pa.array([read(value) for value in values], target))
+    program = of_avro(written, wanted, target)
+    return Decoder(target, read, lambda values: pa.array([read(value) for value in values], target), program=program)
 
 
 def _definition(schema: Schema) -> Any:

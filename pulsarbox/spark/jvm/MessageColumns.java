@@ -58,6 +58,8 @@ final class MessageColumns {
   private final WritableColumnVector orderingKey;
   private final WritableColumnVector schemaVersion;
   private final WritableColumnVector redeliveries;
+  /** The columns of decoded values; null if no row depends on its value. */
+  private final ValueColumns values;
   private final ColumnVector[] all;
   private final ColumnarBatch batch;
   private final List<ReadPlan.Segment> segments;
@@ -66,22 +68,31 @@ final class MessageColumns {
   private int capacity = ROWS;
   private long held;
 
-  /** Returns whether the JVM fills these columns; {@code isRaw}: whether the value is the payload as it is. */
-  static boolean canFill(StructType columns, boolean isRaw) {
+  /** Returns whether the JVM fills these columns of a plan. */
+  static boolean canFill(StructType columns, ReadPlan plan) {
     for (StructField field : columns.fields()) {
-      DataType type = VALUE.equals(field.name()) && isRaw ? DataTypes.BinaryType : TYPES.get(field.name());
+      if (plan.values != null && plan.values.canFill(field)) continue;
+      DataType type = type(field.name(), plan);
       if (type == null || !field.nullable() || !type.sameType(field.dataType())) return false;
     }
     return true;
   }
 
-  MessageColumns(StructType columns, List<ReadPlan.Segment> segments) {
-    this.segments = segments;
+  private static DataType type(String name, ReadPlan plan) {
+    boolean isBytes = VALUE.equals(name) && plan.isRaw || ValueColumns.CORRUPT.equals(name) && plan.values != null;
+    return isBytes ? DataTypes.BinaryType : TYPES.get(name);
+  }
+
+  MessageColumns(StructType columns, ReadPlan plan) {
+    segments = plan.segments;
+    values = ValueColumns.of(plan.values, columns, ROWS);
     all = new ColumnVector[columns.length()];
     StructField[] fields = columns.fields();
     PayloadVector payloads = null;
     TopicVector topics = null;
     for (int i = 0; i < all.length; i++) {
+      if (values != null) all[i] = values.column(fields[i].name());
+      if (all[i] != null) continue;
       if (VALUE.equals(fields[i].name())) all[i] = payloads = new PayloadVector(ROWS);
       else if ("__topic".equals(fields[i].name())) all[i] = topics = new TopicVector(segments, ROWS);
       else all[i] = new OnHeapColumnVector(ROWS, fields[i].dataType());
@@ -113,7 +124,7 @@ final class MessageColumns {
   }
 
   boolean hasPayloads() {
-    return payload != null;
+    return payload != null || values != null;
   }
 
   int rows() {
@@ -149,7 +160,7 @@ final class MessageColumns {
     if (rows > 0) return false;
     capacity = more;
     for (ColumnVector each : all) {
-      if (each instanceof WritableColumnVector) ((WritableColumnVector) each).reserve(more);
+      if (each instanceof WritableColumnVector) ValueReader.reserve((WritableColumnVector) each, more);
     }
     if (payload != null) payload.reserve(more);
     if (topic != null) topic.reserve(more);
@@ -162,13 +173,17 @@ final class MessageColumns {
   }
 
   /**
-   * Adds a message. {@code own}: its metadata, which is that of the entry if {@code index} is -1; {@code of}: that of the
+   * Adds a message, unless it is skipped for its value. {@code own}: its metadata, which is that of the entry if {@code index} is -1; {@code of}: that of the
    * entry; {@code at}, {@code size}: its payload in {@code body}.
    */
   void add(
       int segment, long entryId, Metadata of, Metadata own, int index, ByteBuffer body, int at, int size) {
     int row = rows;
     ReadPlan.Segment from = segments.get(segment);
+    if (values != null) {
+      if (!values.add(row, segment, of, own.isNull, body, at, size)) return;
+      held += size;
+    }
     if (payload != null) {
       if (own.isNull) payload.putNull(row);
       else payload.put(row, body, at, size);

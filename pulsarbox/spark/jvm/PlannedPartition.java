@@ -1,7 +1,6 @@
 package pulsarbox.spark;
 
 import java.io.IOException;
-import java.util.Arrays;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonStreamingInputPartition;
@@ -32,12 +31,8 @@ final class PlannedPartition implements InputPartition {
     boolean isEnabled = Boolean.parseBoolean(SQLConf.get().getConfString(ENABLED, "true"));
     for (int i = 0; isEnabled && i < plans.length; i++) {
       plans[i] = PickledPart.plan(pickled(partitions[i]));
-      if (plans[i] == null) continue;
-      if (!isColumnar && !isReadable(plans[i], required)) {
-        Arrays.fill(plans, null);
-        break;
-      }
-      isColumnar = true;
+      if (plans[i] != null && !isReadable(plans[i], required)) plans[i] = null;
+      isColumnar |= plans[i] != null;
     }
     InputPartition[] planned = new InputPartition[partitions.length];
     for (int i = 0; i < plans.length; i++) planned[i] = new PlannedPartition(partitions[i], plans[i], isColumnar);
@@ -46,7 +41,7 @@ final class PlannedPartition implements InputPartition {
 
   private static boolean isReadable(byte[] plan, StructType required) {
     try {
-      return MessageColumns.canFill(required, new ReadPlan(plan).isRaw);
+      return MessageColumns.canFill(required, new ReadPlan(plan));
     } catch (IOException error) {
       return false; // of another version of pulsarbox
     }

@@ -8,7 +8,7 @@ import java.util.List;
 
 /** What a task reads, as planned by {@code source/jvm_plan.py}. */
 final class ReadPlan {
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   /** The data directory of the box, and its ID. */
   final String directory;
@@ -16,6 +16,8 @@ final class ReadPlan {
   final List<Segment> segments = new ArrayList<>();
   /** Whether the column {@code value} is the payload as it is. */
   final boolean isRaw;
+  /** How values are decoded; null if they are not, or only in Python. */
+  final ValuePlan values;
 
   /** Entries of one ledger, as runs: first and last entry by turns. */
   static final class Segment {
@@ -52,6 +54,7 @@ final class ReadPlan {
     JsonNode node = new ObjectMapper().readTree(json);
     if (node.get("v").asInt() != VERSION) throw new IOException("the plan has version " + node.get("v"));
     isRaw = node.get("raw").asBoolean();
+    values = node.has("values") ? new ValuePlan(node.get("values")) : null;
     directory = node.get("directory").asText();
     instance = node.get("instance").asText();
     for (JsonNode each : node.get("segments")) segments.add(new Segment(each));

@@ -51,7 +51,7 @@ final class VolumeReader implements AutoCloseable {
     this.plan = plan;
     this.directory = directory;
     tables = new VolumeTable(directory);
-    columns = new MessageColumns(required, plan.segments);
+    columns = new MessageColumns(required, plan);
     codecs = new Codecs(tables);
     filter = new RowFilter(filters);
     decoder = new EntryDecoder(columns, codecs, filter);

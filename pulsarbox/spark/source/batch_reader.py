@@ -72,7 +72,7 @@ class BatchReader(DataSourceReader):
         options = self._options
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [self._reading.part(each) for each in parts]
+        return self._reading.parts(parts)
 
     def _chosen(self) -> list[str]:
         return self._topics

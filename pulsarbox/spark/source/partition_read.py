@@ -3,10 +3,10 @@
 import gc
 import pickle
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from struct import unpack
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -17,7 +17,9 @@ from pulsarbox.spark.access import behind
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.decode.message_columns import Messages
 from pulsarbox.spark.decode.record_batches import RecordBatches
-from pulsarbox.spark.source.jvm_plan import jvm_plan
+from pulsarbox.spark.decode.value_decoder import UnreadableValues
+from pulsarbox.spark.decode.value_programs import Node
+from pulsarbox.spark.source.jvm_plan import ValuePlan, jvm_plan
 from pulsarbox.spark.source.partition_plan import Partition
 from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from pulsarbox.spark.worker_gc import settle
@@ -57,12 +59,32 @@ class PartReading:
     def __init__(self, tables: RecordBatches, reach: Reach) -> None:
         self._tables = tables
         self.reach = reach
+        self._programs: dict[str, dict[str, Node] | None] = {}
 
-    def part(self, segments: Partition) -> PartitionPart:
-        """Return the input of a task, with a plan for the JVM if it can read the segments."""
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_programs": {}}
+
+    def parts(self, partitions: Iterable[Partition]) -> list[PartitionPart]:
+        """Return the inputs of the tasks, with plans for the JVM if it can read the segments."""
+        try:
+            return list(map(self._part, partitions))
+        finally:
+            self._tables.close()
+
+    def _part(self, segments: Partition) -> PartitionPart:
         tables = self._tables
-        plan = b"" if tables.drops_rows else jvm_plan(segments, self.reach, is_raw=tables.is_raw)
-        return PartitionPart(segments, plan)
+        if tables.is_raw or not tables.values:
+            return PartitionPart(segments, jvm_plan(segments, self.reach, is_raw=tables.is_raw))
+        values = ValuePlan(tables.values, tables.mode, self._programs_of, is_strict=tables.drops_rows)
+        return PartitionPart(segments, jvm_plan(segments, self.reach, values=values))
+
+    def _programs_of(self, topic: str) -> dict[str, Node] | None:
+        if topic not in self._programs:
+            found = None
+            with suppress(UnreadableValues, PulsarBoxError):  # reported by the task that reads the topic
+                found = self._tables.programs(topic)
+            self._programs[topic] = found
+        return self._programs[topic]
 
     def batches(self, part: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition. Raises DataLost, MalformedError, Unreadable, and the broker's errors."""

@@ -217,7 +217,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return [self._reading.part(each) for each in parts]
+        return self._reading.parts(parts)
 
     def _segments(self, begin: Marks, upto: Marks) -> dict[str, list[TopicSegment]]:
         """Return the segments of each topic between two offsets."""

@@ -17,6 +17,7 @@ from pulsarbox.spark.pipelines.session import interpreter, settings
 from pulsarbox.spark.pipelines.shipped import one_off_session
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
+from tests.e2e.spark.jvm_reads import jvm, keeps, read, sender  # noqa: F401 - fixtures
 from tests.tools import build_jar
 from tests.tools.java import need_java
 

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pulsarbox import PulsarBox
-from pulsarbox.plugins.compression.wire import CODECS, compress
-from pulsarbox.protocol.batch import encode_batch
-from pulsarbox.protocol.PulsarApi_pb2 import KeyValue, SingleMessageMetadata
-from pulsarbox.spark import accelerator
+from pulsarbox.plugins.compression.wire import CODECS
+from pulsarbox.protocol.PulsarApi_pb2 import KeyValue
 from tests.e2e.conftest import Running
 from tests.e2e.histories import SMALL, History, truth, wait_for_packing
-from tests.e2e.raw import RawProducer
+from tests.e2e.spark.jvm_reads import Read, Sender, by_python, check, leaves, metric, rows
 from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ENABLED = "spark.pulsarbox.jvm"
-Read = Callable[..., "DataFrame"]
+pytestmark = pytest.mark.usefixtures("jvm")
 FIELDS: list[dict[str, Any]] = [
     {},
     {"partition_key": "k"},
@@ -43,114 +40,6 @@ OF_ENTRIES: list[dict[str, Any]] = [
     {"deliver_at_time": 1_700_000_000_000},
     {"replicated_from": "elsewhere"},
 ]
-
-
-@pytest.fixture(autouse=True)
-def _jar(spark: "SparkSession") -> Iterator[None]:
-    if accelerator.jar() is None:
-        pytest.skip("the jar of the reader needs javac to be built")
-    yield
-    spark.conf.set(ENABLED, "true")
-
-
-@pytest.fixture
-def read(spark: "SparkSession", box: Running, topic: str, sender: "Sender") -> Read:
-    """Return a frame of the topic, with all that was sent."""
-
-    def read(columns: str = "", **options: str) -> "DataFrame":
-        sender.flush()
-        found = spark.read.format("pulsarbox").option("service.url", box.url).option("admin.url", box.web_url)
-        found = found.options(**{"topic": topic, "columns": "all", **options})
-        return (found.schema(columns) if columns else found).load()
-
-    return read
-
-
-def rows(frame: "DataFrame") -> list[Any]:
-    return sorted((tuple(map(_plain, row)) for row in frame.collect()), key=repr)
-
-
-def _plain(value: Any) -> Any:
-    return bytes(value) if isinstance(value, bytearray) else sorted(value.items()) if isinstance(value, dict) else value
-
-
-def metric(frame: "DataFrame", name: str) -> int:
-    """Return a metric of the scan of a frame that was collected."""
-    (scan,) = [
-        leaf
-        for leaf in _each(frame._jdf.queryExecution().executedPlan().collectLeaves())
-        if leaf.nodeName().startswith("BatchScan")
-    ]
-    return int(scan.metrics().apply(name).value())
-
-
-def _each(found: Any) -> list[Any]:
-    return [found.apply(at) for at in range(found.size())]
-
-
-def by_python(spark: "SparkSession", frame: Callable[[], "DataFrame"]) -> list[Any]:
-    spark.conf.set(ENABLED, "false")
-    found = frame()
-    try:
-        expected = rows(found)
-        assert metric(found, "jvmRows") == 0
-    finally:
-        spark.conf.set(ENABLED, "true")
-    return expected
-
-
-def check(spark: "SparkSession", frame: Callable[[], "DataFrame"], handed_over: bool = False) -> int:
-    """Compare what the JVM and Python return; return the number of rows."""
-    expected, found = by_python(spark, frame), frame()
-    assert rows(found) == expected
-    assert bool(metric(found, "handedOver")) is handed_over
-    if not handed_over:
-        assert metric(found, "jvmRows") >= len(expected)  # before filters
-    return len(expected)
-
-
-class Sender:
-    """Producer of raw entries."""
-
-    def __init__(self, producer: RawProducer) -> None:
-        self.producer = producer
-        self._sent = 0
-        self._unanswered = 0
-
-    def flush(self) -> None:
-        """Wait until all is stored."""
-        for _ in range(self._unanswered):
-            self.producer.take("send_receipt")
-        self._unanswered = 0
-
-    def single(self, body: bytes, codec: str = "none", **fields: Any) -> None:
-        self._sent += 1
-        packed = compress(CODECS[codec], body)
-        if codec != "none":
-            fields |= {"compression": CODECS[codec], "uncompressed_size": len(body)}
-        self.producer.post(self._sent, packed, **fields)
-        self._unanswered += 1
-
-    def chunks(self, *bodies: bytes) -> None:
-        """Send a message in chunks."""
-        self.flush()
-        for at, body in enumerate(bodies):
-            self.producer.chunk(1000, at, len(bodies), body)
-
-    def batch(self, messages: list[tuple[dict[str, Any], bytes]], codec: str = "none", **fields: Any) -> None:
-        body = encode_batch([(SingleMessageMetadata(**each), payload) for each, payload in messages])
-        self.single(body, codec, num_messages_in_batch=len(messages), **fields)
-
-
-@pytest.fixture
-def sender(box: Running, topic: str, keeps: None) -> Iterator[Sender]:
-    with RawProducer(box.url, topic, "p-é") as producer:
-        yield Sender(producer)
-
-
-@pytest.fixture
-def keeps(client: Any, topic: str) -> None:
-    client.subscribe(topic, "keeps").close()
 
 
 COUNT = 5 * (2 * 14 + 2 * 10 + 2 * 4)
@@ -226,25 +115,6 @@ def test_a_body_that_cannot_be_decompressed_is_lost_alike(spark: "SparkSession",
         read().collect()
 
 
-def test_typed_values_are_read_by_python_and_their_metadata_by_the_jvm(
-    spark: "SparkSession", read: Read, client: Any, topic: str
-) -> None:
-    from pulsar.schema import JsonSchema
-
-    from tests.e2e.spark.test_batch import Order
-
-    producer = client.create_producer(topic, schema=JsonSchema(Order))
-    for number in range(10):
-        producer.send(Order(id=number, name="n"), partition_key="k")
-    expected, found = by_python(spark, read), read()
-    assert rows(found) == expected
-    assert metric(found, "jvmRows") == metric(found, "handedOver") == 0
-    assert check(spark, lambda: read().select("__key", "__publishTime")) == 10
-    strict = read(mode="failfast").select("__key")
-    assert len(rows(strict)) == 10
-    assert metric(strict, "jvmRows") == 0
-
-
 def test_filters_leave_out_what_they_exclude(spark: "SparkSession", read: Read, sender: Sender) -> None:
     for number in range(40):
         sender.single(b"%d" % number, partition_key=str(number % 5))
@@ -290,7 +160,7 @@ def test_a_stream_reads_in_the_jvm(
         started = query.trigger(availableNow=True).start()
         assert started.awaitTermination(120)
         plan = started._jsq.streamingQuery().lastExecution().executedPlan()
-        scans = [leaf for leaf in _each(plan.collectLeaves()) if leaf.nodeName().startswith("MicroBatchScan")]
+        scans = [leaf for leaf in leaves(plan.collectLeaves()) if leaf.nodeName().startswith("MicroBatchScan")]
         in_jvm.extend(int(scan.metrics().apply("jvmRows").value()) for scan in scans)
 
     for number in range(10):

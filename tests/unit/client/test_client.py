@@ -122,7 +122,7 @@ def test_schemas_of_many_topics_each_of_who_serves_it() -> None:
         topics = [f"{TOPIC}-{'here' if at % 2 else 'away'}-{at}" for at in range(205)]
         topics[7] = f"{TOPIC}-none"
         found = client.latest_schemas(topics)
-        assert [None if each is None else each.name for each in found] == [
+        assert [None if each is None else each[0].name for each in found] == [
             None if topic.endswith("none") else topic for topic in topics
         ]
         served = [each.getSchema.topic for each in owner.seen if each.type == BaseCommand.GET_SCHEMA]

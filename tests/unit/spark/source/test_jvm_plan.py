@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.source.jvm_plan import MAGIC, jvm_plan
+from pulsarbox.spark.source.jvm_plan import MAGIC, ValuePlan, jvm_plan
 from pulsarbox.spark.source.partition_read import PartitionPart, rest_of_part
 from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
 
@@ -29,12 +29,32 @@ def test_a_plan_says_where_and_which_entries_to_read() -> None:
     hidden = SEGMENT._replace(hidden=((12, 13), (20, 20)), from_batch=2, to_batch=5)
     found = parsed(jvm_plan([SEGMENT, hidden], REACH, is_raw=True))
     assert found == {
-        "v": 1,
+        "v": 2,
         "directory": "/data",
         "instance": "id",
         "raw": True,
         "segments": [[TOPIC, 3, 7, 0, 0, [10, 29]], [TOPIC, 3, 7, 2, 5, [10, 11, 14, 19, 21, 29]]],
     }
+
+
+def test_a_plan_says_how_to_decode_values() -> None:
+    other = SEGMENT._replace(topic="persistent://public/default/u")
+    programs = {TOPIC: {"": ["avro", 1], "00": ["avro", 2]}, other.topic: {"": ["avro", 1]}}
+    values = ValuePlan(["a", "b"], "dropmalformed", programs.get, is_strict=True)
+    assert parsed(jvm_plan([SEGMENT, other, SEGMENT], REACH, values=values))["values"] == {
+        "mode": "dropmalformed",
+        "columns": ["a", "b"],
+        "programs": [["avro", 1], ["avro", 2]],
+        "schemas": [[["", 0], ["00", 1]], [["", 0]]],
+        "of": [0, 1, 0],
+    }
+
+
+@pytest.mark.parametrize("is_strict", [False, True])
+def test_values_that_only_python_decodes(is_strict: bool) -> None:
+    values = ValuePlan(["a"], "permissive", {TOPIC: None}.get, is_strict=is_strict)
+    plan = jvm_plan([SEGMENT], REACH, values=values)
+    assert plan == b"" if is_strict else "values" not in parsed(plan)
 
 
 def test_limits_within_a_hidden_entry_do_not_count() -> None:
