@@ -141,7 +141,8 @@ final class JsonValue extends ValueReader {
       } else {
         string();
         for (int i = 0; i < names.length && found < 0; i++) {
-          if (Arrays.equals(names[i], 0, names[i].length, text, textAt, textAt + textSize)) found = i;
+          int field = next + i < names.length ? next + i : next + i - names.length; // the next ones are the likeliest
+          if (Arrays.equals(names[field], 0, names[field].length, text, textAt, textAt + textSize)) found = field;
         }
       }
       colon();

@@ -53,7 +53,8 @@ final class VolumeReader implements AutoCloseable {
     tables = new VolumeTable(directory);
     columns = new MessageColumns(required, plan);
     codecs = new Codecs(tables);
-    filter = new RowFilter(filters);
+    // a value that fails the read does so in a row that a filter excludes too
+    filter = new RowFilter(plan.values != null && plan.values.isFailing ? new Filter[0] : filters);
     decoder = new EntryDecoder(columns, codecs, filter);
     next = plan.segments.stream().mapToLong(each -> filter.allows(each) ? each.first() : each.last() + 1).toArray();
   }
