@@ -1,7 +1,7 @@
 """Benchmark of offloading ledgers to Parquet, and of ``table()`` against Spark's own scan of the same files.
 
-Each query runs alternately on the files of single ledgers, by Spark alone and by ``table()``, and by ``table()`` on the
-merged files, so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages 200000``; a table
+Each query runs alternately on the files of single ledgers and on merged files, by Spark alone and by ``table()`` each,
+so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages 200000``; a table
 on stdout, with processor time of the JVM and its Python workers.
 """
 
@@ -80,8 +80,8 @@ class Cost(NamedTuple):
 
 
 def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int) -> None:
-    """Print a line per case: Parquet alone, the table of the same files, that of merged files, and ratios to the
-    first."""
+    """Print a line per case: Parquet and the table of files of single ledgers, Parquet and the table of merged files,
+    and the ratios of the tables to Parquet: of the former, of the merged one to the first, of the merged one."""
     for name, each in cases.items():
         found: list[list[Cost]] = [[] for _ in each]
         answers: list[set[Any]] = [set() for _ in each]
@@ -91,17 +91,18 @@ def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int) -> None
                 answers[number].add(run())
                 if turn:
                     found[number].append(Cost(time.perf_counter() - begin, processor_seconds()[0] - busy))
-        assert len(answers[1]) == 1 and answers[1] == answers[2], (name, answers)  # those of Parquet lack the tail
+        assert len(answers[1]) == 1 and answers[1] == answers[3], (name, answers)  # those of Parquet lack the tail
         walls = [statistics.median(cost.wall for cost in costs) for costs in found]
-        ratios = [statistics.median(a.wall / b.wall for a, b in zip(found[0], costs, strict=True)) for costs in found]
+        pairs = ((found[first], found[second]) for first, second in ((0, 1), (0, 3), (2, 3)))
+        ratios = [statistics.median(a.wall / b.wall for a, b in zip(*pair, strict=True)) for pair in pairs]
         worked = [statistics.median(cost.processor for cost in costs) for costs in found]
-        cells = [*(f"{each:.2f} s" for each in walls), *(f"{each:.2f}" for each in ratios[1:])]
+        cells = [*(f"{each:.2f} s" for each in walls), *(f"{each:.2f}" for each in ratios)]
         cells += [f"{each:.2f} s" for each in worked]
         print(f"{name:32}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
 
 def cases_of(
-    alone: "DataFrame", tables: "dict[str, list[DataFrame]]", ledger: int
+    alone: "list[DataFrame]", tables: "dict[str, list[DataFrame]]", ledger: int
 ) -> dict[str, tuple[Callable[[], Any], ...]]:
     """Return queries of the files, by Spark alone and through the tables. ``tables``: by name, of the files as they are
     and merged."""
@@ -116,7 +117,7 @@ def cases_of(
         "one ledger, value": ("sum(length(value))", f"__ledgerId = {ledger}"),
     }
     return {
-        f"{name}, {what}": tuple(query(frame, *words) for frame in (alone, *both))
+        f"{name}, {what}": tuple(query(frame, *words) for pair in zip(alone, both, strict=True) for frame in pair)
         for name, both in tables.items()
         for what, words in queries.items()
     }
@@ -147,8 +148,8 @@ def main(words: Sequence[str] | None = None) -> None:
             history = [table(spark, topic, each, tail=False, columns="all") for each in places]
             whole = [table(spark, topic, each, **urls) for each in places]
             ledger = history_in(directory, topic).ledgers[3].ledger
-            alone = spark.read.parquet(*files_of(directory, topic))
-            names = ("Parquet", "table()", "merged", "x", "x", "processor", "", "")
+            alone = [spark.read.parquet(*files_of(each, topic)) for each in places]
+            names = ("Parquet", "table()", "merged: P.", "table()", "x", "x", "x", "processor", "", "", "")
             print(f"{'':32}" + "".join(f"{name:>10}" for name in names))
             measure(cases_of(alone, {"history": history, "with tail": whole}, ledger), arguments.turns)
             spark.stop()

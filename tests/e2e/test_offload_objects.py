@@ -127,6 +127,7 @@ def test_sigkill_leaves_no_wrong_table_on_a_real_server(tmp_path: Path, used: No
     ):
         root = root_of(settings)
         words = [sys.executable, "-m", "pulsarbox", "pipeline", "offload", TOPIC, "--to", str(root)]
+        words += ["--file-size", "60K", "--grace", "0s"]
         urls = ["--url", box.service_url, "--admin-url", box.admin_url]
         environ = os.environ | s3_server.environment(settings)
         for turn in range(25):
@@ -143,8 +144,9 @@ def test_sigkill_leaves_no_wrong_table_on_a_real_server(tmp_path: Path, used: No
                     process.send_signal(signal.SIGKILL)
                     kills += 1
             assert [int(row[0] or b"") for row in all_rows(box, root, TOPIC)] == list(range(40 * turn + 40))
-        done = subprocess.run([*words, *urls], env=environ, check=False, capture_output=True, text=True)
-        assert done.returncode == 0 and s3_server.SECRET not in done.stderr + done.stdout
+        for _ in range(3):  # a run may merge what the one before merged; the next one deletes what they replace
+            done = subprocess.run([*words, *urls], env=environ, check=False, capture_output=True, text=True)
+            assert done.returncode == 0 and s3_server.SECRET not in done.stderr + done.stdout
         check(box, root, 1000)
-        assert len(files_in(folder_of(root, TOPIC))) == len(files(root, TOPIC))
+        assert len(files_in(folder_of(root, TOPIC))) == len(files(root, TOPIC)) < 50, "most of 99 files are merged"
     assert kills > 10

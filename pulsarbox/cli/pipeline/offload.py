@@ -15,7 +15,7 @@ from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option,
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import DURATION, Words, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
-from pulsarbox.cli.pipeline.option_values import topics_there
+from pulsarbox.cli.pipeline.option_values import checked, topics_there
 from pulsarbox.cli.pipeline.options import options_of, reached
 from pulsarbox.cli.process import completions
 from pulsarbox.errors import PulsarBoxError
@@ -157,18 +157,22 @@ def _to_table(
     from pulsarbox.spark.lakehouse.table_place import parse
 
     place, catalog, pattern = given.pop("directory"), given.pop("catalog"), given["pattern"]
+    with checked():
+        table = TableOptions(parse(place.removeprefix(_TABLE)), catalog)
+    warehouse = table.place.warehouse
+    if catalog and warehouse:
+        raise Misused(f"--catalog: table {table.place} is in the catalog of its directory")
+    if release and warehouse and not Path(warehouse).is_dir():
+        raise Misused(f"--to {place}: the directory does not exist")
     with _in_words(place), topics_there(), reached(*box):
         from pulsarbox.spark.offload.table_offload import TableOffload, release_table
         from pulsarbox.spark.offload.verifying import choice
 
-        table = TableOptions(parse(place.removeprefix(_TABLE)), catalog)
-        if catalog and table.place.warehouse:
-            raise Misused(f"--catalog: table {table.place} is in the catalog of its directory")
         if release:
             for topic in release_table(table, options_of(*box), choice(topics, pattern)):
                 notify(f"{topic}: no longer held")
             return
-        asked = _asked(topics, options_of(*box), {**given, "directory": Path(table.place.warehouse or ".")})
+        asked = _asked(topics, options_of(*box), {**given, "directory": Path(warehouse or ".")})
         _Rounds(partial(TableOffload, asked, table), output, "the table has").run(every)
 
 

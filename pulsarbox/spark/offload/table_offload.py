@@ -264,8 +264,13 @@ def release_table(table: TableOptions, box: dict[str, str], wanted_topic: Any) -
 
     Raises TableError, OptionError and the broker's errors.
     """
+    from pyiceberg.exceptions import NoSuchTableError
+
     with opened(table) as catalog:
-        found = catalog.load_table(table.place.name)
+        try:
+            found = catalog.load_table(table.place.name)
+        except NoSuchTableError:
+            raise TableError(f"table {table.place} does not exist") from None
         prefix = LAST + WRITER
         topics = [name.removeprefix(prefix) for name in found.properties if name.startswith(prefix)]
         states = {topic: state_of(found, topic) for topic in topics if wanted_topic(topic)}

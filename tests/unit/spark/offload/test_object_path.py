@@ -41,6 +41,8 @@ def test_places_are_directories_or_objects(monkeypatch: pytest.MonkeyPatch) -> N
         with pytest.raises(StorageError, match="expected s3://BUCKET/PREFIX") as caught:
             place_of(text)
         assert "secret" not in str(caught.value)
+    with pytest.raises(StorageError, match=r"iceberg:lake/shop\.orders is an Iceberg table: expected a directory or"):
+        place_of("iceberg:lake/shop.orders")
 
 
 def test_objects_are_created_once_listed_and_deleted(root: ObjectPath, tmp_path: Path) -> None:
