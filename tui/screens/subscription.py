@@ -13,17 +13,48 @@ from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.advice import advice
 from pulsarbox.tui.actions.operation import short
-from pulsarbox.tui.feed import FeedError, RowQuery, ViewSnapshot, real
+from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, real
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
 _SEARCHED_MAX: Final = 1000
 """Maximum number of consumers searched for a pattern."""
+
+
+_DRAWN: Final = ("inRate", "outRate", "backlog")
+_NEVER: Final = -1
+_FRAMES: Final = 20
+"""Recorded samples that the graphs begin with."""
+
+_TREND_MS: Final = 3000
+"""Milliseconds between two values of a trend."""
+
+Recorded = list[tuple[int, Row]]
+"""Recorded rows of the subscription with their times (ms since 1970), oldest first."""
+
+
+def _of_trend(now: int, row: Row) -> Recorded:
+    """Return the trend of the backlog, which the box keeps without a history."""
+    trend = row.get("trend") or ()
+    return [(now - (len(trend) - at) * _TREND_MS, {"backlog": value}) for at, value in enumerate(trend)]
+
+
+def recorded(feed: Feed, query: RowQuery, end: int) -> Recorded:
+    """Return what the box has recorded of a subscription in the minutes before; nothing if it records no history."""
+    begin = end - SECONDS * 1000
+    try:
+        told = feed.ask("GET", f"/pulsarbox/v1/history?from={begin}&to={end}&limit={_FRAMES}")
+        times = told.get("frames") or () if isinstance(told, dict) else ()
+        found = [feed.view(query._replace(at=time)) for time in times[:_FRAMES]]
+    except FeedError:
+        return []
+    return [(each.now, each.rows[0]) for each in found if each.rows]
 
 
 class SubscriptionDetails(ViewScreen):
@@ -43,7 +74,9 @@ class SubscriptionDetails(ViewScreen):
         super().__init__()
         self.row = row
         self._about = f"topic == {quoted(real(row, 'topic'))} and subscription == {quoted(real(row, 'subscription'))}"
-        self._past: dict[str, list[float]] = {"backlog": list(row.get("trend") or []), "inRate": [], "outRate": []}
+        self._past = GraphPast(_DRAWN)
+        self._past_of: int | None = _NEVER
+        """Time of history (ms since 1970) for which the past was queried; None: now."""
 
     def body(self) -> ComposeResult:
         """Compose facts, graphs and consumers."""
@@ -98,14 +131,12 @@ class SubscriptionDetails(ViewScreen):
             return
         self.row = first.rows[0]
         self.query_one("#facts", Static).update(self._facts(self.row))
-        trend = self.row.get("trend")
-        for name in ("inRate", "outRate", "backlog"):
-            past = self._past[name]
-            if name == "backlog" and trend and len(trend) > len(past):
-                past[:] = trend
-            past.append(self.row.get(name) or 0.0)
-            del past[:-600]
-            self.query_one(Graphs).show(name, past, self.row.get(name))
+        if self._past_of != self.top.at:
+            self._past_of, self._past = self.top.at, GraphPast(_DRAWN)
+            self._past.replace(_of_trend(first.now, self.row))
+            self.run_worker(self._learn_past(first.now), group="past", exclusive=True)
+        self._past.add(first.now, self.row)
+        self._draw(first.now)
         table = self.table
         if isinstance(consumers, FeedError):
             table.empty = str(consumers)
@@ -115,6 +146,21 @@ class SubscriptionDetails(ViewScreen):
             table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
         self._show_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
+
+    def _draw(self, now: int) -> None:
+        graphs = self.query_one(Graphs)
+        graphs.show_end("now" if self.top.at is None else numbers.moment(now))
+        for name in _DRAWN:
+            graphs.show(name, self._past.series(name), self.row.get(name), STEP)
+
+    async def _learn_past(self, end: int) -> None:
+        """Begin the graphs with what the box has recorded, after the screen is shown."""
+        mine = RowQuery("subscriptions", None, True, 0, 1, self._about, None, _DRAWN)
+        feed, past = self.top.feed, self._past
+        found = await aside(lambda: recorded(feed, mine, end))
+        if found and self.is_whole and past is self._past:
+            past.replace(found)
+            self._draw(end)
 
     def _called(self) -> str:
         return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"

@@ -63,7 +63,7 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
 
 def window_of(count: int, step: float) -> int:
     """Return the time span in seconds that shows ``count`` values, one every ``step`` seconds."""
-    return next((seconds for seconds in WINDOWS if count * step <= seconds), WINDOWS[-1])
+    return next((seconds for seconds in WINDOWS if (count - 1) * step <= seconds), WINDOWS[-1])
 
 
 def within(values: Sequence[float | None], step: float) -> list[float | None]:

@@ -1,9 +1,14 @@
 """The overview: from the diagnosis to the remedy, its layouts, and the tabs above it."""
 
+import json
+from urllib.parse import parse_qs, urlsplit
+
 import pytest
 from textual.widgets import OptionList
 
+from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
+from pulsarbox.tui.feed import Feed
 from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.table import Table
@@ -107,3 +112,46 @@ def test_tabs_fit_with_whole_words_and_all_keys(width: int, here: str) -> None:
     assert not words.strip(), "nothing is abbreviated"
     if width >= 120:
         assert all(title in text for title in named.values())
+
+
+async def test_the_graphs_of_a_subscription_begin_with_what_the_box_has_recorded() -> None:
+    box = FakeBox()
+    frames = [NOW - seconds * 1000 for seconds in (590, 400, 200, 10)]
+    box.answers["GET", "/pulsarbox/v1/history"] = lambda query, body: {"frames": frames, "from": 1, "step": 10_000}
+    live = box.exchange
+
+    def exchange(method: str, target: str, body: bytes | None) -> Reply:
+        reply = live(method, target, body)
+        at = parse_qs(urlsplit(target).query).get("at")
+        if at and "/top/subscriptions" in target:
+            told = json.loads(reply.body)
+            told["now"] = int(at[0])
+            told["rows"] = [row | {"inRate": 10_000.0} for row in told["rows"]]
+            return reply._replace(body=json.dumps(told).encode())
+        return reply
+
+    box.feed = Feed(exchange, "http://box:8080")
+    async with dashboard(box, WIDE, place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        await driver.until(lambda: "10.0k" in driver.text())
+        assert "10 min ago" in driver.text()
+        asked = [target for _, target, _ in box.asked if "/v1/history" in target]
+        assert len(asked) == 1 and f"to={NOW}" in asked[0], "once, not with each refresh"
+        await driver.press("r")
+        await driver.pilot.pause()
+        driver.app.at = NOW - 3_600_000
+        driver.app.refreshed()
+        await driver.until(lambda: len([target for _, target, _ in box.asked if "/v1/history" in target]) == 2)
+
+
+async def test_a_box_without_history_has_the_trend_of_the_backlog() -> None:
+    box = FakeBox()
+    del box.answers["GET", "/pulsarbox/v1/history"]
+    async with dashboard(box, WIDE, place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        assert "60 s ago" in driver.text() and "2 min ago" not in driver.text()
+        past = driver.screen._past
+        assert past.series("backlog")[0] == 800 and past.series("backlog")[-1] == 1000
+        assert past.series("inRate")[0] is None
