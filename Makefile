@@ -164,8 +164,9 @@ demo: env-dev ## This machine's telemetry through a box and workers that are kil
 	@$(BIN)/python -m examples.demo $(ARGS)
 
 .PHONY: pictures
-pictures: env-dev ## Draw the screens of the dashboard from a box under load (ARGS="80x24 160x50": in these sizes)
+pictures: env-dev ## Draw the screens of the dashboard from a box under load (ARGS="80x24 160x50": in these sizes), and record it
 	@$(BIN)/python -m tests.tools.pictures docs/pictures $(ARGS)
+	@$(BIN)/python -m tests.recording.dashboard docs/pictures/recording.svg
 
 .PHONY: screens
 screens: env-dev ## Write anew what a test compares the screens of the dashboard with; git diff shows what is other

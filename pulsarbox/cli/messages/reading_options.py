@@ -25,7 +25,7 @@ def form_options(default: str) -> Callable[[_F], _F]:
         click.option("--decode/--no-decode", default=None,
                      help="Decode payloads to JSON by their schema. [default: only in tables]"),
         click.option("--color", type=click.Choice(COLORS), default="auto", show_default=True,
-                     help="Colour keys, properties and JSON, as lines, table or ndjson; auto: on a terminal, unless"
+                     help="Highlight keys, properties and JSON, as lines, table or ndjson; auto: on a terminal, unless"
                      " NO_COLOR is set."),
         click.option("--no-progress", is_flag=True, help="Do not show progress."),
     )  # fmt: skip

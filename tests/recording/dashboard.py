@@ -1,6 +1,6 @@
 """A recording of the dashboard on the sample traffic of `pulsarbox tour`, as an animated SVG (``make pictures``).
 
-``python -m tests.tools.recording FILE``
+``python -m tests.recording.dashboard FILE``
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from pulsarbox.cli.tour.tour import staged
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, web_exchange
 from pulsarbox.tui.once import self_contained
-from tests.tools.animation import animated
+from tests.recording.animation import animated
 
 SIZE: Final = (100, 28)
 SECONDS: Final = 20.0
@@ -58,7 +58,7 @@ def main(path: Path) -> None:
         host, _, port = box.admin_url.rpartition("/")[2].rpartition(":")
         frames = asyncio.run(recorded(Feed(web_exchange([(host, int(port))]), box.admin_url)))
     path.write_text(animated(frames, SECONDS), "utf-8")
-    print(path, f"{path.stat().st_size:,} bytes")
+    sys.stdout.write(f"{path}, {path.stat().st_size:,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Recordings of the dashboard for the documentation. Run by ``make pictures``, not by the tests."""
