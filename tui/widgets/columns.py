@@ -225,6 +225,8 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "state": _state,
 }
 
+_SHRUNK: Final = 9
+"""Width of a growing column on a narrow screen."""
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
 
 
@@ -249,25 +251,33 @@ def shortened(text: str, width: int) -> str:
 
 
 def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
-    """Return the columns that fit into a width, in order, with their widths. At least one is shown."""
+    """Return the columns that fit into a width, in order, with their widths. At least one is shown.
+
+    On a phone, where not even the columns of rank 0 fit, those that grow on other screens shrink.
+    """
     kept = set(range(len(columns)))
     for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
-        if _needed(columns[each] for each in kept) <= width or len(kept) == 1:
+        if _needed((columns[each] for each in kept), shrunk=columns[at].rank == 0) <= width or len(kept) == 1:
             break
         kept.discard(at)
     shown = [columns[at] for at in sorted(kept)]
-    spare = max(width - _needed(shown), 0)
+    widths = [_least(column) if _needed(shown) > width else column.width for column in shown]
+    spare = max(width - sum(widths) - len(widths), 0)
     growing = sum(column.grow for column in shown)
     out = []
-    for column in shown:
+    for column, least in zip(shown, widths, strict=True):
         extra = 0
         if column.grow:
             extra = spare // growing
             spare -= extra
             growing -= 1
-        out.append((column, column.width + extra))
+        out.append((column, least + extra))
     return out
 
 
-def _needed(columns: Iterable[Column]) -> int:
-    return sum(column.width + 1 for column in columns)
+def _needed(columns: Iterable[Column], *, shrunk: bool = False) -> int:
+    return sum((_least(column) if shrunk else column.width) + 1 for column in columns)
+
+
+def _least(column: Column) -> int:
+    return min(column.width, _SHRUNK) if column.grow else column.width

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from pulsarbox.tui.actions.box_queries import AROUND
+from pulsarbox.tui.views import QUOTAS, SUBSCRIPTIONS
 from pulsarbox.tui.widgets.columns import Column, laid_out, shortened
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
@@ -133,3 +136,12 @@ def test_a_long_name_is_cut_in_its_middle() -> None:
     assert shortened("customer-orders-eu-west", 12) == "custo…u-west"
     assert shortened("short", 12) == "short"
     assert shortened("abcdefgh", 4) == "abc…"
+
+
+@pytest.mark.parametrize("width", [41, 43, 50])
+def test_a_phone_shows_the_most_important_columns(width: int) -> None:
+    shown = laid_out(SUBSCRIPTIONS.columns, width)
+    assert [column.key for column, _ in shown][:3] == ["topic", "subscription", "backlog"]
+    assert sum(wide + 1 for _, wide in shown) <= width
+    quotas = [column.key for column, _ in laid_out(QUOTAS.columns, width)]
+    assert quotas[:2] == ["subject", "policy"] and "limit" in quotas
