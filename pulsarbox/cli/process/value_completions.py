@@ -35,7 +35,7 @@ def complete_values(path: str, command: click.Command) -> None:
 def completer_of(path: str, parameter: click.Parameter) -> Any:
     """Return the completer of a parameter in this module, None without any."""
     key = key_of(parameter)
-    return _OF_COMMANDS.get(f"{path} {key}") or _OF_ALL.get(key)
+    return _OF_COMMANDS.get(f"{path} {key}", _OF_ALL.get(key))
 
 
 def has_completion(parameter: click.Parameter) -> bool:
@@ -193,7 +193,7 @@ _OF_ALL: Final[Mapping[str, Any]] = {
     "--open-for": _DURATIONS, "--roll": _DURATIONS, "--since": _AGO, "--slide": _DURATIONS, "--window": _DURATIONS,
     "--trigger": words("1 second", "10 seconds", "1 minute"), "--keep-for": _DURATIONS, "BY": _DURATIONS,
     "--from": _PLACES, "--until": words("end", "30s", "5m", "@-1h", "@+5m"), "--at": _PLACES, "--through": _PLACES,
-    "--memory": _SIZES, "--rate": words("1", "10", "100", "1000"), "--filter": _of_rows,
+    "--memory": _SIZES, "--file-size": _SIZES, "--rate": words("1", "10", "100", "1000"), "--filter": _of_rows,
     "--label-color": _COLORS, "--namespace": completions.namespaces, "--tenant": completions.tenants,
     "--subscription": completions.subscriptions, "SUBSCRIPTION": completions.subscriptions,
     "--topic": completions.topics, "TOPIC": completions.topics, "[TOPIC]": completions.topics,
@@ -249,10 +249,11 @@ _OF_COMMANDS: Final[Mapping[str, Any]] = {
     "top --filter": _of_view,
     "top --sort": _sorts,
     "start --data-dir": DIRECTORIES,
+    "topic create TOPIC": None,
     "produce --at": words("@+10m", "@+1h", "@+1d"),
     "consume --from": words("earliest", "latest", "-10", "@-1h"),
     "peek --from": words("earliest", "latest", "-10", "@-1h"),
     "clock set INSTANT": words("2030-01-01T00:00"),
     "produce --event-time": words("-1h", "-1d"),
 }
-"""Completers of single commands, which precede those above."""
+"""Completers of single commands, which precede those above; None for names of new objects."""

@@ -23,6 +23,7 @@ WITHOUT_COMPLETION = {
     "--admin-role": "roles exist only in tokens",
     "--audience": FREE,
     "--bundles": NUMBER,
+    "--catalog": "Spark has the catalogs",
     "--client": PATTERN,
     "--columns": COLUMN,
     "--conf": "Spark has the settings",
@@ -88,6 +89,7 @@ WITHOUT_COMPLETION = {
     "ns create NAMESPACE": NEW,
     "plugins new NAME": NEW,
     "tenant create TENANT": NEW,
+    "topic create TOPIC": NEW,
 }
 """Reasons of parameters, by name or with their command."""
 
