@@ -56,7 +56,9 @@ def is_coloured(choice: str = "auto") -> bool:
     """Return whether to use colours: ``always``, ``never``, or ``auto`` for terminals, unless NO_COLOR is set."""
     if choice != "auto":
         return choice == "always"
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if sys.stdout is None or not sys.stdout.isatty():  # None: the process was started with stdout closed
+        return False
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def megabytes(size: int) -> str:
