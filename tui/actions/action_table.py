@@ -115,6 +115,7 @@ _WALKS: Final = (
     ),
     Action("cursor map", "Show acknowledged, in-flight and delayed messages", "m", "cursor map", on=("subscription",)),
     Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),
+    Action("topic map", "Show topics as areas by backlog, rate or size", "M", "map", on=("topic",)),
     Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
     Action("form", "Messages: show by schema or JSON, as text, or as bytes", "v", "form", on=("message", CONTENT)),

@@ -1,9 +1,9 @@
 """Cursor map and key map of a subscription."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from rich.style import Style
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -15,13 +15,13 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
 from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.key_bar import drawn, ink, key_bar
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
-from pulsarbox.tui.widgets.styles import theme_color
 from pulsarbox.tui.widgets.table import Row
 
 _ROWS_MAX: Final = 6
@@ -40,7 +40,7 @@ def _title(row: Row) -> str:
 STATES: Final = (
     ("acknowledged", "█", "acknowledged", "text-success"),
     ("mixed", "▒", "partially acknowledged", "text-success"),
-    ("inFlight", "▓", "in flight", "text-warning"),
+    ("inFlight", "»", "in flight", "text-warning"),
     ("delayed", "·", "delayed, not due yet", "text-secondary"),
     ("waiting", "░", "waiting", "text-muted"),
 )
@@ -94,7 +94,7 @@ class CursorMapScreen(TopScreen):
 
     def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
         variables = self.app.theme_variables
-        inks = {name: _ink(variables[variable]) for name, _, _, variable in STATES}
+        inks = {name: ink(variables, variable) for name, _, _, variable in STATES}
         signs = {name: sign for name, sign, _, _ in STATES}
         buckets = list(told.get("buckets") or ())
         text = Text(f"{_title(self.row)}\n\n", style="bold")
@@ -113,12 +113,11 @@ class CursorMapScreen(TopScreen):
                 text.append(signs[state], style=inks[state])
             text.append("\n")
         text.append("\n")
+        counts = Counter(map(state_of, buckets))
         for name, sign, meaning, _ in STATES:
-            count = sum(state_of(bucket) == name for bucket in buckets)
-            text.append(
-                f"{sign * 2} {meaning:<24} {numbers.percent(count / len(buckets)) if buckets else '-'}\n",
-                style="not bold",
-            )
+            text.append(f"{sign * 2} ", style=inks[name])
+            share = numbers.percent(counts[name] / len(buckets)) if buckets else "-"
+            text.append(f"{meaning:<24} {share}\n", style="not bold")
         ranges = list(told.get("ranges") or ())
         if ranges:
             text.append("\nacknowledged beyond mark-delete\n", style="bold")
@@ -139,12 +138,6 @@ class CursorMapScreen(TopScreen):
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
 
 
-def _ink(value: str) -> Style:
-    """Return the style of a sign in a color of the theme; an automatic color is that of the surrounding text."""
-    color = theme_color(value)
-    return Style(color=None if color.auto else color.rich_color, bold=False)
-
-
 _STUCK: Final = views.TableView(
     "stuck",
     (
@@ -156,7 +149,7 @@ _STUCK: Final = views.TableView(
             9,
             "state",
             1,
-            meaning="stuck: other messages wait for it; draining: moving to another consumer; busy",
+            meaning="stuck, waiting: messages wait for an acknowledgement, or a consumer; draining: moving; in flight",
         ),
         Column("waiting", "WAITING", 8, "count", 0, meaning="messages behind the unacknowledged one"),
         Column("unacked", "UNACKED", 8, "count", 1, meaning="dispatched and not acknowledged"),
@@ -178,7 +171,7 @@ class KeyMapScreen(ViewScreen):
     """
 
     DEFAULT_CSS = """
-    KeyMapScreen #consumers { height: auto; max-height: 50%; padding: 1 2; }
+    KeyMapScreen #consumers { height: auto; max-height: 60%; padding: 0 2 1 2; }
     """
     view: ClassVar[views.TableView] = _STUCK
     place: ClassVar[str] = "subscriptions"
@@ -197,6 +190,7 @@ class KeyMapScreen(ViewScreen):
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""
         feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()
+        width = max(self.size.width - 6, 20)
         mine = (
             f"topic == {text_of(real(self.row, 'topic'))} and subscription == {text_of(real(self.row, 'subscription'))}"
         )
@@ -206,35 +200,23 @@ class KeyMapScreen(ViewScreen):
             if not isinstance(told, Mapping):
                 raise FeedError("the response is not a map", 502)
             who = {str(row.get("name")): row for row in feed.view(RowQuery("clients", limit=1000, filter=mine)).rows}
-            return told, chosen(query, keys_of(told, who), passes)
+            keys = keys_of(told, who)
+            return told, keys, key_bar(told, keys, width), chosen(query, keys, passes)
 
         return ask
 
     def show(self, answer: Any) -> None:
         """Draw consumers and keys."""
-        told, snapshot = answer
-        self.query_one("#consumers", Static).update(self._drawn(told, max(self.size.width - 6, 20)))
+        told, keys, bar, snapshot = answer
+        text = Text(f"{_title(self.row)}\n\n", style="bold")
+        text.append(drawn(told, bar, keys, self.app.theme_variables))
+        self.query_one("#consumers", Static).update(text)
         super().show(snapshot)
-
-    def _drawn(self, told: Mapping[str, Any], width: int) -> str:
-        lines = [_title(self.row), ""]
-        whole = told.get("slots") or 65536
-        consumers = list(told.get("consumers") or ())[:_CONSUMERS]
-        names = [clean(str(each.get("name"))) for each in consumers]
-        broad = min(max(map(len, names), default=0), 24)
-        room = max(width - broad - 24, 10)
-        for each, name in zip(consumers, names, strict=True):
-            held = f"{numbers.count(each.get('unacked')):>8} unacked"
-            lines.append(f"{name[:broad]:<{broad}} {ranges_drawn(each.get('ranges') or (), whole, room)} {held}")
-        more = (told.get("consumersTotal") or 0) - len(consumers)
-        if more > 0:
-            lines.append(f"... and {numbers.count(more)} more")
-        return "\n".join(lines if names else [*lines, "No client is connected."])
 
     def status_line(self) -> list[Part]:
         """Return what a stuck key waits for."""
         row = self.table.pointed
-        if row is None or row.get("stands") != "stuck":
+        if row is None or row.get("stands") not in ("stuck", "waiting"):
             return super().status_line()
         stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "is not receiving"
         what = f" {row.get('name')} {stands}; x: disconnect it (messages are redelivered)"
@@ -245,27 +227,17 @@ class KeyMapScreen(ViewScreen):
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
 
 
-_CONSUMERS: Final = 12
-"""Maximum number of consumers to draw."""
-
-
 def keys_of(told: Mapping[str, Any], who: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the reported keys with their clients, each once, in the order stuck, draining, busiest."""
+    """Return the reported keys with their clients, each once, in the order stuck and waiting, draining, in flight.
+
+    A key is stuck if its messages wait behind an unacknowledged one, and waiting if they wait for a consumer.
+    """
     found: dict[Any, Mapping[str, Any]] = {}
-    for name, stands in (("stuck", "stuck"), ("draining", "draining"), ("busiest", "busy")):
+    for name, stands in (("stuck", "stuck"), ("draining", "draining"), ("busiest", "in flight")):
         for each in told.get(name) or ():
             holder = each.get("holder") or each.get("consumer") or each.get("owner")
             client = who.get(clean(str(holder)), {})
             row = {"id": client.get("id"), "kind": client.get("kind"), "address": client.get("address"), **each}
-            found.setdefault(each.get("slot"), {**row, "name": holder, "stands": stands})
+            is_waiting = each.get("waiting") and not each.get("behind") and stands != "draining"
+            found.setdefault(each.get("slot"), {**row, "name": holder, "stands": "waiting" if is_waiting else stands})
     return list(found.values())
-
-
-def ranges_drawn(ranges: Sequence[Sequence[int]], whole: int, width: int) -> str:
-    """Draw hash ranges as a bar. A cell is filled if at least half of it is covered."""
-    cells = [0.0] * width
-    for first, last in ranges:
-        begin, end = first * width / whole, (last + 1) * width / whole
-        for at in range(int(begin), min(int(end) + 1, width)):
-            cells[at] += max(min(end, at + 1) - max(begin, at), 0.0)
-    return "".join("█" if share >= 0.5 else "▒" if share >= 0.1 else "·" for share in cells)

@@ -7,7 +7,10 @@ from textual.app import ComposeResult
 from textual.widgets import Static
 
 from pulsarbox.tui import views
+from pulsarbox.tui.feed import ViewSnapshot
 from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
+from pulsarbox.tui.screens.space_map import CompressedQuery, SpaceUse, space_of
+from pulsarbox.tui.screens.space_map import drawn as drawn_space
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 
@@ -18,6 +21,8 @@ class Storage(ViewScreen):
     DEFAULT_CSS = """
     Storage #facts { height: auto; max-height: 50%; padding: 0 1 1 1; }
     Storage.-copies #facts { max-height: 25%; }
+    Storage #space { height: auto; padding: 0 0 1 0; display: none; }
+    Storage #space.-shown { display: block; }
     Storage #directories { display: none; height: auto; max-height: 60%; padding: 0 0 1 0; overflow-y: auto; }
     Storage.-copies #directories { display: block; }
     """
@@ -27,11 +32,13 @@ class Storage(ViewScreen):
     def __init__(self, passing: str = "") -> None:
         super().__init__(passing)
         self._copies: CopiesQuery | None = None
+        self._compressed: CompressedQuery | None = None
         self._has_several = False
 
     def body(self) -> ComposeResult:
         """Compose the numbers, the directories and the table."""
         yield Static("", id="facts", markup=False)
+        yield Static("", id="space", markup=False)
         yield Static("", id="directories", markup=False)
         yield from super().body()
 
@@ -40,16 +47,29 @@ class Storage(ViewScreen):
         rows, width, is_live = super().load(), self.size.width, self.top.at is None
         if self._copies is None:
             self._copies = CopiesQuery(self.top.feed)
-        copies = self._copies
-        return lambda: (rows(), copies.ask(width) if is_live else None)
+        if self._compressed is None:
+            self._compressed = CompressedQuery(self.top.feed)
+        copies, compressed = self._copies, self._compressed
+
+        def ask() -> tuple[ViewSnapshot, Copies | None, SpaceUse | None]:
+            found = rows()
+            if not is_live:
+                return found, None, None
+            return found, copies.ask(width), space_of(found.rows, found.totals, compressed.ask())
+
+        return ask
 
     def show(self, answer: Any) -> None:
         """Draw the numbers, the directories and the table."""
-        rows, copies = answer
+        rows, copies, space = answer
         self.top.update_vitals(rows)
         super().show(rows if copies is None else rows._replace(rows=with_short_names(copies, rows.rows)))
         self.query_one("#facts", Static).update(facts(rows.totals, self.size.width))
         self._show_copies(copies)
+        bar = self.query_one("#space", Static)
+        bar.set_class(space is not None, "-shown")
+        if space is not None:
+            bar.update(drawn_space(space, self.size.width, self.app.theme_variables))
 
     def _show_copies(self, copies: Copies | None) -> None:
         self._has_several = copies is not None

@@ -21,6 +21,11 @@ class TopicsScreen(ViewScreen):
         """Show the subscriptions of the topic."""
         self.top.open("subscriptions:Subscriptions", f"topic == {quoted(real(row, 'topic'))}")
 
+    def do_topic_map(self) -> None:
+        """Show the topics as areas."""
+        sort = self.table.sorted_by[0] or ""
+        self.top.open("topic_map:TopicMap", sort)
+
     def command_line(self) -> str:
         """Return the command that shows the statistics of the topic."""
         row = self.table.pointed

@@ -136,6 +136,7 @@ LOOKS: Final[dict[str, Check]] = {
     "messages": opens("Browser"),
     "cursor map": opens("CursorMapScreen"),
     "key map": opens("KeyMapScreen"),
+    "topic map": opens("TopicMap"),
     "groups": opens("Groups"),
     "copy": lambda driver: driver.app.clipboard.startswith("pulsarbox "),
     "live": lambda driver: driver.app.at is None,

@@ -12,7 +12,7 @@ from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.screens.maps import ranges_drawn, state_of
+from pulsarbox.tui.screens.maps import state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.screens.storage import facts
 from pulsarbox.tui.widgets.bars import Line
@@ -280,7 +280,7 @@ async def test_a_cursor_and_the_keys_of_a_subscription_as_maps() -> None:
         await driver.at("CursorMapScreen")
         text = driver.text()
         assert "mark-delete   12:40" in text and "12:50-51" in text
-        assert "█" * 41 in text and "▓" * 10 in text
+        assert "█" * 41 in text and "»" * 10 in text
         await driver.press("escape", "K")
         await driver.until(lambda: any("this one is Shared" in each for each in driver.said))
         driver.box.rows["subscriptions"][0]["type"] = "Key_Shared"
@@ -308,11 +308,6 @@ def test_a_part_of_the_log_is_told_by_what_matters_most() -> None:
     assert state(acknowledged=3, inFlight=1) == "inFlight"
     assert state(acknowledged=3, delayed=7) == "delayed"
     assert state(delayed=3) == "waiting"
-
-
-def test_ranges_of_hashes_fill_the_cells_they_have_most_of() -> None:
-    assert ranges_drawn([[0, 49]], 100, 10) == "█████·····"
-    assert ranges_drawn([[0, 2], [90, 99]], 100, 10) == "▒········█"
 
 
 async def test_events_are_added_and_jobs_are_paused_from_here() -> None:

@@ -1,0 +1,72 @@
+"""The bar of hash ranges: who owns each cell, and the worst key in it."""
+
+from typing import Any
+
+from pulsarbox.tui.screens.key_bar import LETTERS, cells_of, drawn, key_bar, sign_of
+from pulsarbox.tui.screens.maps import keys_of
+from pulsarbox.tui.themes import DARK
+
+COLORS = dict.fromkeys(
+    ("text-muted", "text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error"),
+    DARK.primary,
+)
+
+
+def consumer(name: str, *ranges: tuple[int, int], **more: Any) -> dict[str, Any]:
+    return {"name": name, "ranges": [list(each) for each in ranges], "unacked": 3, **more}
+
+
+def owners(told: dict[str, Any], width: int) -> str:
+    return "".join(sign_of(each) for each in key_bar(told, (), width).owners)
+
+
+def test_a_cell_has_the_letter_of_the_consumer_with_most_of_it() -> None:
+    halves = {"slots": 100, "consumers": [consumer("a", (0, 49)), consumer("b", (50, 99))]}
+    assert owners(halves, 10) == "AAAAABBBBB"
+    parts = {"slots": 100, "consumers": [consumer("a", (0, 53), (90, 99)), consumer("b", (54, 79))]}
+    assert owners(parts, 10) == "AAAAABBB·A"
+    assert owners({"slots": 100}, 4) == "····"
+    many = [consumer(str(at), (at, at)) for at in range(14)]
+    assert owners({"slots": 14, "consumers": many}, 14) == LETTERS + "++"
+
+
+def test_ranges_cover_parts_of_cells() -> None:
+    assert cells_of([[0, 24]], 100, 10) == {0: 1.0, 1: 1.0, 2: 0.5}
+    assert cells_of([[99, 99]], 100, 10) == {9: 0.09999999999999964}
+    assert cells_of([], 100, 10) == {}
+
+
+def test_a_cell_shows_the_worst_of_its_keys() -> None:
+    told = {
+        "stuck": [{"slot": 5, "waiting": 2, "behind": "1:2"}, {"slot": 25, "waiting": 1, "behind": None}],
+        "draining": [{"slot": 26, "blocked": 1}, {"slot": 95}],
+        "busiest": [{"slot": 5, "unacked": 1}, {"slot": 6, "unacked": 9}, {"slot": 55, "unacked": 1}],
+    }
+    keys = keys_of(told, {})
+    assert [key["stands"] for key in keys] == ["stuck", "waiting", "draining", "draining", "in flight", "in flight"]
+    assert list(key_bar({"slots": 100}, keys, 10).states) == [
+        *("stuck", "", "waiting", "", "", "in flight", "", "", "", "draining")
+    ]
+
+
+def test_signs_and_legends_tell_all_that_colors_tell() -> None:
+    told = {
+        "slots": 100,
+        "consumers": [consumer("one\x1b", (0, 49), share=0.5, blocked=True), consumer("two", (50, 99), share=0.5)],
+        "consumersTotal": 2,
+        "stuck": [{"slot": 5, "waiting": 2, "behind": "1:2"}],
+    }
+    keys = keys_of(told, {})
+    text = drawn(told, key_bar(told, keys, 64), keys, COLORS)
+    lines = text.plain.split("\n")
+    assert lines[0].startswith("0 ") and lines[0].endswith(" 99") and len(lines[0]) == 64
+    assert lines[1] == "A" * 32 + "B" * 32
+    assert lines[2] == "   !" + " " * 60
+    assert lines[3].split("   ") == ["! 1 stuck", "▴ 0 waiting for a consumer", "~ 0 draining", ""]
+    assert lines[4].strip() == "• 0 in flight"
+    assert lines[6].split() == ["A", "one\\x1b", "50%", "3", "unacked", "blocked"]
+    assert lines[7].split() == ["B", "two", "50%", "3", "unacked"]
+    assert all(len(line.rstrip()) <= 64 for line in lines)
+    assert "No client is connected." in drawn({}, key_bar({}, (), 20), (), COLORS).plain
+    many = {"consumers": [consumer(str(at)) for at in range(20)], "consumersTotal": 20}
+    assert "+ 8 other consumers" in drawn(many, key_bar(many, (), 80), (), COLORS).plain

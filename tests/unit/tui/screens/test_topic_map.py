@@ -1,0 +1,36 @@
+"""Topics as areas."""
+
+from pulsarbox.tui.feed import ShownRow
+from pulsarbox.tui.screens.topic_map import tiles_of
+from tests.unit.tui.driving import SMALL, dashboard
+from tests.unit.tui.fake import FakeBox, topic
+
+
+def row(name: str, **more: object) -> ShownRow:
+    return ShownRow({"topic": f"persistent://public/default/{name}", "backlog": 1, **more})
+
+
+def test_topics_without_a_share_have_no_area_and_full_quotas_a_mark() -> None:
+    rows = [row("b\x1b", backlog=5, quota=0.9), row("a", backlog=7, quota=0.2), row("none", backlog=0)]
+    assert [(tile.name, tile.told, tile.look) for tile in tiles_of(rows, 0)] == [
+        *(("a", "7", "cool"), ("! b\\x1b", "5", "hot"))
+    ]
+    assert tiles_of(rows, 1) == []
+
+
+async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
+    box = FakeBox()
+    box.rows["topics"] = [topic(at, backlog=10 * at, publishRate=float(9 - at), size=at, quota=None) for at in range(9)]
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await driver.press("M")
+        await driver.at("TopicMap")
+        await driver.until(lambda: ">orders-8" in driver.text() and "orders-0" not in driver.text())
+        assert "unacknowledged messages" in driver.told("title")
+        await driver.press("down")
+        await driver.until(lambda: ">orders-7" in driver.text() and "backlog 70" in driver.told("told"))
+        await driver.press("s")
+        await driver.until(lambda: "messages published per second" in driver.told("title"))
+        await driver.until(lambda: ">orders-7" in driver.text() and "orders-0" in driver.text())
+        await driver.press("home", "enter")
+        await driver.at("Subscriptions")
+        assert driver.screen.filter == 'topic == "persistent://public/default/orders-0"'

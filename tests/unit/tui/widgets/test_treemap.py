@@ -1,0 +1,33 @@
+"""Areas of a treemap: they fill the rectangle, do not overlap, and are in proportion."""
+
+import random
+
+import pytest
+
+from pulsarbox.tui.widgets.treemap import areas
+
+
+@pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (5, 3), (1, 1), (40, 1)])
+def test_areas_fill_the_rectangle_without_overlaps(size: tuple[int, int]) -> None:
+    chance = random.Random(4)
+    for count in (1, 2, 3, 10, 100):
+        values = sorted((chance.paretovariate(1) for _ in range(count)), reverse=True)
+        cells = [
+            (x, y)
+            for area in areas(values, *size)
+            for x in range(area.x, area.x + area.width)
+            for y in range(area.y, area.y + area.height)
+        ]
+        assert len(cells) == len(set(cells)) == size[0] * size[1]
+
+
+def test_areas_are_in_proportion_and_largest_first() -> None:
+    found = {each.number: each.width * each.height for each in areas([4.0, 2.0, 1.0, 1.0], 80, 20)}
+    assert found == {0: 800, 1: 400, 2: 200, 3: 200}
+    assert areas([5.0, 0.0, 0.0], 10, 4) == [(0, 0, 0, 10, 4)]
+    assert areas([], 10, 4) == [] and areas([1.0], 0, 4) == []
+
+
+def test_values_without_room_are_left_out() -> None:
+    found = areas([1.0] * 1000, 40, 10)
+    assert 0 < len(found) < 1000 and len({each.number for each in found}) == len(found)

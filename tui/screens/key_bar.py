@@ -1,0 +1,143 @@
+"""The hash range of a Key_Shared subscription as one bar: its consumers by letter and color, and its keys by state."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.style import Style
+from rich.text import Text
+
+from pulsarbox.cleaning import clean
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.styles import theme_color
+
+LETTERS: Final = "ABCDEFGHIJKL"
+"""Signs of the consumers that are told apart; those after the last share one."""
+OTHERS: Final = "+"
+NOBODY: Final = "·"
+_COLORS: Final = ("text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error")
+"""Colors of consumers, repeated after the last."""
+_NAME: Final = 24
+
+STATES: Final = (
+    ("stuck", "!", "stuck", "text-error"),
+    ("waiting", "▴", "waiting for a consumer", "text-warning"),
+    ("draining", "~", "draining", "text-secondary"),
+    ("in flight", "•", "in flight", "text-success"),
+)
+"""States of a key, worst first: name, sign, meaning, color."""
+_RANK: Final = {name: at for at, (name, _, _, _) in enumerate(STATES)}
+
+
+class KeyBar(NamedTuple):
+    """The bar of one width."""
+
+    owners: Sequence[int]
+    """For each cell, the number of the consumer with most of it; -1 for none."""
+    states: Sequence[str]
+    """For each cell, the worst state of a key in it, empty for none."""
+
+
+def key_bar(told: Mapping[str, Any], keys: Iterable[Mapping[str, Any]], width: int) -> KeyBar:
+    """Return the bar of a map of the box, with its keys."""
+    whole = told.get("slots") or 65536
+    best, owners, states = [0.0] * width, [-1] * width, [""] * width
+    for number, consumer in enumerate(told.get("consumers") or ()):
+        for at, share in cells_of(consumer.get("ranges") or (), whole, width).items():
+            if share > best[at]:
+                best[at], owners[at] = share, number
+    for key in keys:
+        at, state = min(int((key.get("slot") or 0) * width / whole), width - 1), str(key.get("stands"))
+        if state in _RANK and _RANK[state] < _RANK.get(states[at], len(STATES)):
+            states[at] = state
+    return KeyBar(owners, states)
+
+
+def cells_of(ranges: Sequence[Sequence[int]], whole: int, width: int) -> dict[int, float]:
+    """Return the cells of a bar that some hash ranges cover, with the covered share of each."""
+    cells: dict[int, float] = {}
+    for first, last in ranges:
+        begin, end = first * width / whole, (last + 1) * width / whole
+        for at in range(int(begin), min(int(end) + 1, width)):
+            covered = min(end, at + 1) - max(begin, at)
+            if covered > 0:
+                cells[at] = cells.get(at, 0.0) + covered
+    return cells
+
+
+def sign_of(number: int) -> str:
+    """Return the sign of a consumer by its number."""
+    return NOBODY if number < 0 else LETTERS[number] if number < len(LETTERS) else OTHERS
+
+
+def drawn(told: Mapping[str, Any], bar: KeyBar, keys: Sequence[Mapping[str, Any]], colors: Mapping[str, str]) -> Text:
+    """Return the bar, the keys below it, and both legends. ``colors`` are the variables of the theme."""
+    width, text = len(bar.owners), Text(no_wrap=True, overflow="crop")
+    whole = told.get("slots") or 65536
+    scale = f"0{f'hash {whole // 2:,}':^{max(width - 2 - len(f'{whole - 1:,}'), 1)}} {whole - 1:,}"
+    text.append(scale[:width] + "\n", style=ink(colors, "text-muted"))
+    for owner in bar.owners:
+        text.append(sign_of(owner), style=consumer_style(owner, colors))
+    text.append("\n")
+    signs = {name: (sign, color) for name, sign, _, color in STATES}
+    for state in bar.states:
+        sign, color = signs.get(state, (" ", "text-muted"))
+        text.append(sign, style=ink(colors, color))
+    text.append("\n")
+    _states(text, keys, width, colors)
+    text.append("\n\n")
+    _consumers(text, told, width, colors)
+    return text
+
+
+def _consumers(text: Text, told: Mapping[str, Any], width: int, colors: Mapping[str, str]) -> None:
+    """Append the legend of the consumers, in as many columns as fit."""
+    consumers = list(told.get("consumers") or ())[: len(LETTERS)]
+    if not consumers:
+        text.append("No client is connected.\n")
+        return
+    entries = [_consumer(each) for each in consumers]
+    broad = max(map(cell_len, entries)) + 2
+    columns = max(width // (broad + 2), 1)
+    for number, entry in enumerate(entries):
+        text.append(sign_of(number), style=consumer_style(number, colors))
+        is_last = number % columns == columns - 1 or number == len(entries) - 1
+        text.append(f" {entry}\n" if is_last else f" {set_cell_size(entry, broad)}")
+    more = (told.get("consumersTotal") or 0) - len(consumers)
+    if more > 0:
+        text.append(f"{OTHERS} {numbers.counted(more, 'other consumer')}\n")
+
+
+def _consumer(told: Mapping[str, Any]) -> str:
+    name = clean(str(told.get("name")))
+    share = f"{numbers.percent(told.get('share')):>4}" if told.get("share") is not None else ""
+    unacked = f"{numbers.count(told.get('unacked'))} unacked{'  blocked' if told.get('blocked') else ''}"
+    return " ".join(filter(None, (set_cell_size(name, min(cell_len(name), _NAME)), share, unacked)))
+
+
+def _states(text: Text, keys: Sequence[Mapping[str, Any]], width: int, colors: Mapping[str, str]) -> None:
+    """Append the legend of the keys with their numbers."""
+    counts = Counter(str(key.get("stands")) for key in keys)
+    used = 0
+    for name, sign, meaning, color in STATES:
+        part = f" {counts[name]} {meaning}   "
+        if used and used + 1 + len(part.rstrip()) > width:
+            text.append("\n")
+            used = 0
+        text.append(sign, style=ink(colors, color))
+        text.append(part, style=ink(colors, "text-muted"))
+        used += 1 + len(part)
+
+
+def consumer_style(number: int, colors: Mapping[str, str]) -> Style:
+    """Return the style of a consumer's cells."""
+    if number < 0:
+        return ink(colors, "text-muted")
+    return ink(colors, _COLORS[number % len(_COLORS)]) + Style(reverse=True, bold=True)
+
+
+def ink(colors: Mapping[str, str], name: str) -> Style:
+    """Return the style of a sign in a color of the theme; an automatic color is that of the surrounding text."""
+    color = theme_color(colors[name])
+    return Style(color=None if color.auto else color.rich_color, bold=False)

@@ -1,0 +1,132 @@
+"""Topics as areas in proportion to their backlogs, rates or sizes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final
+
+from textual import on
+from textual.app import ComposeResult
+
+from pulsarbox.tui.actions.operation import Row, short
+from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.treemap import Tile, Treemap
+
+TOPICS_MAX: Final = 100
+"""Maximum number of topics to request; others have no visible share."""
+MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
+    ("backlog", "backlog", "unacknowledged messages", numbers.count),
+    ("publishRate", "in", "messages published per second", lambda value: f"{numbers.rate(value)}/s"),
+    ("size", "size", "bytes stored", numbers.size),
+)
+"""What an area can stand for: the value of a topic, its name, its meaning, and its format."""
+_FULL: Final = 0.8
+"""Used share of the backlog quota from which a topic is highlighted."""
+
+
+class TopicMap(TopScreen):
+    """Treemap of the topics; enter shows the subscriptions of one."""
+
+    place: ClassVar[str] = "topics"
+    kind: ClassVar[str] = "topic"
+    hinted: ClassVar[Sequence[str]] = ("sort", "messages", "menu", "copy", "pause", "back", "help", "quit")
+
+    def __init__(self, measure: str = "backlog") -> None:
+        super().__init__()
+        self._measure = next((at for at, each in enumerate(MEASURES) if each[0] == measure), 0)
+        self._rows: dict[str, ShownRow] = {}
+
+    def body(self) -> ComposeResult:
+        """Compose the title and the map."""
+        yield Line(key="title")
+        yield Treemap(key="map")
+
+    @property
+    def map(self) -> Treemap:
+        """The map."""
+        return self.query_one("#map", Treemap)
+
+    def begin(self) -> None:
+        """Start the refresh."""
+        super().begin()
+        self.map.empty = "loading ..."
+        self.set_focus(self.map)
+
+    def load(self) -> Callable[[], Any]:
+        """Return a function that queries the topics with the largest values."""
+        measure, feed = MEASURES[self._measure][0], self.top.feed
+        columns = ("topic", "backlog", "publishRate", "size", "quota")
+        query = RowQuery("topics", measure, True, 0, TOPICS_MAX, "", self.top.at, columns)
+        return lambda: (measure, feed.view(query))
+
+    def show(self, answer: Any) -> None:
+        """Draw the topics, unless another measure has been chosen since."""
+        measure, snapshot = answer
+        assert isinstance(snapshot, ViewSnapshot)
+        self.top.update_vitals(snapshot)
+        if measure != MEASURES[self._measure][0]:
+            return
+        tiles = tiles_of(snapshot.rows, self._measure)
+        self._rows = {short_topic(str(row.get("topic"))): row for row in snapshot.rows}
+        self.map.empty = f"No topic has {MEASURES[self._measure][2]}." if not tiles else ""
+        self.map.show(tiles)
+        self._show_title(snapshot.matching)
+
+    def _show_title(self, total: int) -> None:
+        what = MEASURES[self._measure][2]
+        shown = len(self.map.tiles) - self.map.left_out
+        others = f"   {shown} of {numbers.counted(total, 'topic')}" if shown < total else ""
+        parts: list[Part] = [(" Area: ", "dim", ""), (what, "name", "sort"), (others, "dim", "")]
+        self.query_one("#title", Line).put(parts, [("! backlog quota at 80% or more ", "warn", "")])
+
+    def do_sort(self) -> None:
+        """Let areas stand for the next measure."""
+        self._measure = (self._measure + 1) % len(MEASURES)
+        self.ask_again()
+
+    @on(Treemap.Moved)
+    def _moved(self) -> None:
+        self.refresh_status_lines()
+
+    @on(Treemap.Chosen)
+    def _chosen(self) -> None:
+        row = self.row_meant()
+        if row is not None:
+            self.top.open("subscriptions:Subscriptions", f"topic == {quoted(real(row, 'topic'))}")
+
+    def rows_chosen(self) -> Sequence[Row]:
+        """Return the topic of the cursor."""
+        tile = self.map.pointed if self.is_mounted else None
+        row = None if tile is None else self._rows.get(tile.name.removeprefix("! "))
+        return [] if row is None else [row]
+
+    def status_line(self) -> list[Part]:
+        """Return the values of the topic."""
+        row = self.row_meant()
+        if row is None:
+            return super().status_line()
+        told = "   ".join(f"{word} {form(row.get(name))}" for name, word, _, form in MEASURES)
+        return [(f" {short_topic(str(row.get('topic')))}", "name", ""), (f"   {told}", "plain", "")]
+
+    def command_line(self) -> str:
+        """Return the command that shows the statistics of the topic."""
+        row = self.row_meant()
+        if row is None:
+            return self.line("top", "topics", "--once", *self.top.feed.scope_words)
+        return self.line("topic", "stats", short(row))
+
+
+def tiles_of(rows: Sequence[ShownRow], measure: int) -> list[Tile]:
+    """Return the tiles of topics, largest first. Those near their backlog quota have a mark."""
+    name, _, _, form = MEASURES[measure]
+    tiles = []
+    for row in rows:
+        value = row.get(name) or 0
+        is_full = (row.get("quota") or 0) >= _FULL
+        label = short_topic(str(row.get("topic")))
+        if value > 0:
+            tiles.append(Tile(f"! {label}" if is_full else label, value, form(value), "hot" if is_full else "cool"))
+    return sorted(tiles, key=lambda tile: -tile.value)

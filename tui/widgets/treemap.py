@@ -1,0 +1,187 @@
+"""A treemap: values as areas, largest first, with their names, and a cursor that follows a value by its name."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from rich.cells import set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
+
+ASPECT: Final = 2
+"""Height of a cell in widths of a cell."""
+_LEAST: Final = 3
+"""Least width of an area, for its edge and a part of its name."""
+
+
+class Area(NamedTuple):
+    """The cells of a value."""
+
+    number: int
+    """Index of the value."""
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+def areas(values: Sequence[float], width: int, height: int) -> list[Area]:
+    """Divide a rectangle of cells among positive values, given largest first. Values without room are left out.
+
+    The values are split into two groups of about the same sum, side by side along the longer side, and so on.
+    """
+    found: list[Area] = []
+    pending = [(0, sum(1 for value in values if value > 0), 0, 0, width, height)]
+    while pending:
+        first, last, x, y, broad, high = pending.pop()
+        if last - first < 1 or broad < 1 or high < 1:
+            continue
+        if last - first == 1 or (broad < 2 * _LEAST and high < 2):
+            found.append(Area(first, x, y, broad, high))
+            continue
+        middle, share = _half(values, first, last)
+        if (broad >= ASPECT * high and broad >= 2 * _LEAST) or high < 2:
+            part = min(max(round(broad * share), _LEAST), broad - _LEAST)
+            sides = ((x, y, part, high), (x + part, y, broad - part, high))
+        else:
+            part = min(max(round(high * share), 1), high - 1)
+            sides = ((x, y, broad, part), (x, y + part, broad, high - part))
+        pending += [(middle, last, *sides[1]), (first, middle, *sides[0])]
+    return found
+
+
+def _half(values: Sequence[float], first: int, last: int) -> tuple[int, float]:
+    """Return where to split values into two groups, and the share of the first group."""
+    total, sum_before, at = sum(values[first:last]), values[first], first + 1
+    while at < last - 1 and sum_before + values[at] <= total / 2:
+        sum_before += values[at]
+        at += 1
+    return at, sum_before / total
+
+
+class Tile(NamedTuple):
+    """A value to show."""
+
+    name: str
+    """Its identity and label, without control characters."""
+    value: float
+    told: str
+    """The value as text."""
+    look: str = "cool"
+
+
+class Treemap(Looks, Widget, can_focus=True):
+    """Areas with names. Edges separate them, so no area needs a color of its own; ``>`` shows the cursor."""
+
+    DEFAULT_CSS = """
+    Treemap { height: 1fr; width: 1fr; }
+    """
+    looks: Mapping[str, ColorNames] = {
+        "plain": ColorNames(),
+        "dim": ColorNames("text-muted"),
+        "cool": ColorNames("foreground", "surface-lighten-1"),
+        "pale": ColorNames("foreground", "panel"),
+        "hot": ColorNames("text-error", "surface-lighten-1", bold=True),
+        "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Larger", show=False, priority=True),
+        Binding("down,j", "move(1)", "Smaller", show=False, priority=True),
+        Binding("home,g", "move(-100000)", "Largest", show=False, priority=True),
+        Binding("end,G", "move(100000)", "Smallest", show=False, priority=True),
+        Binding("enter", "choose", "Open", show=False, priority=True),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another tile."""
+
+    class Chosen(Message):
+        """The tile of the cursor was opened."""
+
+    def __init__(self, *, key: str | None = None) -> None:
+        super().__init__(id=key)
+        self.tiles: Sequence[Tile] = ()
+        self.empty = ""
+        self._at = 0
+        self._areas: list[Area] = []
+        self._laid_out = (0, 0)
+
+    @property
+    def pointed(self) -> Tile | None:
+        """The tile of the cursor."""
+        return self.tiles[self._at] if self._at < len(self._areas) else None
+
+    @property
+    def left_out(self) -> int:
+        """Number of tiles without room."""
+        return len(self.tiles) - len(self._areas)
+
+    def show(self, tiles: Sequence[Tile]) -> None:
+        """Show tiles, largest first. The cursor follows its tile."""
+        was = self.pointed
+        self.tiles = tiles
+        names = [tile.name for tile in tiles]
+        if was is not None and was.name in names:
+            self._at = names.index(was.name)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        self._laid_out = (self.size.width, self.size.height)
+        self._areas = areas([tile.value for tile in self.tiles], *self._laid_out)
+        self._areas.sort()
+        self._at = min(self._at, max(len(self._areas) - 1, 0))
+        self.refresh()
+
+    def on_resize(self) -> None:
+        """Divide the new room."""
+        self._lay_out()
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor to a smaller or larger tile."""
+        self._at = min(max(self._at + by, 0), max(len(self._areas) - 1, 0))
+        self.refresh()
+        self.post_message(self.Moved())
+
+    def action_choose(self) -> None:
+        """Open the tile of the cursor."""
+        if self.pointed is not None:
+            self.post_message(self.Chosen())
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to the clicked tile; open it on a double click."""
+        for at, area in enumerate(self._areas):
+            if area.x <= event.x < area.x + area.width and area.y <= event.y < area.y + area.height:
+                self._at = at
+                self.action_move(0)
+                if event.chain >= 2:
+                    self.action_choose()
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        width = self.size.width
+        if not self._areas:
+            text = f" {self.empty}" if y == 1 else ""
+            return Strip([Segment(text, self.look("dim"))]).adjust_cell_length(width, self.rich_style)
+        here = sorted((area for area in self._areas if area.y <= y < area.y + area.height), key=lambda area: area.x)
+        segments = [Segment(self._row_of(area, y), self._style_of(area)) for area in here]
+        return Strip(segments).adjust_cell_length(width, self.rich_style)
+
+    def _style_of(self, area: Area) -> Style:
+        if area.number == self._at and self.has_focus:
+            return self.look("cursor")
+        look = self.tiles[area.number].look
+        return self.look("pale" if look == "cool" and area.number % 2 else look)
+
+    def _row_of(self, area: Area, y: int) -> str:
+        tile, row = self.tiles[area.number], y - area.y
+        mark = ">" if area.number == self._at else "▏"
+        if row == 0 and area.height == 1:
+            return set_cell_size(f"{mark}{tile.name} {tile.told}", area.width)
+        text = (tile.name, tile.told)[row] if row < 2 else ""
+        return set_cell_size(f"{mark if row == 0 else '▏'}{text}", area.width)
