@@ -1,5 +1,7 @@
 """The space of the volumes as a bar."""
 
+from typing import Any
+
 import pytest
 
 from pulsarbox.tui.feed import Feed, FeedError
@@ -9,7 +11,7 @@ from tests.unit.tui.fake import FakeBox
 from tests.unit.tui.screens.test_key_bar import COLORS
 
 TOTALS = {"volumeBytes": 1000, "liveBytes": 500}
-ROWS = [{"diskUsed": 900, "liveShare": 0.5}, {"diskUsed": 100, "liveShare": None}]
+ROWS: list[dict[str, Any]] = [{"diskUsed": 900, "liveShare": 0.5}, {"diskUsed": 100, "liveShare": None}]
 
 
 def test_bytes_are_counted_once() -> None:
