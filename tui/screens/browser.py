@@ -361,18 +361,18 @@ def surplus(rows: Sequence[ShownRow]) -> int:
     return 0
 
 
-def facts(row: Mapping[str, Any]) -> list[str]:
-    """Return the metadata of a message as lines."""
-    by = f"by {row.get('producer') or '-'} #{row.get('sequenceId')}"
+def facts(row: Mapping[str, Any], most: int = payload_view.VALUE_MAX) -> list[str]:
+    """Return the metadata of a message as lines, with at most so many characters of each value."""
+    by = f"by {payload_view.cut(row.get('producer') or '-', most)} #{row.get('sequenceId')}"
     lines = [f"published    {numbers.instant(row.get('publishTime'))}   {by}"]
     for name, title, form in _FACTS:
         value = row.get(name)
         if value not in (None, "", False, {}, -1):
-            lines.append(f"{title:<12} {payload_view.cut(form(value))}")
+            lines.append(f"{title:<12} {payload_view.cut(form(value), most)}")
     found = row.get("properties")
     if isinstance(found, Mapping):
         lines += [
-            f"{'properties' if not at else '':<12} {payload_view.cut(name)} = {payload_view.cut(value)}"
+            f"{'properties' if not at else '':<12} {payload_view.cut(name, most)} = {payload_view.cut(value, most)}"
             for at, (name, value) in enumerate(found.items())
         ]
     return lines

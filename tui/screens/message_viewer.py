@@ -119,7 +119,7 @@ class MessageViewer(TopScreen):
             return
         self._is_wanted, self.message, self._outline = False, answer, None
         row, contents = answer.row, answer.contents
-        self.query_one("#facts", Static).update("\n".join(facts(row)))
+        self.query_one("#facts", Static).update("\n".join(facts(row, self._fact_room)))
         size = numbers.size(row.get("size"))
         self.query_one("#title", Line).put(
             [(f" {row.get('id')} ", "name", ""), (f" of {short_topic(self.topic)}  {size}", "plain", "")]
@@ -129,6 +129,11 @@ class MessageViewer(TopScreen):
             self._outline = Outline(contents.document, 2 if len(payload) > FOLDED_FROM else EVERYTHING)
         self._use("outline" if self._outline is not None else "text" if is_text(payload) else "hex")
         self.run_worker(self._read(), group="reading", exclusive=True)
+
+    @property
+    def _fact_room(self) -> int:
+        """Characters of a value that fit on a line of the metadata with its title and length."""
+        return max(self.size.width - 40, 20)
 
     async def _read(self) -> None:
         """Read the contents in slices, and show what has been read."""

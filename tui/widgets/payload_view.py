@@ -11,7 +11,7 @@ FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
 """Maximum number of bytes or characters to show."""
 _LINE_MAX: Final = 400
-_VALUE_MAX: Final = 2000
+VALUE_MAX: Final = 2000
 """Maximum number of characters of other values, such as a key."""
 
 
@@ -47,10 +47,10 @@ def as_text(decoded: Any) -> str | None:
     return None if decoded is None else json.dumps(decoded, indent=2, ensure_ascii=False)[: SHOWN_MAX + 1]
 
 
-def cut(value: object) -> str:
+def cut(value: object, most: int = VALUE_MAX) -> str:
     """Return a value for one line, truncated with its length if too long."""
     text = str(value)
-    return text if len(text) <= _VALUE_MAX else f"{text[:_VALUE_MAX]}... ({len(text):,} characters)"
+    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
 
 
 def _text(payload: bytes, form: str) -> list[str]:
