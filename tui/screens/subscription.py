@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final
 from rich.console import Group
 from rich.table import Table as Grid
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
@@ -28,6 +29,8 @@ _SEARCHED_MAX: Final = 1000
 
 
 _DRAWN: Final = ("inRate", "outRate", "backlog")
+_GRAPHS_MIN: Final = 7
+"""Minimum height of the graphs."""
 _NEVER: Final = -1
 _FRAMES: Final = 20
 """Recorded samples that the graphs begin with."""
@@ -89,9 +92,14 @@ class SubscriptionDetails(ViewScreen):
         )
         yield from super().body()
 
+    def on_resize(self, event: events.Resize) -> None:
+        """Make the graphs higher on high terminals."""
+        self.query_one(Graphs).styles.height = max(event.size.height // 4, _GRAPHS_MIN)
+
     def begin(self) -> None:
         """Start with the table of consumers."""
         super().begin()
+        self.query_one("#facts").border_title = "Subscription"
         table = self.table
         table.border_title = "Consumers"
         table.set_columns(column for column in table.columns if column.key not in ("kind", "topic", "subscription"))
