@@ -55,7 +55,8 @@ class Browser(ViewScreen):
     """A table of messages, with the full message of the cursor below."""
 
     DEFAULT_CSS = """
-    Browser #content { height: 45%; border-top: solid $panel-lighten-1; border-title-color: $text-muted; padding: 0 1; }
+    Browser #content { height: 45%; border: round $edge; border-title-color: $text-muted; padding: 0 1;
+                       scrollbar-size-vertical: 1; }
     Browser #content Static { width: auto; }
     """
     view: ClassVar[views.TableView] = views.MESSAGES

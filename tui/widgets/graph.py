@@ -19,7 +19,7 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 _LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 _RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 _DOTS: Final = 4
-WINDOWS: Final = (60, 120, 300, 600)
+WINDOWS: Final = (15, 30, 60, 120, 300, 600)
 """Time spans of a graph in seconds: the shortest that holds all values."""
 _SHADES: Final = (0.45, 0.6, 0.75, 0.9, 1.0)
 """Shares of the color over the background, from the bottom to the top."""
@@ -68,7 +68,7 @@ def window_of(count: int, step: float) -> int:
 
 def within(values: Sequence[float | None], step: float) -> list[float | None]:
     """Return the values of the time span, filled up with None at the beginning."""
-    count = max(round(window_of(len(values), step) / step), 1)
+    count = round(window_of(len(values), step) / step) + 1
     return [None] * (count - len(values)) + list(values[-count:])
 
 

@@ -31,17 +31,19 @@ class GraphPast:
         self._samples = [(time, tuple(row.get(name) for name in self._names)) for time, row in rows] + later
 
     def series(self, name: str) -> list[float | None]:
-        """Return the values of a quantity, newest last, one every ``STEP`` seconds; each holds until the next."""
+        """Return the values of a quantity, newest last, one every ``STEP`` seconds; each holds until the next known."""
         if not self._samples:
             return []
         at, end = self._names.index(name), self._samples[-1][0]
         span = min(end - self._samples[0][0], SECONDS * 1000)
         count = int(span / 1000 / STEP) + 1
         found: list[float | None] = []
-        number = 0
+        number, known = 0, self._samples[0][1][at]
         for step in range(count):
             time = end - (count - 1 - step) * STEP * 1000
             while number + 1 < len(self._samples) and self._samples[number + 1][0] <= time:
                 number += 1
-            found.append(self._samples[number][1][at])
+                value = self._samples[number][1][at]
+                known = known if value is None else value
+            found.append(known)
         return found

@@ -38,7 +38,7 @@ async def test_what_is_huge_is_cut_and_says_how_much_of_it_there_is() -> None:
         await driver.at("Browser")
         told = {}
         for number in (304, 303, 302, 301, 300):
-            await driver.until(lambda number=number: f"─12:{number} " in driver.text())  # type: ignore[misc]
+            await driver.until(lambda number=number: f"─ 12:{number} " in driver.text())  # type: ignore[misc]
             told[number] = str(driver.screen.query_one("#message", Static).content)
             assert all(len(line) < 5000 for line in driver.lines())
             await driver.press("k")

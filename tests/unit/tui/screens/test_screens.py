@@ -268,7 +268,7 @@ async def test_payloads_of_all_kinds_are_fit_for_a_terminal() -> None:
         seen = driver.text()
         for number in (303, 302, 301, 300):
             await driver.press("k")
-            await driver.until(lambda number=number: f"─12:{number} " in driver.text())  # type: ignore[misc]
+            await driver.until(lambda number=number: f"─ 12:{number} " in driver.text())  # type: ignore[misc]
             seen += driver.text()
         assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(seen)
         assert "(null" in seen and "00 ff fe" in seen and "(empty)" in seen

@@ -41,3 +41,11 @@ def test_history_comes_before_what_was_seen_live() -> None:
     assert found.series("backlog")[0] is None
     found.replace([(200_000, {"rate": 5.0})])
     assert found.series("rate") == [5.0], "another time is shown"
+
+
+def test_history_goes_on_over_samples_of_other_quantities() -> None:
+    found = past((108, 9.0))
+    found._samples.insert(0, (106_000, (None, 5.0)))
+    found.replace([(104_000, {"rate": 2.0, "backlog": 1.0})])
+    assert found.series("rate") == [2.0, 2.0, 9.0]
+    assert found.series("backlog") == [1.0, 5.0, 90.0]

@@ -143,15 +143,15 @@ def test_a_small_graph_has_its_maximum_below_and_no_half_words() -> None:
     graph.show([8.4], 8.4)
     first, *_, last = drawn(graph, 20, 5)
     assert first == "╭ Latency 8.4 ms ─╮".replace("─╮", "──╮")
-    assert last == "╰60 s ── max 8.4 ms╯"
+    assert last == "╰15 s ── max 8.4 ms╯"
 
 
 def test_the_time_axis_is_as_long_as_what_is_known() -> None:
-    assert [window_of(count, 1.0) for count in (1, 60, 61, 300, 301, 5000)] == [60, 60, 60, 300, 300, 600]
+    assert [window_of(count, 1.0) for count in (1, 17, 60, 61, 300, 301, 5000)] == [15, 30, 60, 60, 300, 300, 600]
     assert window_of(60, 10.0) == 600
     assert within([1.0, 2.0], 30.0) == [1.0, 2.0], "history has a value in each step"
-    assert within([1.0, 2.0], 1.0) == [None] * 58 + [1.0, 2.0]
-    assert within([float(at) for at in range(700)], 1.0)[0] == 100.0
+    assert within([1.0, 2.0], 1.0) == [None] * 14 + [1.0, 2.0]
+    assert within([float(at) for at in range(700)], 1.0)[0] == 99.0
     assert resampled([1.0, 2.0], 6) == [1.0, 1.0, 1.0, 2.0, 2.0, 2.0]
     assert resampled([], 3) == [0.0, 0.0, 0.0]
 
