@@ -3,7 +3,6 @@ package pulsarbox.spark;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.zip.CRC32C;
 
 /** Volume of a data directory: its index, which locates entries, and its log, which has them ({@code storage/format.py}). */
@@ -19,7 +18,8 @@ final class Volume implements AutoCloseable {
 
   final String name;
   private final Environment env;
-  private Tail tail;
+  private final Batches batches = new Batches();
+  private VolumeTail tail;
 
   Volume(Path directory, String name) throws IOException {
     this.name = name;
@@ -82,69 +82,37 @@ final class Volume implements AutoCloseable {
   }
 
   private long byTail(long ledger, int number, int volume, long next, long last, Places places) throws IOException {
-    if (tail == null) tail = new Tail();
-    tail.extend();
+    if (tail == null) tail = VolumeTail.of(env.file.path, batches);
+    tail.extend(batches);
     return tail.add(ledger, number, volume, next, last, places);
   }
 
-  /** Entries of the batches that the index does not cover yet, in stored order. */
-  private final class Tail {
-    private long position;
-    private long[] ledgers = new long[1024];
-    private long[] entries = new long[1024];
-    private long[] positions = new long[1024];
-    private int[] offsets = new int[1024];
-    private int count;
-
-    Tail() throws IOException {
+  /** The batches that the index does not cover yet. */
+  private final class Batches implements VolumeTail.Batches {
+    @Override
+    public long indexed() throws IOException {
       byte[] mark = env.read(() -> {
         Environment.Found found = env.floor(env.table("mark"), INDEXED);
         return found == null || found.compare(INDEXED) != 0 ? new byte[8] : found.value();
       });
-      position = ByteBuffer.wrap(mark).getLong();
+      return ByteBuffer.wrap(mark).getLong();
     }
 
-    /** Takes in the batches that were added since. */
-    void extend() throws IOException {
-      while (true) {
-        byte[] key = ByteBuffer.allocate(8).putLong(position + 1).array();
-        Places.Value[] found = {null};
-        Long at = env.read(() -> {
-          Environment.Found node = env.ceiling(env.table("log"), key);
-          if (node == null) return null;
-          found[0] = value(node);
-          return node.number(0);
-        });
-        if (at == null) return;
-        take(at, found[0].in(env.file));
-        position = at;
-      }
-    }
-
-    private void take(long at, ByteBuffer batch) {
+    @Override
+    public long next(long position, VolumeTail to) throws IOException {
+      byte[] key = ByteBuffer.allocate(8).putLong(position + 1).array();
+      Places.Value[] found = {null};
+      Long at = env.read(() -> {
+        Environment.Found node = env.ceiling(env.table("log"), key);
+        if (node == null) return null;
+        found[0] = value(node);
+        return node.number(0);
+      });
+      if (at == null) return -1;
+      ByteBuffer batch = found[0].in(env.file);
       check(at, batch);
       for (int offset = BATCH_HEADER; offset < batch.limit(); offset += length(batch, offset)) {
-        if (batch.get(offset) == ENTRY) put(batch.getLong(offset + 8), batch.getLong(offset + 16), at, offset);
-      }
-    }
-
-    private void put(long ledger, long entry, long at, int offset) {
-      if (count == ledgers.length) {
-        ledgers = Arrays.copyOf(ledgers, 2 * count);
-        entries = Arrays.copyOf(entries, 2 * count);
-        positions = Arrays.copyOf(positions, 2 * count);
-        offsets = Arrays.copyOf(offsets, 2 * count);
-      }
-      ledgers[count] = ledger;
-      entries[count] = entry;
-      positions[count] = at;
-      offsets[count++] = offset;
-    }
-
-    long add(long ledger, int number, int volume, long next, long last, Places places) {
-      long at = next;
-      for (int i = 0; i < count && at <= last; i++) {
-        if (ledgers[i] == ledger && entries[i] == at) places.add(number, volume, positions[i], offsets[i], at++);
+        if (batch.get(offset) == ENTRY) to.put(batch.getLong(offset + 8), batch.getLong(offset + 16), at, offset);
       }
       return at;
     }
