@@ -29,6 +29,12 @@ class BoxDirectories(NamedTuple):
     """Those that may have parts of the log, and cannot be read or are not in use."""
 
     @property
+    def replicas(self) -> tuple[str, ...]:
+        """Names of those in use on other machines, which are not read."""
+        used = (each for each in self.membership.members if each.state in _IN_USE and not each.left_at)
+        return tuple(each.name for each in used if not each.name.startswith("/"))
+
+    @property
     def epochs(self) -> frozenset[str]:
         """The random ids of this history and of those it continues."""
         return frozenset([self.membership.epoch, *(epoch for _, epoch in self.membership.past)])

@@ -69,6 +69,8 @@ class CreationOfSeveral(Creation):
             self._reuse(needed, {_folder_of(epoch) for epoch in directories.epochs})
             self._store_entries(cuts, needed, base.mark)
             lost = _lost(needed, ledgers, cuts, base.mark)
+            if lost and directories.replicas:
+                raise _unread(f"{lost:,} entries have no intact copy on this machine", directories.replicas)
             self._pace.what = "log"
             for part in store_log(log, (), self._repository.files, self._pace, self._journal.note):
                 self._files.append(part)
@@ -104,6 +106,9 @@ class CreationOfSeveral(Creation):
                     continue
                 yield found
                 return
+        replicas = box_directories(self._sources).replicas
+        if replicas:
+            raise _unread(f"batches may have no copy on this machine ({changed})", replicas)
         raise BackupError(f"the data directories have no common state: {changed}; run the backup again")
 
     def _cut(self, held: ExitStack) -> tuple[BoxDirectories, list[MemberCut], MergedLog]:
@@ -229,7 +234,17 @@ def _refuse_incomplete(directories: BoxDirectories, sources: Sequence[LogSource]
     try:
         check_complete(holes, directories.missing, membership.ack_quorum_min, membership.first)
     except EnsembleIncomplete as error:
+        if directories.replicas:
+            raise _unread("acknowledged messages may have no copy on this machine", directories.replicas) from error
         raise BackupError(f"the backup would be incomplete: {error}") from error
+
+
+def _unread(what: str, replicas: Sequence[str]) -> BackupError:
+    """Return the error for a backup that would lack what only replicas may have."""
+    return BackupError(
+        f"{what}, and a backup does not read {', '.join(replicas)}: set the write and ack quorums to"
+        f" {len(replicas) + 1}, wait with `pulsarbox storage under-replicated --wait`, and run the backup again"
+    )
 
 
 def _home(sources: Sequence[Path]) -> Path:

@@ -4,11 +4,12 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pulsarbox.storage.backup import entry_files
+from pulsarbox.storage.backup import creation_of_several, entry_files
 from pulsarbox.storage.backup.creation import Made, Plan, create
 from pulsarbox.storage.backup.manifest import BackupDamaged, BackupError
 from pulsarbox.storage.backup.pace import CopyPace
@@ -119,6 +120,36 @@ def test_a_stopped_box_that_may_lack_messages_is_not_backed_up(tmp_path: Path, t
     shutil.rmtree(tmp_path / "box/b")
     with pytest.raises(BackupError, match=r"the backup would be incomplete: .*/box/b available again"):
         create(tmp_path / "box/a", target, Plan(0), quiet)
+
+
+def _make_replica(box: Several) -> None:
+    """Move the last directory of a closed box to another machine."""
+    *local, last = box.paths
+    for path in local:
+        membership = path / "ENSEMBLE"
+        membership.write_text(membership.read_text().replace(str(last), "replica://other:6680"))
+    shutil.rmtree(last)
+
+
+def test_a_replica_is_not_needed_for_entries_that_have_a_copy_on_this_machine(box: Several, target: Path) -> None:
+    box.close()
+    _make_replica(box)
+    made = create(box.paths[0], target, Plan(0), quiet)
+    assert (made.manifest.lost, made.manifest.directories) == (0, 2)
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_box_is_not_backed_up_without_entries_that_only_a_replica_has(
+    tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch, running: bool
+) -> None:
+    box = Several(tmp_path / "box", asked=(3, 1, 1))
+    box.publish(1, rounds=30)
+    box.checkpoint()
+    box.close()
+    _make_replica(box)
+    monkeypatch.setattr(creation_of_several, "Box", lambda path: SimpleNamespace(live=running))
+    with pytest.raises(BackupError, match=r"no (intact )?copy on this machine, .* not read replica://other:6680: set"):
+        create(box.paths[0], target, Plan(0), quiet)
 
 
 def test_the_next_backup_stores_what_is_new(box: Several, target: Path, tmp_path: Path) -> None:
