@@ -24,6 +24,7 @@ from tests.simulation.disk import PowerCut
 from tests.simulation.ensemble.directories import Directory
 from tests.simulation.ensemble.lmdb_directory import LmdbDirectory
 from tests.simulation.ensemble.pledges import Mark, Pledge, Pledges, Quorums, Void
+from tests.simulation.ensemble.replica import Replica
 from tests.simulation.model.history import Violation
 from tests.simulation.world import World
 
@@ -52,8 +53,11 @@ class Ledger:
 class EnsembleRun:
     """The history of one seed."""
 
-    def __init__(self, seed: int, folder: Path | None = None) -> None:
-        """The directories are LMDB directories in ``folder``, or in memory if it is omitted."""
+    def __init__(self, seed: int, folder: Path | None = None, *, replicas: bool = False) -> None:
+        """The directories are LMDB directories in ``folder``, or in memory if it is omitted.
+
+        With ``replicas``, the last of three or more is on another machine, in memory.
+        """
         self.world = World(seed)
         self.random = random = self.world.random
         self.model = Pledges()
@@ -68,7 +72,14 @@ class EnsembleRun:
                 if folder is None
                 else LmdbDirectory(self.world, name, device, folder)
             )
+        if replicas and count > 2:
+            self.directories[name] = Replica(self.world, name, device)
         self._faults = [each for each in FAULTS if folder is None or each is not EnsembleRun._lies]
+        self._acts, self._weights = ACTS, WEIGHTS
+        if replicas:
+            self._faults += REPLICA_FAULTS
+            self._acts = [*ACTS, EnsembleRun._deliver, EnsembleRun._drop]
+            self._weights = [*WEIGHTS, 3, 3]
         disks = {name: each.disk for name, each in self.directories.items()}
         self._paths = MemoryDirectories(disks, self._opened_again)
         self._members: dict[str, Member] = {}
@@ -107,7 +118,7 @@ class EnsembleRun:
     def _step(self) -> None:
         self.world.events += 1
         self.world.monotonic += self.random.choice((0.001, 0.01, 0.1, 1.0))
-        act = self.random.choices(ACTS, WEIGHTS)[0]
+        act = self.random.choices(self._acts, self._weights)[0]
         try:
             act(self)
         except PowerCut:
@@ -308,6 +319,8 @@ class EnsembleRun:
         if not self._severe and directory.name not in away and len(away) >= self._most_away:
             return
         fault = self.random.choice(self._faults)
+        if fault in REPLICA_FAULTS and not isinstance(directory, Replica):
+            return
         self.world.note("fault:", directory.name, fault.__name__)
         self.counts[fault.__name__.strip("_")] += 1
         self.model.away.add(directory.name)
@@ -344,6 +357,30 @@ class EnsembleRun:
         position, entry = self.random.choice(stored)
         if directory.damage(entry):
             self.model.destroy(directory.name, [position])
+
+    def _disconnects(self, directory: Directory) -> None:
+        assert isinstance(directory, Replica)
+        directory.disconnect()
+
+    def _restarts(self, directory: Directory) -> None:
+        assert isinstance(directory, Replica)
+        directory.restart()
+
+    def _loses_answers(self, directory: Directory) -> None:
+        assert isinstance(directory, Replica)
+        directory.loses_answers = self.random.choice((0.1, 1.0))
+
+    def _drop(self) -> None:
+        """End the connection to a replica, which destroys nothing."""
+        for directory in self.directories.values():
+            if isinstance(directory, Replica):
+                self.counts["dropped"] += 1
+                directory.disconnect()
+
+    def _deliver(self) -> None:
+        for directory in self.directories.values():
+            if isinstance(directory, Replica):
+                directory.deliver()
 
     def _destroy(self, directory: Directory) -> None:
         """Note that all of a directory is destroyed, also what only the rows of its checkpoint have."""
@@ -420,7 +457,8 @@ class EnsembleRun:
         self.counts["refused starts"] += 1
         unwell = [each.name for each in self.directories.values() if not each.is_well]
         hit = self.model.away | set(unwell)
-        if len(hit) < self.model.ack_min:
+        local = [each for each in self.directories.values() if not isinstance(each, Replica)]
+        if len(hit) < self.model.ack_min and any(each.is_well for each in local):
             text = f"the start is refused, but only {sorted(hit)} are hit: {error}"
             raise Violation("starts", text)
         if unwell:
@@ -515,6 +553,8 @@ FAULTS = (
     EnsembleRun._fails, EnsembleRun._fills, EnsembleRun._lags, EnsembleRun._lies, EnsembleRun._vanishes,
     EnsembleRun._is_wiped, EnsembleRun._returns_old, EnsembleRun._is_damaged,
 )  # fmt: skip
+
+REPLICA_FAULTS = [EnsembleRun._disconnects, EnsembleRun._restarts, EnsembleRun._loses_answers]
 
 _WEIGHTED: dict[Callable[[EnsembleRun], None], float] = {
     EnsembleRun._commit: 60,

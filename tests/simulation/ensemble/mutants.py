@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,16 +14,20 @@ from pulsarbox.storage.engine import Checkpoint
 from pulsarbox.storage.ensemble import engine, opening
 from pulsarbox.storage.ensemble.commit import Commit
 from pulsarbox.storage.ensemble.engine import EnsembleEngine
-from pulsarbox.storage.ensemble.member import Piece
-from pulsarbox.storage.ensemble.member_table import MemberTable
+from pulsarbox.storage.ensemble.keeping.rejoin import Rejoining
+from pulsarbox.storage.ensemble.member import PackedBatch, Piece
+from pulsarbox.storage.ensemble.member_table import MemberTable, Slot
 from pulsarbox.storage.ensemble.memory_member import MemoryMember
 from pulsarbox.storage.ensemble.opening import EnsembleOpening
 from pulsarbox.storage.ensemble.recovery import merged
 from pulsarbox.storage.format import BATCH_HEADER
 from tests.simulation.ensemble.ensemble_run import entry_of
+from tests.simulation.ensemble.replica import ReplicaMember
 from tests.simulation.mutants.registry import Mutant, Patch
 
 MUTANTS: dict[str, Mutant] = {}
+REPLICA_MUTANTS: dict[str, Mutant] = {}
+"""Bugs of ensembles with a replica."""
 
 
 def mutant(*rules: str, seeds: tuple[int, ...] = ()) -> Callable[[Patch], Patch]:
@@ -125,3 +130,37 @@ def a_damaged_copy_is_copied(patch: pytest.MonkeyPatch) -> None:
             return [Piece(position, [entry._replace(checksum=crc32c(text))])]
 
     patch.setattr(MemoryMember, "pieces", pieces)
+
+
+def mutant_of_replicas(*rules: str) -> Callable[[Patch], Patch]:
+    """Register a bug of replicas, as ``mutant``."""
+
+    def register(patch: Patch) -> Patch:
+        REPLICA_MUTANTS[patch.__name__] = Mutant(patch, frozenset(rules), ())
+        return patch
+
+    return register
+
+
+@mutant_of_replicas("quorum")
+def a_commit_counts_although_the_connection_has_ended(patch: pytest.MonkeyPatch) -> None:
+    original = ReplicaMember.commit
+
+    def commit(self: ReplicaMember, batch: PackedBatch) -> None:
+        with contextlib.suppress(PersistenceError):
+            original(self, batch)
+
+    patch.setattr(ReplicaMember, "commit", commit)
+
+
+@mutant_of_replicas("repaired", "checkpoints", "whole-batches", "nothing-lost")
+def a_replica_that_is_back_is_used_as_it_is(patch: pytest.MonkeyPatch) -> None:
+    original = Rejoining._bring_up_to_date
+
+    def bring_up_to_date(self: Rejoining, slot: Slot) -> None:
+        if slot.member.is_remote:
+            self._table.join(slot)
+        else:
+            original(self, slot)
+
+    patch.setattr(Rejoining, "_bring_up_to_date", bring_up_to_date)

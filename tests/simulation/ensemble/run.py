@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from traceback import format_exc
 
 from tests.simulation.ensemble.ensemble_run import DEFAULT_STEPS, EnsembleRun
+from tests.simulation.ensemble.replica import Replica
 from tests.simulation.model.history import Violation
 
 
@@ -49,14 +50,14 @@ class Tally:
 
 
 @contextmanager
-def directories_for(seed: int, engine: str) -> Iterator[EnsembleRun]:
+def directories_for(seed: int, engine: str, *, replicas: bool = False) -> Iterator[EnsembleRun]:
     """Yield the run of a seed on ``memory`` or ``lmdb``, and remove its files afterwards."""
     if engine == "memory":
-        yield EnsembleRun(seed)
+        yield EnsembleRun(seed, replicas=replicas)
         return
     shared = Path("/dev/shm")  # in memory: a sync costs nothing
     with TemporaryDirectory(prefix="ensemble-", dir=shared if shared.is_dir() else None) as folder:
-        run = EnsembleRun(seed, Path(folder))
+        run = EnsembleRun(seed, Path(folder), replicas=replicas)
         try:
             yield run
         finally:
@@ -68,6 +69,7 @@ def explain(run: EnsembleRun, error: BaseException, steps: int, engine: str = "m
     rule = error.rule if isinstance(error, Violation) else "no-exception"
     text = str(error) if isinstance(error, Violation) else format_exc()
     command = f"python -m tests.simulation.ensemble.run --seed {run.world.seed} --steps {steps} --engine {engine}"
+    command += " --replicas" * any(isinstance(each, Replica) for each in run.directories.values())
     recent = "\n".join(run.world.history.recent)
     return f"{recent}\n\nseed {run.world.seed} breaks the rule {rule}: {text}\nagain: {command}"
 
@@ -80,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="the first")
     parser.add_argument("--steps", type=int, default=DEFAULT_STEPS, help="events of a seed before it calms down")
     parser.add_argument("--engine", choices=("memory", "lmdb"), default="memory", help="of the directories")
+    parser.add_argument("--replicas", action="store_true", help="the last of three or more is on another machine")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="no seed begins later")
     parser.add_argument("--keep-going", action="store_true", help="count failures, one line each")
     options = parser.parse_args(arguments)
@@ -88,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
     while (tally.events < options.events if options.events else tally.seeds < options.seeds) and (
         tally.seconds < options.seconds
     ):
-        with directories_for(seed, options.engine) as run:
+        with directories_for(seed, options.engine, replicas=options.replicas) as run:
             try:
                 run.run(options.steps)
             except Exception as error:

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from tests.simulation.ensemble.ensemble_run import EnsembleRun
-from tests.simulation.ensemble.mutants import MUTANTS
+from tests.simulation.ensemble.mutants import MUTANTS, REPLICA_MUTANTS
 from tests.simulation.ensemble.run import directories_for
 from tests.simulation.model.history import Violation
 from tests.tools.campaigns import short
@@ -53,9 +53,14 @@ def test_a_seed_always_has_the_same_history() -> None:
     assert digests[0] == digests[1]
 
 
-def broken_rule(seed: int, steps: int) -> tuple[str | None, int]:
+@pytest.mark.parametrize("seed", short((1, 2, *range(100, 200)), 2))
+def test_a_history_with_a_replica_breaks_no_rule(seed: int) -> None:
+    EnsembleRun(seed, replicas=True).run(STEPS)
+
+
+def broken_rule(seed: int, steps: int, *, replicas: bool = False) -> tuple[str | None, int]:
     """Return the rule that a seed breaks, or None, and the number of its events."""
-    run = EnsembleRun(seed)
+    run = EnsembleRun(seed, replicas=replicas)
     try:
         run.run(steps)
     except Violation as violation:
@@ -65,12 +70,13 @@ def broken_rule(seed: int, steps: int) -> tuple[str | None, int]:
     return None, run.world.events
 
 
-@pytest.mark.parametrize("name", short(sorted(MUTANTS), len(MUTANTS)))
+@pytest.mark.parametrize("name", [*sorted(MUTANTS), *REPLICA_MUTANTS])
 def test_a_bug_is_detected_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bug, events, found = MUTANTS[name], 0, set()
+    replicas = name in REPLICA_MUTANTS
+    bug, events, found = (MUTANTS | REPLICA_MUTANTS)[name], 0, set()
     bug.patch(monkeypatch)
     for seed in [*bug.seeds, *SEEDS]:
-        rule, more = broken_rule(seed, STEPS)
+        rule, more = broken_rule(seed, STEPS, replicas=replicas)
         events += more
         if rule in bug.rules:
             return
