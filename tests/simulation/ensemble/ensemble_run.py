@@ -189,6 +189,7 @@ class EnsembleRun:
         while len(self.ledgers) < LIVE_LEDGERS:
             ledger = Ledger(self._next_ledger, random.choice(self.policies))
             self.ledgers[ledger.ledger_id] = ledger
+            self.model.acks[ledger.ledger_id] = ledger.quorums.ack
             self._next_ledger += 1
         for ledger in random.sample([*self.ledgers.values()], random.randrange(3)):
             if not ledger.closed:
@@ -540,7 +541,7 @@ class EnsembleRun:
                 good = [each.name for each in having if each.reads(entry)]
                 pledge = self.model.by_position.get(position)
                 if len(good) < min(ledger.quorums.write, len(self.directories)) and position <= covered:
-                    if pledge is not None and pledge.survives:
+                    if pledge is not None and pledge.entries_survive(ledger.quorums.ack):
                         there = f"{good} of {[each.name for each in having]}"
                         text = f"entry {ledger_id}:{entry.entry_id} has {there}, not {ledger.quorums.write} copies"
                         raise Violation("repaired", text)

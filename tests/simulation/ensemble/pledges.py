@@ -39,10 +39,12 @@ class Pledge:
     destroyed: set[str] = field(default_factory=set)
     """Directories whose copy was destroyed since all copies were complete."""
 
-    @property
-    def survives(self) -> bool:
-        """Return whether it must survive: fewer than its ack quorum of its copies were destroyed."""
-        return len(self.destroyed) < self.confirmed
+    def entries_survive(self, ack: int) -> bool:
+        """Return whether its entries of a ledger with this ack quorum must survive.
+
+        A full directory drops the copies that the batch has only because of other ledgers.
+        """
+        return len(self.destroyed) < min(self.confirmed, ack)
 
     def survives_without(self, absent: set[str]) -> bool:
         """Return whether a start must find it although some directories are absent."""
@@ -65,6 +67,8 @@ class Pledges:
         """Position of the last batch that was begun or confirmed."""
         self.ledgers: dict[int, list[tuple[int, Entry]]] = {}
         """Position and entry of all entries of the live ledgers."""
+        self.acks: dict[int, int] = {}
+        """Ack quorums of the ledgers."""
         self.checkpoints: list[Mark] = [Mark(0, {})]
         """Checkpoints that a start may find; the first one is the last that has returned."""
         self.ack_min = 1
@@ -178,8 +182,10 @@ class Pledges:
     def unreadable(self, ledger_id: int, entry_id: int, why: str) -> None:
         """Note that an entry cannot be read. Raises Violation if it must survive."""
         for position, entry in self.ledgers.get(ledger_id, ()):
-            if entry.entry_id == entry_id and self.by_position[position].survives:
-                pledge = self.by_position[position]
+            if entry.entry_id != entry_id:
+                continue
+            pledge = self.by_position[position]
+            if pledge.entries_survive(self.acks[ledger_id]):
                 raise Violation("nothing-lost", f"entry {ledger_id}:{entry_id} of {_text(pledge)}: {why}")
 
     def drop(self, ledger_ids: Iterable[int]) -> None:
