@@ -67,13 +67,12 @@ class EnsembleRun:
         self.directories: dict[str, Directory] = {}
         for number in range(count):
             name, device = f"/disk-{number + 1}", number % devices + 1
-            self.directories[name] = (
-                Directory(self.world, name, device)
-                if folder is None
-                else LmdbDirectory(self.world, name, device, folder)
-            )
-        if replicas and count > 2:
-            self.directories[name] = Replica(self.world, name, device)
+            if replicas and number == count - 1 > 1:
+                self.directories[name] = Replica(self.world, name, device)
+            elif folder is None:
+                self.directories[name] = Directory(self.world, name, device)
+            else:
+                self.directories[name] = LmdbDirectory(self.world, name, device, folder)
         self._faults = [each for each in FAULTS if folder is None or each is not EnsembleRun._lies]
         self._acts, self._weights = ACTS, WEIGHTS
         if replicas:
