@@ -161,6 +161,8 @@ class OperationDialog(ModalScreen[list[Request] | None]):
         self.deed = deed
         self._rows = tuple(rows)
         self._options = tuple(target)
+        self.confirmed: Values = {}
+        """Values of the fields when the dialog was confirmed."""
         self._typed: str = clean(deed.target(rows[0])) if len(rows) == 1 else str(len(rows))
 
     @property
@@ -222,6 +224,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
         more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
         self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
         self.query_one("#wrong", Static).update("")
+        self.query_one("#do", Button).label = "Dry run" if self.values.get("dry_run") == "yes" else "Confirm"
 
     @on(Input.Submitted)
     def _next(self, event: Input.Submitted) -> None:
@@ -249,6 +252,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
         except Wrong as error:
             self.query_one("#wrong", Static).update(clean(str(error)))
             return
+        self.confirmed = values
         self.dismiss(asked)
 
     @on(Button.Pressed, "#leave")

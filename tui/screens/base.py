@@ -14,7 +14,9 @@ from textual.screen import Screen
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
+from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, for_row, named
+from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
@@ -22,7 +24,7 @@ from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
 if TYPE_CHECKING:
-    from pulsarbox.tui.actions.operation import OperationSpec, Request, Row
+    from pulsarbox.tui.actions.operation import OperationSpec, Request, Row, Values
     from pulsarbox.tui.app import Top
 
 T = TypeVar("T")
@@ -113,6 +115,8 @@ class TopScreen(Screen[None]):
         self._again = False
         self._asked = 0
         self._was_seen = False
+        self._dry_runs: list[str] = []
+        """IDs of the dry runs that were started last."""
         self._hints = Line(key="hints")
 
     @property
@@ -450,14 +454,37 @@ class TopScreen(Screen[None]):
     async def _deed(self, deed: "OperationSpec", rows: "Sequence[Row]") -> None:
         from pulsarbox.tui.actions.dialogs import OperationDialog
 
-        asked = await self.app.push_screen_wait(OperationDialog(deed, rows, self.top.target))
-        if asked:
-            await self.carry_out(deed.title, asked)
+        dialog = OperationDialog(deed, rows, self.top.target)
+        asked = await self.app.push_screen_wait(dialog)
+        if asked and await self.carry_out(deed.title, asked) and self._dry_runs:
+            await self._offer(deed, rows, dialog.confirmed, self._dry_runs[-1])
+
+    async def _offer(self, deed: "OperationSpec", rows: "Sequence[Row]", values: "Values", job: str) -> None:
+        """Show the result of a dry run, and offer the operation for real."""
+        from pulsarbox.tui.actions import dry_run
+        from pulsarbox.tui.actions.dialogs import ChoiceDialog
+
+        try:
+            told = await dry_run.finished(self.top.feed, job)
+        except FeedError as trouble:
+            self.top.notify(
+                str(trouble), title="The result of the dry run is unknown", severity="warning", markup=False
+            )
+            return
+        if told is None or not self.is_seen:
+            result = "The dry run takes longer; 0 shows its progress" if told is None else dry_run.result_of(told)
+            self.top.notify(result, title=f"Dry run: {deed.title}", timeout=10, markup=False)
+            return
+        result = clean(dry_run.result_of(told))
+        options = [("back", "Back", result), ("run", f"{deed.title}, now for real", result)]
+        if await self.app.push_screen_wait(ChoiceDialog("Result of the dry run", options)) == "run":
+            await self._deed(dry_run.for_real(deed, values), rows)
 
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
         """Send the requests in order; stop and notify at the first error. Return whether all succeeded."""
         done = 0
         jobs: list[str] = []
+        self._dry_runs = []
         for request in asked:
             try:
                 told = await aside(partial(self.top.feed.ask, *request))
@@ -470,7 +497,9 @@ class TopScreen(Screen[None]):
             done += 1
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
-        what = "done" if not jobs else f"job {', '.join(jobs)} started; 0 shows its progress"
+                self._dry_runs += jobs[-1:] if is_dry(request) else []
+        job = "dry run, which changes nothing," if self._dry_runs else "job"
+        what = "done" if not jobs else f"{job} {', '.join(jobs)} started; 0 shows its progress"
         self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True
