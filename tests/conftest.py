@@ -72,11 +72,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Disable garbage collection during collection, then freeze the collected objects.
 
     Ten thousand tests and their modules live until the end of the run, so scanning them repeatedly is wasted work.
     """
+    if session.config.args_source is pytest.Config.ArgsSource.TESTPATHS:
+        _start_forks(session)  # on another processor meanwhile
     gc.disable()
     try:
         return (yield)
@@ -98,7 +100,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> None:
     """Start one process that forks commands and boxes for all workers: each would start its own."""
-    if session.config.getoption("workers", 0) and any(USES_FORKS in item.path.parts for item in session.items):
+    if any(USES_FORKS in item.path.parts for item in session.items):
+        _start_forks(session)
+
+
+def _start_forks(session: pytest.Session) -> None:
+    option = session.config.option
+    if session.config.getoption("workers", 0) and not option.collectonly:
         from tests.tools import forks
 
         forks.start()

@@ -23,6 +23,7 @@ def test_nothing_receipted_is_lost_when_the_box_is_killed(tmp_path: Path) -> Non
     assert run.verdict.counts["delayed"] > 0
 
 
+@pytest.mark.campaign
 @pytest.mark.timeout(700)
 def test_with_deduplication_each_message_is_stored_once(tmp_path: Path) -> None:
     run = crash(tmp_path, kills=1, seed=7, start_cmd=START_CMD, rate=GENTLE, dedup=True)

@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("level", "images"), short([(CORE, 6), (ENSEMBLE, 4), (ENGINE, IMAGES), (CORE, IMAGES), (ENSEMBLE, IMAGES)], 2)
+    ("level", "images"), short([(CORE, 4), (ENSEMBLE, 4), (ENGINE, IMAGES), (CORE, IMAGES), (ENSEMBLE, IMAGES)], 2)
 )
 def test_what_was_acknowledged_survives_a_power_cut(folder: Path, level: str, images: int) -> None:
     run = powercut(folder, images, seed=7, levels=[level])

@@ -19,6 +19,8 @@ COMPRESSING = (25, 26)
 """Seeds that compress packed batches."""
 SEEDS = (*COMPRESSING, *range(20))
 STEPS = 2500
+SHORT_STEPS = 1500
+"""Steps of the history in `make test`."""
 BURYING = 46
 """A seed with dead letters on LMDB."""
 LMDB_SEEDS = (*COMPRESSING, *range(12), BURYING)
@@ -53,8 +55,9 @@ def played(engine: str, seed: int, steps: int) -> Counter[str]:
 @pytest.mark.parametrize(
     ("engine", "seed", "steps"),
     [
-        *short((("memory", seed, STEPS) for seed in SEEDS), 2),
-        *short((("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS), 2),
+        ("memory", COMPRESSING[0], SHORT_STEPS),
+        *short((("memory", seed, STEPS) for seed in SEEDS), 0),
+        *short((("lmdb", seed, LMDB_STEPS) for seed in LMDB_SEEDS), 1),
         *short((("memory", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS), 1),
         *short((("lmdb", seed, TRANSACTING_STEPS) for seed in TRANSACTING_SEEDS[:2]), 1),
     ],
@@ -108,7 +111,7 @@ def test_the_seeds_do_what_the_rules_are_about(engine: str, seeds: Sequence[int]
     pytest.fail(f"never happened: {wanted - set(+done)}")
 
 
-@pytest.mark.parametrize(("engine", "steps"), short([("lmdb", 800), ("memory", 2000)], 1))
+@pytest.mark.parametrize(("engine", "steps"), short([("lmdb", 300), ("lmdb", 800), ("memory", 2000)], 1))
 def test_one_seed_is_one_history(engine: str, steps: int) -> None:
     run = f"from tests.simulation.workload import Run; r = Run(7, {engine!r}); r.run({steps})"
     code = f"{run}; print(r.world.history.digest())"

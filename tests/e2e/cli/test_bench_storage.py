@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import storage_box, storage_delayed
 from benchmarks.storage import PARTS, main
+from tests.tools.campaigns import chosen
 
 UNITS = {
     "packing": {"MB/s", "s", ""},
@@ -19,7 +20,7 @@ UNITS = {
 
 
 @pytest.mark.timeout(700)  # the Go driver may have to be built
-@pytest.mark.parametrize("part", list(PARTS))
+@pytest.mark.parametrize("part", chosen(PARTS, lambda part: part != "restart"))
 def test_a_part_is_measured_shown_and_written(
     part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

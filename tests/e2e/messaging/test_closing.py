@@ -45,7 +45,7 @@ def open_consumer(client: Any, topic: str, opened: Callable[[Any, Any], None]) -
     client._client.subscribe_async(topic, "s", pulsar._pulsar.ConsumerConfiguration(), opened)
 
 
-@pytest.mark.parametrize("clients", short([200, CLOSINGS], 1))
+@pytest.mark.parametrize("clients", short([60, CLOSINGS], 1))
 @pytest.mark.parametrize("open_one", [open_producer, open_consumer])
 def test_clients_that_are_closed_while_they_open_something(
     box: Running, client: Any, topic: str, open_one: Any, clients: int

@@ -6,11 +6,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from pulsarbox.spark import register
 from pulsarbox.spark.lakehouse.catalogs import opened
 from pulsarbox.spark.lakehouse.epoch_commit import EPOCH, WRITER
 from pulsarbox.spark.lakehouse.sink_options import parse_options
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,8 +29,9 @@ def rows_of(place: str) -> tuple[list[dict[str, Any]], list[dict[str, str]], Any
         return table.scan().to_arrow().to_pylist(), told, table.schema().as_arrow()
 
 
-def test_a_stream_and_a_batch_write_typed_rows_once(
-    spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path
+@pytest.mark.parametrize("with_batch", short([False, True], 1), ids=["stream", "stream and batch"])
+def test_typed_rows_are_written_once(
+    spark: "SparkSession", box: Running, client: Any, topic: str, tmp_path: Path, with_batch: bool
 ) -> None:
     register(spark)
     place = str(tmp_path / "lake" / "shop.orders")
@@ -49,6 +53,7 @@ def test_a_stream_and_a_batch_write_typed_rows_once(
     assert {name: next(row for row in found if row["n"] == 0)[name] for name in expected} == expected
     assert str(schema.field("at").type) == "timestamp[us, tz=UTC]"
     assert [(each[WRITER], each[EPOCH]) for each in told] == [(query.id, "0")]
-    more = spark.createDataFrame([(90,), (91,)], "n int").write.format("pulsarbox-iceberg").mode("append")
-    more.option("table", place).option("jobId", "more").save()
-    assert Counter(row["n"] for row in rows_of(place)[0]) == Counter([*range(20), 90, 91])
+    if with_batch:
+        more = spark.createDataFrame([(90,), (91,)], "n int").write.format("pulsarbox-iceberg").mode("append")
+        more.option("table", place).option("jobId", "more").save()
+        assert Counter(row["n"] for row in rows_of(place)[0]) == Counter([*range(20), 90, 91])

@@ -22,6 +22,7 @@ import pytest
 from pulsarbox.cli.common.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
 from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
+from tests.e2e.spark import jvm_archive
 
 SECONDS = 240.0
 FILE = """
@@ -67,7 +68,7 @@ class Runner:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=os.environ | {"SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
+                env=os.environ | {"SPARK_SUBMIT_OPTS": jvm_archive.options()},
             )
 
     def __enter__(self) -> "Runner":

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from pulsarbox.plugins.contracts import KINDS
+from tests.tools.campaigns import short
 from tests.unit.plugins import bad
 
 NOWHERE = ["--admin-url", "http://127.0.0.1:1"]
@@ -119,14 +120,15 @@ def test_bench_of_one_that_fails(mine: Path) -> None:
     assert "failed" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr
 
 
-def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kinds", short([["hashing"], list(KINDS)], 1), ids=",".join)
+def test_what_new_writes_installs_loads_and_passes(tmp_path: Path, kinds: list[str]) -> None:
     """All plugin kinds in one test: starting processes dominates the cost."""
     site = tmp_path / "site"
-    for kind in KINDS:
+    for kind in kinds:
         pulsarbox("new", f"my-{kind}", "--kind", kind, "--directory", str(tmp_path / kind))
     python = [sys.executable, "-m"]
     pip = ["pip", "install", "-q", "--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check"]
-    places = [str(tmp_path / kind) for kind in KINDS]
+    places = [str(tmp_path / kind) for kind in kinds]
     subprocess.run([*python, *pip, "--target", str(site), *places], check=True, capture_output=True)
     environment = {"PYTHONPATH": str(site), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
 
@@ -138,11 +140,11 @@ def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
         return done.stdout
 
     found = {each["name"]: each for each in json.loads(run("pulsarbox", "plugins", "list", *NOWHERE, "-o", "json"))}
-    for kind in KINDS:
+    for kind in kinds:
         mine = found[f"my-{kind}"]
         assert (mine["kind"], mine["source"], mine["problem"]) == (kind, f"pulsarbox-my-{kind} 0.1.0", "")
-    looked = json.loads(run("pulsarbox", "plugins", "doctor", *(f"my-{kind}" for kind in KINDS), "-o", "json"))
-    assert [each["problems"] for each in looked] == [[]] * len(KINDS)
+    looked = json.loads(run("pulsarbox", "plugins", "doctor", *(f"my-{kind}" for kind in kinds), "-o", "json"))
+    assert [each["problems"] for each in looked] == [[]] * len(kinds)
     tests = [f"{place}/tests" for place in places]
     assert " passed" in run("pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *tests)
 

@@ -18,6 +18,7 @@ from pulsarbox.storage.format import RESTORING
 from pulsarbox.storage.inspection.box import Box
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.lmdb.directory import DataDirectory, DirectoryHeld
+from tests.tools.campaigns import short
 from tests.unit.storage.backup.conftest import assert_restored, backed_up, restored
 from tests.unit.storage.directories import INSTANCE, make_sample
 from tests.unit.storage.disk_store import DiskStore
@@ -208,8 +209,9 @@ def is_old(data: Path) -> bool:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("kills", short([6, 16], 1))
 def test_a_restore_that_is_killed_anywhere_is_no_box_and_can_be_repeated(
-    sample: Path, target: Path, tmp_path: Path
+    sample: Path, target: Path, tmp_path: Path, kills: int
 ) -> None:
     backed_up(sample, target)
     old = make_sample(tmp_path / "old")
@@ -219,7 +221,7 @@ def test_a_restore_that_is_killed_anywhere_is_no_box_and_can_be_repeated(
     steps = int(count.stdout)
     assert steps > 20, count.stderr
     states = set()
-    for number in range(1, steps + 1, 1 + steps // 16):
+    for number in range(1, steps + 1, 1 + steps // kills):
         data = shutil.copytree(old, tmp_path / f"data-{number}")
         assert restore_killed_at(target, data, number).returncode == -9
         if (data / RESTORING).exists():

@@ -23,6 +23,7 @@ from pulsarbox.storage.format import LOG_KEY
 from pulsarbox.storage.lmdb.directory import DirectoryHeld, verify_environment
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.lmdb.environment import failure
+from tests.tools.campaigns import short
 from tests.unit.storage.batches import batch_of
 from tests.unit.storage.engine_conformance import (
     ALL,
@@ -163,9 +164,10 @@ def start_child(store: LmdbStore) -> "subprocess.Popen[str]":
     )
 
 
-def test_whatever_was_committed_survives_a_kill(small: LmdbStore) -> None:
+@pytest.mark.parametrize("rounds", short([[3, 40], [3, 40, 25, 77]], 1), ids=len)
+def test_whatever_was_committed_survives_a_kill(small: LmdbStore, rounds: list[int]) -> None:
     committed = 0
-    for wanted in (3, 40, 25, 77):
+    for wanted in rounds:
         with start_child(small) as child:
             assert child.stdout is not None
             for _ in range(wanted):

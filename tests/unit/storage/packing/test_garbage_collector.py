@@ -13,6 +13,7 @@ import pytest
 from pulsarbox.storage.engine import Reclaimed
 from pulsarbox.storage.format import PACKED
 from pulsarbox.storage.lmdb.engine import STEPS, LmdbEngine
+from tests.tools.campaigns import chosen
 from tests.unit.storage.disk_store import (
     LEDGERS,
     SIZE,
@@ -61,7 +62,9 @@ RARE = {("checkpoint written", 5), ("packed copied", 5), ("packed renamed", 5), 
 RARE |= {("forgotten", 5)}
 
 
-@pytest.mark.parametrize(("step", "nth"), [crash for crash in CRASHES if crash not in RARE])
+@pytest.mark.parametrize(
+    ("step", "nth"), chosen([crash for crash in CRASHES if crash not in RARE], lambda crash: crash[1] == 1)
+)
 def test_after_a_crash_at_any_step_all_is_there_and_reclaiming_goes_on(store: DiskStore, step: str, nth: int) -> None:
     crashed = False
 
