@@ -222,7 +222,7 @@ def the_log_goes_on_too_late(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CompactedReading, "_end", end)
 
 
-@pytest.mark.parametrize("name", short(BUGS, 5))
+@pytest.mark.parametrize("name", short(BUGS, 3))
 def test_a_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     patch, rules, seeds = BUGS[name]
     patch(monkeypatch)

@@ -59,7 +59,7 @@ def broken_rule(seed: int) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("name", short(KEPT_MUTANTS, 5))
+@pytest.mark.parametrize("name", short(KEPT_MUTANTS, 3))
 def test_a_bug_is_noticed_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     KEPT_MUTANTS[name].patch(monkeypatch)
     found: Counter[str | None] = Counter()
