@@ -169,6 +169,15 @@ class MemberDisk:
             entry = first + len(offsets)
         return found
 
+    def segment_of(self, ledger_id: int, entry: int) -> IndexSegment | None:
+        """Return the first of the segments that ``find`` returns."""
+        segments = self.index.get(ledger_id)
+        at = -1 if segments is None else segments.bisect_right(entry) - 1
+        if segments is None or at < 0:
+            return None
+        key, first, offsets = segments.peekitem(at)[1]
+        return IndexSegment(key, entry, offsets[entry - first :]) if entry < first + len(offsets) else None
+
     def cut(self, ledger_id: int, first: int, end: int) -> None:
         """Remove entries from the index."""
         segments = self.index.get(ledger_id, SortedDict())
@@ -332,8 +341,8 @@ class MemoryMember:
         return Reclaimed(what, name, len(value), len(new))
 
     def _is_live(self, key: int, ledger_id: int, entry_id: int) -> bool:
-        found = self.disk.find(ledger_id, entry_id)
-        return ledger_id not in self.disk.dropped and bool(found) and found[0].position == key
+        found = self.disk.segment_of(ledger_id, entry_id)
+        return ledger_id not in self.disk.dropped and found is not None and found.position == key
 
     def check_room(self) -> None:
         """See Member."""
@@ -377,7 +386,8 @@ class MemoryMember:
         pieces: list[Piece] = []
         entries = answer.entries
         while entries:
-            segment = self.disk.find(ledger_id, entries[0].entry_id)[0]
+            segment = self.disk.segment_of(ledger_id, entries[0].entry_id)
+            assert segment is not None
             count = len(segment.offsets)
             pieces.append(Piece(self.disk.position_of(segment.position), entries[:count]))
             entries = entries[count:]
@@ -390,7 +400,7 @@ class MemoryMember:
         for position, entries in [(each.position, each.entries) for each in pieces]:
             for entry in entries:
                 verify_entry(entry)
-            missing = [entry for entry in entries if not self.disk.find(entry.ledger_id, entry.entry_id)]
+            missing = [entry for entry in entries if self.disk.segment_of(entry.ledger_id, entry.entry_id) is None]
             if missing and missing[0].ledger_id not in self.disk.dropped:
                 size += self._adopt(position, missing, verdict)
         return size

@@ -72,7 +72,7 @@ class Directory:
 
     def has(self, entry: Entry) -> bool:
         """Return whether it has an entry, whatever state its member is in."""
-        return bool(self.disk.find(entry.ledger_id, entry.entry_id))
+        return self.disk.segment_of(entry.ledger_id, entry.entry_id) is not None
 
     def reads(self, entry: Entry) -> bool:
         """Return whether it has an entry undamaged."""

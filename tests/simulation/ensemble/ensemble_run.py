@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 
 from pulsarbox.errors import PersistenceError, StoreFull, TooFewCopies
@@ -78,7 +79,7 @@ class EnsembleRun:
         if replicas:
             self._faults += REPLICA_FAULTS
             self._acts = [*ACTS, EnsembleRun._deliver, EnsembleRun._drop]
-            self._weights = [*WEIGHTS, 3, 3]
+            self._weights = [*WEIGHTS, WEIGHTS[-1] + 3, WEIGHTS[-1] + 6]
         disks = {name: each.disk for name, each in self.directories.items()}
         self._paths = MemoryDirectories(disks, self._opened_again)
         self._members: dict[str, Member] = {}
@@ -117,7 +118,7 @@ class EnsembleRun:
     def _step(self) -> None:
         self.world.events += 1
         self.world.monotonic += self.random.choice((0.001, 0.01, 0.1, 1.0))
-        act = self.random.choices(self._acts, self._weights)[0]
+        act = self.random.choices(self._acts, cum_weights=self._weights)[0]
         try:
             act(self)
         except PowerCut:
@@ -568,7 +569,7 @@ _WEIGHTED: dict[Callable[[EnsembleRun], None], float] = {
     EnsembleRun._cut_soon: 1,
     EnsembleRun._crash: 2,
 }
-ACTS, WEIGHTS = list(_WEIGHTED), list(_WEIGHTED.values())
+ACTS, WEIGHTS = list(_WEIGHTED), list(accumulate(_WEIGHTED.values()))
 
 
 def entry_of(ledger_id: int, entry_id: int, text: bytes) -> Entry:
