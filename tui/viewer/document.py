@@ -171,15 +171,20 @@ class Document:
 
     def path_of(self, node: int) -> str:
         """Return the path of a node, such as ``items[3].name``; the middle of a very long one is left out."""
-        steps: list[str] = []
+        nodes = list[int]()
         while self._parents[node] >= 0:
-            name = self.name_of(node)
-            steps.append(f"[{name}]" if self.kinds[self._parents[node]] == Kind.ARRAY else _step(name))
+            nodes.append(node)
             node = self._parents[node]
-        steps.reverse()
-        if len(steps) > 2 * _PATH_SHOWN:
-            steps = [*steps[:_PATH_SHOWN], f" ... {len(steps) - 2 * _PATH_SHOWN:,} more ... ", *steps[-_PATH_SHOWN:]]
-        return "".join(steps).removeprefix(".")
+        nodes.reverse()
+        left_out = len(nodes) - 2 * _PATH_SHOWN
+        if left_out <= 0:
+            return "".join(map(self._step_of, nodes)).removeprefix(".")
+        begin, end = ("".join(map(self._step_of, some)) for some in (nodes[:_PATH_SHOWN], nodes[-_PATH_SHOWN:]))
+        return f"{begin} ... {left_out:,} more ... {end}".removeprefix(".")
+
+    def _step_of(self, node: int) -> str:
+        name = self.name_of(node)
+        return f"[{name}]" if self.kinds[self._parents[node]] == Kind.ARRAY else _step(name)
 
 
 def unescaped(raw: str) -> str:
