@@ -293,7 +293,7 @@ def test_a_command_of_pulsar_admin_reads_the_table_of_its_group_only() -> None:
 
 def test_the_dashboard_loads_no_more_than_its_first_screen_needs() -> None:
     first = ("pulsarbox.cli.process.top", *(f"pulsarbox.tui.screens.{name}" for name in ("overview", "subscriptions")))
-    later = {"csv", "pulsarbox.expressions", "pulsarbox.tui.actions.dialogs", "pulsarbox.tui.screens.browser"}
+    later = {"csv", "pulsarbox.expressions", "pulsarbox.tui.actions.dialogs", "pulsarbox.tui.screens.messages.browser"}
     loaded = loaded_by(f"import pulsarbox.tui.app, {', '.join(first)}")
     assert "textual" in loaded
     assert loaded.isdisjoint(later)

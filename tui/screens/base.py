@@ -431,7 +431,7 @@ class TopScreen(Screen[None]):
         """Browse the messages of the row."""
         row = self.row_meant()
         if row is not None and row.get("topic"):
-            self.top.open("browser:Browser", real(row, "topic"), real(row, "subscription"))
+            self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "subscription"))
 
     def do_cursor_map(self) -> None:
         """Open the cursor map of the subscription."""

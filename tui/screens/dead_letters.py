@@ -36,7 +36,7 @@ class DeadLettersScreen(ViewScreen):
         """Browse the messages of the topic."""
         row = self.table.pointed
         if row is not None:
-            self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"))
+            self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"))
 
     def status_line(self) -> list[Part]:
         """Warn of a topic that retains no messages."""
@@ -104,7 +104,7 @@ class Groups(ListScreen):
 
     def opened(self, row: Row) -> None:
         """Browse the messages of the group."""
-        self.top.open("browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
+        self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
 
     def do_messages(self) -> None:
         """Browse the messages of the group."""

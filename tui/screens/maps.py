@@ -131,7 +131,7 @@ class CursorMapScreen(TopScreen):
 
     def do_messages(self) -> None:
         """Browse the messages of the subscription."""
-        self.top.open("browser:Browser", real(self.row, "topic"), real(self.row, "subscription"))
+        self.top.open("messages.browser:Browser", real(self.row, "topic"), real(self.row, "subscription"))
 
     def command_line(self) -> str:
         """Return the command that shows the holes."""

@@ -8,8 +8,8 @@ import pytest
 from textual.widgets import Static, TextArea
 
 from pulsarbox.tui.feed import ShownRow
-from pulsarbox.tui.screens.browser import HELD_BYTES, HELD_MAX, surplus
 from pulsarbox.tui.screens.editing import text_of
+from pulsarbox.tui.screens.messages.browser import HELD_BYTES, HELD_MAX, surplus
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, dead_letters, message, subscription
 

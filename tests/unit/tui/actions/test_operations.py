@@ -17,7 +17,7 @@ from pulsarbox.tui.actions.operation import Wrong, default_of
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.app import help_text
 from pulsarbox.tui.position_input import instant, place, span
-from pulsarbox.tui.screens.browser import start_of
+from pulsarbox.tui.screens.messages.browser import start_of
 from pulsarbox.tui.widgets import command_lines
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic

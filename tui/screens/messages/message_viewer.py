@@ -20,8 +20,8 @@ from pulsarbox.tui.actions.copy_forms import COPIED_MAX, curl_command, envelope,
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
 from pulsarbox.tui.screens.base import Prompt, TopScreen, bindings
-from pulsarbox.tui.screens.browser import facts
-from pulsarbox.tui.screens.message_source import PART, LoadedMessage, MessageSource
+from pulsarbox.tui.screens.messages.browser import facts
+from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
@@ -365,7 +365,7 @@ class MessageViewer(TopScreen):
         if marked is None or marked == mine:
             self.top.notify("Mark another message first (M), then press D here", severity="warning")
         else:
-            self.top.open("message_difference:MessageDifference", marked, mine)
+            self.top.open("messages.message_difference:MessageDifference", marked, mine)
 
     # Copies
 

@@ -225,7 +225,7 @@ class Browser(ViewScreen):
 
     def opened(self, row: TableRow) -> None:
         """Show the whole message."""
-        self.top.open("message_viewer:MessageViewer", self.topic, self.subscription, str(row["id"]))
+        self.top.open("messages.message_viewer:MessageViewer", self.topic, self.subscription, str(row["id"]))
 
     def command_line(self) -> str:
         """Return the command that shows the message."""
@@ -326,7 +326,7 @@ class Browser(ViewScreen):
             self.top.notify("Mark two messages (space), then press D to compare them", severity="warning")
             return
         first, second = ((self.topic, self.subscription, str(row["id"])) for row in rows)
-        self.top.open("message_difference:MessageDifference", first, second)
+        self.top.open("messages.message_difference:MessageDifference", first, second)
 
 
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")

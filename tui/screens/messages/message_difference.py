@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.message_source import LoadedMessage, MessageSource
+from pulsarbox.tui.screens.messages.message_source import LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.difference import CHANGES_MAX, Difference, differences
 from pulsarbox.tui.viewer.document import Document
