@@ -13,11 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
-from pulsarbox.spark.pipelines.session import interpreter, settings
+from pulsarbox.spark.pipelines.session import FAST, interpreter, settings
 from pulsarbox.spark.pipelines.shipped import one_off_session
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
-from tests.e2e.spark import jvm_archive
 from tests.e2e.spark.jvm_reads import jvm, keeps, read, sender  # noqa: F401 - fixtures
 from tests.tools import build_jar
 from tests.tools.java import need_java
@@ -51,7 +50,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
             environ.setenv(name, interpreter(folder))
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
-        environ.setenv("SPARK_SUBMIT_OPTS", jvm_archive.options())
+        environ.setenv("SPARK_SUBMIT_OPTS", " ".join(FAST))
         session = _session(folder)
         yield session
         session.stop()

@@ -20,9 +20,9 @@ import pulsar
 import pytest
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT, EXIT_FAILED, EXIT_OK, EXIT_PARTIAL
+from pulsarbox.spark.pipelines.session import FAST
 from pulsarbox.spark.pipelines.state import known
 from tests.e2e.conftest import Running
-from tests.e2e.spark import jvm_archive
 
 SECONDS = 240.0
 FILE = """
@@ -68,7 +68,7 @@ class Runner:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env=os.environ | {"SPARK_SUBMIT_OPTS": jvm_archive.options()},
+                env=os.environ | {"SPARK_SUBMIT_OPTS": " ".join(FAST)},
             )
 
     def __enter__(self) -> "Runner":

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pulsar
 import pytest
 
+from pulsarbox.spark.pipelines.session import FAST
 from tests.e2e.conftest import Running
-from tests.e2e.spark import jvm_archive
 from tests.tools.java import need_java
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def environ(box: Running, tmp_path: Path) -> dict[str, str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "PYSPARK_PYTHON": sys.executable,
     }
-    more |= {"SPARK_SUBMIT_OPTS": jvm_archive.options(), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    more |= {"SPARK_SUBMIT_OPTS": " ".join(FAST), "XDG_CACHE_HOME": str(tmp_path / "cache")}
     return os.environ | more | {"PATH": f"{BIN}:{os.environ['PATH']}"}
 
 
