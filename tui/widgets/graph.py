@@ -23,8 +23,8 @@ WINDOWS: Final = (15, 30, 60, 120, 300, 600)
 """Time spans of a graph in seconds: the shortest that holds all values."""
 _SHADES: Final = (0.45, 0.6, 0.75, 0.9, 1.0)
 """Shares of the color over the background, from the bottom to the top."""
-_AXIS: Final = 7
-"""Width of the value axis, with a space."""
+_AXIS: Final = 8
+"""Width of the value axis, with a space: it has room for ``123,456`` and ``99.9 ms``."""
 _AXIS_FROM: Final = 26
 """Width of a panel from which it has a value axis."""
 

@@ -132,10 +132,17 @@ def test_a_graph_has_its_name_value_and_both_axes_in_its_frame() -> None:
     graph.show([0.0] * 598 + [12_000.0, 24_000.0], 24_000.0)
     lines = drawn(graph, 60, 7)
     assert lines[0].startswith("╭ Published 24.0k/s ──") and lines[0].endswith("─╮")
-    assert [line[1:8] for line in lines[1:-1]] == [" 24.0k ", " " * 7, " 12.0k ", " " * 7, "     0 "]
+    assert [line[1:9] for line in lines[1:-1]] == ["  24.0k ", " " * 8, "  12.0k ", " " * 8, "      0 "]
     assert lines[-1].startswith("╰ 10 min ago ─") and " 5 min " in lines[-1] and lines[-1].endswith("─ now ╯")
     assert lines[-1].index(" 5 min ") in range(24, 30)
     assert drawn(graph, 60, 7, "02:13:00")[-1].endswith("─ 02:13:00 ╯"), "in the past"
+
+
+def test_the_value_axis_has_room_for_counts_and_latencies() -> None:
+    for form, value, text in (("count", 123_456.0, "123,456"), ("milliseconds", 98.6, "98.6 ms")):
+        graph = Graph("key", "Name", form, "primary")
+        graph.show([value], value)
+        assert drawn(graph, 60, 7)[1].startswith(f"│{text} ")
 
 
 def test_a_small_graph_has_its_maximum_below_and_no_half_words() -> None:
