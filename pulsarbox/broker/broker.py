@@ -13,7 +13,7 @@ makes the shell stop reading sockets.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from pulsarbox.broker.connection.cnx import ConnectionOrigin, ServerCnx
@@ -157,6 +157,10 @@ class Broker:
     def clusters(self) -> Clusters:
         """The clusters that tenants may use, with their metadata."""
         return self.tenants.clusters
+
+    def read_records_in(self, folder: str) -> None:
+        """Read events and the history in another data directory, because the former one is lost."""
+        self.host = replace(self.host, folder=folder)
 
     # Inputs
 

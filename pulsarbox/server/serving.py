@@ -10,7 +10,6 @@ import os
 import socket
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -281,7 +280,7 @@ class Serving:
 
     def _read_from(self, place: Path) -> None:
         """Let events and the history be read in a data directory in use."""
-        self.broker.host = replace(self.broker.host, folder=str(place))
+        self.broker.read_records_in(str(place))
 
     async def _port(self, port: int, option: str) -> list[socket.socket]:
         """Listen on one of the four ports; empty if it is disabled."""

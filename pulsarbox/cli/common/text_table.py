@@ -72,7 +72,7 @@ def table(
     heads = [titles.get(name, name.upper()) for name in columns]
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    right = [all(isinstance(row.get(name), int | float) for row in rows) for name in columns]
+    right = [all(_is_number(row.get(name)) for row in rows) for name in columns]
     lines = []
     for line in (heads, *cells):
         padded = (
@@ -81,6 +81,10 @@ def table(
         )
         lines.append("  ".join(padded).rstrip())
     return lines
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def cell(value: Any) -> str:
