@@ -196,9 +196,10 @@ def test_a_suspended_replica_delays_publishing_only_for_a_moment(loose: Pair) ->
 def test_publishing_is_refused_without_the_replica_if_both_copies_are_asked_for(pair: Pair) -> None:
     pair.start()
     publish(pair.box, 0, 10)
-    pair.replica.kill()
     client = connect(pair.box.url)
+    # Before the loss: once the box has noticed that, it refuses producers, and the client retries for a minute.
     producer = client.create_producer(TOPIC, send_timeout_millis=3000)
+    pair.replica.kill()
     with pytest.raises(pulsar.PulsarException):
         producer.send(b"10")
     assert_all_are_there(pair.box, 10)
