@@ -36,8 +36,11 @@ def real_run(words: Sequence[str]) -> str:
     """Return a command line without --dry-run, quoted for a shell, with hidden credentials."""
     shown = ["pulsarbox"]
     for before, word in pairwise(words):
-        if word != "--dry-run":
-            shown.append("..." if before in _SECRETS else word)
+        option, given, _ = word.partition("=")
+        if before in _SECRETS:
+            shown.append("...")
+        elif word != "--dry-run":
+            shown.append(f"{option}=..." if given and option in _SECRETS else word)
     return " ".join(shlex.quote(word) for word in shown)
 
 

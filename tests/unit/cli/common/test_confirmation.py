@@ -139,6 +139,7 @@ def test_anything_but_a_yes_changes_nothing(
     [
         (["/bin/pulsarbox", "sub", "clear", "a b", "--dry-run", "s"], "pulsarbox sub clear 'a b' s"),
         (["pulsarbox", "ns", "delete", "x", "--auth-params", "token:abc"], "pulsarbox ns delete x --auth-params ..."),
+        (["pulsarbox", "ns", "delete", "x", "--auth-params=token:abc"], "pulsarbox ns delete x --auth-params=..."),
         (["pulsarbox"], "pulsarbox"),
     ],
 )
