@@ -22,7 +22,7 @@ MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
     ("publishRate", "in", "messages published per second", lambda value: f"{numbers.rate(value)}/s"),
     ("size", "size", "bytes stored", numbers.size),
 )
-"""What an area can stand for: the value of a topic, its name, its meaning, and its format."""
+"""Measures that areas can represent: field of a topic, name, meaning, and format."""
 _FULL: Final = 0.8
 """Used share of the backlog quota from which a topic is highlighted."""
 

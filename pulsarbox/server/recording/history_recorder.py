@@ -179,7 +179,7 @@ class HistoryRecorder:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._ring)
 
     def _ring(self) -> None:
-        if self._copies.is_busy:  # no disk has not finished the last one
+        if self._copies.is_busy:  # no disk has finished the last one
             self._wait(self._seconds)
             return
         now = self._shell.now()

@@ -172,7 +172,7 @@ class RecordBatches:
 
     @property
     def mode(self) -> str:
-        """What happens to a value that does not match its schema."""
+        """The option for values that do not match their schema: permissive, dropmalformed or failfast."""
         return self._mode
 
     @property

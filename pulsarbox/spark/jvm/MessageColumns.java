@@ -173,8 +173,8 @@ final class MessageColumns {
   }
 
   /**
-   * Adds a message, unless it is skipped for its value. {@code own}: its metadata, which is that of the entry if {@code index} is -1; {@code of}: that of the
-   * entry; {@code at}, {@code size}: its payload in {@code body}.
+   * Adds a message, unless it is skipped for its value. {@code own}: its metadata, which is that of the entry if
+   * {@code index} is -1; {@code of}: that of the entry; {@code at}, {@code size}: its payload in {@code body}.
    */
   void add(
       int segment, long entryId, Metadata of, Metadata own, int index, ByteBuffer body, int at, int size) {

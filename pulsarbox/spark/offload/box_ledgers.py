@@ -12,7 +12,7 @@ from pulsarbox.times import moment
 
 
 class KnownEnd(Protocol):
-    """What a target has of a topic or partition."""
+    """The end of the part of a topic or partition that a target contains."""
 
     @property
     def instance(self) -> str:

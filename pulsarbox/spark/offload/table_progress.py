@@ -1,4 +1,4 @@
-"""Progress of an offload into a table: what the table has of a topic, as JSON in the properties of a snapshot. Pure."""
+"""Progress of an offload into a table, by topic and partition, as JSON in the properties of a snapshot. Pure."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _CHUNKED: Final = 64
 
 @dataclass
 class PartitionProgress:
-    """What a table has of an unpartitioned topic or a partition."""
+    """The part of an unpartitioned topic or a partition that is in a table."""
 
     instance: str
     """ID of the box's data directory, as ledger IDs are unique only within one."""

@@ -68,9 +68,9 @@ def browse(call: HttpRequest) -> DeferredAnswer:
 
     ``from`` is earliest, latest, unacknowledged (behind mark-delete of ``subscription``), a message id or a time;
     ``direction`` is forward or backward from there. By default a page is the latest one, and goes forward from a given
-    place. ``next`` and ``previous`` are values of ``from`` to
-    continue in that direction, null if nothing can follow. A page ends with ``limit`` messages, at the end of the topic
-    (``ended``), or after the amount of work allowed per request; the next request continues there.
+    place. ``next`` and ``previous`` are values of ``from`` to continue in that direction, null if nothing can follow. A
+    page ends with ``limit`` messages, at the end of the topic (``ended``), or after the amount of work allowed per
+    request; the next request continues there.
     """
     parts = [persistent(find_topic(call, part, call.now), _WHAT) for part in parts_of(call, PERSISTENT)]
     asked = _asked(call)

@@ -1,4 +1,4 @@
-"""What a seek would do, in words, and the position as parameters of the request."""
+"""The description of a seek's effect, and the position as parameters of the request."""
 
 from typing import Any
 

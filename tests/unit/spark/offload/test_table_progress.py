@@ -1,4 +1,4 @@
-"""What a table has of a topic, as JSON in its snapshots."""
+"""The progress of an offload, as JSON in the snapshots of a table."""
 
 import json
 
