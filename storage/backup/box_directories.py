@@ -8,14 +8,13 @@ from typing import NamedTuple
 from pulsarbox.errors import PersistenceError
 from pulsarbox.storage.backup.manifest import BackupError
 from pulsarbox.storage.ensemble.generations import EnsembleConflict, KnownMembership, in_force
-from pulsarbox.storage.ensemble.member import MemberState
+from pulsarbox.storage.ensemble.member import IN_USE, MemberState
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.ensemble.membership_file import read_membership
 from pulsarbox.storage.ensemble.recovery import MissingMember
 
 _UNKNOWN = 1 << 63
 """The position of the last batch in a directory: none counts as empty."""
-_IN_USE = (MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING)
 
 
 class BoxDirectories(NamedTuple):
@@ -31,7 +30,7 @@ class BoxDirectories(NamedTuple):
     @property
     def replicas(self) -> tuple[str, ...]:
         """Names of those in use on other machines, which are not read."""
-        used = (each for each in self.membership.members if each.state in _IN_USE and not each.left_at)
+        used = (each for each in self.membership.members if each.state in IN_USE and not each.left_at)
         return tuple(each.name for each in used if not each.name.startswith("/"))
 
     @property
@@ -68,7 +67,7 @@ def _sorted_out(membership: Membership, found: dict[Path, Membership]) -> BoxDir
     missing: list[MissingMember] = []
     for record in membership.members:
         path = next(_paths_of(record, found), None)
-        if record.state in _IN_USE and not record.left_at and path is not None:
+        if record.state in IN_USE and not record.left_at and path is not None:
             paths.append(path)
         elif record.state not in (MemberState.REMOVED, MemberState.JOINING):
             missing.append(MissingMember(record.name, record.left_at))

@@ -38,6 +38,10 @@ class MemberState:
     """It is released."""
 
 
+IN_USE: Final = frozenset({MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING})
+"""States of members that are written or read."""
+
+
 class MemberLate(PersistenceError):
     """A member did not complete a write in time. The write may still complete."""
 

@@ -278,7 +278,7 @@ def _falls_behind(row: Row, facts: OverviewFacts) -> BoxFinding:
     left = _seconds_left(row, facts)
     is_soon = left is not None and left <= QUOTA_SECONDS
     kind = "quota-soon" if is_soon else "falls-behind"
-    waiting = f"{numbers.counted(row['backlog'], 'message waits', 'messages wait')}"
+    waiting = numbers.counted(row["backlog"], "message waits", "messages wait")
     end = f"at this rate {numbers.span(left)} to the quota" if is_soon else waiting
     told = f"{_named(row)} falls behind: {_why(row)}; {end}"
     urgency = -left if left is not None and is_soon else row.get("change") or 0.0

@@ -13,7 +13,7 @@ from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.styles import theme_color
 
 LETTERS: Final = "ABCDEFGHIJKL"
-"""Signs of the consumers that are told apart; those after the last share one."""
+"""Letters of the first consumers; all further ones share ``OTHERS``."""
 OTHERS: Final = "+"
 NOBODY: Final = "·"
 _COLORS: Final = ("text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error")
@@ -119,12 +119,19 @@ def _consumer(told: Mapping[str, Any]) -> str:
 def _states(text: Text, keys: Sequence[Mapping[str, Any]], width: int, colors: Mapping[str, str]) -> None:
     """Append the legend of the keys with their numbers."""
     counts = Counter(str(key.get("stands")) for key in keys)
-    used = 0
-    for name, sign, meaning, color in STATES:
-        part = f" {counts[name]} {meaning}   "
-        if used and used + 1 + len(part.rstrip()) > width:
-            text.append("\n")
-            used = 0
+    legend(text, [(sign, f"{counts[name]} {meaning}", color) for name, sign, meaning, color in STATES], width, colors)
+
+
+def legend(
+    text: Text, entries: Iterable[tuple[str, str, str]], width: int, colors: Mapping[str, str], indent: str = ""
+) -> None:
+    """Append a legend, in lines that fit. ``entries``: signs, meanings and colors. ``indent`` begins further lines."""
+    used = len(indent)
+    for sign, meaning, color in entries:
+        part = f" {meaning}   "
+        if used > len(indent) and used + 1 + len(part.rstrip()) > width:
+            text.append(f"\n{indent}")
+            used = len(indent)
         text.append(sign, style=ink(colors, color))
         text.append(part, style=ink(colors, "text-muted"))
         used += 1 + len(part)

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from rich.text import Text
 
 from pulsarbox.tui.feed import Feed, FeedError
-from pulsarbox.tui.screens.key_bar import ink
+from pulsarbox.tui.screens.key_bar import ink, legend
 from pulsarbox.tui.widgets import numbers
 
 COMPRESSION: Final = "/pulsarbox/v1/compression"
@@ -71,15 +71,11 @@ def drawn(space: SpaceUse, width: int, colors: Mapping[str, str]) -> Text:
     for cells, (_, sign, _, color) in zip(shares(space, max(width - 2, 1)), KINDS, strict=True):
         text.append(sign * cells, style=ink(colors, color))
     text.append("\n ")
-    used = 1
-    for size, (_, sign, meaning, color) in zip(space, KINDS, strict=True):
-        part = f" {meaning} {numbers.size(size)} ({numbers.percent(size / space.total)})   "
-        if used > 1 and used + 1 + len(part.rstrip()) > width:
-            text.append("\n ")
-            used = 1
-        text.append(sign, style=ink(colors, color))
-        text.append(part, style=ink(colors, "text-muted"))
-        used += 1 + len(part)
+    entries = [
+        (sign, f"{meaning} {numbers.size(size)} ({numbers.percent(size / space.total)})", color)
+        for size, (_, sign, meaning, color) in zip(space, KINDS, strict=True)
+    ]
+    legend(text, entries, width, colors, indent=" ")
     return text
 
 

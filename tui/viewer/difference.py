@@ -99,11 +99,11 @@ class _Comparison:
     def _objects(self, one: int, two: int) -> Iterator[Difference | None]:
         """Pair the fields of two objects by name. Of a repeated name, the last field counts."""
         theirs: dict[str | int, int] = {}
-        for child in _children(self._second, two):
+        for child in self._second.children_of(two):
             yield None
             theirs[self._second.names[child]] = child
         mine: dict[str | int, int] = {}
-        for child in _children(self._first, one):
+        for child in self._first.children_of(one):
             yield None
             mine[self._first.names[child]] = child
         for name, child in mine.items():
@@ -116,7 +116,7 @@ class _Comparison:
         """Pair the elements of two arrays, without equal ones at the beginning and at the end."""
         mine, theirs = list[int](), list[int]()
         for document, node, children in ((self._first, one, mine), (self._second, two, theirs)):
-            for child in _children(document, node):
+            for child in document.children_of(node):
                 yield None
                 children.append(child)
         begin, end = 0, 0
@@ -130,10 +130,3 @@ class _Comparison:
         left, right = mine[begin : len(mine) - end], theirs[begin : len(theirs) - end]
         for at in range(max(len(left), len(right))):
             yield Difference(left[at] if at < len(left) else -1, right[at] if at < len(right) else -1)
-
-
-def _children(document: Document, node: int) -> Iterator[int]:
-    at, end = node + 1, document.end_of(node)
-    while at < end:
-        yield at
-        at = document.end_of(at)

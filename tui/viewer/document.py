@@ -2,6 +2,7 @@
 
 import json
 from array import array
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, Final
 
@@ -153,21 +154,12 @@ class Document:
         name = self.names[node]
         return clean(name[:SHOWN_MAX]) if isinstance(name, str) else str(name)
 
-    def children_of(self, node: int) -> "list[int]":
-        """Return the numbers of all children."""
-        found, at, end = list[int](), node + 1, self.end_of(node)
+    def children_of(self, node: int) -> Iterator[int]:
+        """Yield the numbers of the children read so far."""
+        at, end = node + 1, self.end_of(node)
         while at < end:
-            found.append(at)
+            yield at
             at = self.end_of(at)
-        return found
-
-    def first_children(self, node: int, most: int) -> "list[int]":
-        """Return the numbers of the first children."""
-        found, at, end = list[int](), node + 1, self.end_of(node)
-        while at < end and len(found) < most:
-            found.append(at)
-            at = self.end_of(at)
-        return found
 
     def path_of(self, node: int) -> str:
         """Return the path of a node, such as ``items[3].name``; the middle of a very long one is left out."""

@@ -1,7 +1,7 @@
 """Lines of a message's contents, addressed by number, so that only the visible ones are computed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from pulsarbox.cleaning import clean, hex_rows
@@ -114,12 +114,7 @@ class TextLines:
 
     def found(self, text: str) -> Iterator[int | None]:
         """See Lines. Ignores the case of ASCII letters only."""
-        was = None
-        for place in places_of(self._data, text.encode("utf-8", "replace")):
-            line = None if place is None else self.at(place)
-            if line is None or line != was:
-                yield line
-            was = line if line is not None else was
+        return _lines_with(self._data, text, self.at)
 
 
 class HexLines:
@@ -180,17 +175,22 @@ class HexLines:
 
     def found(self, text: str) -> Iterator[int | None]:
         """See Lines. Ignores the case of ASCII letters only."""
-        was = None
-        for place in places_of(self._data, text.encode("utf-8", "replace")):
-            row = None if place is None else self.at(place)
-            if row is None or row != was:
-                yield row
-            was = row if row is not None else was
+        return _lines_with(self._data, text, self.at)
 
 
 def _cell(number: int, each: int) -> int:
     """Return where the cell of a byte begins; a dump has one more space in its middle."""
     return number * each + (each > 1 and number >= 8)
+
+
+def _lines_with(data: bytes, text: str, line_of: Callable[[int], int]) -> Iterator[int | None]:
+    """Yield the lines in which a text occurs, each once, and None between windows."""
+    was = None
+    for place in places_of(data, text.encode("utf-8", "replace")):
+        line = None if place is None else line_of(place)
+        if line is None or line != was:
+            yield line
+        was = line if line is not None else was
 
 
 def places_of(data: bytes, wanted: bytes) -> Iterator[int | None]:

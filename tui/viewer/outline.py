@@ -4,6 +4,7 @@ No list of lines is kept: neighbors are found from the document, so folding take
 """
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Final
 
 from pulsarbox.tui.viewer.document import Document, Kind
@@ -149,7 +150,7 @@ class Outline:
         """Return the first values of a folded container."""
         document, line = self.document, list[LinePart]()
         is_object = document.kinds[at] == Kind.OBJECT
-        children = document.first_children(at, _BRIEF)
+        children = list(islice(document.children_of(at), _BRIEF))
         for child in children:
             if line:
                 line.append(LinePart(", ", "dim"))

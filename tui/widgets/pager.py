@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
+from pulsarbox.tui.widgets.table import CURSOR_KEYS
 
 SHIFT_MAX: Final = 4000
 """Maximum number of characters to the left of the view."""
@@ -42,12 +43,7 @@ class Pager(Looks, Widget, can_focus=True):
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
-        Binding("down,j", "move(1)", "Down", show=False, priority=True),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
-        Binding("home,g", "edge(0)", "First", show=False, priority=True),
-        Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+        *CURSOR_KEYS,
         Binding("shift+left", "shift(-1)", "Left", show=False, priority=True),
         Binding("shift+right", "shift(1)", "Right", show=False, priority=True),
     ]

@@ -7,7 +7,7 @@ row if that leaves the view.
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -24,6 +24,17 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
 Identity = tuple[str, ...]
+
+
+CURSOR_KEYS: Final[Sequence[BindingType]] = (
+    Binding("up,k", "move(-1)", "Up", show=False, priority=True),
+    Binding("down,j", "move(1)", "Down", show=False, priority=True),
+    Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
+    Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
+    Binding("home,g", "edge(0)", "First", show=False, priority=True),
+    Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+)
+"""Keys that move the cursor of a table or text."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -50,12 +61,7 @@ class Table(Looks, ScrollView, can_focus=True):
         "trend": ColorNames("primary"),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, priority=True),
-        Binding("down,j", "move(1)", "Down", show=False, priority=True),
-        Binding("pageup,ctrl+b", "page(-1)", "Page up", show=False, priority=True),
-        Binding("pagedown,ctrl+f", "page(1)", "Page down", show=False, priority=True),
-        Binding("home,g", "edge(0)", "First", show=False, priority=True),
-        Binding("end,G", "edge(1)", "Last", show=False, priority=True),
+        *CURSOR_KEYS,
         Binding("enter", "choose", "Open", show=False, priority=True),
         Binding("space", "mark", "Mark", show=False, priority=True),
     ]

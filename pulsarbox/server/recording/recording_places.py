@@ -5,12 +5,9 @@ A box with one data directory has one place.
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
 
-from pulsarbox.storage.ensemble.member import MemberState
+from pulsarbox.storage.ensemble.member import IN_USE
 from pulsarbox.storage.ensemble.status import MemberStatus
-
-IN_USE: Final = frozenset({MemberState.ACTIVE, MemberState.FULL, MemberState.LEAVING})
 
 
 def local_in_use(members: Iterable[MemberStatus]) -> list[Path]:

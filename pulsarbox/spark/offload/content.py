@@ -4,6 +4,7 @@ Each column is hashed as streams of plain bytes (null flags, lengths, values); r
 their parts.
 """
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -31,6 +32,11 @@ class ColumnChecksums:
     def checksums(self) -> dict[str, str]:
         """Return the checksum of each column, in hexadecimal."""
         return {name: _together(streams) for name, streams in self._streams.items()}
+
+    def unlike(self, content: Mapping[str, str]) -> list[str]:
+        """Return the names of the columns whose checksums differ from these, sorted."""
+        made = self.checksums()
+        return sorted(name for name in made.keys() | content.keys() if made.get(name) != content.get(name))
 
 
 def _together(streams: dict[str, Any]) -> str:

@@ -142,8 +142,7 @@ def _by_ledger(path: Path) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _compare(path: Path, ledger: OffloadedLedger, found: ColumnChecksums) -> None:
-    made = found.checksums()
-    wrong = sorted(name for name in made.keys() | ledger.content.keys() if made.get(name) != ledger.content.get(name))
+    wrong = found.unlike(ledger.content)
     if wrong or found.rows != ledger.rows:
         raise OffloadError(
             f"{path}: ledger {ledger.ledger} differs from the rows that were offloaded: column {', '.join(wrong)}"

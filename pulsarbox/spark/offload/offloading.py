@@ -96,7 +96,7 @@ class Done(NamedTuple):
 
 @dataclass
 class OffloadCount:
-    """What a round has offloaded of a topic so far."""
+    """Counts of the ledgers and rows of a topic that a round has offloaded so far."""
 
     ledgers: int = 0
     rows: int = 0
@@ -135,7 +135,7 @@ class Offload:
         """Return the ID of the target, which distinguishes its subscriptions."""
         return identity(self.asked.directory)
 
-    def _place(self, topic: str) -> str:
+    def target_of(self, topic: str) -> str:
         """Return the target of a topic, for messages."""
         return str(folder_of(self.asked.directory, topic))
 
@@ -160,7 +160,7 @@ class Offload:
             pass
         except OSError as error:
             why = os.strerror(error.errno) if error.errno else str(error)
-            problem = f"{self._place(topic)} cannot be written: {why}; the next run continues there"
+            problem = f"{self.target_of(topic)} cannot be written: {why}; the next run continues there"
         except (PulsarBoxError, ValueError) as error:
             problem = str(error)
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)

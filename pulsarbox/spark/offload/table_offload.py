@@ -8,7 +8,7 @@ committed.
 
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ LOSSES: Final = "pulsarbox.offload.lost"
 
 
 class TableState(NamedTuple):
-    """What a table has of a topic."""
+    """The part of a topic that is in a table."""
 
     epoch: int
     """Number of the last commit; -1 for none."""
@@ -81,10 +81,7 @@ class TableOffload(Offload):
     def _identity(self) -> str:
         return ""  # the table's, once it exists
 
-    def _place(self, topic: str) -> str:
-        return self.place_of()
-
-    def place_of(self) -> str:
+    def target_of(self, topic: str) -> str:
         """Return the name of the table, for messages."""
         return f"table {self.options.place}"
 
@@ -184,7 +181,7 @@ class _TopicOffload:
         for partition in partitions:
             while True:
                 known = self._progress[partition]
-                found = due_of(self._service, partition, known, self._whole.place_of(), self._asked.before)
+                found = due_of(self._service, partition, known, self._whole.target_of(self._topic), self._asked.before)
                 for stretch in found.stretches:
                     yield partition, stretch
                 if found.gap is None:
@@ -222,9 +219,13 @@ class _TopicOffload:
             told[LOSSES] = json.dumps(self._lost)
         rows = sum(each.record_count for each in files)
         if rows != group.rows:
-            raise OffloadError(f"{self._whole.place_of()}: new files have {rows} rows, expected {group.rows}")
+            raise OffloadError(
+                f"{self._whole.target_of(self._topic)}: new files have {rows} rows, expected {group.rows}"
+            )
         if not commit(self._catalog, self._name, of, files, told):
-            raise OffloadError(f"{self._whole.place_of()} is being written by another offload: stop one of them")
+            raise OffloadError(
+                f"{self._whole.target_of(self._topic)} is being written by another offload: stop one of them"
+            )
         self._whole.step("table committed")
         self._lost = []
         size = sum(each.file_size_in_bytes for each in files)
@@ -259,7 +260,7 @@ class _LedgerGroup:
                 return
 
 
-def release_table(table: TableOptions, box: dict[str, str], wanted_topic: Any) -> list[str]:
+def release_table(table: TableOptions, box: Mapping[str, str], is_wanted: Callable[[str], bool]) -> list[str]:
     """Delete the subscriptions that hold topics for a table; return the topics that had one.
 
     Raises TableError, OptionError and the broker's errors.
@@ -273,7 +274,7 @@ def release_table(table: TableOptions, box: dict[str, str], wanted_topic: Any) -
             raise TableError(f"table {table.place} does not exist") from None
         prefix = LAST + WRITER
         topics = [name.removeprefix(prefix) for name in found.properties if name.startswith(prefix)]
-        states = {topic: state_of(found, topic) for topic in topics if wanted_topic(topic)}
+        states = {topic: state_of(found, topic) for topic in topics if is_wanted(topic)}
     held = []
     for topic, state in states.items():
         with admin_of(reach(parse({**box, "topic": topic}, READ))) as admin:

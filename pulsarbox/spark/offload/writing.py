@@ -344,8 +344,7 @@ def check(path: Path, content: dict[str, str]) -> Checked:
             before = check_order(table, before, path)
     except pa.ArrowException as error:
         raise OffloadError(f"{path} cannot be read: {error}") from None
-    made = found.checksums()
-    wrong = sorted(name for name in made.keys() | content.keys() if made.get(name) != content.get(name))
+    wrong = found.unlike(content)
     if wrong:
         raise OffloadError(f"{path} differs from the rows that were written: column {', '.join(wrong)}")
     return Checked(path.stat().st_size, checksum_of(path), found.rows)

@@ -6,7 +6,6 @@ It holds a window of messages, which grows at the end being viewed and shrinks a
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
-from urllib.parse import urlencode
 
 from rich.text import Text
 from textual import on
@@ -14,12 +13,12 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from pulsarbox.client.admin import path_of
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import Question
-from pulsarbox.tui.actions.operation import Wrong, short, topic_of
+from pulsarbox.tui.actions.operation import Wrong, short
 from pulsarbox.tui.feed import FeedError, ShownRow, aside
 from pulsarbox.tui.position_input import instant
+from pulsarbox.tui.screens.messages.message_source import MessageSource
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
@@ -117,22 +116,8 @@ class Browser(ViewScreen):
         }
         if self.filter:
             asked["filter"] = self.filter
-        if self.subscription:
-            asked["subscription"] = self.subscription
-        target, feed = self._page(asked), self.top.feed
-
-        def ask() -> tuple[Wish, Mapping[str, Any]]:
-            told = feed.ask("GET", target)
-            if not isinstance(told, dict):
-                raise FeedError("the response has no messages: is this the Admin API of a box?", 502)
-            return wish, told
-
-        return ask
-
-    def _page(self, asked: Mapping[str, str]) -> str:
-        """Return the request path of a page of messages."""
-        _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
-        return f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}?{urlencode(asked)}"
+        source = MessageSource(self.top.feed, self.topic, self.subscription)
+        return lambda: (wish, source.page(asked))
 
     def show(self, answer: Any) -> None:
         """Add the messages to the window."""
@@ -271,7 +256,7 @@ class Browser(ViewScreen):
             await self._deed(BY_NAME["dlq replay"], [self._as_target(row) | {"edit": edit, "dry": "no"}])
 
     async def _whole(self, row: TableRow) -> TableRow:
-        """Return a message with its full payload, unless too large to edit. Raises Trouble."""
+        """Return a message with its full payload, unless too large to edit. Raises FeedError."""
         large = (row.get("size") or 0) > payload_view.SHOWN_MAX
         if not row.get("truncated") or row.get("encrypted") or large:
             return row
@@ -281,9 +266,8 @@ class Browser(ViewScreen):
             "limit": "1",
             "maxPayload": str(payload_view.SHOWN_MAX),
         }
-        target, feed = self._page(asked), self.top.feed
-        told = await aside(lambda: feed.ask("GET", target))
-        found = told.get("messages") if isinstance(told, dict) else None
+        source = MessageSource(self.top.feed, self.topic)
+        found = (await aside(lambda: source.page(asked))).get("messages")
         if not found or found[0].get("id") != row["id"]:
             raise FeedError(f"message {row['id']} no longer exists", 404)
         return {**row, "payload": found[0].get("payload"), "truncated": found[0].get("truncated")}

@@ -11,7 +11,7 @@ from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.messages.message_source import LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.difference import CHANGES_MAX, Difference, differences
-from pulsarbox.tui.viewer.document import Document
+from pulsarbox.tui.viewer.document import Document, Kind
 from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.viewer.value_reader import ValueReader
 from pulsarbox.tui.widgets import numbers
@@ -202,7 +202,7 @@ def summary(document: Document, node: int, room: int) -> str:
     """Return a scalar, or the number of values of a container."""
     if not document.is_container(node):
         return document.shown(node, room)
-    is_object = document.kinds[node] == 0
+    is_object = document.kinds[node] == Kind.OBJECT
     return numbers.counted(document.size_of(node), "field" if is_object else "element")
 
 

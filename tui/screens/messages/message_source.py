@@ -42,7 +42,8 @@ class MessageSource(NamedTuple):
         _, _, tenant, namespace, local = path_of(topic_of({"topic": self.topic})).split("/")
         return f"/pulsarbox/v1/browse/{tenant}/{namespace}/{local}"
 
-    def _page(self, asked: Mapping[str, str]) -> Mapping[str, Any]:
+    def page(self, asked: Mapping[str, str]) -> Mapping[str, Any]:
+        """Return a page of messages, as the box does. Raises FeedError."""
         only = {"subscription": self.subscription} if self.subscription else {}
         told = self.feed.ask("GET", f"{self.path}?{urlencode({**asked, **only})}")
         if not isinstance(told, dict):
@@ -66,7 +67,7 @@ class MessageSource(NamedTuple):
 
     def _part(self, message_id: str, begin: int) -> Mapping[str, Any]:
         asked = {"from": message_id, "direction": "forward", "limit": "1", "maxPayload": str(PART)}
-        told = self._page(asked | ({"payloadFrom": str(begin)} if begin else {}))
+        told = self.page(asked | ({"payloadFrom": str(begin)} if begin else {}))
         found = told.get("messages")
         if not found or found[0].get("id") != message_id:
             raise FeedError(f"message {message_id} no longer exists", 404)
@@ -80,7 +81,7 @@ class MessageSource(NamedTuple):
         if key is not None:
             asked["filter"] = f"key == {quoted(key)}"
         for _ in range(PAGES_MAX):
-            told = self._page(asked)
+            told = self.page(asked)
             found = [str(each["id"]) for each in told.get("messages") or () if each.get("id") != message_id]
             if found:
                 return found[0 if forward else -1]

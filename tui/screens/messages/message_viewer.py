@@ -472,7 +472,7 @@ class MessageViewer(TopScreen):
         is_on = at < len(self.found) and self.found[at] == self.pager.cursor
         which = f"{at + 1:,} of " if is_on else ""
         going_on = " so far" if self._is_searching else ""
-        count = numbers.counted(len(self.found), "match") if len(self.found) == 1 else f"{len(self.found):,} matches"
+        count = numbers.counted(len(self.found), "match", "matches")
         return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", "good", "next match")]
 
 

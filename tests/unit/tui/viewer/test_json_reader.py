@@ -19,7 +19,7 @@ def read(text: str, is_whole: bool = True, most: int = 250_000) -> Document:
 
 def value_of(document: Document, node: int = 0) -> Any:
     """The value of a node, from the document alone."""
-    children = document.children_of(node) if document.is_container(node) else []
+    children = list(document.children_of(node)) if document.is_container(node) else []
     if document.kinds[node] == Kind.OBJECT:
         return {document.names[child]: value_of(document, child) for child in children}
     if document.kinds[node] == Kind.ARRAY:
@@ -49,7 +49,7 @@ def test_what_python_writes_is_read(value: Any, form: dict[str, Any]) -> None:
     assert document.is_complete and not document.trouble
     assert value_of(document) == value
     assert all(
-        document.size_of(node) == len(document.children_of(node))
+        document.size_of(node) == len(list(document.children_of(node)))
         for node in range(len(document))
         if document.is_container(node)
     )
