@@ -32,10 +32,12 @@ def run(
 
 
 @contextmanager
-def running(*words: str, stdin: Any = subprocess.DEVNULL) -> Iterator[subprocess.Popen[bytes]]:
+def running(
+    *words: str, stdin: Any = subprocess.DEVNULL, folder: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
     """Run a command, which is stopped at the end of the block at the latest."""
-    with subprocess.Popen(
-        command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    with forks.box(
+        command(*words), stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(), cwd=folder
     ) as process:
         try:
             yield process

@@ -31,8 +31,7 @@ from pulsarbox.storage.record import (
 )
 from tests.powercut import marks
 from tests.powercut.lives import lives
-from tests.unit.storage.batches import entry_of
-from tests.unit.storage.engine_conformance import compress_with
+from tests.unit.storage.batches import compress_with, entry_of
 
 KIB = 1 << 10
 LIVE_LEDGERS = 6

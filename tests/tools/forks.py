@@ -25,12 +25,14 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, Final, cast
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, Self, cast
 
 from pulsarbox.cli.main import COMMANDS, main
+from pulsarbox.cli.process import detach
 from pulsarbox.storage.inspection import child
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording
 OPTIONAL: Final = "pulsarbox.cli.sql"
 """Package that needs a large library, which may be missing."""
 _CHUNK: Final = 1 << 16
+_DESCRIPTORS_MAX: Final = 4096
+"""More than a command that starts a box has open."""
 
 
 def run(
@@ -58,18 +62,23 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     reads: bool = False,
+    umask: int | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command, or a reading child (``pulsarbox.storage.inspection.child``), to its end. Raises
     subprocess.TimeoutExpired after killing it."""
     if not hasattr(os, "pidfd_open"):  # not Linux
         given = ["-c", child._START, json.dumps(sys.path)] if reads else NAME.split()[1:]
         command = [sys.executable, *given, *words]
-        return subprocess.run(command, input=stdin, capture_output=True, timeout=seconds, check=False, env=env, cwd=cwd)
+        return subprocess.run(
+            command, input=stdin, capture_output=True, timeout=seconds, check=False, env=env, cwd=cwd,
+            umask=-1 if umask is None else umask,
+        )  # fmt: skip
     asked = {
         "words": words,
         "env": dict(os.environ if env is None else env),
         "cwd": str(cwd or Path.cwd()),
         "kind": "reads" if reads else "command",
+        "umask": umask,
     }
     deadline = time.monotonic() + seconds
     with contextlib.ExitStack() as ours, socket.socket(socket.AF_UNIX) as connection:
@@ -117,7 +126,7 @@ def children(patch: "pytest.MonkeyPatch") -> None:
 
 
 class Process:
-    """Replacement for the ``Popen`` of a box: a fork in a new session, killed when this process ends.
+    """Replacement for the ``Popen`` of a box or a command: a fork in a new session, killed when this process ends.
 
     Takes ``python -m pulsarbox WORDS`` and ``python -m pulsarbox.embed.child FD``.
     """
@@ -126,8 +135,10 @@ class Process:
         self,
         command: Sequence[str],
         *,
-        stdout: IO[bytes],
         env: Mapping[str, str],
+        stdin: int | IO[bytes],
+        stdout: int | IO[bytes],
+        stderr: int | IO[bytes],
         cwd: Path | None = None,
         **_: object,
     ) -> None:
@@ -143,10 +154,37 @@ class Process:
         passed = [int(command[3])] if embeds else []
         self._connection = socket.socket(socket.AF_UNIX)
         self._connection.connect(str(_server().path))
-        with Path(os.devnull).open("rb") as nothing:
-            _ask(self._connection, asked, [nothing.fileno(), stdout.fileno(), stdout.fileno(), *passed])
+        with contextlib.ExitStack() as theirs:
+            source, self.stdin = _stream(stdin, "wb", theirs)
+            out, self.stdout = _stream(stdout, "rb", theirs)
+            err, self.stderr = (out, None) if stderr == subprocess.STDOUT else _stream(stderr, "rb", theirs)
+            _ask(self._connection, asked, [source, out, err, *passed])
         self._told = self._connection.makefile("rb")
         self.pid = int(self._told.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for each in (self.stdin, self.stdout, self.stderr):
+            if each is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    each.close()
+        self.wait()
+
+    def communicate(self, *, timeout: float) -> tuple[bytes | None, bytes | None]:
+        """See subprocess.Popen. Kills the process after the timeout."""
+        if self.stdin is not None:
+            self.stdin.close()
+        with ThreadPoolExecutor() as pool:
+            reading = [pool.submit(each.read) if each is not None else None for each in (self.stdout, self.stderr)]
+            try:
+                self.wait(timeout)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+        out, err = [each.result() if each is not None else None for each in reading]
+        return out, err
 
     def poll(self) -> int | None:
         """See subprocess.Popen."""
@@ -179,8 +217,20 @@ class Process:
         self.send_signal(signal.SIGKILL)
 
 
+def _stream(given: int | IO[bytes], mode: str, theirs: contextlib.ExitStack) -> tuple[int, IO[bytes] | None]:
+    """Return the descriptor for the process, and our end if it is a pipe. ``mode`` is that of our end."""
+    if given == subprocess.DEVNULL:
+        return theirs.enter_context(Path(os.devnull).open("r+b", buffering=0)).fileno(), None
+    if given != subprocess.PIPE:
+        return given if isinstance(given, int) else given.fileno(), None
+    read, write = os.pipe()
+    ours, other = (write, read) if mode == "wb" else (read, write)
+    theirs.callback(os.close, other)
+    return other, os.fdopen(ours, mode)
+
+
 def box(command: Sequence[str], **given: Any) -> "subprocess.Popen[bytes]":
-    """Start the process of a box like subprocess.Popen: as a fork if possible."""
+    """Start a box or a command like subprocess.Popen: as a fork if possible."""
     ours = command[0] == sys.executable and command[1:3] in (["-m", "pulsarbox"], ["-m", "pulsarbox.embed.child"])
     if ours and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
         return cast("subprocess.Popen[bytes]", Process(command, **given))
@@ -406,7 +456,7 @@ def _asked(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
 
 
 def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.socket) -> dict[str, Any]:
-    """Take over what was asked for: output, environment, directory. A box gets a session of its own."""
+    """Take over what was asked for: output, environment, directory, umask. A box gets a session of its own."""
     if asked["kind"] in ("box", "embedded"):
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -418,6 +468,8 @@ def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.so
     if asked["kind"] == "embedded":
         asked["words"] = [str(descriptors[3])]
     os.chdir(asked["cwd"])
+    if asked.get("umask") is not None:
+        os.umask(asked["umask"])
     os.environ.clear()
     os.environ.update(asked["env"])
     time.tzset()
@@ -425,8 +477,41 @@ def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.so
     return asked
 
 
+class Detached:
+    """Replacement for the ``Popen`` of a box in the background: a fork of the command that starts it."""
+
+    def __init__(self, command: Sequence[str], *, stdout: int, pass_fds: Sequence[int], **_: object) -> None:
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.setsid()
+            _take_over(stdout, pass_fds)
+            sys.argv = ["pulsarbox", *command[3:]]
+            _run(list(command[3:]), "command")
+
+    def wait(self) -> int:
+        """See subprocess.Popen."""
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def terminate(self) -> None:
+        """See subprocess.Popen."""
+        os.kill(self.pid, signal.SIGTERM)
+
+
+def _take_over(log: int, passed: Sequence[int]) -> None:
+    """Read nothing, write to the log, and close all descriptors except those that are passed."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for number, descriptor in enumerate((nothing, log, log)):
+        os.dup2(descriptor, number)
+    first = 3
+    for kept in sorted(passed):
+        os.closerange(first, kept)
+        first = kept + 1
+    os.closerange(first, _DESCRIPTORS_MAX)
+
+
 def _command(words: list[str], kind: str) -> int:
     """Run the command and return its exit code."""
+    vars(detach)["subprocess"] = SimpleNamespace(Popen=Detached, DEVNULL=subprocess.DEVNULL)
     try:
         if kind == "embedded":
             from pulsarbox.embed import child as embedded
@@ -443,6 +528,16 @@ def _command(words: list[str], kind: str) -> int:
     return 0
 
 
+def _run(words: list[str], kind: str) -> NoReturn:
+    """Run the command and end this process."""
+    code = _command(words, kind)
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # skips the teardown of the loaded modules
+
+
 if __name__ == "__main__":
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
@@ -454,9 +549,4 @@ if __name__ == "__main__":
     importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
     gc.freeze()  # keeps unwritten pages shared with the forks
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
-    code = _command(wanted["words"], wanted["kind"])
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # skips the teardown of the loaded modules
+    _run(wanted["words"], wanted["kind"])

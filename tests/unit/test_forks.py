@@ -69,6 +69,38 @@ def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -
             box.kill()
 
 
+def piped(*words: str) -> "subprocess.Popen[bytes]":
+    pipe = subprocess.PIPE
+    return forks.box([sys.executable, "-m", "pulsarbox", *words], stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ)
+
+
+def test_a_command_has_pipes_like_one_in_a_new_process() -> None:
+    with piped("config", "check", "/dev/stdin") as process:
+        assert process.stdin is not None
+        process.stdin.write(b"nonsense = 1\n")
+        out, err = process.communicate(timeout=60)
+    assert (b"nonsense: no such" in out, b"1 errors" in err, process.returncode) == (True, True, 1)
+    with piped("nonsense") as process:
+        assert b"nonsense" in process.communicate(timeout=60)[1]
+
+
+def test_a_command_with_pipes_that_does_not_end_is_killed(tmp_path: Path) -> None:
+    watched = ("status", "--watch", "1000", "--data-dir", str(tmp_path))
+    with piped(*watched) as process, pytest.raises(subprocess.TimeoutExpired):
+        process.communicate(timeout=0)
+    if hasattr(os, "pidfd_open"):
+        assert process.returncode == -signal.SIGKILL
+
+
+def test_a_box_in_the_background_outlives_its_command(tmp_path: Path) -> None:
+    box = ("--data-dir", str(tmp_path / "data"))
+    started = forks.run("start", "--detach", *box, "--port", "0", "--web-port", "0")
+    assert started.returncode == 0, started.stderr
+    assert forks.run("status", *box).returncode == 0
+    stopped = forks.run("stop", *box)
+    assert stopped.returncode == 0, stopped.stderr
+
+
 def test_what_python_itself_heeds_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "sitecustomize.py").write_text("print('heeded', flush=True)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

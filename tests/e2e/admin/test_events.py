@@ -11,6 +11,7 @@ from typing import Any
 
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
+from tests.tools import forks
 from tests.tools.box import BoxProcess, admin
 
 TOPIC = "persistent://public/default/orders"
@@ -50,13 +51,13 @@ def test_last_nights_events_are_there_after_a_kill(own_box: BoxProcess) -> None:
 
 def test_a_follower_goes_on_over_a_restart(own_box: BoxProcess) -> None:
     own_box.start()
-    follower = subprocess.Popen(
+    follower = forks.box(
         command("events", "--follow", "-n", "0", "-o", "ndjson", "--filter", "/topic", "--admin-url", own_box.web_url),
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(), text=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment(),
     )  # fmt: skip
     lines: list[str] = []
     assert follower.stdout is not None
-    reading = threading.Thread(target=lines.extend, args=(follower.stdout,), daemon=True)
+    reading = threading.Thread(target=lines.extend, args=(map(bytes.decode, follower.stdout),), daemon=True)
     try:
         numbers = itertools.count()
 

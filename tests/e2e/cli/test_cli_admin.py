@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,9 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import EARLIEST, PATIENCE_MS, QUIET_MS, is_quiet, numbered, receive, send_all, take, until
+from tests.e2e.commands import running
 from tests.e2e.conftest import Running
+from tests.tools import forks
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -304,14 +305,12 @@ def test_what_is_refused_says_what_to_do_instead(run: Run, topic: str) -> None:
 
 
 def test_nobody_there_and_nobody_who_answers(run: Run) -> None:
-    words = [sys.executable, "-m", "pulsarbox", "topic", "list", "--admin-url", "http://127.0.0.1:1"]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    done = forks.text(forks.run("topic", "list", "--admin-url", "http://127.0.0.1:1"))
     assert (done.returncode, "cannot connect to" in done.stderr) == (6, True)
 
 
 def test_watching_without_a_terminal_gives_lines(run: Run, box: Running) -> None:
-    words = [sys.executable, "-m", "pulsarbox", "tenant", "list", "--watch", "0.1", "--admin-url", box.web_url]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with running("tenant", "list", "--watch", "0.1", "--admin-url", box.web_url) as process:
         assert process.stdout is not None
         looks: dict[int, set[str]] = {}
         while len(looks) < 3:

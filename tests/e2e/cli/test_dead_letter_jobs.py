@@ -6,13 +6,13 @@ Jobs survive a kill of the box, and stop if replayed messages fail again.
 import contextlib
 import json
 import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pulsar
 import pytest
 
+from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, connect, left, numbered, receive, take, until
 from tests.e2e.conftest import Running
 from tests.tools.box import BoxProcess
@@ -142,11 +142,7 @@ def test_dropped_exported_and_sent_again(client: Any, topic: str, run: Run, box:
     exported = run("dlq", "export", dlq, "--url", box.url)
     lines = [json.loads(line) for line in exported.stdout.splitlines()]
     assert [line["payload"] for line in lines] == ["0", "1", "2", "3"]
-    sent = subprocess.run(
-        [sys.executable, "-m", "pulsarbox", "produce", topic, "-i", "ndjson", "--url", box.url],
-        input=exported.stdout, text=True, capture_output=True, check=False, timeout=250,
-    )  # fmt: skip
-    assert sent.returncode == 0, sent.stderr
+    commands.run("produce", topic, "-i", "ndjson", "--url", box.url, stdin=exported.stdout.encode())
     assert take(client.subscribe(topic, "s", SHARED), 4) == numbered(4)
     assert run("dlq", "drop", dlq, "--all").returncode == 2  # no terminal to confirm on
     assert jobs(run, "dlq", "drop", dlq, "--filter", 'payload in ["1", "2"]', "--yes", "--wait")["done"] == 2

@@ -1,7 +1,5 @@
 """The disk space of consumed messages is reclaimed in spite of one delayed message."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +10,7 @@ import pytest
 
 from pulsarbox import PulsarBox
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
+from tests.e2e.commands import run
 from tests.e2e.process.test_disk import disk_used
 
 SHARED = pulsar.ConsumerType.Shared
@@ -48,9 +47,8 @@ def backlog(box: PulsarBox, subscription: str = "s") -> int:
 
 def checked(data: Path) -> None:
     """Raise AssertionError if the data directory of a box is damaged."""
-    command = [sys.executable, "-m", "pulsarbox", "storage", "check", str(data)]
-    check = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert "no damage" in check.stdout, check.stdout
+    check = run("storage", "check", str(data))
+    assert b"no damage" in check.stdout, check.stdout
 
 
 def test_a_message_delayed_by_ten_days_does_not_hold_the_disk_of_what_is_consumed_behind_it(box: PulsarBox) -> None:

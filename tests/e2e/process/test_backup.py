@@ -12,6 +12,7 @@ import pytest
 
 from pulsarbox import PulsarBox
 from tests.e2e.clients import connect, left, until
+from tests.e2e.commands import command, environment, running
 from tests.tools import forks
 from tests.tools.box import BoxProcess
 
@@ -132,8 +133,7 @@ def test_directories_that_cannot_be_used_end_with_their_codes(own_box: BoxProces
 def test_a_box_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     ports = ("--port", "0", "--web-port", "0")
-    start = [sys.executable, "-m", "pulsarbox", "start", "--memory", *ports]
-    with subprocess.Popen(start, cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as process:
+    with running("start", "--memory", *ports, folder=tmp_path) as process:
         try:
             until(lambda: any(tmp_path.rglob("RUNNING")))
             done = run("backup", str(tmp_path / "b"), "--data-dir", str(tmp_path / "data"))
@@ -147,7 +147,8 @@ def test_a_box_in_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def started(target: Path, box: BoxProcess) -> "subprocess.Popen[bytes]":
     """Start a backup that runs for a while."""
     words = ["backup", str(target), "--data-dir", str(box.data), "--rate", "2M", "--copy"]
-    return subprocess.Popen([sys.executable, "-m", "pulsarbox", *words], stderr=subprocess.PIPE)
+    nothing = subprocess.DEVNULL
+    return forks.box(command(*words), stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, env=environment())
 
 
 def test_a_backup_that_is_killed_is_resumed(tmp_path: Path) -> None:

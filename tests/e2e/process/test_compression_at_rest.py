@@ -2,8 +2,6 @@
 
 import json
 import random
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 
 from pulsarbox import PulsarBox
 from tests.e2e.clients import EARLIEST, connect, send_all, take, until
+from tests.e2e.commands import run
 
 DEFLATE = """
 import zlib
@@ -109,15 +108,14 @@ def test_what_is_sealed_is_compressed_and_read_as_it_came(tmp_path: Path) -> Non
         assert row["codec"] == row["wanted"] == "zstd"
         assert row["dictionaries"]
         client.close()
-    command = [sys.executable, "-m", "pulsarbox", "storage"]
-    checked = subprocess.run([*command, "check", str(tmp_path / "data")], capture_output=True, text=True, check=False)
-    assert "no damage" in checked.stdout, checked.stdout
-    stat = subprocess.run([*command, "stat", str(tmp_path / "data"), "-o", "json"], capture_output=True, check=True)
+    checked = run("storage", "check", str(tmp_path / "data"))
+    assert b"no damage" in checked.stdout, checked.stdout
+    stat = run("storage", "stat", str(tmp_path / "data"), "-o", "json")
     (topic,) = [each for each in json.loads(stat.stdout)["topics"] if each["name"].endswith("/orders")]
     assert topic["compressed"][0]["codec"] == "zstd"
     assert topic["compressed"][0]["ratio"] > 1.8
-    dump = [*command, "dump", str(tmp_path / "data"), "--volume", "packed/00000001", "--limit", "1", "--body"]
-    (line,) = subprocess.run(dump, capture_output=True, check=True).stdout.splitlines()
+    dump = ("storage", "dump", str(tmp_path / "data"), "--volume", "packed/00000001", "--limit", "1", "--body")
+    (line,) = run(*dump).stdout.splitlines()
     assert json.loads(line)["compressed"]["codec"] == "zstd"
     assert json.loads(json.loads(line)["text"])["remark"] == "the usual, to the usual address"
     with PulsarBox(data_dir=tmp_path / "data", **SMALL) as box:
@@ -150,10 +148,8 @@ def test_a_box_does_not_start_without_a_codec_that_its_entries_need(tmp_path: Pa
         client.close()
     with pytest.raises(Exception, match=r"cannot use the codec 'deflate'.*persistent://public/default/kept"):
         PulsarBox(data_dir=data, **SMALL).start()
-    doctor = [sys.executable, "-m", "pulsarbox", "plugins", "doctor", "--data-dir", str(data)]
-    asked = subprocess.run(doctor, capture_output=True, text=True, check=False)
-    assert asked.returncode == 1
-    assert "persistent://public/default/kept" in asked.stdout
+    asked = run("plugins", "doctor", "--data-dir", str(data), code=1)
+    assert b"persistent://public/default/kept" in asked.stdout
     with PulsarBox(data_dir=data, **SMALL, **directory) as box:
         client = connect(box.service_url)
         assert take(client.subscribe("kept", "s", initial_position=EARLIEST), len(bodies)) == bodies

@@ -5,7 +5,6 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 
 from pulsarbox.protocol.PulsarApi_pb2 import ServerError
 from tests.e2e.clients import EARLIEST, connect, receive, send_all, take, until
+from tests.e2e.commands import run
 from tests.e2e.raw import RawProducer
 from tests.tools.box import PULSARBOX, BoxProcess, admin
 
@@ -109,10 +109,7 @@ def test_disk_is_given_back_and_a_slow_topic_keeps_only_its_own(box: BoxProcess)
     again = client.subscribe("slow", "s")
     assert [receive(again).data() for _ in range(10)] == [b"%d" % number for number in range(10)]
     client.close()
-    check = subprocess.run(
-        [sys.executable, "-m", "pulsarbox", "storage", "check", str(box.data)], capture_output=True, check=False
-    )
-    assert check.returncode == 0, check.stdout.decode()
+    run("storage", "check", str(box.data))
 
 
 def test_deleting_a_topic_gives_its_disk_back(box: BoxProcess) -> None:
@@ -227,10 +224,7 @@ def test_a_flipped_bit_is_reported_and_never_served(box: BoxProcess) -> None:
     while (at := data.find(bodies[7], at + 1)) >= 0:  # LMDB copies pages: several places
         data[at + 3] ^= 1
     volume.write_bytes(bytes(data))
-    command = [sys.executable, "-m", "pulsarbox", "storage", "check", str(box.data)]
-    check = subprocess.run(command, capture_output=True, check=False, text=True)
-    assert check.returncode == 1
-    assert "persistent://public/default/t" in check.stdout
+    assert b"persistent://public/default/t" in run("storage", "check", str(box.data), code=1).stdout
     box.start()
     client = connect(box.url)
     consumer = client.subscribe("t", "s")

@@ -24,6 +24,7 @@ from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.server.process.runtime_file import RuntimeFile
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
 from tests.e2e.raw import Raw
+from tests.tools import forks
 from tests.tools.campaigns import short
 
 KINDS = short(["thread-memory", "process-disk", "thread-disk", "process-memory"], 2)
@@ -368,11 +369,9 @@ def test_an_embedded_box_is_seen_but_not_stopped_from_outside(tmp_path: Path) ->
     with PulsarBox(data_dir=data) as box:
         box.admin("GET", "/admin/v2/clusters")
         until((data / "RUNNING").exists)
-        status = [sys.executable, "-m", "pulsarbox", "status", "--data-dir", str(data), "-o", "json"]
-        shown = json.loads(subprocess.run(status, capture_output=True, check=True, timeout=60).stdout)
+        shown = json.loads(forks.run("status", "--data-dir", str(data), "-o", "json").stdout)
         assert (shown["pid"], shown["embedded"], shown["health"]) == (os.getpid(), True, "ok")
-        stop = [sys.executable, "-m", "pulsarbox", "stop", "--data-dir", str(data)]
-        done = subprocess.run(stop, capture_output=True, text=True, check=False, timeout=60)
+        done = forks.text(forks.run("stop", "--data-dir", str(data)))
         assert (done.returncode, "another program" in done.stderr) == (4, True)
 
 

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from pulsarbox import BoxError, PulsarBox
 from tests.e2e.clients import EARLIEST, connect, is_quiet, receive, take
 from tests.e2e.process.test_process import Place
+from tests.tools import forks
 
 
 @pytest.fixture
@@ -105,10 +105,7 @@ def test_a_lost_acknowledgement_is_delivered_again(faulty: PulsarBox, client: An
 
 def test_from_the_command_line(faulty: PulsarBox, client: Any) -> None:
     def fault(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "pulsarbox", "fault", *words]
-        if words[0] != "--help":
-            command += ["--admin-url", faulty.admin_url]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+        return forks.text(forks.run("fault", *words, "--admin-url", faulty.admin_url))
 
     added = fault(
         "add", "error", "--command", "send", "--topic", "orders", "--first", "1", "--error", "ServiceNotReady"
@@ -128,8 +125,7 @@ def test_from_the_command_line(faulty: PulsarBox, client: Any) -> None:
 
 def test_the_command_line_is_told_where_faults_are_off() -> None:
     with PulsarBox() as box:
-        command = [sys.executable, "-m", "pulsarbox", "fault", "list", "--admin-url", box.admin_url]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)
+        done = forks.text(forks.run("fault", "list", "--admin-url", box.admin_url))
         assert (done.returncode, "start it with --faults" in done.stderr) == (4, True)
 
 

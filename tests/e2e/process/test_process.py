@@ -19,6 +19,7 @@ import pulsar
 import pytest
 
 from tests.e2e.clients import PATIENCE_SECONDS, connect, numbered, read_to_end, receive, until
+from tests.tools import forks
 from tests.tools.box import BoxProcess, accepts, admin
 from tests.tools.campaigns import short
 
@@ -29,8 +30,10 @@ ANY_PORTS = ("--port", "0", "--web-port", "0")
 class Place:
     """Working directory of pulsarbox, with the data directory ``data``."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, forks: bool = True) -> None:
+        """Run commands and boxes as forks, or each in a new interpreter."""
         self.path = path
+        self._forks = forks
         self.started: list[int] = []
         self.runtime = path.with_name(f"{path.name}-runtime")
         """Runtime directory of in-memory boxes: excludes those of concurrent tests."""
@@ -42,12 +45,17 @@ class Place:
         return [sys.executable, "-m", "pulsarbox", *words]
 
     def call(self, *words: str) -> Done:
-        done = subprocess.run(
+        done = self._run(*words)
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def _run(self, *words: str) -> Done:
+        if self._forks:
+            return forks.text(forks.run(*words, cwd=self.path, env=self.environ))
+        return subprocess.run(
             self.command(*words), capture_output=True, text=True, timeout=250, check=False, cwd=self.path,
             env=self.environ, stdin=subprocess.DEVNULL,
         )  # fmt: skip
-        assert "Traceback" not in done.stderr, done.stderr
-        return done
 
     def start(self, *words: str) -> dict[str, str]:
         """Start in the background; return the printed values by name."""
@@ -66,12 +74,25 @@ class Place:
 def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
-    for pid in made.started:
+    kill_all(made)
+
+
+def kill_all(place: Place) -> None:
+    for pid in place.started:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def test_a_life_in_the_background(place: Place) -> None:
+@pytest.fixture
+def interpreters(tmp_path: Path) -> Iterator[Place]:
+    """Return a place where each command and box is a new interpreter, as for users."""
+    made = Place(tmp_path, forks=False)
+    yield made
+    kill_all(made)
+
+
+def test_a_life_in_the_background(interpreters: Place) -> None:
+    place = interpreters
     code, document = place.status()
     assert (code, document["state"], document["pid"]) == (3, "not running", None)
     rows = place.start()

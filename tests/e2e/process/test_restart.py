@@ -1,5 +1,6 @@
 """State after a stop or kill of a box, and data directories with which a start is rejected."""
 
+import os
 import socket
 import subprocess
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.recovery import Store
 from tests.e2e.clients import EARLIEST, PATIENCE_MS, connect, numbered, read_to_end, receive, send_all, take
 from tests.e2e.conftest import START_CMD
+from tests.tools import forks
 from tests.tools.box import BoxProcess, accepts, admin
 
 WAYS = {"SIGTERM": BoxProcess.stop, "SIGKILL": BoxProcess.kill}
@@ -138,10 +140,12 @@ def test_new_message_ids_are_greater_after_a_restart(own_box: BoxProcess, restar
 
 def refused(command: list[str]) -> str:
     """Return the error output of a start that must fail."""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False, stdin=subprocess.DEVNULL)
-    assert done.returncode not in (0, -9), done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stderr
+    nothing = subprocess.DEVNULL
+    with forks.box(command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, env=os.environ) as process:
+        said: str = process.communicate(timeout=100)[1].decode()
+    assert process.returncode not in (0, -9), said
+    assert "Traceback" not in said
+    return said
 
 
 def test_a_data_directory_that_is_held_is_refused_and_the_holder_named(own_box: BoxProcess) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import shutil
 import stat
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from pulsarbox import PulsarBox
 from pulsarbox.server.process.runtime_file import RuntimeFile, read
 from tests.e2e.clients import connect, until
+from tests.tools import forks
 from tests.tools.campaigns import short
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")
@@ -30,13 +30,9 @@ SETTINGS = {
 
 def run(*words: str, umask: int = 0o022, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run one of our commands under a umask."""
-    command = shlex.join([sys.executable, "-m", "pulsarbox", *words])
     environ = {name: value for name, value in os.environ.items() if not name.startswith("PULSARBOX_")}
     environ |= {f"PULSARBOX_{name}": value for name, value in variables.items()}
-    return subprocess.run(
-        ["/bin/sh", "-c", f"umask {umask:o}; exec {command}"],
-        env=environ, capture_output=True, text=True, timeout=SECONDS, check=False, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return forks.text(forks.run(*words, env=environ, umask=umask))
 
 
 def open_to_others(folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.clients import EARLIEST, receive, until
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
-from tests.tools import campaigns
+from tests.tools import campaigns, forks
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -108,9 +108,7 @@ def test_without_a_terminal_or_a_box_it_says_what_to_do(run: Run) -> None:
     assert shown.returncode == 2 and "--once" in shown.stderr
     assert run("top", "-o", "json").returncode == 2
     assert run("top", "topics", "--once", "--filter", "nonsense >").returncode in (1, 2)
-    gone = subprocess.run(
-        pulsarbox("top", "--once", "--admin-url", "http://127.0.0.1:1"), capture_output=True, text=True, check=False
-    )
+    gone = forks.text(forks.run("top", "--once", "--admin-url", "http://127.0.0.1:1"))
     assert gone.returncode == 6 and "cannot connect to" in gone.stderr
 
 

@@ -1,8 +1,9 @@
-"""Batches for storage tests: the bytes of an entry are derived from its ledger and ID."""
+"""Batches and requests for storage tests: the bytes of an entry are derived from its ledger and ID."""
 
 from collections.abc import Callable, Iterable
 
 from pulsarbox.protocol.checksum import crc32c
+from pulsarbox.storage.engine import Compressing, CompressionChoice
 from pulsarbox.storage.format import EntryFlag
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Entry, pack_entry
@@ -46,3 +47,12 @@ def batch_of(position: int, runs: Iterable[tuple[int, int, int]], size: int = 40
             run[1] += 1
         ahead = [run for run in ahead if run[1] < run[2]]
     return batch
+
+
+def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int = 100) -> Compressing:
+    """A request to compress the given ledgers, or all by default; ten consecutive ledgers form a topic."""
+
+    def choose(ledger_id: int) -> CompressionChoice | None:
+        return CompressionChoice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
+
+    return Compressing(lambda rows: choose, percent, generation)

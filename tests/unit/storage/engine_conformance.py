@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.errors import EntryDamaged, PersistenceError
-from pulsarbox.storage.engine import Checkpoint, Compressing, CompressionChoice, Engine, ReadRequest
+from pulsarbox.storage.engine import Checkpoint, Compressing, Engine, ReadRequest
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
 from tests.tools.campaigns import examples
-from tests.unit.storage.batches import batch_of, entry_of
+from tests.unit.storage.batches import batch_of, compress_with, entry_of
 
 ALL = 1 << 30
 OF_A_SUITE = [HealthCheck.function_scoped_fixture, HealthCheck.differing_executors, HealthCheck.too_slow]
@@ -75,15 +75,6 @@ def reclaim_all(engine: Engine, compressing: Compressing | None = None) -> list[
         done.append(reclaimed.what)
         assert len(done) < 2000
     return done
-
-
-def compress_with(codec: str, *ledgers: int, generation: int = 1, percent: int = 100) -> Compressing:
-    """A request to compress the given ledgers, or all by default; ten consecutive ledgers form a topic."""
-
-    def choose(ledger_id: int) -> CompressionChoice | None:
-        return CompressionChoice(ledger_id // 10, codec) if not ledgers or ledger_id in ledgers else None
-
-    return Compressing(lambda rows: choose, percent, generation)
 
 
 def read_all(engine: Engine, ledger_id: int, first: int, end: int, size: int = 40) -> None:

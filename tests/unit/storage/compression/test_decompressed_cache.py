@@ -14,7 +14,8 @@ from pulsarbox.storage.compression.decompressed_cache import ENTRY_BYTES, KEPT_B
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.record import Entry
-from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, reclaim_all
+from tests.unit.storage.batches import compress_with
+from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all
 from tests.unit.storage.packing.test_volume_packer_compression import Telemetry, telemetry
 
 PLACES = st.tuples(st.integers(1, 3), st.integers(0, 6))

@@ -16,8 +16,9 @@ from pulsarbox.storage.catalog import owner_key
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.lmdb.engine import LmdbEngine
+from tests.unit.storage.batches import compress_with
 from tests.unit.storage.disk_store import LEDGERS, DiskStore
-from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, reclaim_all
+from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all
 
 
 class Deflate:

@@ -18,8 +18,9 @@ from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.packing import volume_packer
 from pulsarbox.storage.record import Entry, pack_entry
+from tests.unit.storage.batches import compress_with
 from tests.unit.storage.disk_store import LEDGERS, SIZE, DiskStore
-from tests.unit.storage.engine_conformance import checkpoint_at, compress_with, reclaim_all
+from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all
 
 CODECS = ("zstd", "zlib", "lz4", "snappy")
 
