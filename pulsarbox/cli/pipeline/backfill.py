@@ -1,5 +1,6 @@
 """``pulsarbox pipeline backfill``: publish rows of files, tables or any other Spark source to topics."""
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of
 from pulsarbox.cli.pipeline.options import STATE, pipeline_options
+from pulsarbox.cli.pipeline.work_bar import SparkBar
 
 if TYPE_CHECKING:
     from pulsarbox.spark.pipelines.run_options import RunOptions
@@ -105,7 +107,8 @@ def _publish(source: "Source", columns: "ColumnMapping", running: "RunOptions", 
         namespace = parse_topic(columns.topic).namespace if columns.topic else "public/default"
     sink = {"topic": columns.topic} if columns.topic else {}
     sink |= {"keep": given["keep"]} if given["keep"] else {}
-    how = Publishing(running.box, namespace, sink, given["rate"], _print_result, warn=notify)
+    bar = SparkBar("staging")
+    how = Publishing(running.box, namespace, sink, given["rate"], bar.rows, warn=bar.notify)
     told = {"PATH": " ".join(source.paths), "--format": source.form, "--value-format": given["value_format"]}
     noted = told | columns.asked()
     with PublishJob(running.directory / "backfill" / name, name, noted) as job:
@@ -113,10 +116,12 @@ def _publish(source: "Source", columns: "ColumnMapping", running: "RunOptions", 
             job.end(remove)
             notify(f"job {name} has already completed; nothing to publish")
             return
-        with spark_of(running, "backfill", notify) as spark:
+        with closing(bar), spark_of(running, "backfill", bar.notify, draw=bar.tasks) as spark:
             job.claim(how.box, how.namespace)
             put_aside(job, lambda: messages_of(source.read(spark), columns), how.size)
-            notify(f"{messages(job.progress.rows)} staged, {job.progress.rows_published:,} of them already published")
+            bar.notify(
+                f"{messages(job.progress.rows)} staged, {job.progress.rows_published:,} of them already published"
+            )
             if job.progress.rows:
                 there = dict(spark.read.parquet(unglobbed(job.rows_at)).dtypes)
                 del there[NUMBER]
@@ -124,7 +129,3 @@ def _publish(source: "Source", columns: "ColumnMapping", running: "RunOptions", 
                 publish(spark, job, list(there), replace(how, sink=sink | form))
             job.end(remove)
     notify(f"{messages(job.progress.rows)} published")
-
-
-def _print_result(done: int, of: int) -> None:
-    notify(f"{done:,} of {messages(of)} published")

@@ -1,5 +1,6 @@
 """``pulsarbox pipeline export``: export topics to Parquet, JSON or CSV files."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of, topics_there
 from pulsarbox.cli.pipeline.options import pipeline_options
+from pulsarbox.cli.pipeline.work_bar import SparkBar
 from pulsarbox.cli.process import completions
 
 if TYPE_CHECKING:
@@ -111,6 +113,7 @@ def export(topics: tuple[str, ...], running: "RunOptions", **given: Any) -> None
         if not topics_of(running.box, select):
             raise NotThere(f"no topic matches {topics[0]}; `pulsarbox topic list` lists the topics")
         asked.check_range(given["begin"], given["end"])
-    with spark_of(running, "export", notify) as spark:
+    bar = SparkBar("exporting")
+    with closing(bar), spark_of(running, "export", bar.notify, draw=bar.tasks) as spark:
         rows = shipped.export(spark, asked)
     notify(f"{messages(rows)} written to {given['place']}")

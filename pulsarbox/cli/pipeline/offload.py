@@ -17,6 +17,7 @@ from pulsarbox.cli.common.time_arguments import DURATION, Words, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
 from pulsarbox.cli.pipeline.option_values import checked, topics_there
 from pulsarbox.cli.pipeline.options import options_of, reached
+from pulsarbox.cli.pipeline.work_bar import OffloadBar
 from pulsarbox.cli.process import completions
 from pulsarbox.errors import PulsarBoxError
 
@@ -140,7 +141,7 @@ def _offload(topics: tuple[str, ...], output: OutputOptions, box: tuple[Target, 
             _release(directory, topics, pattern, options_of(*box))
         else:
             asked = _asked(topics, options_of(*box), given)
-            _Rounds(partial(Offload, asked), output, "the manifest lists").run(every if follow else None)
+            _Rounds(partial(Offload, asked), output, "the manifest lists", every if follow else None).run()
 
 
 def _to_table(
@@ -173,7 +174,7 @@ def _to_table(
                 notify(f"{topic}: no longer held")
             return
         asked = _asked(topics, options_of(*box), {**given, "directory": Path(warehouse or ".")})
-        _Rounds(partial(TableOffload, asked, table), output, "the table has").run(every)
+        _Rounds(partial(TableOffload, asked, table), output, "the table has", every).run()
 
 
 @contextmanager
@@ -203,26 +204,33 @@ class _Rounds:
 
     def __init__(
         self,
-        offload: "Callable[[Callable[[str], None], Callable[[], bool]], Offload]",
+        offload: "Callable[..., Offload]",
         output: OutputOptions,
         where: str,
+        every: int | None,
     ) -> None:
-        """``offload``: makes the offloader, from receivers of reports and of stop requests. ``where``: for messages."""
+        """``offload``: makes the offloader, from receivers of reports, of stop requests, and of progress.
+
+        ``where``: for messages. ``every``: milliseconds between rounds; None: one round.
+        """
         self._signal = 0
         self._stop = threading.Event()
         self._output = output
+        self._every = every
         self._done = f"stopped; {where} all offloaded ledgers"
-        self._offload = offload(notify, self._stop.is_set)
+        self._bar = OffloadBar(_is_text(output), keep_lines=every is not None)
+        self._offload = offload(self._bar.notify, self._stop.is_set, progress=self._bar)
 
-    def run(self, every: int | None) -> None:
-        """Run one round, or one every ``every`` milliseconds. Raises Failed, Partly, Interrupted."""
+    def run(self) -> None:
+        """Run one round, or rounds until interrupted. Raises Failed, Partly, Interrupted."""
         before = {number: signal.signal(number, self._came) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
-            done = self._once() if every is None else self._again(every)
+            done = self._once() if self._every is None else self._again(self._every)
         finally:
+            self._bar.end()
             for number, handler in before.items():
                 signal.signal(number, handler)
-        self._end(done, follows=every is not None)
+        self._end(done, follows=self._every is not None)
 
     def _came(self, number: int, frame: object) -> None:
         if self._stop.is_set() and number == signal.SIGINT:
@@ -262,6 +270,10 @@ class _Rounds:
             _fail([_told(each) for each in failed], of=len(done))
 
 
+def _is_text(output: OutputOptions) -> bool:
+    return output.form in ("table", "wide")
+
+
 def _told(done: "Done") -> str:
     return done.problem if done.problem.startswith(done.topic) else f"{done.topic}: {done.problem}"
 
@@ -279,7 +291,8 @@ def _verify(
 ) -> None:
     from pulsarbox.spark.offload.verifying import choice, verify
 
-    found = list(verify(directory, choice(topics, pattern), box, notify))
+    bar = OffloadBar(_is_text(output))
+    found = list(verify(directory, choice(topics, pattern), box, bar.notify, bar))
     if not found:
         raise Failed(f"nothing has been offloaded to {directory}{' for these topics' if topics or pattern else ''}")
     show(output, lambda: TableOutput([each._asdict() for each in found], _VERIFIED, name="topic"))

@@ -1,16 +1,17 @@
 """``pulsarbox pipeline dlq-triage``: group dead letters by cause with Spark."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pulsarbox.cli.common.exits import NotThere
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.connect.admin_client import namespace_named, short
 from pulsarbox.cli.pipeline.option_values import absolute, checked, topics_there
 from pulsarbox.cli.pipeline.options import STATE, pipeline_options
+from pulsarbox.cli.pipeline.work_bar import SparkBar
 from pulsarbox.cli.process import completions
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
         asked.wanted()
         looking = Triage(running.box, selected(chosen), asked, given["subscription"])
     _check_topics(looking)
-    with spark_of(running, "dlq-triage", notify, fast=True) as spark:
+    bar = SparkBar("grouping", is_wanted=output.form in ("table", "wide"))
+    with closing(bar), spark_of(running, "dlq-triage", bar.notify, fast=True, draw=bar.tasks) as spark:
         found = _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)
 

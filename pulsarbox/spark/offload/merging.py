@@ -22,6 +22,7 @@ from pulsarbox.spark.offload.layout import merged_file_of
 from pulsarbox.spark.offload.manifest import RESTORE, OffloadedFile, OffloadedLedger, OffloadError, Writing
 from pulsarbox.spark.offload.merge_plan import runs_to_merge
 from pulsarbox.spark.offload.object_path import ObjectPath, local_copy
+from pulsarbox.spark.offload.progress import OffloadProgress, Unreported
 from pulsarbox.spark.offload.writing import (
     Checked,
     OffloadFile,
@@ -47,6 +48,7 @@ class SmallFiles:
         scratch: Path,
         step: Step = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
+        progress: OffloadProgress | None = None,
     ) -> None:
         """``scratch``: local directory for files until they are uploaded. ``step`` receives the names of steps."""
         self._writing = writing
@@ -55,6 +57,7 @@ class SmallFiles:
         self._scratch = scratch
         self._step = step
         self._stopped = stopped
+        self._progress: OffloadProgress = progress or Unreported()
 
     def merge(self, limit: int) -> Iterator[str]:
         """Merge files into files of up to ``limit`` bytes, and yield a report on each. 0 merges none.
@@ -62,7 +65,11 @@ class SmallFiles:
         Raises OffloadStopped, OSError, and OffloadError if a file is missing or damaged.
         """
         files = self._writing.manifest.histories[self._topic].files.copy()
-        for run in runs_to_merge(files, limit):
+        runs = runs_to_merge(files, limit)
+        if runs:
+            size = sum(each.bytes for run in runs for each in files[run.first : run.end])
+            self._progress.begin("merging small files", self._topic, size)
+        for run in runs:
             old = files[run.first : run.end]
             checked, name = self._merged(old)
             made = (name, checked.bytes, checked.checksum)
@@ -92,6 +99,7 @@ class SmallFiles:
                 raise OffloadStopped
             with _stored(self._folder, each) as source:
                 output.add_rows(tables_of(source))
+            self._progress.add(each.bytes)
         output.close()
         self._step("merge written")
 

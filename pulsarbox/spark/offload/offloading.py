@@ -40,6 +40,7 @@ from pulsarbox.spark.offload.manifest import (
 from pulsarbox.spark.offload.merge_plan import FILE_BYTES
 from pulsarbox.spark.offload.merging import SmallFiles
 from pulsarbox.spark.offload.object_path import ObjectPath
+from pulsarbox.spark.offload.progress import OffloadProgress, Unreported
 from pulsarbox.spark.offload.writing import OffloadJob, OffloadStopped, Step, finish, read
 from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
@@ -116,8 +117,9 @@ class Offload:
         tell: Callable[[str], None],
         stopped: Callable[[], bool] = lambda: False,
         step: Step = _nothing,
+        progress: OffloadProgress | None = None,
     ) -> None:
-        """Prepare offloading. ``tell`` receives progress lines; ``step`` the names of steps, for tests.
+        """Prepare offloading. ``tell`` receives accepted losses; ``step`` the names of steps, for tests.
 
         Raises OptionError, OSError.
         """
@@ -126,6 +128,7 @@ class Offload:
         self.report = tell
         self.stopped = stopped
         self.step = step
+        self.progress: OffloadProgress = progress or Unreported()
         self.reach = in_place(reach(self._options))
         self._held: dict[str, ReadPosition] = {}
         """Last known positions of the subscriptions."""
@@ -147,8 +150,9 @@ class Offload:
             for each in topic_selection.topics(service, self._options):
                 partitions.setdefault(str(parse_topic(each).base), []).append(each)
             done = []
-            for topic, parts in partitions.items():
+            for number, (topic, parts) in enumerate(partitions.items(), 1):
                 if not self.stopped():
+                    self.progress.topic(number, len(partitions))
                     done.append(self._one(service, topic, parts))
         return done
 
@@ -163,6 +167,8 @@ class Offload:
             problem = f"{self.target_of(topic)} cannot be written: {why}; the next run continues there"
         except (PulsarBoxError, ValueError) as error:
             problem = str(error)
+        finally:
+            self.progress.end()
         return Done(topic, count.ledgers, count.rows, count.bytes, problem)
 
     def _topic(self, service: Service, topic: str, partitions: Sequence[str], count: OffloadCount) -> None:
@@ -179,9 +185,9 @@ class Offload:
                 part = _Partition(self, service, writing, partition, count, Path(scratch))
                 part.offload(schema, name, registry)
             for partition in partitions:
-                merging = SmallFiles(writing, partition, Path(scratch), self.step, self.stopped)
+                merging = SmallFiles(writing, partition, Path(scratch), self.step, self.stopped, self.progress)
                 for merged in merging.merge(self.asked.file_bytes):
-                    self.report(f"{partition}: {merged}")
+                    self.progress.finished(f"{partition}: {merged}")
 
     def hold(self, history: OffloadedTopic) -> None:
         """Move the subscription to the first position to retain: what is not offloaded, or only since ``grace_ms``."""
@@ -233,6 +239,10 @@ class _Partition:
             found = self._due(history)
             written = json.dumps(schema.jsonValue())
             make = partial(self._job, columns=written, schema=name, registry=registry)
+            if found.stretches:
+                self._whole.progress.begin(
+                    "offloading", self._topic, sum(each.segment.bytes for each in found.stretches)
+                )
             for ledger in self._made(make(each) for each in found.stretches):
                 self._add(ledger, history)
             if found.gap is None:
@@ -254,7 +264,7 @@ class _Partition:
                 try:
                     if whole.stopped():
                         raise OffloadStopped
-                    at_hand = read(job, whole.step, whole.stopped)
+                    at_hand = read(job, whole.step, whole.stopped, whole.progress)
                 except Exception:
                     if before is not None:
                         yield before.result()  # the ledger read completely
@@ -291,9 +301,11 @@ class _Partition:
         count.bytes += made.file_bytes
         count.payload += made.payload_bytes
         rate = count.payload / max(time.monotonic() - count.begun, 0.001) / 1e6
-        self._whole.report(
+        for each in made.lost:
+            self._whole.report(f"{each}: recorded")
+        self._whole.progress.finished(
             f"{self._topic}: ledger {made.ledger}, {made.rows:,} rows, {made.file_bytes / 1e6:,.1f} MB "
-            f"({rate:,.0f} MB/s of payload)" + "".join(f"; {each}" for each in made.lost)
+            f"({rate:,.0f} MB/s of payload)"
         )
         self._whole.hold(history)
 

@@ -29,6 +29,7 @@ from pulsarbox.spark.offload.box_ledgers import accepted, beginning, due_of
 from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadError
 from pulsarbox.spark.offload.offloading import SUBSCRIPTION, Offload, OffloadCount, OffloadRequest, released
+from pulsarbox.spark.offload.progress import LedgerProgress
 from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, decode, encode, ranges
 from pulsarbox.spark.offload.writing import OffloadStopped, batch_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
@@ -182,6 +183,9 @@ class _TopicOffload:
             while True:
                 known = self._progress[partition]
                 found = due_of(self._service, partition, known, self._whole.target_of(self._topic), self._asked.before)
+                if found.stretches:
+                    size = sum(each.segment.bytes for each in found.stretches)
+                    self._whole.progress.begin("offloading", partition, size)
                 for stretch in found.stretches:
                     yield partition, stretch
                 if found.gap is None:
@@ -202,11 +206,15 @@ class _TopicOffload:
         tables = tables_for(self._columns, self._registry)
         schema = with_more(tables.arrow, self._columns)
         tell = self._tell if self._asked.accept_loss else None
+        progress = LedgerProgress(self._whole.progress, stretch.segment)
         try:
             for some in messages(stretch.segment, wanted(tables), self._whole.reach, lost=tell, unfinished=unfinished):
                 if self._whole.stopped():
                     raise OffloadStopped
-                yield batch_of(some, tables, schema)
+                batch = batch_of(some, tables, schema)
+                progress.add(batch.num_rows)
+                yield batch
+            progress.end()
         finally:
             tables.close()
 
@@ -232,7 +240,9 @@ class _TopicOffload:
         self._count.ledgers += group.ledgers
         self._count.rows += rows
         self._count.bytes += size
-        self._whole.report(f"{self._topic}: snapshot with {group.ledgers} ledgers, {rows:,} rows, {size / 1e6:,.1f} MB")
+        self._whole.progress.finished(
+            f"{self._topic}: snapshot with {group.ledgers} ledgers, {rows:,} rows, {size / 1e6:,.1f} MB"
+        )
         for partition, each in self._progress.items():
             self._whole.hold_at(partition, each.held)
 

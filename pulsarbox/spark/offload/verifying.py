@@ -28,6 +28,7 @@ from pulsarbox.spark.offload.manifest import (
 )
 from pulsarbox.spark.offload.merging import check_ledgers
 from pulsarbox.spark.offload.object_path import ObjectPath, local_copy
+from pulsarbox.spark.offload.progress import LedgerProgress, OffloadProgress, Unreported
 from pulsarbox.spark.offload.writing import batch_of, checksum_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.source.offsets import text
@@ -54,22 +55,34 @@ def verify(
     chosen: Callable[[str], bool],
     box: Mapping[str, str] | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    progress: OffloadProgress | None = None,
 ) -> Iterator[Verified]:
     """Verify all files of the ``chosen`` topics; with ``box``, also against the entries that it still has.
 
     ``box``: options of the format pulsarbox. Raises OptionError, OSError and the broker's errors.
     """
-    for name in topics_in(directory):
-        if chosen(str(name)):
-            tell(f"{name}: verifying")
-            yield _Topic(directory, str(name), box, tell).verified()
+    shown = progress or Unreported()
+    names = [str(name) for name in topics_in(directory) if chosen(str(name))]
+    for number, name in enumerate(names, 1):
+        shown.topic(number, len(names))
+        shown.finished(f"{name}: verifying")
+        try:
+            yield _Topic(directory, name, box, tell, shown).verified()
+        finally:
+            shown.end()
 
 
 class _Topic:
     def __init__(
-        self, directory: Path | ObjectPath, topic: str, box: Mapping[str, str] | None, tell: Callable[[str], None]
+        self,
+        directory: Path | ObjectPath,
+        topic: str,
+        box: Mapping[str, str] | None,
+        tell: Callable[[str], None],
+        progress: OffloadProgress,
     ) -> None:
         self._tell = tell
+        self._progress = progress
         self._topic = topic
         self._folder: Path | ObjectPath = folder_of(directory, topic)
         self._box = box
@@ -88,10 +101,13 @@ class _Topic:
             for each in found
             if each.rows and not each.file
         ]
+        files = [each for history in manifest.histories.values() for each in history.files]
+        self._progress.begin("verifying files", self._topic, sum(each.bytes for each in files))
         for history in manifest.histories.values():
             self._problems += chain(history)
             for each in history.files:
                 self._file(each)
+                self._progress.add(each.bytes, sum(ledger.rows for ledger in each.ledgers))
         if self._box is not None:
             for history in manifest.histories.values():
                 self._against_box(manifest, history, self._box)
@@ -99,7 +115,7 @@ class _Topic:
             self._topic,
             len(found),
             sum(each.rows for each in found),
-            sum(each.bytes for history in manifest.histories.values() for each in history.files),
+            sum(each.bytes for each in files),
             self._compared,
             sum(len(history.gaps) for history in manifest.histories.values()),
             tuple(self._problems),
@@ -126,6 +142,9 @@ class _Topic:
             self._problems.append(f"{history.topic}: the box is not the one that the topic was offloaded from")
             return
         there = {each.segment.ledger: each for each in stretches(history.topic, history.instance, told[1])}
+        known = {each.ledger for each in history.ledgers}
+        size = sum(each.segment.bytes for each in there.values() if each.segment.ledger in known and each.is_whole)
+        self._progress.begin("comparing with the box", history.topic, size)
         for ledger in history.ledgers:
             stretch = there.get(ledger.ledger)
             if stretch is None or not stretch.is_whole:
@@ -147,9 +166,13 @@ class _Topic:
         content = ColumnChecksums()
         tables = tables_for(json.dumps(kept.jsonValue()), registry)
         schema = with_more(tables.arrow, json.dumps(kept.jsonValue()))
+        progress = LedgerProgress(self._progress, stretch.segment)
         try:
             for some in messages(stretch.segment, wanted(tables), to):
-                content.feed(pa.Table.from_batches([batch_of(some, tables, schema)]))
+                batch = batch_of(some, tables, schema)
+                content.feed(pa.Table.from_batches([batch]))
+                progress.add(batch.num_rows)
+            progress.end()
         except PulsarBoxError as error:
             return f"{ledger.topic}: ledger {ledger.ledger} cannot be compared with the box: {error}"
         finally:

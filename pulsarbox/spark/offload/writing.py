@@ -29,6 +29,7 @@ from pulsarbox.spark.offload.layout import TEMPORARY, file_of
 from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadedLedger, OffloadError
 from pulsarbox.spark.offload.object_path import ObjectPath
+from pulsarbox.spark.offload.progress import LedgerProgress, OffloadProgress, Unreported
 from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.topic_segments import Lost, Reach, ReadPosition
 
@@ -194,7 +195,12 @@ class Read(NamedTuple):
     unfinished: list[ReadPosition]
 
 
-def read(job: OffloadJob, step: Step = lambda _: None, stopped: Callable[[], bool] = lambda: False) -> Read:
+def read(
+    job: OffloadJob,
+    step: Step = lambda _: None,
+    stopped: Callable[[], bool] = lambda: False,
+    progress: OffloadProgress | None = None,
+) -> Read:
     """Read the rows of one ledger. ``finish`` completes its file, possibly while another ledger is read.
 
     Raises DataLost for missing or damaged entries unless accepted, Stopped, OSError and the broker's errors. Leaves
@@ -208,11 +214,15 @@ def read(job: OffloadJob, step: Step = lambda _: None, stopped: Callable[[], boo
     lost: list[Lost] = []
     unfinished: list[ReadPosition] = []
     tell = lost.append if job.accept_loss else None
+    read_so_far = LedgerProgress(progress or Unreported(), segment)
     try:
         for some in messages(segment, wanted(tables), job.reach, lost=tell, unfinished=unfinished):
             if stopped():
                 raise OffloadStopped
-            output.add(batch_of(some, tables, output.schema))
+            batch = batch_of(some, tables, output.schema)
+            output.add(batch)
+            read_so_far.add(batch.num_rows)
+        read_so_far.end()
         step("read")
     except Exception:
         output.abandon()

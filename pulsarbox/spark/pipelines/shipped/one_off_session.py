@@ -17,7 +17,7 @@ from pulsarbox.spark.pipelines.failure_causes import innermost_exception
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.session import session, stop
 from pulsarbox.spark.pipelines.spark_log import LOG
-from pulsarbox.spark.pipelines.stalled_tasks import LOOK_SECONDS, StalledTasks
+from pulsarbox.spark.pipelines.stalled_tasks import StalledTasks
 from pulsarbox.spark.source.topic_selection import topics
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TELL_SECONDS: Final = 10.0
+DRAW_SECONDS: Final = 0.5
 JOB: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
@@ -34,9 +35,14 @@ class SparkFailedError(PulsarBoxError):
 
 @contextmanager
 def spark_of(
-    running: RunOptions, name: str, say: Callable[[str], None], *, fast: bool = False
+    running: RunOptions,
+    name: str,
+    say: Callable[[str], None],
+    *,
+    fast: bool = False,
+    draw: Callable[[int, int], bool] = lambda _done, _total: False,
 ) -> "Iterator[SparkSession]":
-    """Provide a session that is stopped on exit; ``say`` receives periodic progress.
+    """Provide a session that is stopped on exit; ``say`` and ``draw`` receive progress, see ``telling``.
 
     Raises SparkFailedError for Spark's errors.
     """
@@ -46,7 +52,7 @@ def spark_of(
     from pyspark.errors import PySparkException
 
     try:
-        with telling(spark.sparkContext.statusTracker(), say, running.master):
+        with telling(spark.sparkContext.statusTracker(), say, running.master, draw=draw):
             yield spark
     except (PySparkException, Py4JError, OptionError) as error:
         raise SparkFailedError(innermost_exception(str(error), "")) from error
@@ -56,21 +62,30 @@ def spark_of(
 
 @contextmanager
 def telling(
-    tracker: "StatusTracker", say: Callable[[str], None], master: str, seconds: float = TELL_SECONDS
+    tracker: "StatusTracker",
+    say: Callable[[str], None],
+    master: str,
+    seconds: float = TELL_SECONDS,
+    draw: Callable[[int, int], bool] = lambda _done, _total: False,
 ) -> Iterator[None]:
-    """Report the completed Spark tasks every ``seconds`` within the context, and stalled tasks."""
+    """Report the completed Spark tasks and all tasks of the active stages within the context, and stalled tasks.
+
+    ``draw`` receives the numbers every DRAW_SECONDS. While it returns False, as it shows nothing, ``say`` receives a
+    line every ``seconds``.
+    """
     over = threading.Event()
     idle = StalledTasks(tracker, master)
 
     def tell() -> None:
         at = time.monotonic() + seconds
-        while not over.wait(min(seconds, LOOK_SECONDS)):
+        while not over.wait(min(seconds, DRAW_SECONDS)):
             now = time.monotonic()
             with suppress(Exception):  # Spark may be ending
                 if text := idle.message_at(now):
                     say(text)
-                if now >= at and (text := tasks_of(tracker)):
-                    say(text)
+                done, tasks = tasks_of(tracker)
+                if tasks and not draw(done, tasks) and now >= at:
+                    say(f"Spark is working: {done:,} of {tasks:,} tasks done")
             at = at if now < at else now + seconds
 
     thread = threading.Thread(target=tell, name="pulsarbox tells", daemon=True)
@@ -82,11 +97,10 @@ def telling(
         thread.join()
 
 
-def tasks_of(tracker: "StatusTracker") -> str:
-    """Return the progress of the active stages; empty if there are none."""
+def tasks_of(tracker: "StatusTracker") -> tuple[int, int]:
+    """Return the completed tasks and all tasks of the active stages."""
     stages = [found for each in tracker.getActiveStageIds() if (found := tracker.getStageInfo(each)) is not None]
-    done, tasks = sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
-    return f"Spark is working: {done:,} of {tasks:,} tasks done" if tasks else ""
+    return sum(each.numCompletedTasks for each in stages), sum(each.numTasks for each in stages)
 
 
 def selected(topics: tuple[str, ...] | list[str]) -> dict[str, str]:

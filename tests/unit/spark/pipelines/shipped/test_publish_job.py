@@ -117,8 +117,8 @@ class Tracker:
 def test_how_a_long_job_goes_is_said_now_and_then() -> None:
     at_work: Any = Tracker((40, 12), None, (2, 0))
     waiting: Any = Tracker()
-    assert one_off_session.tasks_of(at_work) == "Spark is working: 12 of 42 tasks done"
-    assert one_off_session.tasks_of(waiting) == ""
+    assert one_off_session.tasks_of(at_work) == (12, 42)
+    assert one_off_session.tasks_of(waiting) == (0, 0)
     said: list[str] = []
     twice = threading.Event()
 
@@ -131,6 +131,23 @@ def test_how_a_long_job_goes_is_said_now_and_then() -> None:
         assert twice.wait(60)
     assert set(said) == {"Spark is working: 12 of 42 tasks done"}
     assert not [each for each in threading.enumerate() if each.name == "pulsarbox tells"]
+
+
+def test_a_drawn_bar_replaces_the_lines() -> None:
+    at_work: Any = Tracker((40, 12), None, (2, 0))
+    drawn: list[tuple[int, int]] = []
+    said: list[str] = []
+    twice = threading.Event()
+
+    def draw(done: int, total: int) -> bool:
+        drawn.append((done, total))
+        if len(drawn) == 2:
+            twice.set()
+        return True
+
+    with one_off_session.telling(at_work, said.append, "local[2]", seconds=0.001, draw=draw):
+        assert twice.wait(60)
+    assert set(drawn) == {(12, 42)} and not said
 
 
 def test_tasks_that_nobody_works_on_are_told_of() -> None:
