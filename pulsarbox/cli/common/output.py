@@ -33,7 +33,7 @@ class TableOutput(NamedTuple):
     lines: list[str] | None = None
     """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
-    """Column titles that differ from the uppercase field name."""
+    """Column titles that differ from the words of the field name in capitals."""
     document: Any = None
     """JSON and YAML form, if it is neither the list of the rows nor the only row."""
     shown: Callable[[Row], Row] | None = None

@@ -1,5 +1,6 @@
 """Tables as text, and their fit to a terminal."""
 
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -8,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from pulsarbox.cli.common.terminal_text import clean
 
 _NO_TITLES: Final[Mapping[str, str]] = {}
+_WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class FittedTable(NamedTuple):
@@ -69,7 +71,7 @@ def table(
     columns: Sequence[str], rows: Sequence[Mapping[str, Any]], titles: Mapping[str, str] = _NO_TITLES
 ) -> list[str]:
     """Return the lines of a table: titled columns, numbers right-aligned."""
-    heads = [titles.get(name, name.upper()) for name in columns]
+    heads = [titles.get(name) or title_of(name) for name in columns]
     cells = [[cell(row.get(name)) for name in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
     right = [all(_is_number(row.get(name)) for row in rows) for name in columns]
@@ -81,6 +83,11 @@ def table(
         )
         lines.append("  ".join(padded).rstrip())
     return lines
+
+
+def title_of(name: str) -> str:
+    """Return the title of a field: its words in capitals, ``SET BY`` for ``setBy``."""
+    return _WORD_START.sub(" ", name).upper()
 
 
 def _is_number(value: object) -> bool:

@@ -15,6 +15,7 @@ ROWS: list[dict[str, Any]] = [
 
 def test_cells() -> None:
     assert table(["name"], []) == ["NAME"]
+    assert table(["setBy", "lastBatchMs", "topic"], [])[0] == "SET BY  LAST BATCH MS  TOPIC"
     assert table(["a", "b"], [{"a": (), "b": ("x", "y")}]) == ["A  B", "-  x, y"]
 
 
