@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pulsarbox.cleaning import cleaned
-from pulsarbox.tui.actions.box_queries import PANELS, of_panel
+from pulsarbox.tui.actions.box_queries import PANELS, Panel
 from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
@@ -54,40 +54,55 @@ def _overview(feed: Feed, query: RowQuery) -> dict[str, Any]:
     """
     document = _answer(feed, RowQuery(OVERVIEW, limit=1, at=query.at))
     backlogs, *others = PANELS
-    rows = query._replace(
-        view=backlogs.view.name, sort=query.sort or backlogs.sort, filter=query.filter or backlogs.filter
-    )
-    document |= {name: value for name, value in _answer(feed, rows).items() if name in _TABLE}
-    for panel in others:
-        part = RowQuery(panel.view.name, panel.sort, True, 0, query.limit, panel.filter, query.at)
-        try:
-            document[panel.view.name] = {name: value for name, value in _answer(feed, part).items() if name in _TABLE}
-        except FeedError as trouble:
-            if trouble.is_gone:
-                raise
-            document[panel.view.name] = {"total": 0, "matching": 0, "rows": [], "error": str(trouble)}
-    found = _diagnosis(feed, query, document)
-    return {"diagnosis": [each.as_json() for each in found]} | document
+    whole = {panel.view.name: _whole(feed, panel, query) for panel in others}
+    if query.filter or query.sort not in (None, backlogs.sort) or not query.descending:
+        rows = query._replace(
+            view=backlogs.view.name, sort=query.sort or backlogs.sort, filter=query.filter or backlogs.filter
+        )
+        document |= _table_of(_answer(feed, rows), query.limit)
+        whole[backlogs.view.name] = _whole(feed, backlogs, query)
+    else:
+        whole[backlogs.view.name] = told = _answer(feed, _panel_query(backlogs, query))
+        document |= _table_of(told, query.limit)
+    document |= {panel.view.name: _table_of(whole[panel.view.name], query.limit) for panel in others}
+    return {"diagnosis": [each.as_json() for each in _diagnosis(whole, document)]} | document
 
 
-def _diagnosis(feed: Feed, query: RowQuery, document: Mapping[str, Any]) -> list[BoxFinding]:
+def _panel_query(panel: Panel, query: RowQuery) -> RowQuery:
+    """Return the query of a panel for both its table and the diagnosis, which ignores the limit of the tables."""
+    limit = max(query.limit, panel.limit)
+    return RowQuery(panel.view.name, panel.sort, True, 0, limit, panel.filter, query.at)
+
+
+def _whole(feed: Feed, panel: Panel, query: RowQuery) -> dict[str, Any]:
+    """Return the response for a panel; an empty table with the error if the box refuses it. Raises FeedError."""
+    try:
+        return _answer(feed, _panel_query(panel, query))
+    except FeedError as trouble:
+        if trouble.is_gone:
+            raise
+        return {"total": 0, "matching": 0, "rows": [], "error": str(trouble)}
+
+
+def _table_of(told: Mapping[str, Any], limit: int) -> dict[str, Any]:
+    """Return the members of a response that hold its table, with up to ``limit`` rows."""
+    found = {name: value for name, value in told.items() if name in _TABLE}
+    return found | {"rows": (told.get("rows") or [])[:limit]}
+
+
+def _diagnosis(whole: Mapping[str, Mapping[str, Any]], document: Mapping[str, Any]) -> list[BoxFinding]:
     """Return the findings about the whole box, whatever filter, order and limit apply to the tables."""
-    shown: dict[str, Any] = {OVERVIEW: document}
-    for panel in PANELS:
-        try:
-            shown[panel.view.name] = _answer(feed, of_panel(panel, query.at))
-        except FeedError as trouble:
-            if trouble.is_gone:
-                raise
-            shown[panel.view.name] = {}
-    rows = {name: [ShownRow(row) for row in told.get("rows") or ()] for name, told in shown.items()}
+    rows = {
+        panel.view.name: [ShownRow(row) for row in (whole[panel.view.name].get("rows") or ())[: panel.limit]]
+        for panel in PANELS
+    }
     totals = cleaned(document.get("totals") or {})
     now = document.get("now") or 0
     return diagnosed(OverviewFacts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now))
 
 
 OVERVIEW: Final = "overview"
-_TABLE: Final = ("total", "matching", "rows")
+_TABLE: Final = ("total", "matching", "rows", "error")
 """Members of a response that hold its rows."""
 
 

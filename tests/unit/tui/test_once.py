@@ -78,17 +78,38 @@ def test_the_diagnosis_comes_first_in_text_and_json() -> None:
 
 def test_the_diagnosis_is_about_the_whole_box_whatever_is_filtered() -> None:
     answers = ViewAnswers(subscriptions={"view": "subscriptions", "total": 3, "matching": 1, "rows": [GROWING]})
+    targets = targets_of(answers, "-backlog", 1, "topic == 'x'", 77)
+    first, whole = [target for target in targets if "/top/subscriptions" in target]
+    assert "x" in first and "limit=1&" in first
+    assert "filter=backlog+%3E+0" in whole and "limit=30&" in whole and "order=desc" in whole
+    assert all("at=77" in target for target in targets), "of the past as of now"
+    assert len(targets) == 5
+
+
+def targets_of(answers: ViewAnswers, *query: Any) -> list[str]:
     targets: list[str] = []
 
     def noted(method: str, target: str, body: bytes | None) -> Reply:
         targets.append(target)
         return answers(method, target, body)
 
-    once.asked(Feed(noted), "overview", "-backlog", 1, "topic == 'x'", 77)
-    first, whole = [target for target in targets if "/top/subscriptions" in target]
-    assert "x" in first and "limit=1&" in first
-    assert "filter=backlog+%3E+0" in whole and "limit=30&" in whole and "order=desc" in whole
-    assert all("at=77" in target for target in targets), "of the past as of now"
+    once.asked(Feed(noted), "overview", *query)
+    return targets
+
+
+@pytest.mark.parametrize("query", [(), ("backlog", 5)])
+def test_each_table_is_requested_once_without_a_filter(query: tuple[Any, ...]) -> None:
+    targets = targets_of(ViewAnswers(), *query)
+    assert len(targets) == 4
+    assert all("limit=30&" in target for target in targets if "/subscriptions" in target) or not query
+
+
+def test_the_limit_of_the_tables_does_not_limit_the_diagnosis() -> None:
+    calm = [SUBSCRIPTION | {"subscription": f"calm-{number}"} for number in range(3)]
+    answers = ViewAnswers(subscriptions={"view": "subscriptions", "total": 4, "matching": 4, "rows": [*calm, GROWING]})
+    found = once.asked(Feed(answers), "overview", None, 2)
+    assert [row["subscription"] for row in found["rows"]] == ["calm-0", "calm-1"] and found["matching"] == 4
+    assert [each["subscription"] for each in found["diagnosis"]] == ["billing"]
 
 
 def test_a_table_that_is_refused_is_left_out_of_the_diagnosis() -> None:
