@@ -1,17 +1,18 @@
 """Dead letter screens: the dead letter topics, and the groups of one topic by cause."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from pulsarbox.client.admin import path_of
+from pulsarbox.protocol.dead_letters.reason_groups import ReasonGroup, by_reason, shape_filter
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
-from pulsarbox.tui.feed import real
-from pulsarbox.tui.screens.listed import ListScreen
-from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
+from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -53,7 +54,10 @@ class DeadLettersScreen(ViewScreen):
 
 
 class Groups(ListScreen):
-    """Remaining dead letters of one topic, grouped by cause; enter shows the messages of a group."""
+    """Remaining dead letters of one topic, grouped by reason.
+
+    Enter shows the shapes of a reason as further rows, or the messages of a row without further shapes.
+    """
 
     view: ClassVar[views.TableView] = views.GROUPS
     place: ClassVar[str] = "deadletters"
@@ -64,6 +68,8 @@ class Groups(ListScreen):
         super().__init__()
         self.topic = row
         self.looked: tuple[int, int] = (0, 0)
+        self.unfolded: set[str] = set()
+        """Reasons whose shapes are shown, as ``group`` of their rows."""
 
     def path(self) -> str:
         """Return the request path of the groups."""
@@ -73,25 +79,25 @@ class Groups(ListScreen):
         return f"/pulsarbox/v1/dlq/{tenant}/{namespace}/{local}/groups{only}"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
-        """Return the groups with the filters for jobs and the message browser."""
+        """Return the groups of the box, one per reason and shape. Raises FeedError."""
         if isinstance(told, dict):
             self.looked = (told.get("entries") or 0, told.get("of") or 0)
             told = told.get("groups")
-        topic = real(self.topic, "topic")
-        return [
-            {
-                **row,
-                "topic": topic,
-                "keptBy": real(self.topic, "keptBy"),
-                "filter": (only := f"fingerprint == {quoted(str(row.get('fingerprint')))}"),
-                "only": only,
-            }
-            for row in super().rows_in(told)
-        ]
+        return super().rows_in(told)
+
+    def load(self) -> Callable[[], Any]:
+        """Return a function that queries all groups, and applies filter and order to the reasons."""
+        query, path, passes = self.query_now(), self.path(), self.passes()
+        unfolded, more = frozenset(self.unfolded), {name: real(self.topic, name) for name in ("topic", "keptBy")}
+
+        def ask() -> ViewSnapshot:
+            return reasons_of(query, self.rows_in(fetch(self.top.feed, path)), passes, unfolded, more)
+
+        return ask
 
     def title_of(self, row: Row) -> str:
-        """Return the reason of a group."""
-        return str(row.get("reason") or "no reason")
+        """Return the reason of a group, and its shape if the row has only one of several."""
+        return str(row.get("title") or "no reason")
 
     def status_line(self) -> list[Part]:
         """Return the full reason, and how many entries were scanned."""
@@ -100,20 +106,92 @@ class Groups(ListScreen):
         more = f"  (of the newest {looked:,} of {total:,})" if looked < total else ""
         if row is None:
             return super().status_line()
-        return [(f" {row.get('reason') or 'no reason'}{more}", "plain", "")]
+        enter = "hide" if row["group"] in self.unfolded else "show"
+        fold = f"  enter: {enter} its {row['shapes']} shapes" if row["shapes"] > 1 else ""
+        return [(f" {self.title_of(row)}{more}", "plain", ""), (fold, "dim", "")]
 
     def opened(self, row: Row) -> None:
-        """Browse the messages of the group."""
-        self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
+        """Fold or unfold a reason with several shapes; browse the messages of other rows."""
+        if row["shapes"] > 1:
+            self.unfolded ^= {row["group"]}
+            self.ask_again()
+        else:
+            self._browse(row)
 
     def do_messages(self) -> None:
-        """Browse the messages of the group."""
+        """Browse the messages of the group: of a reason, those of all shapes."""
         if self.table.pointed is not None:
-            self.opened(self.table.pointed)
+            self._browse(self.table.pointed)
+
+    def _browse(self, row: Row) -> None:
+        self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
 
     def command_line(self) -> str:
         """Return the command that shows the groups."""
         return self.line(*groups_of(self.topic))
+
+
+def reasons_of(
+    query: RowQuery,
+    groups: Sequence[Mapping[str, Any]],
+    passes: Callable[[Any], bool],
+    unfolded: Collection[str],
+    more: Mapping[str, Any],
+) -> ViewSnapshot:
+    """Return a row per reason in the order of the query, each unfolded one followed by the rows of its shapes.
+
+    A reason passes the filter if one of its groups does. ``unfolded``: ``group`` of rows. ``more``: fields of all rows.
+    """
+    reasons = {_id(each): each for each in by_reason(groups)}
+    passing = {name for name, each in reasons.items() if any(passes(ShownRow(shape)) for shape in each.shapes)}
+    order = chosen(query._replace(offset=0, limit=len(reasons)), [_reason_row(each) for each in reasons.values()], _all)
+    rows, matching = [], []
+    for name in (row["group"] for row in order.rows):
+        shown = _shown(reasons[name], is_unfolded=name in unfolded)
+        rows += shown
+        matching += shown if name in passing else []
+    part = [ShownRow({**each, **more}) for each in matching[query.offset : query.offset + query.limit]]
+    return ViewSnapshot(query, total=len(rows), matching=len(matching), offset=query.offset, rows=part)
+
+
+def _all(row: Row) -> bool:
+    return True
+
+
+def _id(reason: ReasonGroup) -> str:
+    """Return the identity of the row of a reason, in ASCII, as control characters are replaced in rows."""
+    return ascii(reason.key)
+
+
+def _shown(reason: ReasonGroup, *, is_unfolded: bool) -> list[dict[str, Any]]:
+    row = _reason_row(reason)
+    if row["shapes"] == 1:
+        return [row]
+    marked = {**row, "reason": f"{'▾' if is_unfolded else '▸'} {row['title']}"}
+    return [marked, *(_shape_rows(reason) if is_unfolded else ())]
+
+
+def _reason_row(reason: ReasonGroup) -> dict[str, Any]:
+    row, count = reason.row, len(reason.shapes)
+    several = {"shape": f"{count} shapes"} if count > 1 else {}
+    chosen_by = {"filter": reason.filter, "only": reason.filter}
+    title = row["reason"] or "no reason"
+    return {**row, **several, **chosen_by, "group": _id(reason), "shapes": count, "title": title}
+
+
+def _shape_rows(reason: ReasonGroup) -> list[dict[str, Any]]:
+    return [
+        {
+            **each,
+            "group": f"{_id(reason)} {each['fingerprint']}",
+            "shapes": 1,
+            "title": f"{each['reason'] or 'no reason'}: {each['shape']}",
+            "reason": f"  {each['shape']}",
+            "filter": (only := shape_filter(each)),
+            "only": only,
+        }
+        for each in reason.shapes
+    ]
 
 
 def groups_of(row: Row) -> list[str]:

@@ -118,10 +118,11 @@ def groups(
 ) -> None:
     """Group the dead letters of TOPIC by cause.
 
-    Messages share a group if they have the same error in their properties (ignoring numbers and IDs), origin topic
-    and payload shape. Fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave
-    up), shape, first and last (time of becoming dead letters, ms since 1970), sample (ID of the newest), sampleTopic.
-    Not supported against Apache Pulsar.
+    The table has a row for each error in the properties of the messages (ignoring numbers and IDs), with their origin
+    topic. -o wide adds a row for each shape of the payload. The other formats have one group per shape, with these
+    fields: fingerprint (for --filter), count (messages), reason, origin, subscription (that gave up), shape, first and
+    last (time of becoming dead letters, ms since 1970), sample (ID of the newest), sampleTopic. To replay all shapes of
+    a reason, filter by it; to replay one shape, by its fingerprint. Not supported against Apache Pulsar.
 
     \b
     Exit codes:
@@ -131,7 +132,9 @@ def groups(
     \b
     Examples:
       pulsarbox dlq groups orders-billing-DLQ
+      pulsarbox dlq groups orders-billing-DLQ -o wide
       pulsarbox dlq groups orders-billing-DLQ -s triage --limit 100000 -o json
+      pulsarbox dlq replay orders-billing-DLQ --filter 'reason == "timeout after # s"' --dry-run
       pulsarbox dlq groups orders-billing-DLQ --filter 'publish_time > time("-1h")'
     """  # fmt: skip
     from pulsarbox.cli.commands.dead_letters.dlq_messages import only_subscription
@@ -141,10 +144,11 @@ def groups(
     if not stored and subscription is None:
         subscription = only_subscription(admin, name)
     query = {"subscription": subscription, "filter": which, "limit": None if limit is None else str(limit)}
-    show(output, partial(_grouped, admin, name, {field: text for field, text in query.items() if text is not None}))
+    query = {field: text for field, text in query.items() if text is not None}
+    show(output, partial(_grouped, admin, name, query, output.form))
 
 
-def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> TableOutput:
+def _grouped(admin: "Admin", name: str, query: dict[str, Any], form: str) -> TableOutput:
     topic = topic_named(name)
     with suggesting(admin, topic, query.get("subscription")):
         found = admin.dead_letter_groups(topic, **query)
@@ -154,4 +158,20 @@ def _grouped(admin: "Admin", name: str, query: dict[str, str]) -> TableOutput:
         each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
         for each in found["groups"]
     ]
-    return TableOutput(rows, ["fingerprint", "count", "reason", "origin", "shape", "sample"], name="fingerprint")
+    if form in ("table", "wide"):
+        rows = folded(rows, with_shapes=form == "wide")
+    return TableOutput(rows, ["count", "reason", "origin", "shape", "fingerprint", "sample"], name="fingerprint")
+
+
+def folded(rows: list[dict[str, Any]], *, with_shapes: bool) -> list[dict[str, Any]]:
+    """Return a row per reason, followed by one per shape if it has several and ``with_shapes``."""
+    from pulsarbox.protocol.dead_letters.reason_groups import by_reason
+
+    found = []
+    for group in by_reason(rows):
+        shapes = group.shapes
+        several = {"shape": f"{len(shapes)} shapes"} if len(shapes) > 1 else {}
+        found.append(group.row | several)
+        if with_shapes and several:
+            found += [{**each, "reason": "└ of these", "origin": ""} for each in shapes]
+    return found
