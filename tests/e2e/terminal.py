@@ -7,7 +7,6 @@ import pty
 import select
 import shlex
 import shutil
-import signal
 import struct
 import subprocess
 import sys
@@ -20,6 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.tools import forks
+
 SECONDS = 90.0
 ENVIRONMENT = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "TEXTUAL_ANIMATIONS": "none"}
 
@@ -31,15 +32,17 @@ def pulsarbox(*words: str) -> list[str]:
 class RawTerminal:
     """Terminal that records every byte that the program writes."""
 
-    def __init__(self, command: list[str], home: Path, columns: int = 120, lines: int = 36) -> None:
+    def __init__(self, command: list[str], home: Path, columns: int = 120, lines: int = 36, **variables: str) -> None:
         self.seen = b""
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
-            own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-            os.execvpe(
-                command[0], command, {**own, **ENVIRONMENT, "XDG_CONFIG_HOME": str(home), "XDG_STATE_HOME": str(home)}
-            )
+        self._fd, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        own = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
+        own |= {**ENVIRONMENT, "XDG_CONFIG_HOME": str(home), "XDG_STATE_HOME": str(home), **variables}
+        try:
+            self._process = forks.box(command, stdin=theirs, stdout=theirs, stderr=theirs, env=own, terminal=True)
+        finally:
+            os.close(theirs)
+        self.pid = self._process.pid
 
     def until(self, holds: Callable[[bytes], bool]) -> bytes:
         """Read until the condition holds for all output so far."""
@@ -63,7 +66,7 @@ class RawTerminal:
 
         Output is read meanwhile: a program whose terminal accepts no more output blocks before its exit.
         """
-        process, end = psutil.Process(self.pid), time.monotonic() + SECONDS
+        end = time.monotonic() + SECONDS
         is_open = self._fd >= 0
         while is_open and time.monotonic() < end:
             if select.select([self._fd], [], [], 0.2)[0]:
@@ -73,12 +76,11 @@ class RawTerminal:
                     read = b""
                 self.seen += read
                 is_open = bool(read)
-        return process.wait(max(end - time.monotonic(), 1.0)) or 0
+        return self._process.wait(max(end - time.monotonic(), 1.0))
 
     def close(self) -> None:
-        with contextlib.suppress(ProcessLookupError, ChildProcessError):
-            os.kill(self.pid, signal.SIGKILL)
-            os.waitpid(self.pid, 0)
+        self._process.kill()
+        self._process.wait()
         if self._fd >= 0:
             self.hang_up()
 
@@ -92,7 +94,8 @@ class Tmux:
         environment = "-u COLUMNS -u LINES -u NO_COLOR " + " ".join(
             f"{name}={value}" for name, value in ENVIRONMENT.items()
         )
-        line = f"env {environment} XDG_CONFIG_HOME={self._folder} {shlex.join(command)}; echo ended; exec sleep 600"
+        words = shlex.join(forks.attached(command))
+        line = f"env {environment} XDG_CONFIG_HOME={self._folder} {words}; echo ended; exec sleep 600"
         self._tmux("new-session", "-d", "-x", str(columns), "-y", str(lines), line)
         self._tmux("set-option", "-s", "set-clipboard", "on")
 

@@ -153,7 +153,7 @@ def test_a_mutant_that_does_not_end_is_killed_by_its_limit(
 ) -> None:
     copy = CheckoutCopy(source, tmp_path / "copy")
     monkeypatch.setattr("tests.mutants.checkout.STAGE_SECONDS", 2)
-    outcome = copy.judge(MODULE, "while True: pass\n", python("import pulsarbox.storage.m"))
+    outcome = copy.judge(MODULE, "import time\nwhile True:\n    time.sleep(1)\n", python("import pulsarbox.storage.m"))
     assert (outcome.passed, outcome.timed_out) == (False, True)
 
 

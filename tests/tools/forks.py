@@ -7,9 +7,11 @@ output, environment, directory and exit. Tests of the imports themselves use ord
 
 import atexit
 import contextlib
+import fcntl
 import functools
 import gc
 import importlib
+import itertools
 import json
 import os
 import pkgutil
@@ -21,6 +23,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 import weakref
@@ -46,7 +49,7 @@ LOADED: Final = (
     *{task.partition(":")[0] for task in child.TASKS.values()},
 )
 """Modules to load besides those of the commands."""
-WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording")
+WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording", "pulsarbox.tui")
 """Packages to load with all their modules, which commands and boxes import when they use them."""
 OPTIONAL: Final = "pulsarbox.cli.sql"
 """Package that needs a large library, which may be missing."""
@@ -140,6 +143,8 @@ class Process:
         stdout: int | IO[bytes],
         stderr: int | IO[bytes],
         cwd: Path | None = None,
+        terminal: bool = False,
+        ignored: Sequence[int] = (),
         **_: object,
     ) -> None:
         self.args = command
@@ -150,6 +155,8 @@ class Process:
             "env": dict(env),
             "cwd": str(cwd or Path.cwd()),
             "kind": "embedded" if embeds else "box",
+            "terminal": terminal,
+            "ignored": [*ignored],
         }
         passed = [int(command[3])] if embeds else []
         self._connection = socket.socket(socket.AF_UNIX)
@@ -229,12 +236,48 @@ def _stream(given: int | IO[bytes], mode: str, theirs: contextlib.ExitStack) -> 
     return other, os.fdopen(ours, mode)
 
 
-def box(command: Sequence[str], **given: Any) -> "subprocess.Popen[bytes]":
-    """Start a box or a command like subprocess.Popen: as a fork if possible."""
+def box(
+    command: Sequence[str], *, terminal: bool = False, ignored: Sequence[int] = (), **given: Any
+) -> "subprocess.Popen[bytes]":
+    """Start a box or a command like subprocess.Popen: as a fork if possible.
+
+    With ``terminal``, stdin is the controlling terminal of its new session. It ignores the given signals. The command
+    may set variables with ``env``.
+    """
+    assigned = _assigned(command)
+    if assigned:
+        command = command[1 + len(assigned) :]
+        given["env"] = {**given["env"], **dict(word.split("=", 1) for word in assigned)}
     ours = command[0] == sys.executable and command[1:3] in (["-m", "pulsarbox"], ["-m", "pulsarbox.embed.child"])
     if ours and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
-        return cast("subprocess.Popen[bytes]", Process(command, **given))
+        return cast("subprocess.Popen[bytes]", Process(command, terminal=terminal, ignored=ignored, **given))
+    if terminal or ignored:
+        given |= {"start_new_session": True, "preexec_fn": functools.partial(_prepare, terminal, ignored)}
     return subprocess.Popen(command, **given)
+
+
+def _assigned(command: Sequence[str]) -> list[str]:
+    """Return the words of a command that set variables: those of ``env NAME=VALUE ... COMMAND``."""
+    return [*itertools.takewhile(lambda word: "=" in word, command[1:])] if command[0] == "env" else []
+
+
+def _prepare(terminal: bool, ignored: Sequence[int]) -> None:
+    """Prepare a process, the first of its session."""
+    if terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def attached(command: Sequence[str]) -> list[str]:
+    """Return a command line with the same effect in a terminal, which runs the command as a fork if possible."""
+    assigned = _assigned(command)
+    start = 1 + len(assigned) if assigned else 0
+    if list(command[start : start + 3]) != [sys.executable, "-m", "pulsarbox"] or not hasattr(os, "pidfd_open"):
+        return [*command]
+    script = Path(__file__).with_name("attached.py")
+    forking = [sys.executable, "-I", "-S", str(script), str(_server().path)]
+    return [*command[:start], *forking, *command[start + 3 :]]
 
 
 def boxes(patch: "pytest.MonkeyPatch") -> None:
@@ -467,11 +510,14 @@ def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.so
         os.close(descriptor)
     if asked["kind"] == "embedded":
         asked["words"] = [str(descriptors[3])]
+    if asked["kind"] == "box":
+        _prepare(asked.get("terminal", False), asked.get("ignored", ()))
     os.chdir(asked["cwd"])
     if asked.get("umask") is not None:
         os.umask(asked["umask"])
     os.environ.clear()
     os.environ.update(asked["env"])
+    tempfile.tempdir = None  # it is determined anew, by the environment
     time.tzset()
     sys.argv = ["pulsarbox", *asked["words"]]
     return asked
@@ -539,6 +585,7 @@ def _run(words: list[str], kind: str) -> NoReturn:
 
 
 if __name__ == "__main__":
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"  # which the dashboard reads when its modules are loaded
     for target in (*(command.target for command in COMMANDS.values()), *LOADED):
         importlib.import_module(target.partition(":")[0])
     for package in map(importlib.import_module, WHOLE):

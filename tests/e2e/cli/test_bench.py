@@ -40,13 +40,20 @@ def measured(box: Running, rows: list[str], kind: str, folder: Path, *words: str
 
 
 @pytest.mark.timeout(700)  # the Go driver may have to be built
-@pytest.mark.parametrize("kind", short(["python", "go"], 1))
+@pytest.mark.parametrize(
+    ("kind", "rows"), short([("python", ["roundtrip", "catchup-shared"]), ("python", DRIVEN), ("go", DRIVEN)], 1)
+)
 def test_two_brokers_are_measured_shown_and_written(
-    box: Running, kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    box: Running,
+    kind: str,
+    rows: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     versus = ["--versus", box.url, "--versus-web-url", box.web_url]
-    assert len(measured(box, DRIVEN, kind, tmp_path, *versus)) == 2
+    assert len(measured(box, rows, kind, tmp_path, *versus)) == 2
     shown = capsys.readouterr().out
     assert "one in flight" in shown
     assert "catch-up single, Shared" in shown

@@ -11,7 +11,7 @@ from benchmarks.embed import KINDS, main
 def test_it_measures_shows_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written, disk = tmp_path / "found.json", tmp_path / "disk"
     disk.mkdir()
-    main(["--starts", "2", "--boxes", "3", "--disk", str(disk), "--json", str(written)])
+    main(["--starts", "1", "--boxes", "2", "--disk", str(disk), "--json", str(written)])
     titles = [line["title"] for line in json.loads(written.read_text())]
     assert {f"start, {kind}" for kind in KINDS} < set(titles)
     shown = capsys.readouterr().out

@@ -20,6 +20,7 @@ from tests.e2e.clients import PATIENCE_SECONDS, until
 from tests.e2e.commands import environment
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import ENVIRONMENT, RawTerminal, pulsarbox
+from tests.tools import forks
 from tests.tools.box import accepts, free_ports
 from tests.tools.campaigns import short
 
@@ -69,13 +70,16 @@ def rests(pid: int, seconds: float = 1.0) -> bool:
 
 
 @contextmanager
-def on_terminal(command: list[str]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def on_terminal(
+    command: list[str], variables: dict[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """Start a process in its own session, with SIGHUP ignored, on a terminal whose other end is yielded."""
     ours, theirs = pty.openpty()
     try:
-        process = subprocess.Popen(
-            [*DEAF, *command], stdin=theirs, stdout=theirs, stderr=theirs, env=environment(), start_new_session=True
-        )
+        process = forks.box(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment() | (variables or {}),
+            ignored=[signal.SIGHUP],
+        )  # fmt: skip
     finally:
         os.close(theirs)
     try:
@@ -99,8 +103,11 @@ def test_a_command_that_follows_ends_with_the_reader_of_its_output(
     box: Running, topic: str, name: str, tmp_path: Path
 ) -> None:
     box.admin("PUT", f"persistent/public/default/{topic.rpartition('/')[2]}")
-    command = [*DEAF, *pulsarbox(*words(name, box, topic, tmp_path))]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environment()) as process:
+    nothing = subprocess.DEVNULL
+    with forks.box(
+        pulsarbox(*words(name, box, topic, tmp_path)), stdin=nothing, stdout=subprocess.PIPE, stderr=nothing,
+        env=environment(), ignored=[signal.SIGHUP],
+    ) as process:  # fmt: skip
         try:
             until(lambda: runs(process))
             assert process.stdout is not None
@@ -122,8 +129,8 @@ def test_the_dashboard_ends_with_its_terminal(box: Running, tmp_path: Path) -> N
 
 def test_the_dashboard_ends_with_a_terminal_that_is_not_the_one_of_its_session(box: Running, tmp_path: Path) -> None:
     """The terminal is not the controlling one, as with ``setsid``: no signal would reach the process."""
-    command = ["env", *(f"{name}={value}" for name, value in ENVIRONMENT.items()), f"XDG_CONFIG_HOME={tmp_path}"]
-    with on_terminal([*command, *pulsarbox("top", "--admin-url", box.web_url)]) as (process, ours):
+    variables = {**ENVIRONMENT, "XDG_CONFIG_HOME": str(tmp_path)}
+    with on_terminal(pulsarbox("top", "--admin-url", box.web_url), variables) as (process, ours):
         seen = b""
         while b"Backlogs" not in seen:
             seen += os.read(ours, 65536)

@@ -9,6 +9,7 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests.e2e import commands
 from tests.e2e.clients import EARLIEST, admin_path, connect, is_quiet, numbered, receive, send_all, take, until
 from tests.e2e.conftest import Running
 from tests.tools.box import BoxProcess, admin
@@ -222,8 +223,7 @@ def test_what_crashes_its_consumer_is_a_dead_letter_once_over_three_restarts(own
     own_box.start()
     client = connect(own_box.url)
     subscribe(client, topic).close()
-    command = [sys.executable, "-m", "pulsarbox", "sub", "dead-letter", topic, "s", "3", "--admin-url", own_box.web_url]
-    subprocess.run(command, check=True, capture_output=True)
+    commands.run("sub", "dead-letter", topic, "s", "3", "--admin-url", own_box.web_url)
     client.create_producer(topic).send(b"poison")
     client.close()
     for life in range(4):

@@ -148,18 +148,28 @@ def bound() -> list[str]:
     return [setpriv, "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
 
 
-def test_other_users_are_told_whose_directory_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "code"),
+    short(
+        [
+            (("status",), 5),
+            (("start", "--port", "0"), 1),
+            (("stop",), 5),
+            (("topic", "list"), 5),
+            (("top", "--once"), 5),
+        ],
+        2,
+    ),
+)
+def test_other_users_are_told_whose_directory_it_is(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     limited = bound()
     data = tmp_path / "data"
     with PulsarBox(data_dir=data):
         pass
     for path in (data, *data.rglob("*")):
         os.chown(path, 65534, 65534)
-    for words, code in (
-        (("status",), 5), (("stop",), 5), (("topic", "list"), 5), (("top", "--once"), 5), (("start", "--port", "0"), 1),
-    ):  # fmt: skip
-        command = [*limited, sys.executable, "-m", "pulsarbox", *words, "--data-dir", str(data)]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-        assert found.returncode == code, (words, found.stderr)
-        assert f"{data} cannot be" in found.stderr and "Permission denied" in found.stderr
-        assert "Traceback" not in found.stderr
+    command = [*limited, sys.executable, "-m", "pulsarbox", *words, "--data-dir", str(data)]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    assert found.returncode == code, found.stderr
+    assert f"{data} cannot be" in found.stderr and "Permission denied" in found.stderr
+    assert "Traceback" not in found.stderr

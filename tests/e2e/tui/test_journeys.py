@@ -6,7 +6,6 @@
 import json
 import re
 import shlex
-import subprocess
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pulsar
 
 from tests.e2e.admin.test_history import backlogs, told
 from tests.e2e.clients import QUIET_MS, connect, left, numbered, receive, until
+from tests.e2e.commands import run
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import Tmux, pulsarbox, tmux
 from tests.tools.box import PULSARBOX, BoxProcess, admin
@@ -110,7 +110,7 @@ def test_a_backlog_is_cleared_by_its_typed_name_and_another_by_the_line_that_was
         terminal.until("Clear the backlog: done", gone="no consumer")
     assert left_in(box, topic) == {"billing": 0, "audit": 3}
     words = shlex.split(line.replace("billing", "audit"))
-    subprocess.run(pulsarbox(*words[1:]), check=True, capture_output=True, timeout=120)
+    run(*words[1:])
     producer.send(b"after")
     for name in ("billing", "audit"):
         assert receive(client.subscribe(topic, name)).data() == b"after"
@@ -183,15 +183,13 @@ def test_back_to_last_night_step_by_step_and_on_to_now(tmp_path: Path) -> None:
             for _ in range(count):
                 producer.send(b"x")
             times.append(waiting(box, 2 if count == 2 else 7))
-            moved = pulsarbox("clock", "advance", later, "--admin-url", box.web_url)
-            subprocess.run(moved, check=True, capture_output=True, timeout=120)
+            run("clock", "advance", later, "--admin-url", box.web_url)
         admin(box.web_url, "POST", "persistent/public/default/orders/subscription/billing/skip_all")
         waiting(box, 0)
         evening = datetime.fromtimestamp(times[0] / 1000).astimezone().isoformat(sep=" ")
         walked(box, evening)
         for at, backlog in (("-5h", 7), (evening, 2)):
-            once = pulsarbox("top", "subscriptions", "--once", "-o", "json", "--at", at, "--admin-url", box.web_url)
-            done = subprocess.run(once, check=True, capture_output=True, text=True, timeout=120)
+            done = run("top", "subscriptions", "--once", "-o", "json", "--at", at, "--admin-url", box.web_url)
             assert [row["backlog"] for row in json.loads(done.stdout)["rows"]] == [backlog]
         client.close()
         assert box.stop() == 0

@@ -143,8 +143,8 @@ def test_an_error_in_the_dashboard_ends_it_with_exit_code_1(box: Running, where:
 def test_the_colors_of_the_terminal_are_a_theme_in_every_terminal(box: Running, kind: str, tmp_path: Path) -> None:
     (tmp_path / "pulsarbox").mkdir()
     (tmp_path / "pulsarbox" / "top.json").write_text('{"theme": "ansi-light"}')
-    command = ["env", "-u", "COLORTERM", f"TERM={kind}", *pulsarbox("top", "--admin-url", box.web_url)]
-    terminal = RawTerminal(command, tmp_path)
+    command = pulsarbox("top", "--admin-url", box.web_url)
+    terminal = RawTerminal(command, tmp_path, TERM=kind, COLORTERM="")
     try:
         terminal.until(lambda seen: b"Backlogs" in seen and b"Published" in seen)
         terminal.send(b"q")

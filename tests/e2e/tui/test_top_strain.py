@@ -51,7 +51,8 @@ def test_a_terminal_that_stops_reading_holds_up_nobody_and_goes_on(
     client.subscribe(topic, "billing").close()
     producer = client.create_producer(topic)
     command = pulsarbox("top", "subscriptions", "--filter", f"/{short(topic)}$", "--admin-url", box.web_url)
-    terminal = RawTerminal([*command, "--interval", "0.1"], tmp_path, 200, 60)
+    # Not a fork, whose memory would be mostly that of the modules of all commands.
+    terminal = RawTerminal(["env", *command, "--interval", "0.1"], tmp_path, 200, 60)
     try:
         terminal.until(lambda seen: b"billing" in seen)
         end = time.monotonic() + 60
@@ -130,7 +131,7 @@ def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: A
         large.send_async(json.dumps({"at": number, "fill": "y" * 100_000}).encode(), None)
     large.send(b"the last one")
     command = pulsarbox("top", "deadletters", "--filter", f"/{short(topic)}", "--admin-url", box.web_url)
-    with tmux(command, 120, 36) as terminal:
+    with tmux(["env", *command], 120, 36) as terminal:
         terminal.until("nnn", "DEAD LETTER TOPIC")
         terminal.keys("b")
         terminal.until("EXCEPTION = first", "(not decoded)")
