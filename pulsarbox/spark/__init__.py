@@ -69,6 +69,7 @@ def table(
     *,
     tail: bool = True,
     schema: "StructType | str | None" = None,
+    catalog: str = "",
     **options: Any,
 ) -> "DataFrame":
     """Return a topic as one table: the entries offloaded into ``directory`` plus those still in the box.
@@ -79,12 +80,13 @@ def table(
         orders = table(spark, "orders", "/data/history", **{"service.url": "pulsar://localhost:6650"})
         orders.where("__publishTime > '2026-11-01'").groupBy("__key").count().show()
 
-    ``topic``: one, several, or None with the option ``topicsPattern``. ``tail=False``: offloaded entries only, without
-    a broker. ``schema``: only these columns. ``options``: those of a batch read, except the starting and ending ones.
-    Spark's own reader scans the files, so filters skip row groups and unused columns are not read. The directory must
-    exist on all workers.
+    ``topic``: one, several, or None with the option ``topicsPattern``. ``directory``: it must exist on all workers.
+    ``iceberg:lake/shop.orders`` is a table, and ``iceberg:lake/shop.orders@SNAPSHOT`` a snapshot of it; ``catalog``:
+    that of a table without a directory. ``tail=False``: offloaded entries only, without a broker. ``schema``: only
+    these columns. ``options``: those of a batch read, except the starting and ending ones. Spark's own reader scans the
+    files of a local directory, so filters skip row groups and unused columns are not read.
 
-    Raises OptionError, OffloadError for a damaged manifest, DataLost, and the broker's errors.
+    Raises OptionError, OffloadError for a damaged manifest, TableError, DataLost, and the broker's errors.
     """
     from pulsarbox.spark.source import offloaded_table
 
@@ -92,4 +94,4 @@ def table(
         from pulsarbox.spark.options import OptionError
 
         raise OptionError("table() requires the directory that the topic was offloaded into: directory='/data/history'")
-    return offloaded_table.table(spark, topic, directory, tail=tail, schema=schema, options=options)
+    return offloaded_table.table(spark, topic, directory, tail=tail, schema=schema, catalog=catalog, options=options)

@@ -19,7 +19,8 @@ from pulsarbox import PulsarBox
 from pulsarbox.spark.lakehouse.catalogs import opened
 from pulsarbox.spark.lakehouse.sink_options import TableOptions, parse_options
 from pulsarbox.spark.offload.offloading import OffloadRequest
-from pulsarbox.spark.offload.table_offload import RANGES, WRITER, TableOffload, release_table, state_of
+from pulsarbox.spark.offload.table_offload import TableOffload, release_table
+from pulsarbox.spark.offload.table_state import RANGES, WRITER, state_of
 from tests.e2e.clients import connect
 from tests.e2e.offloaded import box_options
 
@@ -83,7 +84,8 @@ def options_in(folder: Path) -> TableOptions:
 
 def offload(box: PulsarBox, folder: Path, step: Any = lambda _: None, **more: Any) -> str:
     """Run one round, with a snapshot for each ledger unless ``file_bytes`` is given; return its problem."""
-    known: dict[str, Any] = {"directory": folder, "box": box_options(box), "topics": (TOPIC,), "file_bytes": 1}
+    known: dict[str, Any] = {"directory": folder, "box": box_options(box), "topics": (TOPIC,)}
+    known |= {"file_bytes": 1, "grace_ms": 0}
     asked = OffloadRequest(**(known | more))
     (done,) = TableOffload(asked, options_in(folder), lambda _: None, step=step).round()
     return done.problem

@@ -20,8 +20,12 @@ ROWS_SHOWN: Final = 1000
 @click.argument("query", metavar="[QUERY]", default="")
 @click.option(
     "--history", "root", metavar="DIR",
-    help="Also read the messages that `pulsarbox pipeline offload` wrote to DIR, or to s3://BUCKET/PREFIX.",
+    help="Also read the messages that `pulsarbox pipeline offload` wrote to DIR, s3://BUCKET/PREFIX, or "
+    "iceberg:DIR/NAMESPACE.TABLE. With @SNAPSHOT, as of that snapshot of the table.",
 )  # fmt: skip
+@click.option(
+    "--catalog", metavar="NAME", default="", help="Catalog of iceberg:NAMESPACE.TABLE in pyiceberg's settings."
+)
 @click.option("--no-live", is_flag=True, help="With --history: read no live messages, and ask no broker.")
 @click.option("--follow", is_flag=True, help="Print new rows as messages are published, until Ctrl-C.")
 @click.option(
@@ -70,6 +74,8 @@ def sql(service: Callable[[], Target], admin: Callable[[], Target], query: str, 
     """
     if given["no_live"] and given["root"] is None:
         raise Misused("--no-live requires --history")
+    if given["catalog"] and given["root"] is None:
+        raise Misused("--catalog requires --history iceberg:NAMESPACE.TABLE")
     if given["follow"] and given["limit"] is not None:
         raise Misused("--follow and --limit cannot be combined: end it with Ctrl-C")
     if not query and not sys.stdin.isatty():

@@ -17,8 +17,10 @@ from pulsarbox.cli.common.exits import Failed, Misused
 from pulsarbox.cli.sql.column_sql import identifier, literal, sql_type
 from pulsarbox.cli.sql.live_dataset import LiveDataset, LivePart, ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
+from pulsarbox.cli.sql.table_dataset import TableDataset
 from pulsarbox.cli.sql.topic_columns import expressions
 from pulsarbox.cli.sql.topic_table import TopicTable
+from pulsarbox.spark.lakehouse.table_scan import TableScan
 from pulsarbox.spark.offload.object_path import system_of
 from pulsarbox.spark.schema.arrow_types import arrow_schema
 from pulsarbox.spark.schema.column_types import ColumnField
@@ -125,7 +127,7 @@ def opened(tables: Tables, reach: Reach | None, resources: Resources, progress: 
         for number, (name, table) in enumerate(tables.items()):
             fields = _cheapest_first(table.columns.fields)
             parts = [
-                _of_files(table, fields, columns, _source(database, f"__files{number}_{columns}", table, columns))
+                _stored(database, f"__files{number}_{columns}", table, fields, columns, progress)
                 for columns in table.history.files
             ]
             if table.segments or not parts:
@@ -187,9 +189,15 @@ def _create_view(
     database.execute(f"CREATE VIEW {identifier(name)} AS SELECT {_names(fields)} FROM ({rows})").fetchall()
 
 
-def _source(database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, columns: str) -> str:
-    """Return what to select from for the files of one column set. DuckDB reads local files, Arrow those in a bucket."""
+def _source(
+    database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, columns: str, progress: ReadProgress
+) -> str:
+    """Return the source of the files of one column set. DuckDB reads local files, Arrow those in a bucket, and
+    pyiceberg those of a table."""
     paths = table.history.files[columns]
+    if isinstance(paths[0], TableScan):
+        database.register(name, TableDataset(paths[0], progress))
+        return identifier(name)
     if all(isinstance(path, Path) for path in paths):
         return f"read_parquet([{', '.join(literal(str(path)) for path in paths)}])"
     systems = [system_of(path) for path in paths]
@@ -199,7 +207,15 @@ def _source(database: duckdb.DuckDBPyConnection, name: str, table: TopicTable, c
     return identifier(name)
 
 
-def _of_files(table: TopicTable, wanted: Sequence[ColumnField], columns: str, source: str) -> str:
+def _stored(
+    database: duckdb.DuckDBPyConnection,
+    name: str,
+    table: TopicTable,
+    wanted: Sequence[ColumnField],
+    columns: str,
+    progress: ReadProgress,
+) -> str:
+    source = _source(database, name, table, columns, progress)
     stored = table.history.schemas[columns]["fields"]
     named = zip(expressions(stored, wanted), wanted, strict=True)
     found = ", ".join(f"{sql} AS {identifier(field['name'])}" for sql, field in named)

@@ -77,7 +77,7 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
 
     def _scanner(self, columns: Sequence[str] | None, condition: ds.Expression | None) -> ds.Scanner:
         names = self._arrow.names if columns is None else list(columns)
-        needed = names if condition is None else _with_filtered(names, condition, self._arrow)
+        needed = names if condition is None else with_filtered(names, condition, self._arrow)
         schema = pa.schema([self._arrow.field(name) for name in needed])
         segments = list(self._part.segments) if condition is None else self._chosen(condition)
         reader = pa.RecordBatchReader.from_batches(schema, self._batches(schema, segments))
@@ -144,7 +144,7 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
             tables.close()
 
 
-def _with_filtered(names: list[str], condition: ds.Expression, schema: pa.Schema) -> list[str]:
+def with_filtered(names: list[str], condition: ds.Expression, schema: pa.Schema) -> list[str]:
     """Add the columns that a filter uses, in the order of the schema. Arrow does not report them: their names are in
     its text."""
     text = str(condition)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pulsarbox.cli.sql.database import Resources
     from pulsarbox.cli.sql.result_output import ResultForm
     from pulsarbox.cli.sql.topic_table import TopicCatalog
-    from pulsarbox.spark.offload.object_path import ObjectPath
+    from pulsarbox.spark.offload.table_history import OffloadRoot
     from pulsarbox.spark.topic_segments import Reach
 
 ROWS_SHOWN: Final = 1000
@@ -154,7 +154,7 @@ def connected(
         limit = ROWS_SHOWN
     zone = _zone(given["timezone"])
     spill = Path(tempfile.mkdtemp(prefix="pulsarbox-sql-"))
-    root = None if given["root"] is None else _root(given["root"])
+    root = None if given["root"] is None else _root(given["root"], given["catalog"])
     try:
         with _catalog(service, admin, root, given) as catalog:
             yield QuerySession(catalog, Resources(given["memory"], spill, zone), output, limit)
@@ -162,14 +162,15 @@ def connected(
         shutil.rmtree(spill, ignore_errors=True)
 
 
-def _root(text: str) -> "Path | ObjectPath":
-    """Return the directory of offloaded files. Raises Misused if it does not exist."""
-    from pulsarbox.spark.offload.object_path import place_of
+def _root(text: str, catalog: str) -> "OffloadRoot":
+    """Return the directory or table of offloaded messages. Raises Misused if the directory does not exist."""
+    from pulsarbox.spark.lakehouse.table_place import TableError
     from pulsarbox.spark.offload.s3_access import StorageError
+    from pulsarbox.spark.offload.table_history import root_of
 
     try:
-        place = place_of(text)
-    except StorageError as error:
+        place = root_of(text, catalog)
+    except (StorageError, TableError) as error:
         raise Misused(f"--history: {error}") from None
     if isinstance(place, Path) and not place.is_dir():
         raise Misused(f"--history {text}: the directory does not exist")
@@ -178,7 +179,7 @@ def _root(text: str) -> "Path | ObjectPath":
 
 @contextmanager
 def _catalog(
-    service: Callable[[], Target], admin: Callable[[], Target], root: "Path | ObjectPath | None", given: dict[str, Any]
+    service: Callable[[], Target], admin: Callable[[], Target], root: "OffloadRoot | None", given: dict[str, Any]
 ) -> "Iterator[TopicCatalog]":
     """Provide the tables of a running or stopped box, or of the offloaded files alone."""
     from pulsarbox.cli.sql.topic_table import TopicCatalog
@@ -206,7 +207,7 @@ def _is_stopped(path: Path) -> bool:
     return path.is_dir() and find(path) is None
 
 
-def _of_stopped(path: Path, root: "Path | ObjectPath | None", *, skip: bool) -> "Iterator[TopicCatalog]":
+def _of_stopped(path: Path, root: "OffloadRoot | None", *, skip: bool) -> "Iterator[TopicCatalog]":
     from pulsarbox.cli.sql.stopped_box import reach_of
     from pulsarbox.cli.sql.topic_table import TopicCatalog
 

@@ -5,7 +5,6 @@ both, even while the topic is offloaded.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
@@ -16,9 +15,8 @@ from pulsarbox.names import PERSISTENT, TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.connect.broker_api import Range, Service, TopicBounds
 from pulsarbox.spark.connect.schema_registry import NEWEST, Registry
-from pulsarbox.spark.offload.history import OffloadedHistory, history_of
-from pulsarbox.spark.offload.layout import topics_in
-from pulsarbox.spark.offload.object_path import ObjectPath
+from pulsarbox.spark.offload.history import OffloadedHistory
+from pulsarbox.spark.offload.table_history import OffloadRoot, offloaded, topics_of
 from pulsarbox.spark.source.offsets import FIRST, Mark
 from pulsarbox.spark.topic_segments import Lost, Reach, TopicSegment
 
@@ -46,12 +44,12 @@ class TopicCatalog:
     def __init__(
         self,
         reach: Reach | None,
-        root: Path | ObjectPath | None,
+        root: OffloadRoot | None,
         notify: Callable[[str], None],
         *,
         is_stopped: bool = False,
     ) -> None:
-        """``reach``: None to read no live messages. ``root``: directory with the offloaded files, if any.
+        """``reach``: None to read no live messages. ``root``: directory or table with the offloaded messages, if any.
 
         ``is_stopped``: no box runs on the data directory of ``reach``.
         """
@@ -65,7 +63,7 @@ class TopicCatalog:
         """Return the topics of the default namespace, and of others that were offloaded. Raises the broker's errors."""
         found = {parse_topic(name).base for name in self._live_names(HOME)}
         if self._root is not None:
-            found |= set(topics_in(self._root))
+            found |= set(topics_of(self._root))
         return sorted(short(name) for name in found if not name.local.startswith("__"))
 
     def table(self, name: str, since: Mapping[str, Mark] | None = None) -> TopicTable:
@@ -76,7 +74,7 @@ class TopicCatalog:
         topic = _parsed(name)
         history = _NO_HISTORY
         if self._root is not None and since is None:
-            history = history_of(self._root, [str(topic.base)], [str(topic)])
+            history = offloaded(self._root, [str(topic.base)], [str(topic)])
         if self.reach is None:
             return self._offloaded(topic, history)
         with self._open() as service:
@@ -100,7 +98,7 @@ class TopicCatalog:
 
     def _offloaded(self, topic: TopicName, history: OffloadedHistory) -> TopicTable:
         if not history.newest:
-            known = [] if self._root is None else [short(each) for each in topics_in(self._root)]
+            known = [] if self._root is None else [short(each) for each in topics_of(self._root)]
             raise NotThere(
                 f"topic {short(topic)} was not offloaded into {self._root}{did_you_mean(short(topic), known)}"
             )

@@ -86,9 +86,9 @@ class LastEpoch(NamedTuple):
     """Properties of its snapshot; empty if it has expired."""
 
 
-def last_epoch(table: "Table", writer: str) -> LastEpoch | None:
-    """Return the last epoch that a table has of a writer; None for none."""
-    snapshot = table.current_snapshot()
+def last_epoch(table: "Table", writer: str, at: "Snapshot | None" = None) -> LastEpoch | None:
+    """Return the last epoch that a table has of a writer; None for none. ``at``: a snapshot; None for the current."""
+    snapshot = table.current_snapshot() if at is None else at
     while snapshot is not None:
         told = _properties(snapshot)
         if told.get(WRITER) == writer:

@@ -8,8 +8,9 @@ committed.
 
 import copy
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode.entry_decoder import messages
 from pulsarbox.spark.lakehouse.catalogs import opened, table_for
 from pulsarbox.spark.lakehouse.data_files import WriterEpoch, for_tasks, write
-from pulsarbox.spark.lakehouse.epoch_commit import LAST, commit, kept_as, last_epoch
+from pulsarbox.spark.lakehouse.epoch_commit import LAST, commit
 from pulsarbox.spark.lakehouse.sink_options import TableOptions
 from pulsarbox.spark.lakehouse.table_place import TableError
 from pulsarbox.spark.offload import columns
@@ -30,7 +31,17 @@ from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadError
 from pulsarbox.spark.offload.offloading import SUBSCRIPTION, Offload, OffloadCount, OffloadRequest, released
 from pulsarbox.spark.offload.progress import LedgerProgress
-from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, decode, encode, ranges
+from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, encode, ranges
+from pulsarbox.spark.offload.table_state import (
+    COLUMNS,
+    LOSSES,
+    PROGRESS,
+    RANGES,
+    WRITER,
+    TableState,
+    held_since,
+    state_of,
+)
 from pulsarbox.spark.offload.writing import OffloadStopped, batch_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
 from pulsarbox.spark.topic_segments import Lost, ReadPosition
@@ -38,36 +49,6 @@ from pulsarbox.spark.topic_segments import Lost, ReadPosition
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
-
-WRITER: Final = "offload-"
-"""Prefix of the writers of epochs; the base name of the topic follows."""
-PROGRESS: Final = "pulsarbox.offload.progress"
-"""Property of a snapshot: the position after all offloaded ledgers of its topic, and what the next commit needs."""
-RANGES: Final = "pulsarbox.offload.ranges"
-"""Property of a snapshot: the first position that it added and the position after the last, by topic or partition."""
-LOSSES: Final = "pulsarbox.offload.lost"
-"""Property of a snapshot: ranges that were lost before they were offloaded, and accepted by the operator."""
-
-
-class TableState(NamedTuple):
-    """The part of a topic that is in a table."""
-
-    epoch: int
-    """Number of the last commit; -1 for none."""
-    progress: Progress
-    lost: tuple[str, ...] = ()
-    """Accepted losses that no snapshot names yet."""
-
-
-def state_of(table: "Table", topic: str) -> TableState:
-    """Return what the current snapshot of a table has of a topic. Raises OffloadError for invalid properties."""
-    writer = WRITER + topic
-    last = last_epoch(table, writer)
-    if last is None:
-        return TableState(-1, {})
-    name = ".".join(table.name())
-    stored = last.told.get(PROGRESS) or table.properties.get(kept_as(writer, PROGRESS), "")
-    return TableState(last.epoch, decode(stored, name))
 
 
 class TableOffload(Offload):
@@ -149,8 +130,9 @@ class _TopicOffload:
     def run(self, partitions: Sequence[str]) -> None:
         """Commit what is due, in snapshots of whole ledgers. Raises OffloadError, and errors of reads and storage."""
         table = self._catalog.load_table(self._name)
-        epoch, self._progress, lost = self._whole.resumed(self._topic, state_of(table, self._topic))
-        self._lost = list(lost)
+        state = self._whole.resumed(self._topic, state_of(table, self._topic))
+        epoch, self._progress, self._lost = state.epoch, state.progress, list(state.lost)
+        self._hold(table)
         for partition in partitions:
             self._begin(partition)
         left = self._due(partitions)
@@ -166,14 +148,19 @@ class _TopicOffload:
             self._commit(of, files, before, group)
             epoch = of.epoch
             table = self._catalog.load_table(self._name)
+            self._hold(table)
+
+    def _hold(self, table: "Table") -> None:
+        """Hold each partition at what is not in the table, or only since ``grace_ms``."""
+        places = held_since(table, self._topic, round(time.time() * 1000) - self._asked.grace_ms)
+        for partition, each in self._progress.items():
+            self._whole.hold_at(partition, places.get(partition, each.begin.place))
 
     def _begin(self, partition: str) -> None:
         if partition not in self._progress:
             self._whole.hold_all(partition)
             first, instance = beginning(self._service, partition)
             self._progress[partition] = PartitionProgress(instance, first, first)
-        else:
-            self._whole.hold_at(partition, self._progress[partition].held)
         if self._asked.roll_ms is not None:
             self._service.close_ledger(partition, self._asked.roll_ms)
 
@@ -222,7 +209,11 @@ class _TopicOffload:
         self._lost.append(str(lost))
 
     def _commit(self, of: WriterEpoch, files: Sequence[Any], before: Progress, group: "_LedgerGroup") -> None:
-        told = {PROGRESS: encode(self._progress), RANGES: ranges(before, self._progress)}
+        told = {
+            PROGRESS: encode(self._progress),
+            RANGES: ranges(before, self._progress),
+            COLUMNS: self._columns,
+        }
         if self._lost:
             told[LOSSES] = json.dumps(self._lost)
         rows = sum(each.record_count for each in files)
@@ -243,8 +234,6 @@ class _TopicOffload:
         self._whole.progress.finished(
             f"{self._topic}: snapshot with {group.ledgers} ledgers, {rows:,} rows, {size / 1e6:,.1f} MB"
         )
-        for partition, each in self._progress.items():
-            self._whole.hold_at(partition, each.held)
 
 
 class _LedgerGroup:

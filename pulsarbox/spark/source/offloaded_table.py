@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructField, StructType
 
@@ -17,10 +17,11 @@ from pulsarbox.names import parse_topic
 from pulsarbox.spark.connect.broker_api import Service, TopicBounds
 from pulsarbox.spark.connect.target import reach
 from pulsarbox.spark.decode import row_columns
+from pulsarbox.spark.lakehouse.table_scan import TableScan
+from pulsarbox.spark.offload import table_history
 from pulsarbox.spark.offload.columns import is_raw, typed
-from pulsarbox.spark.offload.history import history_of
-from pulsarbox.spark.offload.layout import topics_in
-from pulsarbox.spark.offload.object_path import SCHEME, ObjectPath, place_of
+from pulsarbox.spark.offload.object_path import SCHEME, ObjectPath
+from pulsarbox.spark.offload.table_history import OffloadRoot
 from pulsarbox.spark.options import BATCH, OptionError, SparkOptions, parse
 from pulsarbox.spark.schema.inference import described
 from pulsarbox.spark.source import topic_selection
@@ -48,8 +49,8 @@ _NOT_HERE: Final = {
 class Past(NamedTuple):
     """Snapshot of the offloaded history of some topics."""
 
-    files: dict[str, list[str]]
-    """Full paths, by column set ID."""
+    files: dict[str, list[Any]]
+    """Full paths, or the scan of a table, by column set ID."""
     schemas: dict[str, StructType]
     marks: dict[str, Mark]
     """Position after the history, by topic or partition."""
@@ -66,6 +67,7 @@ def table(
     *,
     tail: bool,
     schema: StructType | str | None,
+    catalog: str = "",
     options: Mapping[str, str | bool | int],
 ) -> "DataFrame":
     """See ``pulsarbox.spark.table``."""
@@ -80,7 +82,7 @@ def table(
                 f"option {name} does not apply to table(), which has all offloaded rows and all later ones: filter "
                 "with where"
             )
-    root = place_of(directory)
+    root = table_history.root_of(directory, catalog)
     past = past_of(root, _offloaded(root, asked), [str(parse_topic(name)) for name in asked.named])
     # Fix the boundary before asking the box: entries offloaded from now on are still read from the box.
     found = _live(asked, past, root) if tail else {}
@@ -106,28 +108,30 @@ def _or_tail(tail: bool) -> str:
     return ", and the box has no such topic" if tail else "; tail=True reads it from the box"
 
 
-def _offloaded(root: Path | ObjectPath, asked: SparkOptions) -> list[str]:
+def _offloaded(root: OffloadRoot, asked: SparkOptions) -> list[str]:
     """Return the base names of the requested topics that may have a history."""
     if asked.topics_pattern:
         matches = topic_selection.matcher(asked.topics_pattern)[1]
-        return [str(name) for name in topics_in(root) if matches(str(name))]
+        return [str(name) for name in table_history.topics_of(root) if matches(str(name))]
     return sorted({str(parse_topic(name).base) for name in asked.named})
 
 
-def past_of(root: Path | ObjectPath, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
+def past_of(root: OffloadRoot, topics: Sequence[str], named: Sequence[str] = ()) -> Past:
     """Return the offloaded history of some topics, limited to the ``named`` partitions and the partitions of named
     topics, if any are named. Raises OffloadError."""
-    found = history_of(root, topics, named)
+    found = table_history.offloaded(root, topics, named)
     files = {name: [_uri(path) for path in paths] for name, paths in found.files.items()}
     schemas = {name: StructType.fromJson(columns) for name, columns in found.schemas.items()}
     return Past(files, schemas, found.marks, found.instances, found.newest)
 
 
-def _uri(path: Path | ObjectPath) -> str:
+def _uri(path: Path | ObjectPath | TableScan) -> str | TableScan:
+    if isinstance(path, TableScan):
+        return path
     return f"file://{unglobbed(path)}" if isinstance(path, Path) else str(path)
 
 
-def _live(asked: SparkOptions, past: Past, root: Path | ObjectPath) -> dict[str, Mark | None]:
+def _live(asked: SparkOptions, past: Past, root: OffloadRoot) -> dict[str, Mark | None]:
     """Return the topics and partitions in the box, each with its starting mark; None is its beginning.
 
     Raises OptionError for a named topic that is only offloaded, or was offloaded from another box; DataLost for a topic
@@ -214,11 +218,15 @@ def _tail(
 # History --------------------------------------------------------------------------------------------------------------
 
 
-def _history(spark: "SparkSession", stored: StructType, paths: list[str], wanted: StructType) -> "DataFrame":
+def _history(spark: "SparkSession", stored: StructType, paths: list[Any], wanted: StructType) -> "DataFrame":
     """Read files of one column set as the wanted columns."""
     found = plan_of(stored, wanted)
     read = StructType(list({each.stored.name: each.stored for each in found if each.stored is not None}.values()))
-    if paths[0].startswith(SCHEME):
+    if isinstance(paths[0], TableScan):
+        from pulsarbox.spark.source.table_rows import frame_of_table
+
+        frame = frame_of_table(spark, paths[0], read)
+    elif paths[0].startswith(SCHEME):
         from pulsarbox.spark.source.object_files import frame_of
 
         frame = frame_of(spark, paths, read)

@@ -24,7 +24,11 @@ from pulsarbox.cli.sql.execution import running
 from pulsarbox.cli.sql.live_dataset import ReadProgress
 from pulsarbox.cli.sql.topic_table import TopicCatalog
 from pulsarbox.spark.connect.target import in_place
+from pulsarbox.spark.lakehouse.catalogs import opened as catalog_opened
+from pulsarbox.spark.lakehouse.sink_options import parse_options
 from pulsarbox.spark.offload.offloading import Offload
+from pulsarbox.spark.offload.table_history import OffloadRoot, root_of
+from pulsarbox.spark.offload.table_offload import TableOffload
 from pulsarbox.spark.topic_segments import Reach
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
@@ -62,7 +66,7 @@ def client(box: PulsarBox) -> Iterator[Any]:
 def ask(box: PulsarBox, tmp_path: Path) -> Ask:
     """Run a query in this process; return its rows."""
 
-    def rows(query: str, root: Path | None = None, *, access: str = "auto", live: bool = True) -> Rows:
+    def rows(query: str, root: OffloadRoot | None = None, *, access: str = "auto", live: bool = True) -> Rows:
         reach = in_place(Reach(box.service_url, admin_url=box.admin_url, access=access))
         catalog = TopicCatalog(reach if live else None, root, lambda _: None)
         resources, progress = Resources("500MB", tmp_path / "spill", "UTC"), ReadProgress()
@@ -203,6 +207,88 @@ def test_each_message_is_there_once_while_the_topic_is_offloaded(
     files = ask(query, history, live=False)[0]["n"]
     assert counts == sorted(counts) and 0 < files <= ask(query, history)[0]["n"]
     assert ask("SELECT id FROM moving WHERE id IN (3, 54) ORDER BY id", history) == [{"id": 3}, {"id": 54}]
+
+
+class Tables:
+    """Offloads of topics into an Iceberg table."""
+
+    def __init__(self, box: PulsarBox, folder: Path) -> None:
+        self.place = f"iceberg:{folder / 'lake' / 'shop.sql'}"
+        self.options = parse_options({"table": self.place.removeprefix("iceberg:")})
+        self._box, self._folder = box, folder
+
+    def offload(self, topic: str, **more: Any) -> None:
+        request = asked(self._box, self._folder, topic, roll_ms=0, **more)
+        (done,) = TableOffload(request, self.options, lambda _: None).round()
+        assert done.problem == ""
+
+
+def test_topics_in_a_table(client: Any, ask: Ask, box: PulsarBox, tmp_path: Path) -> None:
+    """Rows of a table, without those that were deleted there, and later messages; as of a snapshot; by the command."""
+    tables = Tables(box, tmp_path)
+    publish(client, "tabled", 0, 5)
+    tables.offload("tabled")
+    publish(client, "tabled", 5, 20, kinds.AvroSchema(Order))
+    tables.offload("tabled")
+    publish(client, "tabled-2", 0, 3)
+    tables.offload("tabled-2")
+    publish(client, "tabled", 20, 22, kinds.AvroSchema(Order))
+    root = root_of(tables.place)
+    query = "SELECT id, item, _corrupt_record bad FROM tabled ORDER BY id NULLS FIRST, bad"
+    found = ask(query, root)
+    assert [row["bad"] for row in found[:5]] == [b'{"id": %d}' % number for number in range(5)]
+    assert found[5:] == [{"id": at, "item": f"item {at % 3}", "bad": None} for at in range(5, 22)]
+    assert ask("SELECT __key k FROM tabled WHERE id = 7", root) == [{"k": b"k3"}]
+    assert ask('SELECT count(*) n, min(value) low FROM "tabled-2"', root) == [{"n": 3, "low": b'{"id": 0}'}]
+    with catalog_opened(tables.options) as catalog:
+        table = catalog.load_table("shop.sql")
+        first = table.snapshots()[0].snapshot_id
+        table.delete("id = 7")
+    early = root_of(f"{tables.place}@{first}")
+    assert ask("SELECT count(*) n FROM tabled", early, live=False) == [{"n": 5}]
+    assert ask("SELECT count(*) n FROM tabled", early) == [{"n": 22}], "the box has the later ones"
+    words = ("sql", "SELECT count(*) n, count(id) ids FROM tabled", "--history", tables.place, "-o", "json")
+    assert json.loads(run(*words, *urls(box)).stdout) == [{"n": 21, "ids": 16}]
+    assert json.loads(run(*words, "--no-live").stdout) == [{"n": 19, "ids": 14}]
+    assert json.loads(run("sql", "SHOW TABLES", *words[2:], "--no-live").stdout) == [
+        {"name": "tabled"},
+        {"name": "tabled-2"},
+    ]
+    assert (
+        "has no catalog.db"
+        in run("sql", "SELECT 1 FROM t", "--no-live", "--history", f"iceberg:{tmp_path}/no/a.b", code=1).stderr.decode()
+    )
+
+
+@pytest.mark.campaign
+def test_each_message_is_there_once_while_the_topic_is_offloaded_into_a_table(
+    client: Any, ask: Ask, box: PulsarBox, tmp_path: Path
+) -> None:
+    tables = Tables(box, tmp_path)
+    publish(client, "flowing", 0, 55, kinds.AvroSchema(Order))
+    tables.offload("flowing")
+    query = "SELECT count(*) n, count(DISTINCT id) ids, min(id) low, max(id) high FROM flowing"
+    stop = threading.Event()
+
+    def work() -> None:
+        number = 55
+        while not stop.is_set():
+            publish(client, "flowing", number, number + 15, kinds.AvroSchema(Order))
+            number += 15
+            tables.offload("flowing", grace_ms=60_000)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        counts: list[int] = []
+        while len(counts) < 40 or counts[0] == counts[-1]:
+            [row] = ask(query, root_of(tables.place))
+            assert row["n"] == row["ids"] == row["high"] + 1 and row["low"] == 0
+            counts.append(row["n"])
+    finally:
+        stop.set()
+        thread.join()
+    assert counts == sorted(counts) and ask(query, root_of(tables.place), live=False)[0]["n"] > 55
 
 
 def test_files_of_an_older_schema_are_read_as_the_current_one(

@@ -10,12 +10,14 @@ from pulsar.schema import AvroSchema, Integer, Record, String
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark import table
+from pulsarbox.spark.lakehouse.sink_options import parse_options
 from pulsarbox.spark.offload import object_path
+from pulsarbox.spark.offload.table_offload import TableOffload
 from pulsarbox.spark.options import OptionError
 from pulsarbox.spark.topic_segments import DataLost
-from tests.e2e.clients import connect
+from tests.e2e.clients import connect, until
 from tests.e2e.histories import truth
-from tests.e2e.offloaded import box_options, files, offload
+from tests.e2e.offloaded import asked, box_options, files, offload
 from tests.unit.spark.offload import s3_server
 
 if TYPE_CHECKING:
@@ -116,6 +118,41 @@ def test_history_and_tail_while_it_is_offloaded_and_trimmed(
         table(spark, "t", directory, startingTime="-1h", **box_options(box))
     with pytest.raises(OptionError, match="tail=True"):
         table(spark, "other", directory, tail=False)
+
+
+def test_history_in_a_table_and_tail_while_it_is_offloaded_and_trimmed(
+    spark: "SparkSession", box: PulsarBox, tmp_path: Path
+) -> None:
+    place = tmp_path / "lake" / "shop.t"
+
+    def offloaded(**more: Any) -> None:
+        request = asked(box, tmp_path, "t", **{"grace_ms": 3_600_000, **more})
+        (done,) = TableOffload(request, parse_options({"table": str(place)}), lambda _: None).round()
+        assert done.problem == ""
+
+    need(box, "t")
+    publish(box, "t", *numbers(0, 25))
+    offloaded()
+    acknowledge(box, "t")
+    begun = table(spark, "t", f"iceberg:{place}", columns="all", **box_options(box))
+    publish(box, "t", *(Order(id=at, name=f"n{at}") for at in range(25, 45)), schema=AvroSchema(Order))
+    offloaded()
+    found = values(begun)
+    assert len(found) == sum(found.values()) == 45 and not Counter(numbers(0, 25)) - found, "the rest is still held"
+    acknowledge(box, "t")
+    offloaded(grace_ms=0)
+    until(lambda: len(truth(box, "t")) < 20)  # the box has trimmed what is in the table
+    after = table(spark, "t", f"iceberg:{place}", **box_options(box))
+    rows = after.collect()
+    assert sorted(row["id"] for row in rows if row["id"] is not None) == list(range(25, 45))
+    assert Counter(bytes(row["_corrupt_record"]) for row in rows if row["id"] is None) == Counter(numbers(0, 25))
+    assert after.where("id = 30").select("name").collect()[0][0] == "n30" and after.count() == 45
+    history = table(spark, "t", f"iceberg:{place}", tail=False)
+    assert history.count() == 40 and history.columns == after.columns
+    raw = table(spark, "t", f"iceberg:{place}", tail=False, valueFormat="bytes")
+    assert len(values(raw)) == 40, "the payloads as they came, all different"
+    with pytest.raises(OptionError, match=r"nothing of .*other was offloaded into iceberg:"):
+        table(spark, "other", f"iceberg:{place}", tail=False)
 
 
 @pytest.mark.campaign

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from pulsarbox.cli.sql.live_dataset import _cut, _with_filtered
+from pulsarbox.cli.sql.live_dataset import _cut, with_filtered
 from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 SEGMENT = TopicSegment("persistent://public/default/t", 5, 10, 19, 10, 100, hidden=((12, 15),), from_batch=2)
@@ -45,4 +45,4 @@ def test_a_cut_keeps_what_is_hidden_and_skipped() -> None:
     ],
 )
 def test_columns_of_the_filter_are_read_too(condition: ds.Expression, expected: list[str]) -> None:
-    assert _with_filtered(["__key"], condition, SCHEMA) == expected
+    assert with_filtered(["__key"], condition, SCHEMA) == expected
