@@ -11,6 +11,8 @@ REUSED: Final = "SPARK_REUSE_WORKER"
 
 @functools.cache
 def settle() -> None:
-    """Freeze the objects that exist at the end of a process's first task, so that later collections skip them."""
+    """Freeze the objects that exist at the end of a process's first task, so that later collections skip them.
+
+    For workers, and for the processes that plan reads. Elsewhere it does nothing."""
     if os.environ.get(REUSED):
         gc.freeze()

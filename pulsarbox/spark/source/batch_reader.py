@@ -30,6 +30,7 @@ from pulsarbox.spark.source import partition_plan, topic_selection
 from pulsarbox.spark.source.offsets import IN_FRONT, Mark
 from pulsarbox.spark.source.partition_read import PartReading
 from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
+from pulsarbox.spark.worker_gc import settle
 
 SKEW_MS: Final = 3_600_000
 """Assumed maximum clock skew between producers, when a filter on publish times excludes entries."""
@@ -72,7 +73,9 @@ class BatchReader(DataSourceReader):
         options = self._options
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        return self._reading.parts(parts)
+        made = self._reading.parts(parts)
+        settle()
+        return made
 
     def _chosen(self) -> list[str]:
         return self._topics

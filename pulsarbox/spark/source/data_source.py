@@ -28,12 +28,13 @@ class PulsarboxSource(DataSource):
         from pulsarbox.spark.options import READ, of_use, parse
         from pulsarbox.spark.schema.inference import described
         from pulsarbox.spark.source import table_options
+        from pulsarbox.spark.worker_gc import settle
 
         created = table_options.of_creation(self.options)
-        if created is None:
-            return described(parse(self._meant(self.options, READ), READ))
-        found = described(parse(self._meant(of_use(created, READ), READ), READ))
-        return table_options.keep(found, created)
+        given = self.options if created is None else of_use(created, READ)
+        found = described(parse(self._meant(given, READ), READ))
+        settle()
+        return found if created is None else table_options.keep(found, created)
 
     @brief
     def reader(self, schema: "StructType") -> DataSourceReader:
