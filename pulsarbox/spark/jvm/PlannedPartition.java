@@ -41,7 +41,8 @@ final class PlannedPartition implements InputPartition {
 
   private static boolean isReadable(byte[] plan, StructType required) {
     try {
-      return MessageColumns.canFill(required, new ReadPlan(plan));
+      ReadPlan found = new ReadPlan(plan);
+      return found.segments.isEmpty() || MessageColumns.canFill(required, found);
     } catch (IOException error) {
       return false; // of another version of pulsarbox
     }

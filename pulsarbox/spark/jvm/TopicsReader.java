@@ -45,7 +45,8 @@ final class TopicsReader implements PartitionReader<ColumnarBatch> {
 
   private void open() {
     try {
-      volumes = VolumeReader.open(new ReadPlan(part.plan), factory.required(), factory.filters());
+      ReadPlan plan = new ReadPlan(part.plan);
+      if (!plan.segments.isEmpty()) volumes = VolumeReader.open(plan, factory.required(), factory.filters());
     } catch (OnlyInPython reason) {
       LOG.info("Python reads this partition: {}", reason.getMessage());
       handOver(part.python);

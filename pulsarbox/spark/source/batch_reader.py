@@ -27,8 +27,9 @@ from pulsarbox.spark.decode.record_batches import RecordBatches
 from pulsarbox.spark.decode.row_columns import CORRUPT, NAMES, VALUE
 from pulsarbox.spark.options import EARLIEST, SparkOptions
 from pulsarbox.spark.source import partition_plan, topic_selection
+from pulsarbox.spark.source.jvm_plan import plan_of_nothing
 from pulsarbox.spark.source.offsets import IN_FRONT, Mark
-from pulsarbox.spark.source.partition_read import PartReading
+from pulsarbox.spark.source.partition_read import PartitionPart, PartReading
 from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
 from pulsarbox.spark.worker_gc import settle
 
@@ -73,7 +74,7 @@ class BatchReader(DataSourceReader):
         options = self._options
         bounds = options.min_partitions, options.max_partition_bytes
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
-        made = self._reading.parts(parts)
+        made = self._reading.parts(parts) or [PartitionPart((), plan_of_nothing())]
         settle()
         return made
 

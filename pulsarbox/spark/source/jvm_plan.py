@@ -45,6 +45,15 @@ def jvm_plan(
         made["values"] = told
     elif values is not None and values.is_strict:
         return b""
+    return _packed(made)
+
+
+def plan_of_nothing() -> bytes:
+    """Return the plan of a read without entries, which needs no worker of Python. Spark requires a partition."""
+    return _packed({"v": VERSION, "directory": "", "instance": "", "raw": False, "segments": []})
+
+
+def _packed(made: Mapping[str, Any]) -> bytes:
     found = json.dumps(made, separators=(",", ":")).encode()
     return MAGIC + _SIZE.pack(len(found)) + found
 

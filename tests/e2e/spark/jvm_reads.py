@@ -30,12 +30,17 @@ def _plain(value: Any) -> Any:
 
 def metric(frame: "DataFrame", name: str) -> int:
     """Return a metric of the scan of a frame that was collected."""
+    return int(scan_of(frame).metrics().apply(name).value())
+
+
+def scan_of(frame: "DataFrame") -> Any:
+    """Return the scan in the plan of a frame that was collected."""
     (scan,) = [
         leaf
         for leaf in leaves(frame._jdf.queryExecution().executedPlan().collectLeaves())
         if leaf.nodeName().startswith("BatchScan")
     ]
-    return int(scan.metrics().apply(name).value())
+    return scan
 
 
 def leaves(found: Any) -> list[Any]:

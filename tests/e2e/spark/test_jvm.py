@@ -14,7 +14,7 @@ from pulsarbox.plugins.compression.wire import CODECS
 from pulsarbox.protocol.PulsarApi_pb2 import KeyValue
 from tests.e2e.conftest import Running
 from tests.e2e.histories import SMALL, History, truth, wait_for_packing
-from tests.e2e.spark.jvm_reads import Read, Sender, by_python, check, leaves, metric, rows
+from tests.e2e.spark.jvm_reads import Read, Sender, by_python, check, leaves, metric, rows, scan_of
 from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
@@ -86,6 +86,15 @@ def test_ranges_within_batches(spark: "SparkSession", read: Read, sender: Sender
     start, end = (f"{ledger}:{entry}:{index}" for (ledger, entry), index in ((ids[0], 3), (ids[2], 4)))
     options = {"startingOffsets": json.dumps({topic: start}), "endingOffsets": json.dumps({topic: end})}
     assert check(spark, lambda: read(**options)) == 7 + 10 + 4
+
+
+def test_a_read_without_entries_runs_no_worker(read: Read, sender: Sender) -> None:
+    sender.single(b"before")
+    found = read(startingOffsets="latest")
+    assert found.collect() == []
+    assert scan_of(found).supportsColumnar()  # workers return rows
+    assert metric(found, "handedOver") == 0
+    assert read(startingOffsets="latest").count() == 0
 
 
 UNUSUAL: dict[str, Callable[[Sender], object]] = {

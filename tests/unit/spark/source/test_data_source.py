@@ -10,6 +10,8 @@ from pulsarbox.spark.schema import inference
 from pulsarbox.spark.source import batch_reader, topic_selection
 from pulsarbox.spark.source.batch_reader import BatchReader
 from pulsarbox.spark.source.data_source import PulsarboxSource
+from pulsarbox.spark.source.jvm_plan import plan_of_nothing
+from pulsarbox.spark.source.partition_read import PartitionPart
 
 COLUMNS = StructType([StructField("value", BinaryType())])
 OPTIONS = {"topic": "orders", "service.url": "pulsar://localhost:1", "access": "wire"}
@@ -31,5 +33,7 @@ def test_the_process_that_plans_a_batch_settles_after_planning(monkeypatch: pyte
     monkeypatch.setattr(batch_reader, "settle", lambda: done.append("settled"))
     reader = PulsarboxSource(OPTIONS).reader(COLUMNS)
     assert isinstance(reader, BatchReader)
-    reader.partitions()
+    (part,) = reader.partitions()
+    assert isinstance(part, PartitionPart)
     assert done == ["planned", "settled"]
+    assert part.plan == plan_of_nothing()

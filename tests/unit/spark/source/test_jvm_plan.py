@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.source.jvm_plan import MAGIC, ValuePlan, jvm_plan
+from pulsarbox.spark.source.jvm_plan import MAGIC, ValuePlan, jvm_plan, plan_of_nothing
 from pulsarbox.spark.source.partition_read import PartitionPart, rest_of_part
 from pulsarbox.spark.topic_segments import Reach, ReadPosition, TopicSegment
 
@@ -35,6 +35,12 @@ def test_a_plan_says_where_and_which_entries_to_read() -> None:
         "raw": True,
         "segments": [[TOPIC, 3, 7, 0, 0, [10, 29]], [TOPIC, 3, 7, 2, 5, [10, 11, 14, 19, 21, 29]]],
     }
+
+
+def test_a_read_without_entries_has_a_plan() -> None:
+    found = parsed(plan_of_nothing())
+    assert found["segments"] == []
+    assert found["v"] == parsed(jvm_plan([SEGMENT], REACH, is_raw=True))["v"]
 
 
 def test_a_plan_says_how_to_decode_values() -> None:
