@@ -19,7 +19,7 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS, edges
+from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges
 from pulsarbox.tui.widgets.box_label import Label
 
 if TYPE_CHECKING:
@@ -109,6 +109,10 @@ class Top(App[None]):
     CSS = """
     Toast { max-width: 90%; }
     ToastRack { margin-bottom: 2; }
+    CommandPalette SearchIcon { display: none; }
+    Button:ansi { text-style: reverse; }
+    VerticalScroll { scrollbar-size-vertical: 1; }
+    OptionList { scrollbar-size-vertical: 1; }
     """
 
     _has_theme = False
@@ -156,13 +160,14 @@ class Top(App[None]):
 
     def _set_theme(self) -> None:
         """Set the theme before the first drawing, because a later change parses all styles again."""
-        for theme in OURS:
+        for theme in (*OURS, *REPLACED):
             self.register_theme(theme)
         known = self.available_themes
         theme = self.kept.checked(
             "theme", "a theme: T shows the next one", lambda value: isinstance(value, str) and value in known
         )
         self.set_reactive(App.theme, theme or DARK.name)
+        self._refresh_truecolor_filter(self.ansi_theme)  # it was created for the initial theme
         self._has_theme = True
         self.stylesheet.set_variables(self.get_css_variables())
 
@@ -378,7 +383,7 @@ class Top(App[None]):
         from pulsarbox.tui.actions.dialogs import Question
         from pulsarbox.tui.widgets.numbers import instant as written
 
-        hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now. Recorded since {written(told['from'])[:16]}"
+        hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now\nRecorded since {written(told['from'])[:16]}"
         question = Question("Go to the time", hint, "", lambda text: text and self.instant(text))
         found = await self.push_screen_wait(question)
         if found is None:

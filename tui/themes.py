@@ -1,12 +1,33 @@
-"""Our themes, in addition to those of Textual. Colour must carry no information of its own."""
+"""Our themes, in addition to those of Textual. Colour must carry no information of its own.
+
+Two themes of Textual for the colors of the terminal are replaced: their blue on black and their bright red for warnings
+are hard to read in the usual palettes.
+"""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from pulsarbox.tui.widgets.box_label import Label
+
+_SCROLLBAR_ANSI: Final = {
+    "scrollbar": "ansi_bright_black",
+    "scrollbar-hover": "ansi_white",
+    "scrollbar-active": "ansi_white",
+    "scrollbar-background": "ansi_default",
+    "scrollbar-background-hover": "ansi_default",
+    "scrollbar-background-active": "ansi_default",
+}
+
+
+def _scrollbar(bar: str, ground: str) -> dict[str, str]:
+    """Return the colors of scrollbars. By default, their background is darker than that of the panel."""
+    grounds = {f"scrollbar-background{state}": ground for state in ("", "-hover", "-active")}
+    return {"scrollbar": bar, "scrollbar-corner-color": ground, **grounds}
+
 
 DARK: Final = Theme(
     name="pulsarbox",
@@ -28,6 +49,7 @@ DARK: Final = Theme(
         "text-disabled": "#868D99",
         "edge": "#34465E",
         "edge-focus": "#5BA4E6",
+        **_scrollbar("#4A6484", "#1E2531"),
     },
 )
 LIGHT: Final = Theme(
@@ -49,6 +71,7 @@ LIGHT: Final = Theme(
         "text-disabled": "#666E7A",
         "edge": "#B3C0CF",
         "edge-focus": "#1A62A5",
+        **_scrollbar("#8FA3B8", "#E6EBF1"),
     },
 )
 CONTRAST: Final = Theme(
@@ -75,9 +98,32 @@ CONTRAST: Final = Theme(
         "text-success": "#5CFF8F",
         "edge": "#FFFFFF",
         "edge-focus": "#FFE14D",
+        **_scrollbar("#FFFFFF", "#1A1A1A"),
     },
 )
 OURS: Final = (DARK, LIGHT, CONTRAST)
+
+ANSI_DARK: Final = replace(
+    BUILTIN_THEMES["ansi-dark"],
+    primary="ansi_cyan",
+    secondary="ansi_bright_magenta",
+    accent="ansi_bright_yellow",
+    error="ansi_bright_red",
+    variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        **_SCROLLBAR_ANSI,
+        "edge": "ansi_bright_black",
+    },
+)
+ANSI_LIGHT: Final = replace(
+    BUILTIN_THEMES["ansi-light"],
+    secondary="ansi_magenta",
+    accent="ansi_blue",
+    warning="ansi_magenta",
+    variables={**BUILTIN_THEMES["ansi-light"].variables, **_SCROLLBAR_ANSI, "edge": "ansi_bright_black"},
+)
+REPLACED: Final = (ANSI_DARK, ANSI_LIGHT)
+"""Themes with the names of Textual's."""
 
 _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""

@@ -79,7 +79,7 @@ SUBSCRIPTIONS: Final = TableView(
         ),
         Column(
             *("drain", "DRAINED", 8, "drain", 1),
-            meaning="time to drain the backlog at the current rates; never: it grows",
+            meaning="time until the backlog is empty; never: it grows",
             beside=("backlog", "delayed"),
         ),
     ),

@@ -11,20 +11,24 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.dialog import Dialog
 
 _CSS: Final = """
 %(name)s { align: center middle; background: $background 60%%; }
 %(name)s > #box { width: %(width)s; max-width: 96%%; height: auto; max-height: 90%%; padding: 1 2;
   background: $surface; border: round $primary; border-title-color: $accent; border-title-style: bold; }
 %(name)s Input { border: none; height: 1; padding: 0 1; background: $panel; width: 1fr; }
-%(name)s Input:focus { border: none; background: $block-cursor-background; }
+%(name)s Input:focus { border: none; background: $block-cursor-background; color: $block-cursor-foreground; }
+%(name)s Input > .input--selection, %(name)s Input > .input--cursor {
+  background: $block-cursor-foreground; color: $block-cursor-background; text-style: none; }
+%(name)s .explained { color: $text-muted; margin-bottom: 1; }
 %(name)s .field { height: 1; width: 100%%; }
 %(name)s .field Label { width: 24; }
 %(name)s Static, %(name)s Label { height: auto; width: 100%%; }
@@ -45,7 +49,7 @@ _LINE_SHOWN: Final = 120
 """Characters shown of a command line longer than ``_LINE_MAX``, such as one with a payload."""
 
 
-class ChoiceDialog(ModalScreen[str | None]):
+class ChoiceDialog(Dialog[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
     DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": 76}
@@ -106,7 +110,7 @@ class ChoiceDialog(ModalScreen[str | None]):
             copy(self, self._options[at][2])
 
 
-class Question(ModalScreen[str | None]):
+class Question(Dialog[str | None]):
     """Dialog for a text, which stays open on invalid input."""
 
     DEFAULT_CSS = _CSS % {"name": "Question", "width": 70}
@@ -143,7 +147,7 @@ class Question(ModalScreen[str | None]):
         self.dismiss(None)
 
 
-class OperationDialog(ModalScreen[list[Request] | None]):
+class OperationDialog(Dialog[list[Request] | None]):
     """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
     DEFAULT_CSS = (
@@ -184,7 +188,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
             box.set_class(self.deed.danger, "-danger")
             yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
             if self.deed.explained:
-                yield Static(self.deed.explained, classes="dim", markup=False)
+                yield Static(self.deed.explained, classes="explained", markup=False)
             for field in self.deed.fields:
                 with Horizontal(classes="field"):
                     yield Label(field.title, markup=False)
@@ -201,7 +205,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
                     yield Input("", id="typed", placeholder=self._typed)
             yield Static("", classes="wrong", id="wrong", markup=False)
             with Horizontal(id="buttons"):
-                yield Static("ctrl+s confirm   ctrl+y copy the command   esc back", classes="dim", markup=False)
+                yield Static("ctrl+s confirm   ctrl+y copy   esc back", classes="dim", markup=False)
                 yield Button("Back", id="leave", compact=True)
                 yield Button("Confirm", id="do", variant="error" if self.deed.danger else "primary", compact=True)
 
@@ -271,7 +275,7 @@ class OperationDialog(ModalScreen[list[Request] | None]):
             event.stop()
 
 
-class TextDialog(ModalScreen[None]):
+class TextDialog(Dialog[None]):
     """Dialog with text: help, details, or a full error."""
 
     DEFAULT_CSS = (

@@ -85,7 +85,7 @@ class Prompt(Input, inherit_css=False):
         screen.close_prompt()
 
 
-FILTER_HINT = 'a word, /pattern, !/pattern, or an expression: backlog > 1000 and type == "Shared"'
+FILTER_HINT = 'a word, /pattern, !/pattern, or as in: backlog > 1000 and type == "Shared"'
 
 
 class TopScreen(Screen[None]):
@@ -310,7 +310,7 @@ class TopScreen(Screen[None]):
         if clock:
             badges.append((f" clock +{numbers.seconds(clock / 1000)} ", "badge", ""))
         speed = f" every {numbers.seconds(top.interval)} "
-        return [*badges, (speed, "dim", "")]
+        return [*(part for badge in badges for part in (badge, (" ", "plain", ""))), (speed.lstrip(), "dim", "")]
 
     def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""

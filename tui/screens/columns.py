@@ -6,14 +6,14 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
+from pulsarbox.tui.widgets.dialog import Dialog
 
 
-class ColumnsDialog(ModalScreen[list[Column] | None]):
+class ColumnsDialog(Dialog[list[Column] | None]):
     """List of all columns with their visibility and order."""
 
     DEFAULT_CSS = """
@@ -21,7 +21,7 @@ class ColumnsDialog(ModalScreen[list[Column] | None]):
     ColumnsDialog > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
     ColumnsDialog OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
-    ColumnsDialog OptionList:focus { border: none; }
+    ColumnsDialog OptionList:focus { border: none; background-tint: transparent; }
     ColumnsDialog Static { height: auto; color: $text-muted; margin-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,9 +46,7 @@ class ColumnsDialog(ModalScreen[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static(
-                "space show or hide   shift+↑ shift+↓ move   d defaults   enter apply   esc back", markup=False
-            )
+            yield Static("space show   shift+↑ ↓ move   d defaults   enter apply   esc back", markup=False)
 
     def on_mount(self) -> None:
         """List the columns."""
@@ -59,7 +57,7 @@ class ColumnsDialog(ModalScreen[list[Column] | None]):
         listed = self.query_one(OptionList)
         listed.clear_options()
         listed.add_options(
-            Option(f"{'●' if column in self._shown else '○'} {column.title:<16} {column.meaning}")
+            Option(f"{'●' if column in self._shown else '○'} {column.title:<13} {column.meaning}")
             for column in self._order
         )
         listed.highlighted = at

@@ -8,19 +8,19 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static, TextArea
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.dialogs import after_keys
 from pulsarbox.tui.actions.operation import Row, Wrong
+from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
 LINE_MAX: Final = 4096
 """Maximum length of an editable key."""
 
 
-class Editing(ModalScreen[str | None]):
+class Editing(Dialog[str | None]):
     """Editor of a message. Closes with the changes as JSON, None if cancelled."""
 
     DEFAULT_CSS = """

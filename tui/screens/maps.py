@@ -64,7 +64,7 @@ class CursorMapScreen(TopScreen):
     """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
-    CursorMapScreen VerticalScroll { padding: 1 2; }
+    CursorMapScreen VerticalScroll { padding: 0 2; }
     CursorMapScreen Static { height: auto; }
     """
     place: ClassVar[str] = "subscriptions"

@@ -207,7 +207,7 @@ class ViewScreen(TopScreen):
         from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
         known = {column.key: column for column in self.table.columns if column.sorted_by is not None}
-        options = [(key, f"{column.title:<14} {column.meaning}", "") for key, column in known.items()]
+        options = [(key, f"{column.title:<13} {column.meaning}", "") for key, column in known.items()]
         found = await self.app.push_screen_wait(ChoiceDialog("Sort by", options, self.table.sorted_by[0] or ""))
         if found is not None:
             self.sort_by(known[found])

@@ -114,6 +114,8 @@ def tabs(here: str, width: int) -> list[Part]:
     parts: list[Part] = []
     for (name, _, _, key), title in zip(PLACES, titles, strict=True):
         if name == here:
+            if parts and not parts[-1][0].endswith(" ") and parts[-2][0].strip():
+                parts.append((" ", "plain", ""))  # apart from the ground of the current one
             parts.append((f" {key} {title} ", "here", name))
         else:
             parts += [(f" {key}", "key", name), (f" {title}" if title else "", "dim", name)]
@@ -123,7 +125,7 @@ def tabs(here: str, width: int) -> list[Part]:
 
 def _tabs_width(titles: Sequence[str], gap: str) -> int:
     """Return the width of tabs, with the space that surrounds the current one."""
-    return sum(2 + (1 + len(title) + len(gap) - 1 if title else 0) for title in titles) + 1
+    return sum(2 + (len(title) + len(gap) if title else 0) for title in titles) + 2
 
 
 def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:

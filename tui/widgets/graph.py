@@ -152,8 +152,8 @@ class Graph:
             texts = [f"{numbers.span(seconds)} ", "", f" max {self._form(self._peak)}"]
         if width < 2 * _AXIS_FROM:
             texts[1] = ""
-        if len("".join(texts)) > room:
-            texts = ["", "", ""]
+        if len("".join(texts)) > room:  # the maximum says more than the time, which is that of the other graphs
+            texts = ["", "", texts[2]] if len(texts[2]) <= room and width < _AXIS_FROM else ["", "", ""]
         gap = room - len("".join(texts))
         left = min(max(room // 2 - len(texts[0]) - len(texts[1]) // 2, 0), gap) if texts[1] else gap
         found = [

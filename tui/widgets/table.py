@@ -227,6 +227,10 @@ class Table(Looks, ScrollView, can_focus=True):
         self.refresh()
         self.post_message(self.Moved() if self.pointed is not None else self.Wanted())
 
+    def shift_view(self, by: int) -> None:
+        """Scroll by as many rows as were inserted before the view, which then shows the same rows as before."""
+        self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True, force=True)
+
     def _into_view(self) -> None:
         top, height = self.scroll_offset.y, self._height()
         if self._cursor < top:
@@ -288,13 +292,22 @@ class Table(Looks, ScrollView, can_focus=True):
             return self._heading().adjust_cell_length(width, self.look("heading"))
         index = self.scroll_offset.y + y - 1
         if index >= self.count:
-            said = ["", "", *textwrap.wrap(self.empty, max(width - 2, 1))] if not self.count else []
-            text = f" {said[y]}" if y < len(said) else ""
+            said = self._hint() if not self.count else []
+            text = f" {said[y - 1]}" if y <= len(said) else ""
             return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
         row = self.row_at(index)
         if row is None:
             return Strip([Segment(" ·", self.look("dim"))]).adjust_cell_length(width, self._ground)
         return self._row(index, row).adjust_cell_length(width, self._base(index))
+
+    def _hint(self) -> list[str]:
+        """Return the lines of the text of an empty table: whole if it fits, else its first sentence."""
+        width, room = max(self.size.width - 2, 1), self._height()
+        lines = textwrap.wrap(self.empty, width)
+        if len(lines) > room:
+            first, point, _ = self.empty.partition(". ")
+            lines = textwrap.wrap(first + point.strip(), width)
+        return ["", *lines] if len(lines) < room else lines
 
     def _heading(self) -> Strip:
         plain, hot = (self.look(name) for name in ("heading", "sorted"))
@@ -304,7 +317,10 @@ class Table(Looks, ScrollView, can_focus=True):
             is_sorted = key is not None and column.sorted_by == key
             text = column.title + (("▾" if descending else "▴") if is_sorted else "")
             fitted = _fitted(text, width, column.kind in TO_THE_RIGHT)
-            segments += [Segment(fitted, hot if is_sorted else plain), Segment(" ", plain)]
+            word = fitted.strip()
+            before, _, behind = fitted.partition(word)
+            segments += [Segment(before, plain), Segment(word, hot if is_sorted else plain)]
+            segments.append(Segment(f"{behind} ", plain))
         return Strip(segments)
 
     def _base(self, index: int) -> Style:

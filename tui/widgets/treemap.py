@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from rich.cells import set_cell_size
+from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,6 +18,8 @@ ASPECT: Final = 2
 """Height of a cell in widths of a cell."""
 _LEAST: Final = 3
 """Least width of an area, for its edge and a part of its name."""
+_LABEL_LEAST: Final = 5
+"""Least width of a shortened name."""
 
 
 class Area(NamedTuple):
@@ -63,6 +65,13 @@ def _half(values: Sequence[float], first: int, last: int) -> tuple[int, float]:
         sum_before += values[at]
         at += 1
     return at, sum_before / total
+
+
+def label_of(name: str, room: int) -> str:
+    """Return a name as far as it fits, with an ellipsis; empty if only a few letters of it fit."""
+    if cell_len(name) <= room:
+        return name
+    return f"{set_cell_size(name, room - 1)}…" if room >= _LABEL_LEAST else ""
 
 
 class Tile(NamedTuple):
@@ -169,19 +178,25 @@ class Treemap(Looks, Widget, can_focus=True):
             text = f" {self.empty}" if y == 1 else ""
             return Strip([Segment(text, self.look("dim"))]).adjust_cell_length(width, self.rich_style)
         here = sorted((area for area in self._areas if area.y <= y < area.y + area.height), key=lambda area: area.x)
-        segments = [Segment(self._row_of(area, y), self._style_of(area)) for area in here]
+        segments = [Segment(self._row_of(area, y), self._style_of(area, y)) for area in here]
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
-    def _style_of(self, area: Area) -> Style:
+    def _style_of(self, area: Area, y: int) -> Style:
         if area.number == self._at and self.has_focus:
             return self.look("cursor")
         look = self.tiles[area.number].look
-        return self.look("pale" if look == "cool" and area.number % 2 else look)
+        found = self.look("pale" if look == "cool" and area.number % 2 else look)
+        is_edge = self.app.native_ansi_color and y == area.y + area.height - 1  # there, all grounds are the same
+        return found + Style(underline=True) if is_edge else found
 
     def _row_of(self, area: Area, y: int) -> str:
         tile, row = self.tiles[area.number], y - area.y
         mark = ">" if area.number == self._at else "▏"
         if row == 0 and area.height == 1:
-            return set_cell_size(f"{mark}{tile.name} {tile.told}", area.width)
-        text = (tile.name, tile.told)[row] if row < 2 else ""
+            whole = f"{tile.name} {tile.told}"
+            text = whole if cell_len(whole) < area.width else label_of(tile.name, area.width - 1)
+        elif row == 0:
+            text = label_of(tile.name, area.width - 1)
+        else:  # a number without its last digits would be another number
+            text = tile.told if row == 1 and cell_len(tile.told) < area.width else ""
         return set_cell_size(f"{mark if row == 0 else '▏'}{text}", area.width)

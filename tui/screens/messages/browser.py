@@ -163,6 +163,8 @@ class Browser(ViewScreen):
             table.point(0 if wish.forward else len(self.messages) - 1)
         elif self.following and count:
             table.point(len(self.messages) - 1)
+        elif not wish.forward:
+            table.shift_view(count)
         self._show_message()
 
     @on(Table.Moved)

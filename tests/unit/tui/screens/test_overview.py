@@ -105,6 +105,8 @@ def test_tabs_fit_with_whole_words_and_all_keys(width: int, here: str) -> None:
     assert len(text) <= width
     named = {name: title for name, title, _, _ in PLACES}
     assert named[here] in text
+    current = next(part for part, look, _ in parts if look == "here")
+    assert text.startswith(current) or f" {current}" in text, "its ground does not touch the word before it"
     assert [name for name, _, _, _ in PLACES] == list(dict.fromkeys(action for _, _, action in parts if action))
     words = " ".join(word for word in text.split() if len(word) != 1)
     for title in named.values():

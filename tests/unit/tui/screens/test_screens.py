@@ -231,6 +231,7 @@ async def test_messages_are_browsed_both_ways_and_nothing_is_acknowledged() -> N
         assert "12:249" in driver.text() and '"id": 249' in driver.text()
         await driver.press("home")
         await driver.until(lambda: len(driver.screen.messages) == 200)
+        await driver.until(lambda: ">12:150" in driver.text())  # older messages do not move the cursor out of view
         await driver.press("o")
         await driver.at("Question", answered=False)
         await driver.type("nowhere")

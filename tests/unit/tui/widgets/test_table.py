@@ -1,12 +1,15 @@
 """The table requests only visible rows, and the cursor follows its row."""
 
 from typing import Any
+from unittest import mock
 
 import pytest
+from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import AROUND
 from pulsarbox.tui.views import QUOTAS, SUBSCRIPTIONS
 from pulsarbox.tui.widgets.columns import Column, laid_out, shortened
+from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
 
@@ -145,3 +148,19 @@ def test_a_phone_shows_the_most_important_columns(width: int) -> None:
     assert sum(wide + 1 for _, wide in shown) <= width
     quotas = [column.key for column, _ in laid_out(QUOTAS.columns, width)]
     assert quotas[:2] == ["subject", "policy"] and "limit" in quotas
+
+
+@pytest.mark.parametrize(
+    ("height", "lines"),
+    [
+        (3, ["Nothing is near its limit."]),
+        (4, ["Nothing is near its limit. Limit a", "backlog: pulsarbox quota set orders"]),
+        (5, ["", "Nothing is near its limit. Limit a", "backlog: pulsarbox quota set orders"]),
+    ],
+)
+async def test_an_empty_table_shows_a_whole_sentence(height: int, lines: list[str]) -> None:
+    table = Table(QUOTAS.columns, QUOTAS.identity)
+    table.empty = "Nothing is near its limit. Limit a backlog: pulsarbox quota set orders"
+    with mock.patch.object(Table, "size", Size(37, height - 1)):
+        found = table._hint()
+    assert found == lines

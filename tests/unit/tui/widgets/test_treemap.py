@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pulsarbox.tui.widgets.treemap import areas
+from pulsarbox.tui.widgets.treemap import areas, label_of
 
 
 @pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (5, 3), (1, 1), (40, 1)])
@@ -31,3 +31,10 @@ def test_areas_are_in_proportion_and_largest_first() -> None:
 def test_values_without_room_are_left_out() -> None:
     found = areas([1.0] * 1000, 40, 10)
     assert 0 < len(found) < 1000 and len({each.number for each in found}) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("room", "label"), [(13, "emails-sender"), (12, "emails-send…"), (5, "emai…"), (4, ""), (0, "")]
+)
+def test_a_name_is_whole_or_visibly_shortened_or_left_out(room: int, label: str) -> None:
+    assert label_of("emails-sender", room) == label
