@@ -23,6 +23,8 @@ from aiohttp.typedefs import Handler
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
+from pulsarbox.tui.web_page import with_touch
+
 _ENDING_SECONDS: Final = 5.0
 """How long a dashboard may take to end before it is killed."""
 _ELSEWHERE: Final = re.compile(r"<link[^>]*https?://(?!127\.0\.0\.1|localhost)[^>]*>")
@@ -120,7 +122,7 @@ class DashboardServer(Server):
         answer: web.Response = await super().handle_index(request)  # type: ignore[assignment]
         here = f"//{request.host}"
         text = re.sub(rf"//{re.escape(self.public_url.partition('//')[2])}\b", here, answer.text or "")
-        answer.text = _ELSEWHERE.sub("", text)
+        answer.text = with_touch(_ELSEWHERE.sub("", text))
         answer.headers["Content-Security-Policy"] = _POLICY.format(host=request.host)
         answer.headers["Referrer-Policy"] = "no-referrer"
         answer.set_cookie(self._cookie, self._key, httponly=True, samesite="Strict")

@@ -32,6 +32,10 @@ _LOW: Final = 18
 """Lines of a terminal below which there is no room for the graphs."""
 
 
+_NARROW: Final = 60
+"""Columns of a terminal below which quotas and dead letters are one below the other, if it is high."""
+
+
 class Overview(TopScreen):
     """The diagnosis, four graphs and three short tables; on wide terminals also the box and its busiest topics."""
 
@@ -47,6 +51,8 @@ class Overview(TopScreen):
     Overview #deadletters { width: 2fr; }
     Overview.-wide #side { display: block; }
     Overview.-wide #numbers { display: none; }
+    Overview.-narrow #lower { layout: vertical; height: 30%; }
+    Overview.-narrow #quotas, Overview.-narrow #deadletters { width: 1fr; }
     Overview.-low #graphs, Overview.-low #lower { display: none; }
     """
     AUTO_FOCUS: ClassVar[str | None] = ""
@@ -102,6 +108,7 @@ class Overview(TopScreen):
         self.set_class(is_high, "-high")
         self.set_class(is_wide, "-wide")
         self.set_class(height < _LOW, "-low")
+        self.set_class(is_high and width < _NARROW, "-narrow")
         graphs = self.query_one(Graphs)
         graphs.across = 2 if is_high and not is_wide else 4
         graphs.styles.height = 2 * max(height // 6, 6) if graphs.across == 2 else max(height // 5, 5)

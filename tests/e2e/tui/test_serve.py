@@ -84,6 +84,7 @@ def test_a_page_is_a_dashboard_and_ctrl_c_ends_all_of_it(served: tuple[subproces
             for part in re.findall(r'(?:href|src)="([^"]+)"', text):
                 async with session.get(part) as answer:
                     assert answer.status == 200, part
+            assert 'name="viewport" content="width=device-width' in text and 'id="keys"' in text
             await painted(socket, b"SUBSCRIPTION", b"CAUSE")
             await socket.send_json(["stdin", "?"])
             await painted(socket, b" Help ")
