@@ -30,6 +30,8 @@ INTERVAL: Final = 0.5
 _VITALS_SECONDS: Final = 2.0
 _TITLE_WIDTH: Final = 41
 """Title width in the help, which fits it into 80 columns."""
+_NARROW: Final = 75
+"""Columns of a terminal below which the help has no commands, and narrower titles."""
 _COLLECTED_SECONDS: Final = 1.0
 """Delay of garbage collection after start, until the first screen is shown."""
 INTERVAL_MIN: Final = 0.1
@@ -324,7 +326,10 @@ class Top(App[None]):
 
         screen: Any = self.screen
         self.push_screen(
-            TextDialog("Help", help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")()))
+            TextDialog(
+                "Help",
+                help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")(), self.size.width),
+            )
         )
 
     # History
@@ -403,14 +408,14 @@ class Top(App[None]):
             screen.refresh_status_lines()
 
 
-def help_text(kind: str, meanings: str) -> str:
-    """Return the help: keys by group, starting with the actions on rows of this screen."""
+def help_text(kind: str, meanings: str, width: int = 80) -> str:
+    """Return the help for a terminal of this width: keys by group, starting with the actions on rows of this screen."""
     parts = []
     fitting = [action for action in REGISTRY if kind and kind in action.on]
     if fitting:
-        parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting))
+        parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting, width))
     parts += [
-        f"{group}\n" + _listed([each for each in REGISTRY if each.group == group and not each.on])
+        f"{group}\n" + _listed([each for each in REGISTRY if each.group == group and not each.on], width)
         for group in ("View", "Screens", "Program")
     ]
     parts.append(
@@ -425,12 +430,20 @@ def help_text(kind: str, meanings: str) -> str:
     return "\n\n".join(parts)
 
 
-def _listed(actions: Sequence[Any]) -> str:
+def _listed(actions: Sequence[Any], width: int) -> str:
+    if width < _NARROW:
+        return "\n".join(_listed_narrow(each, max(width - 18, 8)) for each in actions)
     told = (wrap(each.title, _TITLE_WIDTH) for each in actions)
     return "\n".join(
         f"  {each.shown_keys:<7} :{each.name:<13} " + f"\n{' ' * 25}".join(lines)
         for each, lines in zip(actions, told, strict=True)
     )
+
+
+def _listed_narrow(action: Any, width: int) -> str:
+    """Return an action with its key, or above its title the command of an action without a key."""
+    begin = f"  {action.shown_keys:<7} " if action.keys else f"  :{action.name}\n{' ' * 10}"
+    return begin + f"\n{' ' * 10}".join(wrap(action.title, width))
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

@@ -5,6 +5,8 @@ report swipes to applications; and a tap opens the keyboard, which covers half o
 until the first click, and a lost connection ends the page.
 """
 
+import json
+from html import escape
 from typing import Final
 
 _RETRY_SECONDS: Final = 2
@@ -22,7 +24,6 @@ KEYS: Final = (
 _HEAD: Final = """
     <meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content" />
     <title>pulsarbox top</title>
-    <link rel="icon" href="data:," />
     <script>
       // textual-serve keeps its connection to itself.
       window.WebSocket = class extends WebSocket {
@@ -74,7 +75,7 @@ _BODY: Final = """
       document.querySelectorAll("#keys button").forEach((button) => {
         button.addEventListener("pointerdown", (event) => event.preventDefault());  // keeps the focus
         button.addEventListener("click", () => {
-          if (button.dataset.key) return send(button.dataset.key);
+          if (button.dataset.key) return send(JSON.parse(button.dataset.key));
           const was = field().getAttribute("inputmode") === "text";
           keyboard(!was);
           field().blur();
@@ -106,7 +107,7 @@ _BODY: Final = """
 def with_touch(html: str) -> str:
     """Return the page with a viewport, a bar of keys, and scrolling by touch."""
     buttons = "".join(
-        f'<button type="button" data-key="{"".join(f"&#{ord(each)};" for each in sent)}">{label}</button>'
+        f'<button type="button" data-key="{escape(json.dumps(sent))}">{label}</button>'
         for label, sent in KEYS
     )
     html = html.replace("<head>", "<head>" + _HEAD, 1)

@@ -29,6 +29,8 @@ _SEARCHED_MAX: Final = 1000
 
 
 _DRAWN: Final = ("inRate", "outRate", "backlog")
+_NARROW: Final = 60
+"""Columns of a terminal below which graphs are one below the other, if it is at least half as high."""
 _GRAPHS_MIN: Final = 7
 """Minimum height of the graphs."""
 _NEVER: Final = -1
@@ -93,8 +95,10 @@ class SubscriptionDetails(ViewScreen):
         yield from super().body()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Make the graphs higher on high terminals."""
-        self.query_one(Graphs).styles.height = max(event.size.height // 4, _GRAPHS_MIN)
+        """Make the graphs higher on high terminals, and list them on narrow ones, where their names would not fit."""
+        graphs, (width, height) = self.query_one(Graphs), event.size
+        graphs.across = 1 if width < _NARROW <= 2 * height else 3
+        graphs.styles.height = max(height // 3 if graphs.across == 1 else height // 4, _GRAPHS_MIN)
 
     def begin(self) -> None:
         """Start with the table of consumers."""
