@@ -9,7 +9,6 @@ import json
 from html import escape
 from typing import Final
 
-_RETRY_SECONDS: Final = 2
 KEYS: Final = (
     ("esc", "\x1b"),
     ("↑", "\x1b[A"),
@@ -19,7 +18,7 @@ KEYS: Final = (
     ("/", "/"),
     ("?", "?"),
 )
-"""Keys of the bar below the dashboard: label, and what a terminal sends for it. The rest are on its own line of keys."""
+"""Keys of the bar below the dashboard: label, and what a terminal sends. The last line of the dashboard has more."""
 
 _HEAD: Final = """
     <meta name="viewport" content="width=device-width, initial-scale=1, interactive-widget=resizes-content" />
@@ -42,10 +41,10 @@ _HEAD: Final = """
           if (answer.ok) return location.reload();
           clearInterval(timer);
           message.textContent = "The server was restarted. Open the address that it has printed.";
-        }, () => null), %(seconds)s);
+        }, () => null), 2000);
       }
     </script>
-""" % {"seconds": 1000 * _RETRY_SECONDS}
+"""
 _STYLE: Final = """
     <style>
       body { margin: 0; overflow: hidden; background: #10141b; }
@@ -107,9 +106,8 @@ _BODY: Final = """
 def with_touch(html: str) -> str:
     """Return the page with a viewport, a bar of keys, and scrolling by touch."""
     buttons = "".join(
-        f'<button type="button" data-key="{escape(json.dumps(sent))}">{label}</button>'
-        for label, sent in KEYS
+        f'<button type="button" data-key="{escape(json.dumps(sent))}">{label}</button>' for label, sent in KEYS
     )
     html = html.replace("<head>", "<head>" + _HEAD, 1)
     html = html.replace("</head>", _STYLE + "  </head>", 1)
-    return html.replace("</body>", _BODY % {"keys": buttons} + "  </body>", 1)
+    return html.replace("</body>", _BODY.replace("%(keys)s", buttons) + "  </body>", 1)
