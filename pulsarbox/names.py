@@ -31,6 +31,11 @@ PACKAGE_TYPES = ("function", "sink", "source")
 COMPACTION_SUBSCRIPTION = "__compaction"
 """Pulsar's name of the compaction subscription, whose cursor keeps messages until they are compacted."""
 
+OFFLOAD_SUBSCRIPTION = "pulsarbox-offload-"
+"""Prefix of the subscriptions that hold topics for offloads; the ID of the target follows."""
+OFFLOADED_PROPERTY = "pulsarbox.offloaded"
+"""Property of such a subscription: IDs of the first and the last offloaded ledger, as ``12-345``."""
+
 TOPIC_NAME_MAX = 4096
 """Characters in a topic name."""
 _DASHES_MAX = 100

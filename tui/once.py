@@ -191,6 +191,7 @@ _TITLES = {
     "deliverBytes": "bytes out",
     "unacked": "unacknowledged",
     "size": "stored",
+    "offloadedSize": "offloaded",
     "deadLetters": "dead letters",
     "p50": "receipts p50",
     "p99": "receipts p99",
@@ -216,7 +217,7 @@ def _total(name: str, value: Any) -> str:
         return f"{numbers.rate(value)}/s"
     if name.endswith("Bytes"):
         return f"{numbers.size(value)}/s"
-    if name in ("memory", "size", "diskUsed", "diskFree"):
+    if name in ("memory", "size", "offloadedSize", "diskUsed", "diskFree"):
         return numbers.size(value)
     return numbers.count(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
 

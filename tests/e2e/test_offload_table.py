@@ -16,6 +16,7 @@ import pytest
 from pulsar.schema import AvroSchema, Integer, Record, String
 
 from pulsarbox import PulsarBox
+from pulsarbox.names import OFFLOADED_PROPERTY
 from pulsarbox.spark.lakehouse.catalogs import opened
 from pulsarbox.spark.lakehouse.sink_options import TableOptions, parse_options
 from pulsarbox.spark.offload.offloading import OffloadRequest
@@ -126,6 +127,9 @@ def test_each_message_is_in_one_row_wherever_an_offload_is_killed(box: PulsarBox
     assert {str(path) for path in (tmp_path / "lake").rglob("*.parquet")} == files, "no files of killed offloads"
     held = [name for name in subscriptions(box) if name.startswith("pulsarbox-offload-")]
     assert len(held) == 1
+    stats = box.admin("GET", "/admin/v2/persistent/public/default/t/stats")["subscriptions"][held[0]]
+    offloaded = f"{progress.begin.place.ledger}-{progress.next.place.ledger}"
+    assert stats["subscriptionProperties"] == {OFFLOADED_PROPERTY: offloaded}
     assert release_table(options_in(tmp_path), box_options(box), lambda _: True) == [TOPIC]
     assert subscriptions(box) == []
 

@@ -1,13 +1,14 @@
-"""The space of the volumes as a bar: live data, compressed and not, dead data, and what is being written."""
+"""The space of the volumes as a bar: live data, compressed, offloaded or neither, dead data, and what is being
+written."""
 
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.text import Text
 
-from pulsarbox.tui.feed import Feed, FeedError
+from pulsarbox.tui.feed import Feed, FeedError, RowQuery
 from pulsarbox.tui.screens.key_bar import ink, legend
 from pulsarbox.tui.widgets import numbers
 
@@ -18,6 +19,7 @@ SECONDS: Final = 30.0
 KINDS: Final = (
     ("live", "█", "live", "text-success"),
     ("compressed", "▓", "live, compressed", "text-primary"),
+    ("offloaded", "▒", "live, offloaded (estimate)", "text-accent"),
     ("dead", "░", "dead, reclaimed by packing", "text-muted"),
     ("written", "»", "being written", "text-warning"),
 )
@@ -28,7 +30,11 @@ class SpaceUse(NamedTuple):
     """Bytes on disk by kind."""
 
     live: int = 0
+    """Neither compressed nor offloaded."""
     compressed: int = 0
+    """Not offloaded."""
+    offloaded: int = 0
+    """Compressed or not."""
     dead: int = 0
     written: int = 0
 
@@ -38,18 +44,23 @@ class SpaceUse(NamedTuple):
         return sum(self)
 
 
-def space_of(rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], compressed: int) -> SpaceUse | None:
+def space_of(
+    rows: Sequence[Mapping[str, Any]], totals: Mapping[str, Any], compressed: int, offloaded: float = 0.0
+) -> SpaceUse | None:
     """Return the use of space by the volumes; None if the box does not report it.
 
-    ``compressed`` is the number of stored bytes of compressed entries. Volumes without a live share are being written.
+    ``compressed`` is the number of stored bytes of compressed entries. ``offloaded`` is the share (0 to 1) of the data
+    of topics that offloads have copied; it is assumed to be as compressible as the rest. Volumes without a live share
+    are being written.
     """
     whole, live = totals.get("volumeBytes"), totals.get("liveBytes")
     if not whole or live is None:
         return None
     written = min(sum(row.get("diskUsed") or 0 for row in rows if row.get("liveShare") is None), whole)
     live = min(live, whole - written)
-    packed = min(compressed, live)
-    return SpaceUse(live - packed, packed, whole - written - live, written)
+    copied = int(live * offloaded)
+    packed = int(min(compressed, live) * (1 - offloaded))
+    return SpaceUse(live - copied - packed, packed, copied, whole - written - live, written)
 
 
 def shares(space: SpaceUse, width: int) -> list[int]:
@@ -79,29 +90,56 @@ def drawn(space: SpaceUse, width: int, colors: Mapping[str, str]) -> Text:
     return text
 
 
-class CompressedQuery:
-    """Asks a box for the bytes of its compressed entries. ``ask`` is called by one thread at a time."""
+class PeriodicQuery:
+    """Asks a box for a number every SECONDS."""
+
+    target: ClassVar[str]
 
     def __init__(self, feed: Feed, now: Callable[[], float] = time.monotonic) -> None:
         self._feed = feed
         self._now = now
         self._at = float("-inf")
-        self._bytes = 0
+        self._value = 0.0
         self._lock = threading.Lock()
 
-    def ask(self) -> int:
-        """Return the stored bytes of compressed entries; 0 if the box refuses, as for a role that is no superuser."""
+    def ask(self) -> float:
+        """Return the number; 0 if the box refuses, as for a role that is no superuser. Raises FeedError otherwise."""
         with self._lock:
             if self._now() - self._at >= SECONDS:
-                self._at, self._bytes = self._now(), self._sum()
-            return self._bytes
+                self._at, self._value = self._now(), self._answer()
+            return self._value
 
-    def _sum(self) -> int:
+    def _answer(self) -> float:
         try:
-            rows = self._feed.ask("GET", COMPRESSION)
+            return self.number_in(self._feed.ask("GET", self.target))
         except FeedError as trouble:
             if trouble.is_gone:
                 raise
             return 0
-        told = rows if isinstance(rows, list) else []
-        return sum(row.get("stored") or 0 for row in told if row.get("codec") != "none")
+
+    def number_in(self, told: Any) -> float:
+        """Return the number of a response."""
+        raise NotImplementedError
+
+
+class CompressedQuery(PeriodicQuery):
+    """Asks for the stored bytes of compressed entries."""
+
+    target: ClassVar[str] = COMPRESSION
+
+    def number_in(self, told: Any) -> float:
+        """Return the bytes of all codecs."""
+        rows = told if isinstance(told, list) else []
+        return sum(row.get("stored") or 0 for row in rows if row.get("codec") != "none")
+
+
+class OffloadedQuery(PeriodicQuery):
+    """Asks for the share of the topics' data that offloads have copied, from 0 to 1."""
+
+    target: ClassVar[str] = RowQuery("overview", limit=1, columns=("size", "offloadedSize")).target
+
+    def number_in(self, told: Any) -> float:
+        """Return the share; 0 without data, and of a box that does not report it."""
+        totals = told.get("totals") if isinstance(told, dict) else None
+        size, offloaded = ((totals or {}).get(name) or 0 for name in ("size", "offloadedSize"))
+        return min(offloaded / size, 1.0) if size else 0.0

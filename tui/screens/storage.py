@@ -9,7 +9,7 @@ from textual.widgets import Static
 from pulsarbox.tui import views
 from pulsarbox.tui.feed import ViewSnapshot
 from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
-from pulsarbox.tui.screens.space_map import CompressedQuery, SpaceUse, space_of
+from pulsarbox.tui.screens.space_map import CompressedQuery, OffloadedQuery, SpaceUse, space_of
 from pulsarbox.tui.screens.space_map import drawn as drawn_space
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
@@ -32,7 +32,7 @@ class Storage(ViewScreen):
     def __init__(self, passing: str = "") -> None:
         super().__init__(passing)
         self._copies: CopiesQuery | None = None
-        self._compressed: CompressedQuery | None = None
+        self._parts: tuple[CompressedQuery, OffloadedQuery] | None = None
         self._has_several = False
 
     def body(self) -> ComposeResult:
@@ -47,15 +47,17 @@ class Storage(ViewScreen):
         rows, width, is_live = super().load(), self.size.width, self.top.at is None
         if self._copies is None:
             self._copies = CopiesQuery(self.top.feed)
-        if self._compressed is None:
-            self._compressed = CompressedQuery(self.top.feed)
-        copies, compressed = self._copies, self._compressed
+        if self._parts is None:
+            self._parts = CompressedQuery(self.top.feed), OffloadedQuery(self.top.feed)
+        copies, (compressed, offloaded) = self._copies, self._parts
 
         def ask() -> tuple[ViewSnapshot, Copies | None, SpaceUse | None]:
             found = rows()
             if not is_live:
                 return found, None, None
-            return found, copies.ask(width), space_of(found.rows, found.totals, compressed.ask())
+            share = offloaded.ask() if found.totals.get("volumeBytes") else 0.0
+            space = space_of(found.rows, found.totals, int(compressed.ask()), share)
+            return found, copies.ask(width), space
 
         return ask
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from pulsarbox.broker.stats.current_rate import CurrentRate, Trend
 from pulsarbox.broker.stats.drain_estimate import drain_time
 from pulsarbox.broker.subscription.first_unacked import expiring
+from pulsarbox.broker.subscription.offloaded_ledgers import LedgerRange, offloaded_bytes, ranges_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -134,8 +135,9 @@ class TopicSample:
     """Sample of a topic and its subscriptions. Without ``topic``, the topic is not in memory."""
 
     __slots__ = (
-        "_ledger", "_ledgers", "_looked_at", "_pace", "_published", "_rests", "_trend", "backlog", "counted", "name",
-        "namespace", "out_rate", "size", "stored_letters", "subscriptions", "topic", "unclaimed",
+        "_ledger", "_ledgers", "_looked_at", "_offloaded", "_pace", "_published", "_rests", "_trend", "backlog",
+        "counted", "name", "namespace", "offloaded", "out_rate", "size", "stored_letters", "subscriptions", "topic",
+        "unclaimed",
     )  # fmt: skip
 
     def __init__(self, name: str, namespace: str, at: float, topic: "Topic | None" = None) -> None:
@@ -151,6 +153,10 @@ class TopicSample:
         """Messages in the backlogs of all subscriptions."""
         self.size = 0
         """Bytes stored."""
+        self.offloaded = 0
+        """Bytes of them in ledgers that offloads have copied."""
+        self._offloaded: tuple[list[LedgerRange], int, int] = ([], 0, -1)
+        """Ranges, number of ledgers and open ledger by which ``offloaded`` was computed."""
         self.out_rate = 0.0
         """Messages sent to all its subscriptions per second."""
         self._published = (0, 0) if topic is None else self._counters(topic)
@@ -207,9 +213,19 @@ class TopicSample:
             rests = False
             self._ledgers = len(ledger.ledgers)
             self.size = ledger.size
+        if ledger is not None and self._sample_offloaded(topic, ledger):
+            rests = False
         self._published = published
         more = self._sample_subscriptions(topic, at, since)
         return None if rests and more is None else more or 0
+
+    def _sample_offloaded(self, topic: "Topic", ledger: "ManagedLedger") -> bool:
+        """Update ``offloaded``; return whether it has changed. The ledgers are summed up only if they have changed."""
+        ranges = ranges_of(topic.subscriptions.values())  # type: ignore[attr-defined]  # of a persistent topic
+        known, before = (ranges, len(ledger.ledgers), ledger.current.ledger_id), self.offloaded
+        if known != self._offloaded:
+            self._offloaded, self.offloaded = known, offloaded_bytes(ledger, ranges)
+        return self.offloaded != before
 
     def _sample_subscriptions(self, topic: "Topic", at: float, since: float) -> int | None:
         mine = self.subscriptions
@@ -239,7 +255,7 @@ class TopicSample:
         mine = self.subscriptions.values()
         return (
             1, len(mine), self.backlog, sum([each.unacked for each in mine]), self.size,
-            letters.left if letters is not None else 0,
+            letters.left if letters is not None else 0, self.offloaded,
         )  # fmt: skip
 
     @property

@@ -5,7 +5,7 @@ from typing import Final
 
 from pulsarbox.broker.stats.topic_samples import TopicSample
 
-COUNTS: Final = ("topics", "subscriptions", "backlog", "unacked", "size", "letters")
+COUNTS: Final = ("topics", "subscriptions", "backlog", "unacked", "size", "letters", "offloaded")
 """Fields that are counts; the others are rates."""
 
 
@@ -21,6 +21,8 @@ class Totals:
     size: int = 0
     letters: int = 0
     """Unacknowledged messages in dead letter topics."""
+    offloaded: int = 0
+    """Bytes of ledgers that offloads have copied."""
     publish_rate: float = 0.0
     publish_bytes: float = 0.0
     deliver_rate: float = 0.0

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.broker.stats.topic_samples import SubscriptionSample, TopicSample, letters_of
 from pulsarbox.broker.stats.topic_totals import Totals
+from pulsarbox.broker.subscription.offloaded_ledgers import offloaded_bytes, stored_ranges
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
 from pulsarbox.storage.catalog import topic_key
@@ -118,6 +119,7 @@ class StoredSamples:
         stored = self._store.topic(name)
         assert stored is not None
         found = self.topics[name] = _sample_of(stored, name, parsed.namespace)
+        found.offloaded = offloaded_bytes(stored.ledger, stored_ranges(stored, self._store.catalog))
         if for_dead_letters(parsed, row):
             found.stored_letters = letters_of(stored)
         self.totals.count(found)

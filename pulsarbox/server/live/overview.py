@@ -84,6 +84,7 @@ def _of_topics(totals: Totals) -> Values:
         "backlog": totals.backlog,
         "unacked": totals.unacked,
         "size": totals.size,
+        "offloadedSize": totals.offloaded,
         "topics": totals.topics,
         "subscriptions": totals.subscriptions,
         "deadLetters": totals.letters,

@@ -56,7 +56,7 @@ _STORED: Final = (
         field("storage"),
     ),
     Metric("pulsar_storage_backlog_size", "Bytes in the backlog of the slowest subscription", field("backlog_bytes")),
-    Metric("pulsar_storage_offloaded_size", "Bytes in offloaded ledgers: always 0", _nothing),
+    Metric("pulsar_storage_offloaded_size", "Bytes that are in object storage only: always 0", _nothing),
     Metric("pulsar_storage_write_rate", "Entries stored per second", field("entries_in")),
     Metric("pulsar_storage_read_rate", "Entries dispatched to consumers per second", field("entries_out")),
 )

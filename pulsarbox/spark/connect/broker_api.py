@@ -198,6 +198,13 @@ class Service:
             self._admin.ask("PUT", path, where)
             self._admin.ask("POST", f"{path}/resetcursor", where)  # a new subscription starts at a batch boundary
 
+    def set_properties(self, topic: str, subscription: str, properties: dict[str, str]) -> None:
+        """Replace the properties of a subscription. Raises the broker's errors."""
+        if self._admin is None:
+            raise ValueError("setting properties requires the Admin API: set admin.url")
+        path = path_of_subscription(parse_topic(topic), subscription)
+        self._admin.ask("PUT", f"{path}/properties", properties)
+
     # Segments
 
     def segments(

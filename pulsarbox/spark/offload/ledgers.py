@@ -83,6 +83,12 @@ def _gap(mark: Mark, end: Mark) -> Gap:
     return Gap(mark.place, end, f"no longer exist: {end.seen - mark.seen} messages")
 
 
+def offloaded_range(begin: ReadPosition, end: ReadPosition) -> str:
+    """Return the IDs of the first and the last ledger from ``begin`` to ``end``, such as ``12-345``; empty if none."""
+    last = end.ledger if end.entry > 0 else end.ledger - 1
+    return f"{max(begin.ledger, 0)}-{last}" if end > begin and last >= begin.ledger else ""
+
+
 def held_from(history: OffloadedTopic, until: int) -> ReadPosition:
     """Return the position from which the box must retain a topic.
 

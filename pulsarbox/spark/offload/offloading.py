@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from pulsarbox.client.admin import Admin, AdminRefused, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.names import parse_topic
+from pulsarbox.names import OFFLOAD_SUBSCRIPTION, OFFLOADED_PROPERTY, parse_topic
 from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.connect.schema_registry import Registry
@@ -46,8 +46,10 @@ from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
 from pulsarbox.spark.topic_segments import BEGINNING, ReadPosition
 
-SUBSCRIPTION: Final = "pulsarbox-offload-"
+SUBSCRIPTION: Final = OFFLOAD_SUBSCRIPTION
 """Prefix of the subscriptions that hold topics; the directory's ID follows."""
+REPORT_SECONDS: Final = 1.0
+"""Interval between reports to the box of what has been offloaded."""
 GRACE_MS: Final = 600_000
 
 
@@ -132,6 +134,10 @@ class Offload:
         self.reach = in_place(reach(self._options))
         self._held: dict[str, ReadPosition] = {}
         """Last known positions of the subscriptions."""
+        self._reported: dict[str, tuple[str, float]] = {}
+        """Ledgers last reported to the box, and when (monotonic seconds)."""
+        self._unreported: set[str] = set()
+        """Topics with a failed report."""
         self.subscription = SUBSCRIPTION + self._identity()
 
     def _identity(self) -> str:
@@ -212,6 +218,25 @@ class Offload:
         self._held[topic] = place
         self.step("held")
 
+    def report_offloaded(self, topic: str, begin: ReadPosition, end: ReadPosition, *, now: bool = True) -> None:
+        """Report the offloaded ledgers to the box, for its statistics: those from ``begin`` to ``end``.
+
+        Without ``now``, at most every REPORT_SECONDS. A failure is printed once per topic, and changes nothing else.
+        """
+        known, at = self._reported.get(topic, ("", float("-inf")))
+        offloaded = ledgers.offloaded_range(begin, end)
+        if not self.asked.hold or offloaded in ("", known) or not (now or time.monotonic() - at >= REPORT_SECONDS):
+            return
+        self._reported[topic] = (offloaded, time.monotonic())
+        try:
+            with Service(self.reach) as service:
+                service.set_properties(topic, self.subscription, {OFFLOADED_PROPERTY: offloaded})
+        except PulsarBoxError as error:
+            self._reported[topic] = ("", time.monotonic())
+            if topic not in self._unreported:
+                self._unreported.add(topic)
+                self.report(f"{topic}: the statistics of the box do not show what has been offloaded: {error}")
+
 
 class _Partition:
     """Offloader of one unpartitioned topic or partition."""
@@ -243,8 +268,11 @@ class _Partition:
                 self._whole.progress.begin(
                     "offloading", self._topic, sum(each.segment.bytes for each in found.stretches)
                 )
-            for ledger in self._made(make(each) for each in found.stretches):
-                self._add(ledger, history)
+            try:
+                for ledger in self._made(make(each) for each in found.stretches):
+                    self._add(ledger, history)
+            finally:
+                self._report(history, now=True)
             if found.gap is None:
                 return
             self._gap(found.gap)
@@ -308,6 +336,10 @@ class _Partition:
             f"({rate:,.0f} MB/s of payload)"
         )
         self._whole.hold(history)
+        self._report(history, now=False)
+
+    def _report(self, history: OffloadedTopic, *, now: bool) -> None:
+        self._whole.report_offloaded(self._topic, history.begin.place, history.next.place, now=now)
 
     def _gap(self, gap: Gap) -> None:
         self._whole.report(f"{accepted(self._topic, gap, accept=self._asked.accept_loss)}: recorded")

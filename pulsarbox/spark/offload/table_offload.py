@@ -151,10 +151,11 @@ class _TopicOffload:
             self._hold(table)
 
     def _hold(self, table: "Table") -> None:
-        """Hold each partition at what is not in the table, or only since ``grace_ms``."""
+        """Hold each partition at what is not in the table, or only since ``grace_ms``, and report what is in it."""
         places = held_since(table, self._topic, round(time.time() * 1000) - self._asked.grace_ms)
         for partition, each in self._progress.items():
             self._whole.hold_at(partition, places.get(partition, each.begin.place))
+            self._whole.report_offloaded(partition, each.begin.place, each.next.place)
 
     def _begin(self, partition: str) -> None:
         if partition not in self._progress:

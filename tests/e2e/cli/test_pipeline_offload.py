@@ -105,8 +105,15 @@ def test_it_follows_until_it_is_stopped_and_lets_go(box: PulsarBox, tmp_path: Pa
     assert b"stopped; the manifest lists all offloaded ledgers" in process.stderr.read()
     process.stderr.close()
     assert held(box)
+    assert offloaded(box) == [True] * 4 + [False], "the open ledger is not"
     said = run(*words(box, directory, "--release")).stderr
     assert f"{TOPIC}: no longer held".encode() in said and not held(box)
+    assert not any(offloaded(box))
+
+
+def offloaded(box: PulsarBox) -> list[bool]:
+    found = box.admin("GET", "/admin/v2/persistent/public/default/t/internalStats")
+    return [each["offloaded"] for each in found["ledgers"]]
 
 
 def held(box: PulsarBox) -> list[str]:

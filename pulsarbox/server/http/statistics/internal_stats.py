@@ -4,6 +4,7 @@ from itertools import islice
 from typing import Any, Final
 
 from pulsarbox.broker.host import Host
+from pulsarbox.broker.subscription.offloaded_ledgers import is_offloaded, ranges_of
 from pulsarbox.broker.subscription.subscription import Subscription
 from pulsarbox.broker.topic.non_persistent import NonPersistentTopic
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
@@ -26,6 +27,7 @@ def internal_stats(topic: Topic, catalog: Catalog, host: Host) -> dict[str, Any]
     row = catalog.get(topic_key(str(topic.name))) or {}
     last, current = ledger.last_confirmed, ledger.current
     lacking = under_replicated(host, ledger.ledgers)
+    offloaded = ranges_of(topic.subscriptions.values())
     waiting = sum(_waits(each) for each in topic.subscriptions.values())
     return {
         "entriesAddedCounter": ledger.confirmed_entries,
@@ -43,7 +45,7 @@ def internal_stats(topic: Topic, catalog: Catalog, host: Host) -> dict[str, Any]
                 "ledgerId": each.ledger_id,
                 "entries": 0 if each is current else each.entries,
                 "size": 0 if each is current else each.size,
-                "offloaded": False,
+                "offloaded": each is not current and is_offloaded(each.ledger_id, offloaded),
                 "underReplicated": each.ledger_id in lacking,
             }
             for each in ledger.ledgers.values()

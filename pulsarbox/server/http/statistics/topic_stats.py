@@ -24,6 +24,7 @@ from pulsarbox.broker.stats.blocked_reason_text import held_reason
 from pulsarbox.broker.stats.drain_estimate import longest, seconds_to_drain
 from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
+from pulsarbox.broker.subscription.offloaded_ledgers import offloaded_bytes, ranges_of
 from pulsarbox.broker.subscription.subscription import ONE_ACTIVE, TYPE_NAMES, Subscription
 from pulsarbox.broker.topic.producer import AttachedProducer
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
@@ -179,6 +180,7 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
         "bytesInCounter": ledger.confirmed_bytes,
         "msgInCounter": ledger.confirmed_messages,
         "storageSize": ledger.size,
+        "offloadedStorageSize": offloaded_bytes(ledger, ranges_of(topic.subscriptions.values())),
         "backlogSize": ledger.bytes_behind(slowest),
         "backlogQuotaLimitSize": topic.backlog.size.limit,
         "backlogQuotaLimitTime": topic.backlog.age.limit // 1000 if topic.backlog.age.limit > 0 else -1,

@@ -5,8 +5,10 @@ import pytest
 from pulsarbox.broker.stats import sampler as module
 from pulsarbox.broker.stats import unloaded_topic_stats
 from pulsarbox.broker.stats.topic_samples import SubscriptionSample, TopicSample
-from pulsarbox.names import parse_topic
+from pulsarbox.broker.topic.topic import PersistentTopic
+from pulsarbox.names import OFFLOADED_PROPERTY, parse_topic
 from tests.unit.broker.playbook import TOPIC, Box, Client
+from tests.unit.broker.replay.playbook import pairs
 
 
 def look(box: Box) -> None:
@@ -293,3 +295,27 @@ def test_looks_between_passes_are_not_lost_to_the_totals() -> None:
     assert (totals.unacked, totals.deliver_rate, totals.publish_rate) == (0, 0.0, 0.0)
     box.broker.topics.delete(parse_topic(TOPIC), box.now, force=True)
     assert (totals.backlog, totals.topics, totals.subscriptions, totals.size) == (0, 0, 0, 0)
+
+
+def test_offloaded_ledgers_count_in_memory_and_after_a_restart() -> None:
+    box = Box()
+    client = box.client()
+    ranges = pairs({OFFLOADED_PROPERTY: "0-1000"})
+    client.subscribe("pulsarbox-offload-12ab34cd", subscription_properties=ranges)
+    client.publish(3)
+    look(box)
+    totals = box.broker.samples.totals
+    assert totals.offloaded == 0, "the open ledger is not offloaded"
+    topic = box.broker.topics.loaded(parse_topic(TOPIC))
+    assert isinstance(topic, PersistentTopic)
+    topic.ledgers.close(0, box.now)
+    client.publish(2)
+    a_second(box)
+    assert 0 < totals.offloaded == topic_of(box).offloaded < totals.size
+    offloaded = totals.offloaded
+    client.cnx.closed(box.now)
+    box = box.restart()
+    box.broker.samples.watch(box.now)
+    look(box)
+    assert topic_of(box).topic is None
+    assert box.broker.samples.stored.totals.offloaded == offloaded

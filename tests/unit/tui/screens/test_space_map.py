@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pulsarbox.tui.feed import Feed, FeedError
-from pulsarbox.tui.screens.space_map import KINDS, CompressedQuery, SpaceUse, drawn, shares, space_of
+from pulsarbox.tui.screens.space_map import KINDS, CompressedQuery, OffloadedQuery, SpaceUse, drawn, shares, space_of
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox
 from tests.unit.tui.screens.test_key_bar import COLORS
@@ -15,26 +15,53 @@ ROWS: list[dict[str, Any]] = [{"diskUsed": 900, "liveShare": 0.5}, {"diskUsed": 
 
 
 def test_bytes_are_counted_once() -> None:
-    assert space_of(ROWS, TOTALS, 200) == SpaceUse(300, 200, 400, 100)
-    assert space_of(ROWS, TOTALS, 900) == SpaceUse(0, 500, 400, 100), "more than is live, as live data has gone since"
-    assert space_of(ROWS, {"volumeBytes": 150, "liveBytes": 400}, 0) == SpaceUse(50, 0, 0, 100)
+    assert space_of(ROWS, TOTALS, 200) == SpaceUse(300, 200, 0, 400, 100)
+    assert space_of(ROWS, TOTALS, 900) == SpaceUse(0, 500, 0, 400, 100), (
+        "more than is live, as live data has gone since"
+    )
+    assert space_of(ROWS, {"volumeBytes": 150, "liveBytes": 400}, 0) == SpaceUse(50, 0, 0, 0, 100)
     assert space_of([], {}, 0) is None and space_of([], {"volumeBytes": 0, "liveBytes": 0}, 0) is None
+
+
+def test_the_offloaded_share_applies_to_compressed_data_too() -> None:
+    assert space_of(ROWS, TOTALS, 200, 0.5) == SpaceUse(150, 100, 250, 400, 100)
+    assert space_of(ROWS, TOTALS, 900, 1.0) == SpaceUse(0, 0, 500, 400, 100)
+
+
+@pytest.mark.parametrize(
+    ("totals", "share"),
+    [
+        ({"size": 400, "offloadedSize": 100}, 0.25),
+        ({"size": 4, "offloadedSize": 9}, 1.0),
+        ({"size": 0}, 0.0),
+        ({}, 0.0),
+    ],
+)
+def test_the_offloaded_share_is_that_of_the_overview(totals: dict[str, int], share: float) -> None:
+    query = OffloadedQuery(FakeBox().feed)
+    assert query.number_in({"totals": totals}) == share
+    assert query.number_in([]) == 0.0
 
 
 @pytest.mark.parametrize("width", [1, 3, 4, 78, 198])
 def test_cells_are_in_proportion_and_whatever_there_is_has_one(width: int) -> None:
-    for space in (SpaceUse(300, 200, 400, 100), SpaceUse(1, 0, 10_000, 1), SpaceUse(1, 1, 1, 1), SpaceUse(5)):
+    for space in (
+        SpaceUse(200, 200, 100, 400, 100),
+        SpaceUse(1, 0, 0, 10_000, 1),
+        SpaceUse(1, 1, 1, 1, 1),
+        SpaceUse(5),
+    ):
         cells = shares(space, width)
         assert sum(cells) == width
         assert all(bool(cell) <= bool(size) for cell, size in zip(cells, space, strict=True))
-        if width >= 4:
+        if width >= 5:
             assert all(bool(cell) == bool(size) for cell, size in zip(cells, space, strict=True))
-    assert shares(SpaceUse(50, 0, 50, 0), 10) == [5, 0, 5, 0]
+    assert shares(SpaceUse(50, 0, 0, 50, 0), 10) == [5, 0, 0, 5, 0]
 
 
 def test_the_legend_has_the_signs_of_the_bar() -> None:
-    lines = drawn(SpaceUse(1 << 30, 1 << 29, 1 << 29, 0), 60, COLORS).plain.split("\n")
-    assert len(lines[0]) == 59 and set(lines[0]) == set(" █▓░")
+    lines = drawn(SpaceUse(1 << 30, 1 << 28, 1 << 28, 1 << 29, 0), 60, COLORS).plain.split("\n")
+    assert len(lines[0]) == 59 and set(lines[0]) == set(" █▓▒░")
     legend = " ".join(lines[1:])
     assert all(f"{sign} {meaning} " in legend for _, sign, meaning, _ in KINDS)
     assert "live 1.00 GiB (50%)" in legend and all(len(line.rstrip()) <= 60 for line in lines)
