@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import random
 import shutil
@@ -32,6 +33,7 @@ from tests.powercut.images import MUTANTS, Image, plan
 from tests.powercut.marks import read_mark
 from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
 from tests.powercut.recording import LEVELS, beginning, events_of, record_life, scratch_folder, tree_at
+from tests.tools import forks
 
 PROCESSES: Final = 2
 FEW: Final = 8
@@ -190,7 +192,8 @@ def _feed(path: Path, first: int, step: int, count: int, answers: Answers, stop:
     """Start workers in turn until the images from ``first`` on are opened; a worker that dies leaves a verdict."""
     while first < count and not stop.is_set():
         command = [sys.executable, "-m", "tests.powercut.worker", str(path), str(first), str(step)]
-        worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        worker = forks.box(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=os.environ)
         assert worker.stdout is not None and worker.stderr is not None
         watch = threading.Timer(SILENCE_SECONDS + count, worker.kill)
         watch.start()
@@ -202,7 +205,7 @@ def _feed(path: Path, first: int, step: int, count: int, answers: Answers, stop:
                 first += step
             if stop.is_set():
                 worker.kill()
-        errors = worker.stderr.read()
+        errors = worker.stderr.read().decode()
         watch.cancel()
         worker.wait()
         worker.stdout.close()

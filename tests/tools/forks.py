@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import pkgutil
+import runpy
 import select
 import selectors
 import shutil
@@ -51,6 +52,8 @@ LOADED: Final = (
 """Modules to load besides those of the commands."""
 WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording", "pulsarbox.tui")
 """Packages to load with all their modules, which commands and boxes import when they use them."""
+OURS: Final = "tests."
+"""Start of the names of modules of tests that run as processes."""
 OPTIONAL: Final = "pulsarbox.cli.sql"
 """Package that needs a large library, which may be missing."""
 _CHUNK: Final = 1 << 16
@@ -131,7 +134,7 @@ def children(patch: "pytest.MonkeyPatch") -> None:
 class Process:
     """Replacement for the ``Popen`` of a box or a command: a fork in a new session, killed when this process ends.
 
-    Takes ``python -m pulsarbox WORDS`` and ``python -m pulsarbox.embed.child FD``.
+    Takes ``python -m pulsarbox WORDS``, ``python -m pulsarbox.embed.child FD`` and ``python -m tests.MODULE WORDS``.
     """
 
     def __init__(
@@ -149,12 +152,14 @@ class Process:
     ) -> None:
         self.args = command
         self.returncode: int | None = None
-        embeds = command[2] == "pulsarbox.embed.child"
+        module = command[2]
+        embeds = module == "pulsarbox.embed.child"
         asked = {
             "words": command[3:],
             "env": dict(env),
             "cwd": str(cwd or Path.cwd()),
             "kind": "embedded" if embeds else "box",
+            "module": module if module.startswith(OURS) else None,
             "terminal": terminal,
             "ignored": [*ignored],
         }
@@ -248,8 +253,10 @@ def box(
     if assigned:
         command = command[1 + len(assigned) :]
         given["env"] = {**given["env"], **dict(word.split("=", 1) for word in assigned)}
-    ours = command[0] == sys.executable and command[1:3] in (["-m", "pulsarbox"], ["-m", "pulsarbox.embed.child"])
-    if ours and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
+    is_known = list(command[:2]) == [sys.executable, "-m"] and (
+        command[2] in ("pulsarbox", "pulsarbox.embed.child") or command[2].startswith(OURS)
+    )
+    if is_known and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
         return cast("subprocess.Popen[bytes]", Process(command, terminal=terminal, ignored=ignored, **given))
     if terminal or ignored:
         given |= {"start_new_session": True, "preexec_fn": functools.partial(_prepare, terminal, ignored)}
@@ -520,6 +527,8 @@ def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.so
     tempfile.tempdir = None  # it is determined anew, by the environment
     time.tzset()
     sys.argv = ["pulsarbox", *asked["words"]]
+    if asked.get("module"):
+        asked |= {"kind": "module", "words": [asked["module"]]}
     return asked
 
 
@@ -565,6 +574,9 @@ def _command(words: list[str], kind: str) -> int:
             return embedded.main(int(words[0]))
         if kind == "reads":
             child.main(*words)
+        if kind == "module":
+            runpy.run_module(words[0], run_name="__main__", alter_sys=True)
+            return 0
         main(args=words, prog_name=NAME)
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else bool(ended.code)

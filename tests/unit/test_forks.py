@@ -69,9 +69,9 @@ def test_a_box_has_a_session_of_its_own_and_ends_as_it_is_told(tmp_path: Path) -
             box.kill()
 
 
-def piped(*words: str) -> "subprocess.Popen[bytes]":
+def piped(*words: str, module: str = "pulsarbox") -> "subprocess.Popen[bytes]":
     pipe = subprocess.PIPE
-    return forks.box([sys.executable, "-m", "pulsarbox", *words], stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ)
+    return forks.box([sys.executable, "-m", module, *words], stdin=pipe, stdout=pipe, stderr=pipe, env=os.environ)
 
 
 def test_a_command_has_pipes_like_one_in_a_new_process() -> None:
@@ -82,6 +82,12 @@ def test_a_command_has_pipes_like_one_in_a_new_process() -> None:
     assert (b"nonsense: no such" in out, b"1 errors" in err, process.returncode) == (True, True, 1)
     with piped("nonsense") as process:
         assert b"nonsense" in process.communicate(timeout=60)[1]
+
+
+def test_a_module_of_the_tests_has_its_own_words() -> None:
+    with piped("/none", "0", "1", module="tests.powercut.worker") as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, b"No such file or directory: '/none'" in err) == (1, b"", True)
 
 
 def test_a_command_with_pipes_that_does_not_end_is_killed(tmp_path: Path) -> None:
