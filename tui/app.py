@@ -432,7 +432,7 @@ def help_text(kind: str, meanings: str, width: int = 80) -> str:
 
 def _listed(actions: Sequence[Any], width: int) -> str:
     if width < _NARROW:
-        return "\n".join(_listed_narrow(each, max(width - 18, 8)) for each in actions)
+        return "\n".join(_listed_narrow(each, max(width - 20, 8)) for each in actions)
     told = (wrap(each.title, _TITLE_WIDTH) for each in actions)
     return "\n".join(
         f"  {each.shown_keys:<7} :{each.name:<13} " + f"\n{' ' * 25}".join(lines)
