@@ -1,8 +1,8 @@
 # `make` or `make help` lists the targets: each has a `## ` comment on its line.
 # Variables: ARGS (passed on to the command), PYTHON (the interpreter that makes .venv), N (kills of crash and
-# spark-faults, images of powercut, backups, mutants, histories of an ensemble), URL and VERSUS (the brokers of bench),
-# A, A_WEB, B and B_WEB (those of differences, compare-admin and java-tools), TOOLS (the jars of java-tools), SUITE_DIR
-# (of suite), WORKERS (of test).
+# spark-faults, images of powercut and image-reads, backups, mutants, histories of an ensemble), URL and VERSUS (the
+# brokers of bench), A, A_WEB, B and B_WEB (those of differences, compare-admin and java-tools), TOOLS (the jars of
+# java-tools), SUITE_DIR (of suite), WORKERS (of test).
 
 SHELL := /usr/bin/env bash
 BIN := .venv/bin
@@ -99,6 +99,10 @@ spark-oldest: env-dev ## Run the tests of Spark with the oldest version that is 
 .PHONY: powercut
 powercut: env-dev ## Open disks as they may stand after a power cut (N=500; needs a C compiler)
 	@$(BIN)/python -m tests.powercut.run --images $(or $(N),500) $(ARGS)
+
+.PHONY: image-reads
+image-reads: env-dev ## Read disks as they may stand after a power cut inside the JVM and with Python (N=100; needs a JDK and a C compiler)
+	@$(BIN)/python -m tests.spark_faults.image_reads --images $(or $(N),100) $(ARGS)
 
 .PHONY: bench
 bench: env-dev ## Measure the box, or a broker, or two by turns (URL=pulsar://... VERSUS=pulsar://...)

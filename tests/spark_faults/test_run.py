@@ -7,8 +7,10 @@ from typing import Any
 import pulsar
 import pytest
 
-from tests.spark_faults import lakehouse, moving, pipelines
+from tests.powercut.record import RecorderError
+from tests.spark_faults import image_reads, lakehouse, moving, pipelines
 from tests.spark_faults.run import SHORT, Keeper, counted, points
+from tests.tools import build_jar
 from tests.tools.java import need_java
 
 
@@ -104,3 +106,16 @@ def test_of_a_rollup_what_is_doubled_missing_and_strange_is_counted(
 ) -> None:
     count = pipelines.count_of_rollup({0: 10, 1000: 10}, told, kept)
     assert (count.doubled, count.missing, count.strange) == (doubled, missing, strange)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.campaign
+def test_images_of_power_cuts_have_no_wrong_rows(java: None, tmp_path: Path) -> None:
+    if build_jar.compiler() is None:
+        pytest.skip("javac is missing")
+    try:
+        counts, wrong = image_reads.campaign(tmp_path, 4, seed=1)
+    except RecorderError as error:
+        pytest.skip(str(error))
+    assert wrong == []
+    assert counts["images"] == 4 and counts["rows"] > 0 and counts["gone"] > 0 and counts["reported"] > 0

@@ -1,0 +1,262 @@
+"""Campaign that reads images of a disk after a power cut with the reader inside the JVM, and with Python's.
+
+``python -m tests.spark_faults.image_reads --images 100`` (``make image-reads``) records lives of the whole core, which
+seal, compress and remove volumes. Each image is read unmodified, then with a truncated volume, then after a recovery.
+Read are the entries whose messages had a receipt before the cut. A row must have the payload that was sent with this
+position; where bytes are gone, the JVM must hand over with a reason, and Python must raise its errors for them.
+
+Progress on stderr, a summary on stdout. Exits with 1 if a row or an error was wrong.
+"""
+
+import argparse
+import base64
+import json
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pulsarbox.errors import EntryDamaged, PersistenceError
+from pulsarbox.spark.access.extractor import NotInPlace
+from pulsarbox.spark.access.mapped_reader import Gone, MappedStore
+from pulsarbox.spark.source.jvm_plan import MAGIC, jvm_plan
+from pulsarbox.spark.topic_segments import Reach, TopicSegment
+from pulsarbox.storage.lmdb.directory import read_identity
+from tests.powercut.check import DATA
+from tests.powercut.core_box import TOPICS, CoreBox, number_of
+from tests.powercut.core_check import CoreStory
+from tests.powercut.disk import write_tree
+from tests.powercut.images import Image, plan
+from tests.powercut.marks import RECLAIMED, read_mark
+from tests.powercut.record import Op, RecorderError, compile_recorder, load
+from tests.powercut.recording import CORE, beginning, moments, record_life, scratch_folder
+from tests.tools import build_jar
+
+SOURCE: Final = Path(__file__).with_name("ImageRows.java")
+STEPS: Final = 60
+IMAGES_OF_A_LIFE: Final = 25
+Rows = dict[tuple[int, int], int]
+"""Numbers of messages by ledger and entry."""
+REPORTED: Final = (Gone, EntryDamaged, NotInPlace)
+"""Errors that Python reports with the range of entries, or its directory."""
+
+
+class Jvm:
+    """Process of the reader inside the JVM."""
+
+    def __init__(self, folder: Path) -> None:
+        import pyspark
+
+        jars = f"{build_jar.current()}:{Path(pyspark.__file__).parent / 'jars'}/*"
+        subprocess.run(["javac", "-cp", jars, "-d", str(folder), str(SOURCE)], check=True)
+        command = ["java", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{folder}:{jars}", "pulsarbox.spark.ImageRows"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def read(self, plan_bytes: bytes) -> tuple[str, list[int], dict[tuple[int, int], bytes]]:
+        """Return why the read ended early, or nothing; the next entry of each segment; and payloads by position.
+
+        An answer that begins with ``!`` is an error. Raises RuntimeError if the process has ended.
+        """
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        stdin.write(plan_bytes[len(MAGIC) + 4 :].decode() + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise RuntimeError(f"the JVM has ended with {self._process.wait()}")
+        if line.startswith("!"):
+            return line.strip(), [], {}
+        reason, rest, *found = line.rstrip("\n").split("\t")
+        rows: dict[tuple[int, int], bytes] = {}
+        for each in found:
+            ledger, entry, value = each.split(":")
+            rows[int(ledger), int(entry)] = base64.b64decode(value)
+        return reason, [int(each) for each in rest.split(",")], rows
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=60)
+
+
+def segments_of(story: CoreStory, instance: str) -> list[TopicSegment]:
+    """Return the runs of entries with a receipt."""
+    found: list[TopicSegment] = []
+    for topic, places in sorted(story.receipted.items()):
+        for ledger, entry in sorted(places):
+            last = found[-1] if found else None
+            if last is not None and (last.topic, last.ledger, last.last + 1) == (TOPICS[topic], ledger, entry):
+                found[-1] = last._replace(last=entry, messages=last.messages + 1)
+            else:
+                found.append(TopicSegment(TOPICS[topic], ledger, entry, entry, 1, 0, instance=instance))
+    return found
+
+
+def by_python(path: Path, segments: Sequence[TopicSegment]) -> tuple[Rows, Counter[str], list[str]]:
+    """Return what Python reads, the errors that it reports, and what is wrong."""
+    rows: Rows = {}
+    errors: Counter[str] = Counter()
+    try:
+        store = MappedStore(path, segments[0].instance)
+    except NotInPlace as error:
+        return rows, Counter({f"NotInPlace: {error}": 1}), []
+    try:
+        for segment in segments:
+            at = segment.first
+            while at <= segment.last:
+                try:
+                    found, at = store.read(segment.ledger, at, segment.last)
+                    rows |= {(ledger, entry): number_of(body) for ledger, entry, body in found}
+                except REPORTED as error:
+                    errors[type(error).__name__] += 1
+                    at += 1
+    except Exception as error:
+        return rows, errors, [f"Python raises {error!r}"]
+    finally:
+        store.close()
+    return rows, errors, []
+
+
+def expected(story: CoreStory) -> Rows:
+    """Return the messages with a receipt."""
+    return {place: number for places in story.receipted.values() for place, number in places.items()}
+
+
+def compared(jvm: Jvm, path: Path, story: CoreStory, counts: Counter[str]) -> list[str]:
+    """Read a directory both ways; return what is wrong."""
+    segments = segments_of(story, read_identity(path).instance)
+    if not segments:
+        return []
+    known = expected(story)
+    python, errors, wrong = by_python(path, segments)
+    made = jvm_plan(segments, Reach("", data_dir=str(path), access="mmap"), is_raw=True)
+    reason, rest, found = jvm.read(made)
+    java = {place: number_of(body) for place, body in found.items()}
+    for name, rows in (("Python", python), ("the JVM", java)):
+        wrong += [f"{name} reads {number} at {place}, not {known.get(place)}" for place, number in rows.items()
+                  if known.get(place) != number]  # fmt: skip
+    if reason.startswith("!"):
+        wrong.append(f"the JVM fails: {reason}")
+    ended = [each for each, at in zip(segments, rest, strict=False) if at <= each.last]
+    if ended and not reason:
+        wrong.append("the JVM ends early without a reason")
+    for segment, at in zip(segments, rest, strict=False):
+        missing = [entry for entry in range(segment.first, at) if (segment.ledger, entry) not in java]
+        if missing:
+            wrong.append(f"the JVM has no rows of {segment.ledger}:{missing[:3]}, which count as read")
+    counts["rows that Python reports as gone"] += len(java.keys() - python.keys())  # it opens whole files only
+    gone = len(known) - len(python)
+    counts.update({"reads": 1, "rows": len(java), "handed over": bool(reason), "gone": gone, "reported": bool(errors)})
+    if gone and not errors and not wrong:
+        wrong.append(f"{gone} entries are gone without an error")
+    return wrong
+
+
+def truncated(path: Path, dice: random.Random) -> bool:
+    """Cut the end off a volume; return whether there is one."""
+    found = sorted(each for name in ("volumes", "packed") for each in (path / name).rglob("*") if each.stat().st_size)
+    found = [each for each in found if each.is_file() and not each.name.startswith("lock")]
+    if not found:
+        return False
+    chosen = dice.choice(found)
+    with chosen.open("r+b") as file:
+        file.truncate(dice.randrange(chosen.stat().st_size))
+    return True
+
+
+def recovered(path: Path, story: CoreStory) -> bool:
+    """Recover the directory, as a start of the box does; return whether that is possible."""
+    try:
+        box = CoreBox(path, story.options)
+    except PersistenceError:
+        return False
+    box.lmdb.close()
+    return True
+
+
+def images_of(
+    folder: Path, library: Path, seed: int, images: int, counts: Counter[str]
+) -> Iterator[tuple[Image, Any, CoreStory]]:
+    """Record a life; yield images of it, as trees, with the receipts before the cut."""
+    log = folder / f"{CORE}-{seed}.log"
+    record_life(library, log, seed, STEPS)
+    events = load(log)
+    told = [read_mark(event.data) for event in events if event.op == Op.MARK]
+    counts.update(facts["what"] for kind, facts, _ in told if kind == RECLAIMED)
+    chosen = plan(beginning(log).disk, events, images, random.Random(seed)).images
+    for image, moment in zip(chosen, moments(log, None, chosen), strict=True):
+        assert isinstance(moment.story, CoreStory)
+        yield image, moment.disk.image(image.kind, random.Random(image.dice)), moment.story
+
+
+def check(jvm: Jvm, tree: Any, story: CoreStory, folder: Path, dice: random.Random, counts: Counter[str]) -> list[str]:
+    """Read an image unmodified, with a truncated volume, and recovered; return what is wrong."""
+    wrong: list[str] = []
+    for number, kind in enumerate(("unmodified", "truncated", "recovered")):
+        root = folder / str(number)
+        shutil.rmtree(root, ignore_errors=True)
+        root.mkdir(parents=True)
+        write_tree(tree, root)
+        path = root / DATA
+        if not (path / "INSTANCE").exists():
+            counts["without a box"] += 1
+            return wrong
+        if (kind == "truncated" and not truncated(path, dice)) or (kind == "recovered" and not recovered(path, story)):
+            counts[f"not {kind}"] += 1
+            continue
+        wrong += [f"{kind}: {each}" for each in compared(jvm, path, story, counts)]
+    return wrong
+
+
+def campaign(folder: Path, images: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Read images; return counts, and what was wrong. Raises RecorderError."""
+    counts: Counter[str] = Counter()
+    wrong: list[str] = []
+    dice = random.Random(seed)
+    library = compile_recorder(folder)
+    classes = folder / "classes"
+    classes.mkdir()
+    jvm = Jvm(classes)
+    try:
+        while counts["images"] < images and not wrong:
+            share = min(IMAGES_OF_A_LIFE, images - counts["images"])
+            life = seed + counts["lives"]
+            for image, tree, story in images_of(folder, library, life, share, counts):
+                with tempfile.TemporaryDirectory(prefix="pulsarbox-images-", dir=scratch_folder()) as scratch:
+                    found = check(jvm, tree, story, Path(scratch), dice, counts)
+                wrong += [f"life {life}, {image}: {each}" for each in found]
+                counts["images"] += 1
+            counts["lives"] += 1
+            print(json.dumps(counts), file=sys.stderr, flush=True)
+    finally:
+        jvm.close()
+    return counts, wrong
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args(words)
+    if build_jar.compiler() is None:
+        print("javac is missing: install a JDK", file=sys.stderr)
+        return 2
+    try:
+        with tempfile.TemporaryDirectory(prefix="pulsarbox-image-reads-") as folder:
+            counts, wrong = campaign(Path(folder), arguments.images, arguments.seed)
+    except RecorderError as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(", ".join(f"{name} {number}" for name, number in counts.items()) + f"; wrong {len(wrong)}")
+    for each in wrong[:20]:
+        print(f"WRONG {each}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
