@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from pulsarbox.broker.topic.termination import Termination
 from tests.simulation.model.history import Violation
 from tests.simulation.workload import Run
+from tests.tools.campaigns import short
 
 SEEDS = range(8, 200, 11)
 SOONEST = {"forgotten_with_its_memory": 129}
@@ -25,13 +26,14 @@ def _quiet() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def test_topics_end_and_stay_so() -> None:
+@pytest.mark.parametrize(("seeds", "steps"), short([((8, 30), 700), (SEEDS[:4], STEPS)], 1))
+def test_topics_end_and_stay_so(seeds: Sequence[int], steps: int) -> None:
     ended = 0
-    for seed in SEEDS[:4]:
+    for seed in seeds:
         run = Run(seed)
-        run.run(STEPS)
+        run.run(steps)
         ended += run.counts()["ended"]
-    assert ended > 4
+    assert ended > len(seeds)
 
 
 def takes_messages(patch: pytest.MonkeyPatch) -> None:

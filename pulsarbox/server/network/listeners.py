@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import socket
+from typing import Any
 
 from pulsarbox.server.process.port_owner import described, listener
 
@@ -18,9 +19,8 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
     line ``option`` that chooses another; PortTaken also names the process that holds it.
     """
     sockets: list[socket.socket] = []
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = await _addresses(host or None, port)
         for family, address in dict.fromkeys((info[0], str(info[4][0])) for info in found):
             try:
                 sockets.append(_listening(family, address, port))
@@ -41,6 +41,16 @@ async def listen(host: str, port: int, option: str) -> list[socket.socket]:
             why += f" by {described(listener(port))}"
         raise kind(f"cannot listen on port {port} of {host} ({why}): {advice}") from None
     return sockets
+
+
+async def _addresses(host: str | None, port: int) -> list[Any]:
+    """Return the addresses of a host as of ``getaddrinfo``. Only a name is looked up, in a thread."""
+    try:
+        flags = socket.AI_PASSIVE | socket.AI_NUMERICHOST
+        return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=flags)
+    except socket.gaierror:  # not a numeric address
+        loop = asyncio.get_running_loop()
+        return await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
 
 
 def advice_on(error: OSError, option: str) -> str:

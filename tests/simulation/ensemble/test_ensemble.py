@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 
 import pytest
 
@@ -10,24 +11,29 @@ from tests.simulation.ensemble.ensemble_run import EnsembleRun
 from tests.simulation.ensemble.mutants import MUTANTS, REPLICA_MUTANTS
 from tests.simulation.ensemble.run import directories_for
 from tests.simulation.model.history import Violation
-from tests.tools.campaigns import short
+from tests.tools.campaigns import chosen, short
 
 SEEDS = range(400)
-SHORT_SEEDS = (*range(8), 1163, 1291, 6003199)
-"""The last three once broke a rule: an old directory was trusted (twice), and one directory was never scrubbed."""
+ONCE_BROKEN = (1163, 1291, 6003199)
+"""Seeds that broke a rule: an old directory was trusted (twice), and one directory was never scrubbed."""
+SHORT_SEEDS = (*range(8), *ONCE_BROKEN)
 DISK_SEEDS = (18, 25, *range(100, 140))
 """The first two once left a directory open that could not be used."""
 STEPS = 400
+LONG_MUTANTS = ("a_damaged_copy_is_copied", "the_log_of_a_fenced_directory_is_valid")
+"""Planted bugs that only long histories detect, left to the campaign."""
 EVENTS_MAX = 60_000
 """Events within which a planted bug is detected."""
 
 
 @pytest.fixture(autouse=True)
-def _quiet() -> None:
+def _quiet() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
-@pytest.mark.parametrize("seed", SHORT_SEEDS)
+@pytest.mark.parametrize("seed", chosen(SHORT_SEEDS, lambda seed: seed < 3 or seed in ONCE_BROKEN))
 def test_a_history_breaks_no_rule(seed: int) -> None:
     EnsembleRun(seed).run(STEPS)
 
@@ -70,7 +76,7 @@ def broken_rule(seed: int, steps: int, *, replicas: bool = False) -> tuple[str |
     return None, run.world.events
 
 
-@pytest.mark.parametrize("name", [*sorted(MUTANTS), *REPLICA_MUTANTS])
+@pytest.mark.parametrize("name", chosen([*sorted(MUTANTS), *REPLICA_MUTANTS], lambda name: name not in LONG_MUTANTS))
 def test_a_bug_is_detected_by_its_rule(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     replicas = name in REPLICA_MUTANTS
     bug, events, found = (MUTANTS | REPLICA_MUTANTS)[name], 0, set()

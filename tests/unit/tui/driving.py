@@ -12,6 +12,7 @@ from pulsarbox.tui.app import Top
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.table import Table
+from tests.unit.tui import headless
 from tests.unit.tui.fake import FakeBox
 
 SECONDS = 30.0
@@ -62,6 +63,7 @@ class Driver:
         while True:
             try:
                 if holds():
+                    headless.paint(self.app)
                     return
             except (LookupError, AttributeError):
                 pass
@@ -92,17 +94,27 @@ class Driver:
 
 @asynccontextmanager
 async def dashboard(
-    box: FakeBox | None = None, size: tuple[int, int] = WIDE, kept: Preferences | None = None, **options: Any
+    box: FakeBox | None = None,
+    size: tuple[int, int] = WIDE,
+    kept: Preferences | None = None,
+    *,
+    every_frame: bool = False,
+    **options: Any,
 ) -> AsyncIterator[Driver]:
-    """A dashboard of the given size in columns and lines, on a simulated box, without its refresh timer."""
+    """A dashboard of the given size in columns and lines, on a simulated box, without its refresh timer.
+
+    With ``every_frame`` it paints as often as on a terminal, instead of when the driver has waited for a state.
+    """
     box = box or FakeBox()
     options = {"interval": 60.0} | options
     label = options.pop("label", None)
     app = Top(box.feed, kept=kept, **options)
     app.label = label
-    async with app.run_test(size=size) as pilot:
-        driver = Driver(app, pilot, box)
-        await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
-        await driver.until(lambda: not app._vitals_asked)
-        await pilot.pause()
-        yield driver
+    with headless.savings(every_frame=every_frame):
+        async with app.run_test(size=size) as pilot:
+            driver = Driver(app, pilot, box)
+            await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
+            await driver.until(lambda: not app._vitals_asked)
+            await pilot.pause()
+            yield driver
+            headless.paint(app)

@@ -95,7 +95,7 @@ async def walked(
     """Each screen of the steps, once it is open; its content may still be loading."""
     box = FakeBox()
     box.rows["subscriptions"] = [subscription(number, type="Key_Shared") for number in range(40)]
-    async with dashboard(box, size) as driver:
+    async with dashboard(box, size, every_frame=True) as driver:  # so that pictures are those of a terminal
         for name, keys, cls in steps:
             await driver.press(*keys)
             await driver.at(cls, answered=False)

@@ -205,7 +205,7 @@ def most(step: TokenBucket, batch: int, *, precise: bool, by_entry: bool) -> int
 
 
 @pytest.mark.parametrize("batch", short([1, 100, 1000], 1))
-@pytest.mark.parametrize("rate", [10, 1000, 100_000])
+@pytest.mark.parametrize("rate", short([10, 1000, 100_000], 2))
 @pytest.mark.parametrize("by_entry", [False, True])
 def test_over_a_thousand_periods_it_is_the_limit_or_one_entry_more(rate: int, batch: int, *, by_entry: bool) -> None:
     step = TokenBucket(Limit(rate, 0), 0)
@@ -219,7 +219,7 @@ def test_over_a_thousand_periods_it_is_the_limit_or_one_entry_more(rate: int, ba
 
 
 @pytest.mark.parametrize("batch", short([1, 100, 1000], 1))
-@pytest.mark.parametrize("rate", [10, 1000, 100_000])
+@pytest.mark.parametrize("rate", short([10, 1000, 100_000], 2))
 def test_without_precise_control_a_thousand_periods_are_the_limit_too(rate: int, batch: int) -> None:
     step = TokenBucket(Limit(rate, 0), 0)
     total = 0

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulsarbox.storage.journal import Batch
+from tests.tools.campaigns import examples
 from tests.unit.broker.persistence.ensemble_box import EnsembleBox
 from tests.unit.broker.playbook import Client
 
@@ -152,7 +153,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_message_gets_one_answer_and_acknowledged_ones_survive(steps: list[tuple[str, int, int]]) -> None:
     history = History()
     for action, first, sends in steps:

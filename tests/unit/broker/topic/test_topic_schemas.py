@@ -23,7 +23,7 @@ NAME = parse_topic(TOPIC)
 INCOMPATIBLE = 18
 
 
-def expensive(count: int = 180) -> tuple[Schema, Schema]:
+def expensive(count: int = 120) -> tuple[Schema, Schema]:
     """Return two schemas whose comparison takes many slices. The second may follow the first under BACKWARD."""
     old, new = (union_of_records(count, "x", names=names) for names in "RS")
     new["fields"][0]["type"] = [record(f"U{i}", field("b"), field("c")) for i in range(count)] + new["fields"][0][

@@ -51,10 +51,11 @@ def test_the_files_of_the_image_are_the_defaults(name: str, tmp_path: Path) -> N
     path.write_text(text_of(name))
     loaded = load(path)
     assert loaded.warnings == ()
+    text = path.read_text()
     for row in settings_table():
-        assert f"\n{row.name}=" in text_of(name), "scripts edit it by its key"
+        assert f"\n{row.name}=" in text, "scripts edit it by its key"
         assert getattr(loaded.settings, row.name) == IN_A_CONTAINER.get(row.name, row.default), row.name
-    assert changed(name, path.read_text()) == {}
+    assert changed(name, text) == {}
 
 
 def test_an_edited_line_is_found() -> None:

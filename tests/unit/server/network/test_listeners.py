@@ -29,6 +29,13 @@ def test_all_addresses_of_a_host_get_the_same_port_and_take_connections_before_a
         each.close()
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", ""])
+def test_an_address_needs_no_lookup(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", None)
+    for each in asyncio.run(listen(host, 0, "--port")):
+        each.close()
+
+
 class Accepted(asyncio.Protocol):
     """Reports whether its connection has TCP_NODELAY set."""
 

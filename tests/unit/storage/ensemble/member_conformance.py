@@ -12,6 +12,7 @@ from pulsarbox.storage.ensemble.member import Member, MemberContent, MemberState
 from pulsarbox.storage.ensemble.membership import MemberRecord, Membership
 from pulsarbox.storage.journal import Batch
 from pulsarbox.storage.record import Meta, pack_meta
+from tests.tools.campaigns import examples
 from tests.unit.storage.batches import batch_of, entry_of
 
 ALL = 1 << 30
@@ -276,7 +277,7 @@ class MemberConformance:
             member.adopt([Piece(1, [entry_of(1, 0)._replace(body=b"\x0e\x01\0\0\0\0x")])])
         assert member.ledgers() == []
 
-    @settings(max_examples=15, suppress_health_check=OF_A_SUITE, deadline=None)
+    @settings(max_examples=examples(40), suppress_health_check=OF_A_SUITE, deadline=None)
     @given(data=st.data())
     def test_any_history(self, make_store: Callable[[], MemberStore], data: st.DataObject) -> None:
         """Compare a member with a dict of the entries that it has."""
