@@ -31,7 +31,7 @@ from tests.tools.campaigns import chosen
 
 SEEDS = 60
 STEPS = 2500
-SHORT_STEPS = 1000
+SHORT_STEPS = 500
 QUICKEST = quickest.read()
 """The histories to run first."""
 GOOD_SEEDS = (6, 3, 1, 5, 4, 2, 0, 7, 23, 33, 28, 17, 29, 160, 303)

@@ -39,6 +39,7 @@ def test_a_seed_keeps_all_rules(seed: int) -> None:
     assert played(seed)
 
 
+@pytest.mark.campaign
 def test_the_seeds_do_what_the_rules_are_about() -> None:
     done: Counter[str] = Counter()
     for seed in SEEDS:

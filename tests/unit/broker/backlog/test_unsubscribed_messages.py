@@ -292,7 +292,7 @@ def test_a_flood_does_not_take_the_messages_of_quiet_topics(*, unloaded: bool) -
 
 def test_after_a_restart_the_limit_holds_once_all_are_counted() -> None:
     box = Box(**SHIPPED, managedLedgerMaxEntriesPerLedger=2)
-    for number in range(500):
+    for number in range(200):  # counted ten at once
         publish(box, 1, KIB, topic=f"{TOPIC}-{number:03}")
     box.settings["unsubscribedRetentionSize"] = "100K"
     box = box.restart()
@@ -300,7 +300,7 @@ def test_after_a_restart_the_limit_holds_once_all_are_counted() -> None:
     box.advance(10)
     check_count(box)
     assert 50 * KIB < index(box).bytes <= 100 * KIB
-    assert exists(box, f"{TOPIC}-499")
+    assert exists(box, f"{TOPIC}-199")
     assert stored(box, f"{TOPIC}-new")
     assert not stored(box, f"{TOPIC}-000")
 

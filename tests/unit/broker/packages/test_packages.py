@@ -17,6 +17,7 @@ from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.statistics import statistics
+from tests.tools import forks
 from tests.unit.broker.packages.storing import NAME, PIECES, Storing, content, store
 from tests.unit.broker.playbook import Box
 from tests.unit.storage.inspection.test_transactions import DirectoryBox
@@ -131,7 +132,8 @@ def test_an_unknown_type(kind: str) -> None:
         PackageName.of(kind, "public", "default", "a")
 
 
-def test_packages_on_disk_are_backed_up_checked_and_counted(tmp_path: Path) -> None:
+def test_packages_on_disk_are_backed_up_checked_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    forks.children(monkeypatch)
     box = DirectoryBox(tmp_path / "box")
     store(box)
     store(box, OTHER)

@@ -16,6 +16,7 @@ from pulsarbox.storage.catalog import owner_key
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.lmdb.engine import LmdbEngine
+from tests.tools import forks
 from tests.unit.storage.batches import compress_with
 from tests.unit.storage.disk_store import LEDGERS, DiskStore
 from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all
@@ -106,6 +107,11 @@ class PluginStore(DiskStore):
     def make(self) -> LmdbEngine:
         codecs = RestCodecs(load(*self.there))
         return LmdbEngine(self.path, volume_size=self.volume_size, index_flush_entries=25, codecs=codecs)
+
+
+@pytest.fixture(autouse=True)
+def _forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks.children(monkeypatch)
 
 
 @pytest.fixture
