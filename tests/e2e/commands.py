@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from click.testing import CliRunner, Result
+
+from pulsarbox.cli.main import main
 from tests.tools import forks
 
 SECONDS: Final = 250.0
@@ -28,6 +31,13 @@ def run(
     """Run a command to its end, and check its exit code."""
     done = forks.run(*words, stdin=stdin, seconds=SECONDS, env=environment(), cwd=folder)
     assert done.returncode == code, f"{words}: exit code {done.returncode}\n{done.stderr.decode()}"
+    return done
+
+
+def called(*words: str, stdin: bytes = b"", code: int = 0) -> Result:
+    """Run a command in this process, which has loaded the libraries of its queries, and check its exit code."""
+    done = CliRunner().invoke(main, words, input=stdin)
+    assert done.exit_code == code, f"{words}: exit code {done.exit_code}\n{done.output}\n{done.exception!r}"
     return done
 
 

@@ -145,7 +145,7 @@ def status(sealed: Sealed) -> Any:
             (["standalone", "--num-bookies"], 2, "Option '--num-bookies' requires an argument"),
             (["standalone", "-c", "/none.conf", "-nss", "--num-bookies", "3"], 2, "/none.conf"),
         ],
-        6,
+        3,
     ),
 )
 def test_the_command_of_the_image(words: list[str], code: int, said: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from pulsarbox import PulsarBox
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import OffloadManifest
 from tests.e2e.clients import connect, until
-from tests.e2e.commands import command, environment, run
+from tests.e2e.commands import called, command, environment, run
 from tests.e2e.histories import truth
 from tests.e2e.offloaded import all_rows, files
+from tests.tools import forks
 
 TOPIC = "persistent://public/default/t"
 
@@ -47,9 +47,8 @@ def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path
     directory = tmp_path / "history"
     publish(box, 0, 200)
     single = ("--file-size", "0")
-    process = subprocess.Popen(
-        command(*words(box, directory, "t", *single)), env=environment(), stderr=subprocess.DEVNULL
-    )
+    with (tmp_path / "said").open("wb") as said:
+        process = forks.box(command(*words(box, directory, "t", *single)), stdout=said, env=environment())
     until(lambda: len(ledgers(directory)) >= 3 or process.poll() is not None)
     process.kill()
     process.wait()
@@ -59,15 +58,16 @@ def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path
     assert len(files(directory, TOPIC)) == 19 and not list(directory.rglob("*.tmp"))
     assert all_rows(box, directory, TOPIC) == truth(box, "t")
     _is_as_promised(Path(str(files(directory, TOPIC)[0])))
-    found = json.loads(run(*words(box, directory, "--verify", "--compare", "-o", "json")).stdout)
+    found = json.loads(called(*words(box, directory, "--verify", "--compare", "-o", "json")).stdout)
     assert (found[0]["ledgers"], found[0]["rows"], found[0]["compared"], found[0]["problems"]) == (19, 190, 19, [])
     size = 4 * max(path.stat().st_size for path in directory.rglob("*.parquet"))
-    assert b"merged 4 files into one with 40 rows" in run(*words(box, directory, "t", "--file-size", str(size))).stderr
+    merged = called(*words(box, directory, "t", "--file-size", str(size))).stderr
+    assert "merged 4 files into one with 40 rows" in merged
     assert len(files(directory, TOPIC)) < 8 and all_rows(box, directory, TOPIC) == truth(box, "t")
     _bend(Path(str(files(directory, TOPIC)[0])))
     files(directory, TOPIC)[2].unlink()
-    bent = run(*words(box, directory, "--verify"), code=1)
-    assert b"its bytes do not match its checksum" in bent.stderr and b"is missing" in bent.stderr
+    bent = called(*words(box, directory, "--verify"), code=1)
+    assert "its bytes do not match its checksum" in bent.stderr and "is missing" in bent.stderr
 
 
 def ledgers(directory: Path) -> list[Any]:
@@ -95,19 +95,18 @@ def test_it_follows_until_it_is_stopped_and_lets_go(box: PulsarBox, tmp_path: Pa
     directory = tmp_path / "history"
     publish(box, 0, 15)
     line = words(box, directory, "--pattern", "t.*", "--follow", "--every", "100ms")
-    process = subprocess.Popen(command(*line), env=environment(), stderr=subprocess.PIPE)
+    with (tmp_path / "said").open("wb") as told:
+        process = forks.box(command(*line), stdout=told, env=environment())
     until(lambda: len(ledgers(directory)) == 1)
     publish(box, 15, 45)
     until(lambda: len(ledgers(directory)) == 4)
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(timeout=60) == 0
-    assert process.stderr is not None
-    assert b"stopped; the manifest lists all offloaded ledgers" in process.stderr.read()
-    process.stderr.close()
+    assert "stopped; the manifest lists all offloaded ledgers" in (tmp_path / "said").read_text()
     assert held(box)
     assert offloaded(box) == [True] * 4 + [False], "the open ledger is not"
-    said = run(*words(box, directory, "--release")).stderr
-    assert f"{TOPIC}: no longer held".encode() in said and not held(box)
+    said = called(*words(box, directory, "--release")).stderr
+    assert f"{TOPIC}: no longer held" in said and not held(box)
     assert not any(offloaded(box))
 
 
@@ -124,22 +123,22 @@ def held(box: PulsarBox) -> list[str]:
 def test_the_ledger_that_grows_goes_where_it_is_asked_for(box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
     publish(box, 0, 5)
-    (none,) = json.loads(run(*words(box, directory, "t", "--roll", "1h", "-o", "json")).stdout)
-    (some,) = json.loads(run(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
+    (none,) = json.loads(called(*words(box, directory, "t", "--roll", "1h", "-o", "json")).stdout)
+    (some,) = json.loads(called(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
     assert (none["ledgers"], some["ledgers"], some["rows"]) == (0, 1, 5)
-    (again,) = json.loads(run(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
+    (again,) = json.loads(called(*words(box, directory, "t", "--roll", "0s", "-o", "json")).stdout)
     assert again["ledgers"] == 0, "an empty ledger is not closed"
     publish(box, 5, 7)
     assert all_rows(box, directory, TOPIC) == truth(box, "t")
-    assert b"--roll requires --hold" in run(*words(box, directory, "t", "--roll", "0s", "--no-hold"), code=2).stderr
+    assert "--roll requires --hold" in called(*words(box, directory, "t", "--roll", "0s", "--no-hold"), code=2).stderr
 
 
 def test_what_cannot_be_done_is_said(box: PulsarBox, tmp_path: Path) -> None:
     directory = tmp_path / "history"
-    assert b"no topic nowhere; `pulsarbox topic list`" in run(*words(box, directory, "nowhere"), code=3).stderr
-    assert b"specify TOPIC or --pattern" in run(*words(box, directory), code=2).stderr
-    assert b"nothing has been offloaded" in run(*words(box, directory, "--verify"), code=1).stderr
+    assert "no topic nowhere; `pulsarbox topic list`" in called(*words(box, directory, "nowhere"), code=3).stderr
+    assert "specify TOPIC or --pattern" in called(*words(box, directory), code=2).stderr
+    assert "nothing has been offloaded" in called(*words(box, directory, "--verify"), code=1).stderr
     (tmp_path / "file").touch()
     publish(box, 0, 1)
-    said = run(*words(box, tmp_path / "file" / "history", "t"), code=1).stderr
-    assert b"/file" in said and b"cannot use " in said and b"another directory with --to" in said
+    said = called(*words(box, tmp_path / "file" / "history", "t"), code=1).stderr
+    assert "/file" in said and "cannot use " in said and "another directory with --to" in said

@@ -31,7 +31,7 @@ from pulsarbox.spark.offload.table_history import OffloadRoot, root_of
 from pulsarbox.spark.offload.table_offload import TableOffload
 from pulsarbox.spark.topic_segments import Reach
 from tests.e2e.clients import connect, until
-from tests.e2e.commands import command, environment, run
+from tests.e2e.commands import called, command, environment, run
 from tests.e2e.offloaded import asked, offload
 from tests.e2e.terminal import RawTerminal, pulsarbox
 
@@ -307,15 +307,15 @@ def test_the_command_prints_and_writes_each_format(client: Any, box: PulsarBox, 
     query = "SELECT id, item, __key FROM printed ORDER BY id"
     told = run("sql", query, *urls(box)).stdout.decode().splitlines()
     assert told[0].split() == ["id", "item", "__key"] and told[1].split() == ["0", "item", "0", "k0"]
-    assert json.loads(run("sql", query, "-o", "json", *urls(box)).stdout)[2] == {
+    assert json.loads(called("sql", query, "-o", "json", *urls(box)).stdout)[2] == {
         "id": 2,
         "item": "item 2",
         "__key": "k2",
     }
     path = tmp_path / "x.parquet"
-    run("sql", query, "--output-file", str(path), *urls(box))
+    called("sql", query, "--output-file", str(path), *urls(box))
     assert pq.read_table(path).to_pylist()[1] == {"id": 1, "item": "item 1", "__key": b"k1"}
-    text = run("sql", "-o", "csv", "--bytes", "hex", *urls(box), stdin=query.encode()).stdout.decode()
+    text = called("sql", "-o", "csv", "--bytes", "hex", *urls(box), stdin=query.encode()).stdout
     assert list(csv.reader(io.StringIO(text)))[1] == ["0", "item 0", "6b30"]
 
 
@@ -334,12 +334,12 @@ def test_the_command_prints_and_writes_each_format(client: Any, box: PulsarBox, 
     ],
 )
 def test_errors_say_what_is_wrong(box: PulsarBox, words: list[str], code: int, said: str) -> None:
-    assert said in run("sql", *words, *urls(box), code=code).stderr.decode()
+    assert said in called("sql", *words, *urls(box), code=code).stderr
 
 
 def test_a_missing_broker_is_said(tmp_path: Path) -> None:
     there = ["--url", "pulsar://127.0.0.1:1", "--admin-url", "http://127.0.0.1:1"]
-    assert "cannot connect to pulsar://127.0.0.1:1" in run("sql", "select 1 from x", *there, code=6).stderr.decode()
+    assert "cannot connect to pulsar://127.0.0.1:1" in called("sql", "select 1 from x", *there, code=6).stderr
 
 
 def test_names_of_similar_topics_are_suggested(client: Any, ask: Ask) -> None:
@@ -444,15 +444,15 @@ def test_a_stopped_box_is_read_from_its_directory(tmp_path: Path) -> None:
         client.close()
 
     def rows(query: str, *more: str) -> Any:
-        return json.loads(run("sql", query, "--data-dir", str(directory), "-o", "json", *more).stdout)
+        return json.loads(called("sql", query, "--data-dir", str(directory), "-o", "json", *more).stdout)
 
     query = "SELECT count(*) n, count(DISTINCT id) ids, max(item) item FROM kept"
     assert rows(query) == [{"n": 25, "ids": 25, "item": "item 2"}] == rows(query, "--history", str(history))
     assert rows('SELECT count(*) n, count(__partition) p FROM "kept-parts"') == [{"n": 9, "p": 9}]
     assert rows("SHOW TABLES") == [{"name": "kept"}, {"name": "kept-parts"}]
     files = ("--no-live", "--history", str(history))
-    assert json.loads(run("sql", "SELECT count(*) n FROM kept", "-o", "json", *files).stdout) == [{"n": 20}]
-    said = run("sql", "SELECT 1 FROM keptt", "--data-dir", str(directory), code=3).stderr.decode()
+    assert json.loads(called("sql", "SELECT count(*) n FROM kept", "-o", "json", *files).stdout) == [{"n": 20}]
+    said = called("sql", "SELECT 1 FROM keptt", "--data-dir", str(directory), code=3).stderr
     assert "no topic 'keptt'; did you mean kept?" in said
-    missing = run("sql", "SELECT 1 FROM kept", "--data-dir", str(tmp_path / "no"), code=6).stderr.decode()
+    missing = called("sql", "SELECT 1 FROM kept", "--data-dir", str(tmp_path / "no"), code=6).stderr
     assert "no box is running" in missing

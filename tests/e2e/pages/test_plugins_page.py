@@ -101,7 +101,19 @@ def printed(wrote: str, word: str) -> list[str]:
     return [line for line in wrote.splitlines() if line.startswith(f"{word} ")]
 
 
+def test_who_does_every_step_of_the_first_has_it_at_work(newcomer: Newcomer) -> None:
+    wrote = _hash_tag(newcomer)
+    _is_tested("hash-tag", wrote)
+
+
+@pytest.mark.campaign
 def test_who_does_every_step_has_each_plugin_at_work(newcomer: Newcomer) -> None:
+    wrote = _hash_tag(newcomer) | _weighted(newcomer) | _xz(newcomer)
+    for name in KINDS:
+        _is_tested(name, wrote)
+
+
+def _hash_tag(newcomer: Newcomer) -> dict[str, str]:
     wrote = newcomer.follow(STEPS[KINDS["hash-tag"]])
     partitions = printed(wrote["python send.py"], "partition")
     assert len(partitions) == 20
@@ -109,16 +121,22 @@ def test_who_does_every_step_has_each_plugin_at_work(newcomer: Newcomer) -> None
     assert wrote["pulsarbox consume orders -s billing --type key_shared --until end"] == "hello\n"
     assert "state         in use" in wrote["pulsarbox plugins info hash-tag"]
     assert newcomer.used("hash-tag")["calls"] > 0
+    return wrote
 
-    wrote |= newcomer.follow(STEPS[KINDS["weighted"]])
+
+def _weighted(newcomer: Newcomer) -> dict[str, str]:
+    wrote = newcomer.follow(STEPS[KINDS["weighted"]])
     assert printed(wrote["python work.py"], "weight") == ["weight 1 has 10", "weight 3 has 30"]
     used = newcomer.used("weighted")
     assert (used["state"], used["errors"]) == ("in use", 0)
     assert used["calls"] >= 40
+    return wrote
 
+
+def _xz(newcomer: Newcomer) -> dict[str, str]:
     steps = STEPS[KINDS["xz"]]
     end = steps.index(Command("pulsarbox plugins info xz")) + 1  # the steps after this one do not need the box
-    wrote |= newcomer.follow(steps[:end])
+    wrote = newcomer.follow(steps[:end])
     until(lambda: re.search(r"archive .* by xz, \d+\.\d\d times smaller", newcomer.type("pulsarbox storage stat data")))
     used = newcomer.used("xz")
     assert (used["state"], used["errors"]) == ("in use", 0)
@@ -128,10 +146,10 @@ def test_who_does_every_step_has_each_plugin_at_work(newcomer: Newcomer) -> None
     of_packed = "--volume packed/00000001 --topic persistent://public/default/archive --limit 1"
     (dumped,) = newcomer.type(f"pulsarbox storage dump data {of_packed}").splitlines()
     assert json.loads(dumped)["compressed"]["codec"] == "xz"
+    return wrote
 
-    for name in KINDS:
-        (test,) = (
-            line for line in wrote if line.startswith("pulsarbox plugins test") and name.replace("-", "_") in line
-        )
-        assert wrote[test].count("ok  ") == len(wrote[test].splitlines()) >= 3
-        assert name in wrote[test.replace(" test ", " bench ")]
+
+def _is_tested(name: str, wrote: dict[str, str]) -> None:
+    (test,) = (line for line in wrote if line.startswith("pulsarbox plugins test") and name.replace("-", "_") in line)
+    assert wrote[test].count("ok  ") == len(wrote[test].splitlines()) >= 3
+    assert name in wrote[test.replace(" test ", " bench ")]

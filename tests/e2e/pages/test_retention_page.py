@@ -11,6 +11,7 @@ from typing import Any, Final
 import pytest
 
 from tests.e2e.conftest import Running
+from tests.tools import forks
 
 SET_RETENTION: Final = "pulsar-admin namespaces set-retention my-tenant/my-ns"
 QUOTA: Final = {"limit": 2147483648, "limitSize": 2147483648, "limitTime": -1, "policy": "producer_request_hold"}
@@ -36,9 +37,10 @@ def run(box: Running) -> Callable[..., subprocess.CompletedProcess[str]]:
     def run(line: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
         words = shlex.split(line.replace("\\\n", ""), comments=True)
         assert words[0] == "pulsar-admin"
-        command = [sys.executable, "-m", "pulsarbox", "admin", "--admin-url", box.web_url, *words[1:]]
+        asked = ["admin", "--admin-url", box.web_url, *words[1:]]
         if typed is None:
-            return _run(command, subprocess.DEVNULL)
+            return forks.text(forks.run(*asked))
+        command = [sys.executable, "-m", "pulsarbox", *asked]
         ours, theirs = os.openpty()
         try:
             os.write(ours, typed.encode())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulsarbox import PulsarBox
-from tests.e2e.commands import run
+from tests.e2e.commands import called
 
 PAGE = (Path(__file__).parents[3] / "docs" / "sql.md").read_text("utf-8")
 COMMAND = re.compile(r"^    (?:\$ )?pulsarbox (.*)$", re.MULTILINE)
@@ -32,11 +32,12 @@ def lines() -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def test_the_commands_of_the_page(box: PulsarBox, tmp_path: Path) -> None:
+def test_the_commands_of_the_page(box: PulsarBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     found = RECORD.search(PAGE)
     assert found is not None
     (tmp_path / "order.avsc").write_text(found[1])
-    run("produce", "plain", '{"item": "tea"}', "--url", box.service_url)
+    called("produce", "plain", '{"item": "tea"}', "--url", box.service_url)
     urls: dict[str, Any] = {"--url": box.service_url, "--admin-url": box.admin_url}
     ran = 0
     for words, shown in lines():
@@ -45,7 +46,7 @@ def test_the_commands_of_the_page(box: PulsarBox, tmp_path: Path) -> None:
         options = ["--admin-url"] if words[0] in ("schema", "sub") else ["--url"] if words[0] == "produce" else urls
         if {"--no-live", "--data-dir"} & set(words):
             options = []
-        done = run(*words, *(each for name in options for each in (name, urls[name])), folder=tmp_path)
-        assert not shown or done.stdout.decode().splitlines() == shown
+        done = called(*words, *(each for name in options for each in (name, urls[name])))
+        assert not shown or done.stdout.splitlines() == shown
         ran += 1
     assert ran >= 15 and (tmp_path / "orders.parquet").exists()
