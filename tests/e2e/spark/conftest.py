@@ -39,6 +39,9 @@ CONF = {
     ),
 }
 
+UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+"""JVM options that load classes without verifying them, which takes a twentieth of these tests."""
+
 
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
@@ -50,7 +53,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
             environ.setenv(name, interpreter(folder))
         environ.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         environ.setenv("SPARK_LOCAL_DIRS", str(folder / "local"))
-        environ.setenv("SPARK_SUBMIT_OPTS", " ".join(FAST))
+        environ.setenv("SPARK_SUBMIT_OPTS", " ".join((*FAST, *UNVERIFIED)))
         session = _session(folder)
         yield session
         session.stop()

@@ -10,7 +10,6 @@ import pytest
 from pulsar.schema import AvroSchema, Integer, JsonSchema, Record, String
 
 from tests.e2e.conftest import Running
-from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -95,6 +94,7 @@ def values(frame: "DataFrame") -> list[str]:
     return sorted(bytes(row["value"]).decode() for row in frame.select("value").collect())
 
 
+@pytest.mark.campaign
 def test_ranges_are_half_open(reader: Reader, client: Any, topic: str) -> None:
     producer = client.create_producer(topic)
     ids = [producer.send(b"%d" % number) for number in range(9)]
@@ -125,7 +125,8 @@ def test_ranges_go_by_time(reader: Reader, client: Any, topic: str) -> None:
     assert "5" in values(later) and "0" in values(earlier)
 
 
-@pytest.mark.parametrize("made", short([AvroSchema, JsonSchema], 1))
+@pytest.mark.campaign
+@pytest.mark.parametrize("made", [AvroSchema, JsonSchema])
 def test_records_become_columns(reader: Reader, client: Any, topic: str, made: Any) -> None:
     producer = client.create_producer(topic, schema=made(Order))
     for number in range(5):

@@ -139,8 +139,9 @@ def test_csv_is_read_by_others_and_its_ids_are_those_of_our_commands(
     assert times == expected
 
 
+@pytest.mark.parametrize("form", short(["csv", "json"], 1))
 def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
-    command: "Command", spark: "SparkSession", box: Running, topic: str, tmp_path: Path
+    command: "Command", spark: "SparkSession", box: Running, topic: str, tmp_path: Path, form: str
 ) -> None:
     subscribed(box, topic)
     rows = spark.sql(
@@ -149,17 +150,22 @@ def test_times_of_records_keep_their_microseconds_and_null_is_no_empty_text(
     )
     urls = {"service.url": box.url, "admin.url": box.web_url, "topic": topic, "valueFormat": "avro"}
     rows.write.format("pulsarbox").mode("append").options(**urls).save()
-    columns = ("--columns", "n,at,s,r")
-    for form in ("csv", "json"):
-        command("export", topic, "--to", str(tmp_path / form), "--format", form, *columns)
-    lines = sorted("".join(each.read_text() for each in (tmp_path / "csv").glob("*.csv")).split("\n"))
-    assert [line for line in lines if line and line != "n,at,s,r"] == [
+    command("export", topic, "--to", str(tmp_path / "out"), "--format", form, "--columns", "n,at,s,r")
+    _is_exact(form, "".join(each.read_text() for each in (tmp_path / "out").glob(f"*.{form}")).split("\n"))
+
+
+def _is_exact(form: str, lines: list[str]) -> None:
+    if form == "json":
+        _is_exact_json([json.loads(line) for line in lines if line])
+        return
+    assert [line for line in sorted(lines) if line and line != "n,at,s,r"] == [
         '1,2023-11-14T22:13:20.123456Z,"","{""a"":"""",""b"":null}"',
         "2,1969-12-31T23:59:59.999999Z,,",
         '3,, x ,"{""a"":null,""b"":0.1}"',
     ]
-    lines = [line for each in (tmp_path / "json").glob("*.json") for line in each.read_text().splitlines()]
-    found = [json.loads(line) for line in lines]
+
+
+def _is_exact_json(found: list[dict[str, Any]]) -> None:
     assert sorted(found, key=lambda row: int(row["n"])) == [
         {"n": 1, "at": "2023-11-14T22:13:20.123456Z", "s": "", "r": {"a": "", "b": None}},
         {"n": 2, "at": "1969-12-31T23:59:59.999999Z", "s": None, "r": None},
@@ -187,6 +193,16 @@ def test_a_value_that_a_file_cannot_hold_ends_the_export_before_files_are_writte
     refused = command(*asked, ends_with=1).stderr
     assert re.search(why.format(id=r"\d+:1:-1:-1"), refused), refused
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.campaign
+def test_an_export_that_fails_keeps_the_files_that_it_would_overwrite(
+    command: "Command", box: Running, topic: str, tmp_path: Path
+) -> None:
+    subscribed(box, topic)
+    published(box, topic, [Outgoing(b"good"), Outgoing(b"a\0b")])
+    asked = ["export", topic, "--to", str(tmp_path / "out"), "--format", "csv", "--bytes", "text"]
+    (tmp_path / "out").mkdir()
     (tmp_path / "out" / "before.csv").write_text("kept")
     command(*asked, "--overwrite", ends_with=1)
     assert [each.read_text() for each in (tmp_path / "out").iterdir()] == ["kept"]

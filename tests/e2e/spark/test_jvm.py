@@ -114,6 +114,7 @@ def test_what_only_python_reads_is_handed_over(spark: "SparkSession", read: Read
     assert check(spark, read, handed_over=True) > 4
 
 
+@pytest.mark.campaign
 def test_a_body_that_cannot_be_decompressed_is_lost_alike(spark: "SparkSession", read: Read, sender: Sender) -> None:
     sender.single(b"before")
     sender.flush()
@@ -124,7 +125,10 @@ def test_a_body_that_cannot_be_decompressed_is_lost_alike(spark: "SparkSession",
         read().collect()
 
 
-def test_filters_leave_out_what_they_exclude(spark: "SparkSession", read: Read, sender: Sender) -> None:
+@pytest.mark.parametrize("some_of_them", short([slice(4, 6), slice(None)], 1), ids=["two", "all"])
+def test_filters_leave_out_what_they_exclude(
+    spark: "SparkSession", read: Read, sender: Sender, some_of_them: slice
+) -> None:
     for number in range(40):
         sender.single(b"%d" % number, partition_key=str(number % 5))
         if number == 19:
@@ -134,16 +138,17 @@ def test_filters_leave_out_what_they_exclude(spark: "SparkSession", read: Read, 
     some = read().collect()
     published = sorted(row["__publishTime"] for row in some)
     ledger = some[0]["__ledgerId"]
-    for condition, matching, most in (
-        ("__key = cast('3' as binary)", 10, 10),
+    conditions = [
         ("__key in (cast('3' as binary), cast('x' as binary)) and __entryId > 20", 6, 6),
         (f"__ledgerId = {ledger + 1000} or __ledgerId < 0", 0, 46),
         (f"__ledgerId > {ledger + 1000}", 0, 0),
         ("__topic = 'other'", 0, 0),
+        ("__key = cast('3' as binary)", 10, 10),
         (f"__publishTime > timestamp_micros({int(published[30].timestamp() * 1_000_000)})", None, 26),
         (f"__publishTime = timestamp_micros({int(published[-1].timestamp() * 1_000_000)})", None, 26),
         ("__partition is null and __batchIndex = 2", 1, 46),
-    ):
+    ]
+    for condition, matching, most in conditions[some_of_them]:
         expected, found = by_python(spark, lambda where=condition: read().where(where)), read().where(condition)  # type: ignore[misc]
         assert rows(found) == expected, condition
         assert matching is None or len(expected) == matching, condition
@@ -151,6 +156,7 @@ def test_filters_leave_out_what_they_exclude(spark: "SparkSession", read: Read, 
     assert len(read().limit(7).collect()) == 7
 
 
+@pytest.mark.campaign
 def test_a_stream_reads_in_the_jvm(
     spark: "SparkSession", box: Running, sender: Sender, topic: str, tmp_path: Path
 ) -> None:

@@ -200,6 +200,7 @@ def test_json_of_which_python_decides(
     assert check(spark, read, handed_over=True) == 3
 
 
+@pytest.mark.campaign
 def test_failing_names_the_message(spark: "SparkSession", read: Read, sender: Sender, register: Register) -> None:
     register(PLAIN, "JSON")
     sender.single(b'{"i":1}')
@@ -297,6 +298,7 @@ NEWER = avro(
 )
 
 
+@pytest.mark.campaign
 def test_values_of_older_schemas(
     spark: "SparkSession", box: Running, topic: str, read: Read, sender: Sender, register: Register
 ) -> None:
@@ -325,6 +327,7 @@ def test_text(spark: "SparkSession", read: Read, sender: Sender, register: Regis
     assert check(spark, lambda: read("value string", valueFormat="string", mode="dropmalformed")) == 4
 
 
+@pytest.mark.campaign
 def test_what_has_no_program_is_read_by_python(
     spark: "SparkSession", read: Read, sender: Sender, register: Register
 ) -> None:

@@ -242,6 +242,7 @@ def _parquet_has(place: Path, rows: int) -> None:
     assert sum(pq.read_metadata(each).num_rows for each in place.glob("*.parquet")) == rows
 
 
+@pytest.mark.campaign
 def test_what_was_put_back_and_failed_again_is_counted(command: "Command", client: Any, topic: str) -> None:
     producer = client.create_producer(f"{topic}-DLQ")
     for number in range(3):

@@ -11,6 +11,7 @@ import pytest
 from pulsarbox.client.admin_call import ask
 from tests.e2e.clients import connect
 from tests.e2e.conftest import Running
+from tests.tools.campaigns import short
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,6 +164,7 @@ def test_a_sink_id_that_another_query_has_is_refused(
     assert values(take(topic)) == ["row 0", "row 0"]
 
 
+@pytest.mark.campaign
 def test_a_task_that_fails_is_run_again_and_counts_once(
     spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -184,6 +186,7 @@ def test_a_task_that_fails_is_run_again_and_counts_once(
     assert values(take(topic)) == sorted(str(number) for number in range(60_000))
 
 
+@pytest.mark.campaign
 def test_partitions_are_chosen_as_by_other_clients_or_by_a_plugin(
     spark: "SparkSession", box: Running, topic: str, take: "Take", tmp_path: Path
 ) -> None:
@@ -239,7 +242,7 @@ def test_rows_are_sent_at_once_where_at_least_once_is_enough(
     assert len(set(values(take(topic)))) == 500
 
 
-@pytest.mark.parametrize("form", ["json", "avro"])
+@pytest.mark.parametrize("form", short(["avro", "json"], 1))
 def test_columns_are_written_by_the_schema_they_give_their_topic_and_read_back(
     spark: "SparkSession", box: Running, topic: str, form: str
 ) -> None:

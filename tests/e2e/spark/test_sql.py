@@ -40,6 +40,7 @@ def test_a_table_with_listed_columns_says_how_to_create_it(spark: "SparkSession"
         spark.sql("DROP TABLE listed")
 
 
+@pytest.mark.campaign
 def test_a_view_is_read_with_its_options(spark: "SparkSession", box: Running, client: Any, topic: str) -> None:
     client.create_producer(topic).send(b"x")
     urls = f"`service.url` '{box.url}', `admin.url` '{box.web_url}'"

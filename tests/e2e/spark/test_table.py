@@ -197,6 +197,7 @@ def test_partitions_and_patterns(spark: "SparkSession", box: PulsarBox, tmp_path
     assert {row["__partition"] for row in frame.select("__partition").distinct().collect()} == {None, 0, 1}
 
 
+@pytest.mark.campaign
 def test_what_is_gone_without_having_been_offloaded_is_said(
     spark: "SparkSession", box: PulsarBox, tmp_path: Path
 ) -> None:
