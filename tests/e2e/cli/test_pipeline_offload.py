@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,9 @@ def test_it_is_killed_and_goes_on_and_is_verified(box: PulsarBox, tmp_path: Path
     directory = tmp_path / "history"
     publish(box, 0, 200)
     single = ("--file-size", "0")
-    with (tmp_path / "said").open("wb") as said:
-        process = forks.box(command(*words(box, directory, "t", *single)), stdout=said, env=environment())
+    nothing = subprocess.DEVNULL
+    asked = command(*words(box, directory, "t", *single))
+    process = forks.box(asked, stdin=nothing, stdout=nothing, stderr=nothing, env=environment())
     until(lambda: len(ledgers(directory)) >= 3 or process.poll() is not None)
     process.kill()
     process.wait()
@@ -95,14 +97,16 @@ def test_it_follows_until_it_is_stopped_and_lets_go(box: PulsarBox, tmp_path: Pa
     directory = tmp_path / "history"
     publish(box, 0, 15)
     line = words(box, directory, "--pattern", "t.*", "--follow", "--every", "100ms")
-    with (tmp_path / "said").open("wb") as told:
-        process = forks.box(command(*line), stdout=told, env=environment())
+    nothing = subprocess.DEVNULL
+    process = forks.box(command(*line), stdin=nothing, stdout=nothing, stderr=subprocess.PIPE, env=environment())
     until(lambda: len(ledgers(directory)) == 1)
     publish(box, 15, 45)
     until(lambda: len(ledgers(directory)) == 4)
     os.kill(process.pid, signal.SIGTERM)
     assert process.wait(timeout=60) == 0
-    assert "stopped; the manifest lists all offloaded ledgers" in (tmp_path / "said").read_text()
+    assert process.stderr is not None
+    assert b"stopped; the manifest lists all offloaded ledgers" in process.stderr.read()
+    process.stderr.close()
     assert held(box)
     assert offloaded(box) == [True] * 4 + [False], "the open ledger is not"
     said = called(*words(box, directory, "--release")).stderr

@@ -32,6 +32,7 @@ from pulsarbox.spark.offload.table_offload import TableOffload
 from pulsarbox.spark.topic_segments import Reach
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import called, command, environment, run
+from tests.e2e.commands import running as running_command
 from tests.e2e.offloaded import asked, offload
 from tests.e2e.terminal import RawTerminal, pulsarbox
 
@@ -353,9 +354,7 @@ def test_names_of_similar_topics_are_suggested(client: Any, ask: Ask) -> None:
 def test_follow_prints_new_rows_until_it_is_interrupted(client: Any, box: PulsarBox) -> None:
     publish(client, "followed", 0, 3, kinds.JsonSchema(Order))
     words = ("sql", "--follow", "SELECT id FROM followed WHERE id % 2 = 0", "-o", "ndjson", *urls(box))
-    with subprocess.Popen(
-        command(*words), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with running_command(*words) as process:
         try:
             assert process.stdout is not None
             found: list[bytes] = []
