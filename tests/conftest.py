@@ -107,7 +107,7 @@ def pytest_runtestloop(session: pytest.Session) -> None:
 def _start_forks(session: pytest.Session) -> None:
     option = session.config.option
     if session.config.getoption("workers", 0) and not option.collectonly:
-        from tests.tools import forks
+        from tests import forks
 
         forks.start()
 

@@ -19,9 +19,9 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.embed.errors import BoxError
+from tests import forks
 from tests.backups.load import INPUT, KEPT, LEFT, RIGHT, SUBSCRIPTION, Known, Load, number_of
 from tests.e2e.clients import connect, read_to_end
-from tests.tools import forks
 
 SETTINGS: Final[dict[str, Any]] = {
     "journalVolumeSizeMbytes": 2,

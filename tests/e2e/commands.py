@@ -12,7 +12,7 @@ from typing import Any, Final
 from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
-from tests.tools import forks
+from tests import forks
 
 SECONDS: Final = 250.0
 

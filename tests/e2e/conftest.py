@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from pulsarbox import PulsarBox
+from tests import forks
 from tests.e2e.clients import connect
 from tests.e2e.go_admin import GoAdmin
-from tests.tools import forks
 from tests.tools.box import PULSARBOX, BoxProcess, admin
 from tests.tools.go import GoError
 

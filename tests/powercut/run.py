@@ -27,13 +27,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tests import forks
 from tests.powercut import marks
 from tests.powercut.disk import APPLIED, DROPPED, MIXED, write_tree
 from tests.powercut.images import MUTANTS, Image, plan
 from tests.powercut.marks import read_mark
 from tests.powercut.record import Event, Op, RecorderError, compile_recorder, load
 from tests.powercut.recording import LEVELS, beginning, events_of, record_life, scratch_folder, tree_at
-from tests.tools import forks
 
 PROCESSES: Final = 2
 FEW: Final = 8

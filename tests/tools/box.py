@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from tests.tools import forks
+from tests import forks
 
 PULSARBOX: Final = (
     sys.executable, "-m", "pulsarbox", "start",

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests import forks
 from tests.e2e.clients import until
-from tests.tools import forks
 from tests.tools.box import BoxProcess
 
 

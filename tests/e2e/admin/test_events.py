@@ -9,9 +9,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from tests import forks
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import command, environment, run
-from tests.tools import forks
 from tests.tools.box import BoxProcess, admin
 
 TOPIC = "persistent://public/default/orders"

@@ -10,8 +10,8 @@ import pytest
 
 from pulsarbox.cli.pulsar_admin import table
 from pulsarbox.server.http.admin_endpoints import endpoints
+from tests import forks
 from tests.e2e.conftest import Running
-from tests.tools import forks
 
 Admin = Callable[..., str]
 

@@ -8,10 +8,10 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests import forks
 from tests.e2e.clients import EARLIEST, PATIENCE_MS, QUIET_MS, is_quiet, numbered, receive, send_all, take, until
 from tests.e2e.commands import running
 from tests.e2e.conftest import Running
-from tests.tools import forks
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.cli.common.exits import EXIT_HUNG_UP
+from tests import forks
 from tests.e2e.clients import PATIENCE_SECONDS, until
 from tests.e2e.commands import environment
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import ENVIRONMENT, RawTerminal, pulsarbox
-from tests.tools import forks
 from tests.tools.box import accepts, free_ports
 from tests.tools.campaigns import short
 

@@ -12,9 +12,9 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.embed.errors import BoxError
+from tests import forks
 from tests.e2e import commands
 from tests.e2e.clients import connect, receive, until
-from tests.tools import forks
 from tests.tools.box import PULSARBOX, BoxProcess
 from tests.tools.certificates import Authority
 

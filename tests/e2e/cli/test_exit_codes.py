@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from pulsarbox import PulsarBox
+from tests import forks
 from tests.e2e.clients import connect
 from tests.e2e.commands import environment
-from tests.tools import forks
 
 SECONDS: Final = 250
 

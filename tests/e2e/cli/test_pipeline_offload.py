@@ -14,11 +14,11 @@ import pytest
 from pulsarbox import PulsarBox
 from pulsarbox.spark.offload.layout import folder_of
 from pulsarbox.spark.offload.manifest import OffloadManifest
+from tests import forks
 from tests.e2e.clients import connect, until
 from tests.e2e.commands import called, command, environment, run
 from tests.e2e.histories import truth
 from tests.e2e.offloaded import all_rows, files
-from tests.tools import forks
 
 TOPIC = "persistent://public/default/t"
 

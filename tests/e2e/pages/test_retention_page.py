@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests import forks
 from tests.e2e.conftest import Running
-from tests.tools import forks
 
 SET_RETENTION: Final = "pulsar-admin namespaces set-retention my-tenant/my-ns"
 QUOTA: Final = {"limit": 2147483648, "limitSize": 2147483648, "limitTime": -1, "policy": "producer_request_hold"}

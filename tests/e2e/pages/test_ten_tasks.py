@@ -9,8 +9,8 @@ from typing import Final
 import pytest
 
 from pulsarbox.cli.main import main
+from tests import forks
 from tests.e2e.conftest import Running
-from tests.tools import forks
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "cli.md"
 _ROW: Final = re.compile(r"^\| ([a-z][^|]*) \| (`pulsarbox .*?`) \| \d", re.MULTILINE)

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pulsarbox import PulsarBox
+from tests import forks
 from tests.e2e.clients import connect, left, until
 from tests.e2e.commands import command, environment, running
-from tests.tools import forks
 from tests.tools.box import BoxProcess
 
 ORDERS = "persistent://public/default/orders"

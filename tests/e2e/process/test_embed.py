@@ -22,9 +22,9 @@ import pytest
 from pulsarbox import BoxError, ConfigError, PulsarBox
 from pulsarbox.embed.hosted import HostedBox
 from pulsarbox.server.process.runtime_file import RuntimeFile
+from tests import forks
 from tests.e2e.clients import EARLIEST, connect, is_quiet, numbered, read_to_end, send_all, take, until
 from tests.e2e.raw import Raw
-from tests.tools import forks
 from tests.tools.campaigns import short
 
 KINDS = short(["thread-memory", "process-disk", "thread-disk", "process-memory"], 2)

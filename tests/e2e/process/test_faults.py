@@ -11,9 +11,9 @@ import pulsar
 import pytest
 
 from pulsarbox import BoxError, PulsarBox
+from tests import forks
 from tests.e2e.clients import EARLIEST, connect, is_quiet, receive, take
 from tests.e2e.process.test_process import Place
-from tests.tools import forks
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests import forks
 from tests.e2e.clients import PATIENCE_SECONDS, connect, numbered, read_to_end, receive, until
-from tests.tools import forks
 from tests.tools.box import BoxProcess, accepts, admin
 from tests.tools.campaigns import short
 

@@ -14,9 +14,9 @@ import pytest
 
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.recovery import Store
+from tests import forks
 from tests.e2e.clients import EARLIEST, PATIENCE_MS, connect, numbered, read_to_end, receive, send_all, take
 from tests.e2e.conftest import START_CMD
-from tests.tools import forks
 from tests.tools.box import BoxProcess, accepts, admin
 
 WAYS = {"SIGTERM": BoxProcess.stop, "SIGKILL": BoxProcess.kill}

@@ -14,8 +14,8 @@ import pytest
 
 from pulsarbox import PulsarBox
 from pulsarbox.server.process.runtime_file import RuntimeFile, read
+from tests import forks
 from tests.e2e.clients import connect, until
-from tests.tools import forks
 from tests.tools.campaigns import short
 
 pytestmark = pytest.mark.skipif("E2E_URL" in os.environ, reason="starts boxes of its own")

@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
+from tests import forks
 from tests.e2e.clients import PATIENCE_SECONDS
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import pulsarbox
-from tests.tools import forks
 from tests.tools.box import free_ports
 
 aiohttp: Any = pytest.importorskip("aiohttp")

@@ -11,10 +11,11 @@ from typing import Any
 import pulsar
 import pytest
 
+from tests import forks
 from tests.e2e.clients import EARLIEST, receive, until
 from tests.e2e.conftest import Running
 from tests.e2e.terminal import RawTerminal, pulsarbox, tmux
-from tests.tools import campaigns, forks
+from tests.tools import campaigns
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

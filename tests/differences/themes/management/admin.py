@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests import forks
 from tests.differences.broker import PULSARBOX_ADMIN, Broker
 from tests.differences.scenario import Steps, scenario
 from tests.differences.telling import scrub
 from tests.differences.themes.management.rest import comparable
 from tests.differences.themes.transactions import acknowledges, begin, coordinator, inside, publishes
-from tests.tools import forks
 
 TIMEOUT_SECONDS: Final = 180.0
 _TALK: Final = re.compile(r"^(pulsarbox|Error): ")

@@ -17,7 +17,7 @@ from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.statistics import statistics
-from tests.tools import forks
+from tests import forks
 from tests.unit.broker.packages.storing import NAME, PIECES, Storing, content, store
 from tests.unit.broker.playbook import Box
 from tests.unit.storage.inspection.test_transactions import DirectoryBox

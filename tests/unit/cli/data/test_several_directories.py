@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
-from tests.tools import forks
+from tests import forks
 from tests.unit.storage.several import Several
 
 

@@ -14,7 +14,7 @@ from pulsarbox.cli.common.terminal_text import clean, megabytes
 from pulsarbox.cli.data.storage import KINDS
 from pulsarbox.cli.main import main
 from pulsarbox.storage.inspection import dump
-from tests.tools import forks
+from tests import forks
 from tests.unit.storage.directories import TOPIC, Maker, make_sample
 
 EVIL = "persistent://public/default/\x1b[31m\x07red\u202e"

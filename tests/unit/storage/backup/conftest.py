@@ -9,7 +9,7 @@ from pulsarbox.storage.backup.creation import Made, Plan, create
 from pulsarbox.storage.backup.pace import CopyPace
 from pulsarbox.storage.backup.repository import Repository
 from pulsarbox.storage.backup.restoring import Restored, restore
-from tests.tools import forks
+from tests import forks
 from tests.unit.storage.directories import make_sample
 from tests.unit.storage.disk_store import DiskStore
 from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all

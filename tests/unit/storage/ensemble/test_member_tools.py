@@ -12,7 +12,7 @@ from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.findings import DAMAGE
 from pulsarbox.storage.inspection.statistics import statistics
-from tests.tools import forks
+from tests import forks
 from tests.unit.storage.directories import ledger_row
 from tests.unit.storage.ensemble.member_conformance import BoxLog, membership, reclaim_all
 

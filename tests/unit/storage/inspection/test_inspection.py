@@ -32,7 +32,7 @@ from pulsarbox.storage.record import (
     pack_redelivered,
     pack_sequence,
 )
-from tests.tools import forks
+from tests import forks
 from tests.tools.campaigns import short
 from tests.unit.storage.batches import batch_of, body_of
 from tests.unit.storage.directories import NEWER, TOPIC, Maker, ledger_row, make_sample, rows_of_the_sample, write

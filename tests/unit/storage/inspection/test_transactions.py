@@ -15,7 +15,7 @@ from pulsarbox.storage.inspection.dump import records_of
 from pulsarbox.storage.inspection.statistics import statistics
 from pulsarbox.storage.lmdb.engine import LmdbEngine
 from pulsarbox.storage.transactions import aborted_of, visible_runs
-from tests.tools import forks
+from tests import forks
 from tests.unit.broker.playbook import TOPIC, Box, Client
 from tests.unit.broker.transactions_playbook import MINUTE, OTHER, At, Txn, backlog, reader, topic_of
 

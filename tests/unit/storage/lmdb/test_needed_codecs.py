@@ -16,7 +16,7 @@ from pulsarbox.storage.catalog import owner_key
 from pulsarbox.storage.engine import ReadRequest
 from pulsarbox.storage.inspection.check import check
 from pulsarbox.storage.lmdb.engine import LmdbEngine
-from tests.tools import forks
+from tests import forks
 from tests.unit.storage.batches import compress_with
 from tests.unit.storage.disk_store import LEDGERS, DiskStore
 from tests.unit.storage.engine_conformance import checkpoint_at, reclaim_all

@@ -1,6 +1,6 @@
 """A command in a terminal of another program, such as tmux, as a fork: ``python attached.py SOCKET WORDS``.
 
-This process asks ``tests.tools.forks`` for the command, on its own streams, and ends with it. It loads few modules.
+This process asks ``tests.forks`` for the command, on its own streams, and ends with it. It loads few modules.
 """
 
 import json

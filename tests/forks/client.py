@@ -1,24 +1,13 @@
-"""Commands and boxes of this project as forks of a process that has already loaded the modules.
+"""Ask the process that forks for commands, boxes and modules of tests, and behave as ``subprocess`` does."""
 
-A process that imports the modules itself needs several times the CPU time of most commands. A fork has its own input,
-output, environment, directory and exit. Tests of the imports themselves use ordinary processes
-(``tests/unit/test_imports.py``, ``tests/e2e/process/test_process.py``).
-"""
-
-import atexit
 import contextlib
 import fcntl
 import functools
-import gc
-import importlib
 import itertools
 import json
 import os
-import pkgutil
-import runpy
 import select
 import selectors
-import shutil
 import signal
 import socket
 import subprocess
@@ -33,10 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 from io import FileIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Self, cast
 
-from pulsarbox.cli.main import COMMANDS, main
-from pulsarbox.cli.process import detach
 from pulsarbox.storage.inspection import child
 
 if TYPE_CHECKING:
@@ -44,21 +31,9 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 NAME: Final = "python -m pulsarbox"
-LOADED: Final = (
-    *("asyncio", "difflib", "encodings.idna", "encodings.utf_8_sig", "http.client", "tomllib", "uvloop"),
-    *("pulsarbox.embed.child", "pulsarbox.server.http"),
-    *{task.partition(":")[0] for task in child.TASKS.values()},
-)
-"""Modules to load besides those of the commands."""
-WHOLE: Final = ("pulsarbox.cli", "pulsarbox.client", "pulsarbox.server.recording", "pulsarbox.tui")
-"""Packages to load with all their modules, which commands and boxes import when they use them."""
 OURS: Final = "tests."
 """Start of the names of modules of tests that run as processes."""
-OPTIONAL: Final = "pulsarbox.cli.sql"
-"""Package that needs a large library, which may be missing."""
-_CHUNK: Final = 1 << 16
-_DESCRIPTORS_MAX: Final = 4096
-"""More than a command that starts a box has open."""
+CHUNK: Final = 1 << 16
 
 
 def run(
@@ -97,7 +72,7 @@ def run(
         try:
             outputs = _communicate(stdin, into, (out, err), deadline)
             connection.settimeout(max(deadline - time.monotonic(), 0.001))
-            code = int(connection.recv(_CHUNK))
+            code = int(connection.recv(CHUNK))
         except TimeoutError:  # the server kills it when this connection closes
             raise subprocess.TimeoutExpired([NAME, *words], seconds) from None
         return subprocess.CompletedProcess([NAME, *words], code, *outputs)
@@ -259,7 +234,7 @@ def box(
     if is_known and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
         return cast("subprocess.Popen[bytes]", Process(command, terminal=terminal, ignored=ignored, **given))
     if terminal or ignored:
-        given |= {"start_new_session": True, "preexec_fn": functools.partial(_prepare, terminal, ignored)}
+        given |= {"start_new_session": True, "preexec_fn": functools.partial(prepare, terminal, ignored)}
     return subprocess.Popen(command, **given)
 
 
@@ -268,7 +243,7 @@ def _assigned(command: Sequence[str]) -> list[str]:
     return [*itertools.takewhile(lambda word: "=" in word, command[1:])] if command[0] == "env" else []
 
 
-def _prepare(terminal: bool, ignored: Sequence[int]) -> None:
+def prepare(terminal: bool, ignored: Sequence[int]) -> None:
     """Prepare a process, the first of its session."""
     if terminal:
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -307,7 +282,7 @@ def _of_python(env: Mapping[str, str]) -> dict[str, object]:
 
 def _ask(connection: socket.socket, asked: Mapping[str, object], descriptors: list[int]) -> None:
     text = json.dumps(asked).encode() + b"\n"
-    sent = socket.send_fds(connection, [text[:_CHUNK]], descriptors)
+    sent = socket.send_fds(connection, [text[:CHUNK]], descriptors)
     if sent < len(text):  # an empty remainder: the receiver may have closed already
         connection.sendall(text[sent:])
 
@@ -333,7 +308,7 @@ def _communicate(stdin: bytes, into: FileIO, outputs: tuple[FileIO, ...], deadli
                     stdin = _written(file, stdin)
                     is_over = not stdin
                 else:
-                    data = file.read(_CHUNK)
+                    data = file.read(CHUNK)
                     found[file] += data
                     is_over = not data
                 if is_over:
@@ -367,7 +342,7 @@ class _Server:
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(str(self.path))
             listener.listen(64)
-            command = [sys.executable, "-m", "tests.tools.forks", str(listener.fileno())]
+            command = [sys.executable, "-m", "tests.forks", str(listener.fileno())]
             self._process = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.PIPE, pass_fds=[listener.fileno()], start_new_session=True
             )
@@ -397,215 +372,3 @@ def _server() -> _Server:
 @functools.cache
 def _started() -> _Server:
     return _Server()
-
-
-class _Fork:
-    """A process, as the server sees it."""
-
-    def __init__(self, pid: int, connection: socket.socket) -> None:
-        self.connection = connection
-        self._pid = pid
-        self.process = os.pidfd_open(pid)
-
-    def kill(self) -> None:
-        signal.pidfd_send_signal(self.process, signal.SIGKILL)
-
-    def tell(self) -> None:
-        """Send the exit code of the process, which has ended, to the client."""
-        code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
-        with contextlib.suppress(OSError):
-            self.connection.sendall(str(code).encode())
-        self.close()
-
-    def close(self) -> None:
-        self.connection.close()
-        os.close(self.process)
-
-
-class _Forks:
-    """The processes that run. Each is killed if its client disconnects."""
-
-    def __init__(self) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._running: set[_Fork] = set()
-
-    def wait(self, *others: IO[str] | socket.socket) -> list[object]:
-        """Serve the processes until one of the other files can be read, and return those."""
-        for each in others:
-            if each not in self._selector.get_map():
-                self._selector.register(each, selectors.EVENT_READ)
-        while True:
-            ready = [(key.fileobj, key.data) for key, _ in self._selector.select()]
-            for file, fork in ready:
-                if fork in self._running:
-                    self._serve(fork, file == fork.process)
-            asked: list[object] = [file for file, fork in ready if fork is None]
-            if asked:
-                return asked
-
-    def _serve(self, fork: _Fork, has_ended: bool) -> None:
-        if has_ended:
-            self._running.remove(fork)
-            self._selector.unregister(fork.process)
-            if fork.connection in self._selector.get_map():
-                self._selector.unregister(fork.connection)
-            fork.tell()
-        else:
-            self._selector.unregister(fork.connection)
-            fork.kill()
-
-    def add(self, pid: int, connection: socket.socket) -> None:
-        fork = _Fork(pid, connection)
-        self._running.add(fork)
-        for file in (fork.process, connection):
-            self._selector.register(file, selectors.EVENT_READ, fork)
-
-    def forget(self) -> None:
-        """Close, in a fork, what belongs to the server."""
-        self._selector.close()
-        for fork in self._running:
-            fork.close()
-
-    def kill(self) -> None:
-        for fork in self._running:
-            fork.kill()
-
-
-def serve(listener: socket.socket) -> dict[str, Any]:
-    """Fork for each connection until stdin closes. Returns in the forks, with the request."""
-    forks = _Forks()
-    while True:
-        if sys.stdin in forks.wait(sys.stdin, listener):
-            forks.kill()
-            shutil.rmtree(Path(listener.getsockname()).parent)
-            sys.exit()
-        connection, _ = listener.accept()
-        asked, descriptors = _asked(connection)
-        pid = os.fork() if asked else 0
-        if asked and pid == 0:
-            listener.close()
-            forks.forget()
-            return _become(asked, descriptors, connection)
-        for each in descriptors:
-            os.close(each)
-        if asked:
-            forks.add(pid, connection)
-        else:
-            connection.close()
-
-
-def _asked(connection: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """Return the request and its descriptors; an empty request from a client that has ended."""
-    text, descriptors, _, _ = socket.recv_fds(connection, _CHUNK, 4)
-    while not text.endswith(b"\n"):
-        more = connection.recv(_CHUNK)
-        if not more:
-            return {}, descriptors
-        text += more
-    return json.loads(text), descriptors
-
-
-def _become(asked: dict[str, Any], descriptors: list[int], connection: socket.socket) -> dict[str, Any]:
-    """Take over what was asked for: output, environment, directory, umask. A box gets a session of its own."""
-    if asked["kind"] in ("box", "embedded"):
-        os.setsid()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        connection.sendall(b"%d\n" % os.getpid())
-    connection.close()
-    for number, descriptor in enumerate(descriptors[:3]):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
-    if asked["kind"] == "embedded":
-        asked["words"] = [str(descriptors[3])]
-    if asked["kind"] == "box":
-        _prepare(asked.get("terminal", False), asked.get("ignored", ()))
-    os.chdir(asked["cwd"])
-    if asked.get("umask") is not None:
-        os.umask(asked["umask"])
-    os.environ.clear()
-    os.environ.update(asked["env"])
-    tempfile.tempdir = None  # it is determined anew, by the environment
-    time.tzset()
-    sys.argv = ["pulsarbox", *asked["words"]]
-    if asked.get("module"):
-        asked |= {"kind": "module", "words": [asked["module"]]}
-    return asked
-
-
-class Detached:
-    """Replacement for the ``Popen`` of a box in the background: a fork of the command that starts it."""
-
-    def __init__(self, command: Sequence[str], *, stdout: int, pass_fds: Sequence[int], **_: object) -> None:
-        self.pid = os.fork()
-        if self.pid == 0:
-            os.setsid()
-            _take_over(stdout, pass_fds)
-            sys.argv = ["pulsarbox", *command[3:]]
-            _run(list(command[3:]), "command")
-
-    def wait(self) -> int:
-        """See subprocess.Popen."""
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-
-    def terminate(self) -> None:
-        """See subprocess.Popen."""
-        os.kill(self.pid, signal.SIGTERM)
-
-
-def _take_over(log: int, passed: Sequence[int]) -> None:
-    """Read nothing, write to the log, and close all descriptors except those that are passed."""
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for number, descriptor in enumerate((nothing, log, log)):
-        os.dup2(descriptor, number)
-    first = 3
-    for kept in sorted(passed):
-        os.closerange(first, kept)
-        first = kept + 1
-    os.closerange(first, _DESCRIPTORS_MAX)
-
-
-def _command(words: list[str], kind: str) -> int:
-    """Run the command and return its exit code."""
-    vars(detach)["subprocess"] = SimpleNamespace(Popen=Detached, DEVNULL=subprocess.DEVNULL)
-    try:
-        if kind == "embedded":
-            from pulsarbox.embed import child as embedded
-
-            return embedded.main(int(words[0]))
-        if kind == "reads":
-            child.main(*words)
-        if kind == "module":
-            runpy.run_module(words[0], run_name="__main__", alter_sys=True)
-            return 0
-        main(args=words, prog_name=NAME)
-    except SystemExit as ended:
-        return ended.code if isinstance(ended.code, int) else bool(ended.code)
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-        return 1
-    return 0
-
-
-def _run(words: list[str], kind: str) -> NoReturn:
-    """Run the command and end this process."""
-    code = _command(words, kind)
-    threading._shutdown()  # type: ignore[attr-defined]  # waits for non-daemon threads
-    atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # skips the teardown of the loaded modules
-
-
-if __name__ == "__main__":
-    os.environ["TEXTUAL_ANIMATIONS"] = "none"  # which the dashboard reads when its modules are loaded
-    for target in (*(command.target for command in COMMANDS.values()), *LOADED):
-        importlib.import_module(target.partition(":")[0])
-    for package in map(importlib.import_module, WHOLE):
-        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            if not module.name.startswith(OPTIONAL):
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(module.name)
-    importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
-    gc.freeze()  # keeps unwritten pages shared with the forks
-    wanted = serve(socket.socket(fileno=int(sys.argv[1])))
-    _run(wanted["words"], wanted["kind"])
