@@ -1,16 +1,18 @@
 """Samples of topics and their subscriptions, by which live views sort and display them."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from pulsarbox.broker.stats.current_rate import CurrentRate, Trend
 from pulsarbox.broker.stats.drain_estimate import drain_time
 from pulsarbox.broker.subscription.first_unacked import expiring
 from pulsarbox.broker.subscription.offloaded_ledgers import LedgerRange, offloaded_bytes, ranges_of
+from pulsarbox.names import OFFLOAD_SUBSCRIPTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pulsarbox.broker.subscription.consumer import AnySubscription
+    from pulsarbox.broker.subscription.subscription import Subscription
     from pulsarbox.broker.topic.topic import Topic
     from pulsarbox.storage.cursor import ManagedCursor
     from pulsarbox.storage.ledger import ManagedLedger
@@ -135,9 +137,9 @@ class TopicSample:
     """Sample of a topic and its subscriptions. Without ``topic``, the topic is not in memory."""
 
     __slots__ = (
-        "_ledger", "_ledgers", "_looked_at", "_offloaded", "_pace", "_published", "_rests", "_trend", "backlog",
-        "counted", "name", "namespace", "offloaded", "out_rate", "size", "stored_letters", "subscriptions", "topic",
-        "unclaimed",
+        "_holds", "_ledger", "_ledgers", "_looked_at", "_offloaded", "_pace", "_published", "_rests", "_trend",
+        "backlog", "counted", "name", "namespace", "offloaded", "out_rate", "size", "stored_letters", "subscriptions",
+        "topic", "unclaimed",
     )  # fmt: skip
 
     def __init__(self, name: str, namespace: str, at: float, topic: "Topic | None" = None) -> None:
@@ -155,6 +157,8 @@ class TopicSample:
         """Bytes stored."""
         self.offloaded = 0
         """Bytes of them in ledgers that offloads have copied."""
+        self._holds: dict[str, Subscription] = {}
+        """The subscriptions that hold the topic for offloads, so that the others need not be searched for them."""
         self._offloaded: tuple[list[LedgerRange], int, int] = ([], 0, -1)
         """Ranges, number of ledgers and open ledger by which ``offloaded`` was computed."""
         self.out_rate = 0.0
@@ -213,15 +217,15 @@ class TopicSample:
             rests = False
             self._ledgers = len(ledger.ledgers)
             self.size = ledger.size
-        if ledger is not None and self._sample_offloaded(topic, ledger):
-            rests = False
         self._published = published
         more = self._sample_subscriptions(topic, at, since)
+        if ledger is not None and self._sample_offloaded(ledger):
+            rests = False
         return None if rests and more is None else more or 0
 
-    def _sample_offloaded(self, topic: "Topic", ledger: "ManagedLedger") -> bool:
+    def _sample_offloaded(self, ledger: "ManagedLedger") -> bool:
         """Update ``offloaded``; return whether it has changed. The ledgers are summed up only if they have changed."""
-        ranges = ranges_of(topic.subscriptions.values())  # type: ignore[attr-defined]  # of a persistent topic
+        ranges = ranges_of(self._holds.values())
         known, before = (ranges, len(ledger.ledgers), ledger.current.ledger_id), self.offloaded
         if known != self._offloaded:
             self._offloaded, self.offloaded = known, offloaded_bytes(ledger, ranges)
@@ -234,6 +238,7 @@ class TopicSample:
         if len(mine) != len(there):
             for name in [name for name in mine if name not in there]:
                 del mine[name]
+                self._holds.pop(name, None)
             more = 0
         for name, subscription in there.items():
             sample = mine.get(name)
@@ -241,6 +246,8 @@ class TopicSample:
                 cursor = getattr(subscription, "cursor", None)
                 sample = SubscriptionSample(self, name, at, subscription=subscription, cursor=cursor)
                 mine[name] = sample
+                if cursor is not None and name.startswith(OFFLOAD_SUBSCRIPTION):
+                    self._holds[name] = cast("Subscription", subscription)
             size = sample.sample(at, since)
             if size is not None:
                 more = size if more is None else more + size

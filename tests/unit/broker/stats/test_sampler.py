@@ -313,9 +313,29 @@ def test_offloaded_ledgers_count_in_memory_and_after_a_restart() -> None:
     a_second(box)
     assert 0 < totals.offloaded == topic_of(box).offloaded < totals.size
     offloaded = totals.offloaded
+    client.subscribe("offload-of-another", subscription_properties=ranges)
+    a_second(box)
+    assert totals.offloaded == offloaded, "a property of other subscriptions says nothing"
     client.cnx.closed(box.now)
     box = box.restart()
     box.broker.samples.watch(box.now)
     look(box)
     assert topic_of(box).topic is None
     assert box.broker.samples.stored.totals.offloaded == offloaded
+
+
+def test_without_the_subscription_of_the_offload_nothing_is_offloaded() -> None:
+    box = Box()
+    client = box.client()
+    client.subscribe("pulsarbox-offload-12ab34cd", subscription_properties=pairs({OFFLOADED_PROPERTY: "0-1000"}))
+    client.publish(3)
+    topic = box.broker.topics.loaded(parse_topic(TOPIC))
+    assert isinstance(topic, PersistentTopic)
+    topic.ledgers.close(0, box.now)
+    client.publish(2)
+    look(box)
+    totals = box.broker.samples.totals
+    assert totals.offloaded > 0
+    topic.remove_subscription(topic.subscriptions["pulsarbox-offload-12ab34cd"], box.now)
+    a_second(box)
+    assert totals.offloaded == 0
