@@ -20,7 +20,7 @@ def test_five_steps(tmp_path: Path) -> None:
         terminal.keys("4")
         terminal.until("Tour 3/5", "shop/eu/orders-rejected")
         terminal.keys("5")
-        terminal.until("Tour 4/5", "publish-rate", "25/s")
+        terminal.until("Tour 4/5", "publish rate", "25/s")
         terminal.keys("F2")
         terminal.until("Tour 5/5")
         terminal.keys("F3")
