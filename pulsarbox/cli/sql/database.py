@@ -15,7 +15,8 @@ import pyarrow.dataset as ds
 
 from pulsarbox.cli.common.exits import Failed, Misused
 from pulsarbox.cli.sql.column_sql import identifier, literal, sql_type
-from pulsarbox.cli.sql.live_dataset import LiveDataset, LivePart, ReadProgress
+from pulsarbox.cli.sql.live_dataset import LiveDataset, LivePart
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.cli.sql.table_dataset import TableDataset
 from pulsarbox.cli.sql.topic_columns import expressions

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.common.progress import LiveLine
-from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.topic_segments import DataLost

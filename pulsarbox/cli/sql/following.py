@@ -12,7 +12,7 @@ from pulsarbox.cli.common.terminal import rest
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.sql.database import bound, checked, opened
 from pulsarbox.cli.sql.execution import running
-from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.query_session import QuerySession
 from pulsarbox.cli.sql.result_output import destination, write
 from pulsarbox.cli.sql.topic_table import TopicTable

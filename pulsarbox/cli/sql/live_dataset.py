@@ -1,13 +1,14 @@
-"""Live messages of a topic as an Arrow dataset: DuckDB requests the columns and rows that a query needs."""
+"""Live messages of a topic as an Arrow dataset."""
 
 import threading
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
+from pulsarbox.cli.sql.query_dataset import QueryDataset, ReadProgress
 from pulsarbox.cli.sql.segment_pruning import SegmentFilter, TimeRange
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
 from pulsarbox.spark.connect.broker_api import Service
@@ -27,15 +28,6 @@ _one_at_a_time: Final = threading.RLock()
 Reentrant, because a read may be collected as garbage during a step of another one."""
 
 
-@dataclass
-class ReadProgress:
-    """Messages read so far, and the first error, by all live datasets of a query."""
-
-    rows: int = 0
-    error: BaseException | None = None
-    topics: list[str] = field(default_factory=list)
-
-
 @dataclass(frozen=True)
 class LivePart:
     """Live messages of one topic: the segments to read, and how."""
@@ -50,38 +42,17 @@ class LivePart:
     progress: ReadProgress
 
 
-class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
-    """Dataset that DuckDB scans. Each scan reads the same segments."""
+class LiveDataset(QueryDataset):
+    """Dataset of live segments."""
 
     def __init__(self, part: LivePart) -> None:
+        super().__init__(arrow_schema(part.fields), part.progress)
         self._part = part
-        self._arrow = arrow_schema(part.fields)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The columns."""
-        return self._arrow
-
-    def scanner(
-        self,
-        columns: Sequence[str] | None = None,
-        filter: ds.Expression | None = None,  # noqa: A002 - Arrow's name
-        **more: Any,
-    ) -> ds.Scanner:
-        """Return a scan of some columns of the rows that pass a filter. DuckDB's call; ``more`` is not needed."""
-        try:
-            return self._scanner(columns, filter)
-        except Exception as error:  # DuckDB would report it as text
-            self._part.progress.error = self._part.progress.error or error
-            raise
-
-    def _scanner(self, columns: Sequence[str] | None, condition: ds.Expression | None) -> ds.Scanner:
-        names = self._arrow.names if columns is None else list(columns)
-        needed = names if condition is None else with_filtered(names, condition, self._arrow)
-        schema = pa.schema([self._arrow.field(name) for name in needed])
+    def batches(self, schema: pa.Schema, condition: ds.Expression | None) -> Iterator[pa.RecordBatch]:
+        """See QueryDataset. Segments without rows that may pass are left out. Raises the broker's errors."""
         segments = list(self._part.segments) if condition is None else self._chosen(condition)
-        reader = pa.RecordBatchReader.from_batches(schema, self._batches(schema, segments))
-        return ds.Scanner.from_batches(reader, columns=names, filter=condition)
+        return self._batches(schema, segments)
 
     def _chosen(self, condition: ds.Expression) -> list[TopicSegment]:
         """Return the segments, or the parts of them, with rows that may pass."""
@@ -118,13 +89,7 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
                     batch = next(reading, None)
                 if batch is None:
                     return
-                self._part.progress.rows += batch.num_rows
                 yield batch
-        except GeneratorExit:
-            raise
-        except BaseException as error:  # DuckDB would report it as text
-            self._part.progress.error = self._part.progress.error or error
-            raise
         finally:
             with _one_at_a_time:
                 reading.close()
@@ -142,19 +107,6 @@ class LiveDataset(ds.Dataset):  # type: ignore[misc] # pyarrow has no types
                     yield tables.batch(some)
         finally:
             tables.close()
-
-
-def with_filtered(names: list[str], condition: ds.Expression, schema: pa.Schema) -> list[str]:
-    """Add the columns that a filter uses, in the order of the schema. Arrow does not report them: their names are in
-    its text."""
-    text = str(condition)
-    chosen = [name for name in schema.names if name in names or name in text]
-    empty = pa.schema([schema.field(name) for name in chosen]).empty_table()
-    try:
-        empty.filter(condition)
-    except pa.ArrowInvalid:  # a name is spelt otherwise there
-        return list(schema.names)
-    return chosen
 
 
 def _cut(segment: TopicSegment, begin: ReadPosition | None, end: ReadPosition | None) -> TopicSegment | None:

@@ -91,7 +91,7 @@ class QuerySession:
             return
         from pulsarbox.cli.sql.database import bound, checked, opened
         from pulsarbox.cli.sql.execution import running
-        from pulsarbox.cli.sql.live_dataset import ReadProgress
+        from pulsarbox.cli.sql.query_dataset import ReadProgress
         from pulsarbox.cli.sql.result_output import destination, write
 
         query = checked(query)

@@ -21,7 +21,7 @@ from pulsarbox import PulsarBox
 from pulsarbox.cli.common.exits import Failed, NotThere
 from pulsarbox.cli.sql.database import Resources, bound, checked, opened
 from pulsarbox.cli.sql.execution import running
-from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.topic_table import TopicCatalog
 from pulsarbox.spark.connect.target import in_place
 from pulsarbox.spark.lakehouse.catalogs import opened as catalog_opened

@@ -12,7 +12,8 @@ from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
 from pulsarbox.cli.sql.database import Resources, bound, checked, opened
 from pulsarbox.cli.sql.execution import running
-from pulsarbox.cli.sql.live_dataset import LiveDataset, ReadProgress
+from pulsarbox.cli.sql.live_dataset import LiveDataset
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.topic_columns import of_schema
 from pulsarbox.cli.sql.topic_table import TopicTable
 from pulsarbox.names import parse_topic

@@ -9,7 +9,7 @@ import pytest
 
 from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.sql.execution import running
-from pulsarbox.cli.sql.live_dataset import ReadProgress
+from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.errors import TopicNotFound
 
 ENDLESS = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"

@@ -1,14 +1,11 @@
-"""Live messages as a dataset: which columns and entries a scan reads."""
+"""Live messages as a dataset: which entries a scan reads."""
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 
-from pulsarbox.cli.sql.live_dataset import _cut, with_filtered
+from pulsarbox.cli.sql.live_dataset import _cut
 from pulsarbox.spark.topic_segments import ReadPosition, TopicSegment
 
 SEGMENT = TopicSegment("persistent://public/default/t", 5, 10, 19, 10, 100, hidden=((12, 15),), from_batch=2)
-SCHEMA = pa.schema([("id", pa.int64()), ("__key", pa.binary()), ("a.b c", pa.string()), ("unused", pa.int64())])
 
 
 @pytest.mark.parametrize(
@@ -34,15 +31,3 @@ def test_a_cut_keeps_what_is_hidden_and_skipped() -> None:
     found = _cut(SEGMENT, ReadPosition(5, 14), None)
     assert found is not None and found.hidden == ((14, 15),) and found.from_batch == 0
     assert _cut(SEGMENT, None, ReadPosition(5, 13)) == SEGMENT._replace(last=13, hidden=((12, 13),))
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        (ds.field("id") > 3, ["id", "__key"]),
-        (ds.field("a.b c") == "x", ["__key", "a.b c"]),
-        ((ds.field("__key") == b"x") & ds.field("id").is_valid(), ["id", "__key"]),
-    ],
-)
-def test_columns_of_the_filter_are_read_too(condition: ds.Expression, expected: list[str]) -> None:
-    assert with_filtered(["__key"], condition, SCHEMA) == expected
