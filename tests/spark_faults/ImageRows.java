@@ -1,12 +1,7 @@
 package pulsarbox.spark;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.nio.charset.StandardCharsets;
 import java.util.Base64;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
@@ -15,23 +10,8 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * with the value in base64. A line that begins with "!" is an error that a user would see.
  */
 public final class ImageRows {
-  private static final StructType COLUMNS = new StructType()
-      .add("value", DataTypes.BinaryType)
-      .add("__ledgerId", DataTypes.LongType)
-      .add("__entryId", DataTypes.LongType);
-
   public static void main(String[] args) throws Exception {
-    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = in.readLine(); line != null; line = in.readLine()) {
-      String answer;
-      try {
-        answer = read(new ReadPlan(line.getBytes(StandardCharsets.UTF_8)));
-      } catch (Throwable error) {
-        answer = "!" + error;
-      }
-      System.out.println(answer.replace('\n', ' '));
-      System.out.flush();
-    }
+    PlanLines.serve(plan -> read(new ReadPlan(plan)));
   }
 
   private static String read(ReadPlan plan) throws Exception {
@@ -39,7 +19,7 @@ public final class ImageRows {
     StringBuilder rest = new StringBuilder();
     String reason = "";
     long[] next = null;
-    try (VolumeReader reader = VolumeReader.open(plan, COLUMNS, new Filter[0])) {
+    try (VolumeReader reader = VolumeReader.open(plan, PlanLines.COLUMNS, new Filter[0])) {
       while (reader.next()) add(reader.batch(), rows);
       next = reader.rest();
       if (next != null) reason = reader.reason();

@@ -13,7 +13,6 @@ import base64
 import json
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -24,7 +23,7 @@ from typing import Any, Final
 from pulsarbox.errors import EntryDamaged, PersistenceError
 from pulsarbox.spark.access.extractor import NotInPlace
 from pulsarbox.spark.access.mapped_reader import Gone, MappedStore
-from pulsarbox.spark.source.jvm_plan import MAGIC, jvm_plan
+from pulsarbox.spark.source.jvm_plan import jvm_plan
 from pulsarbox.spark.topic_segments import Reach, TopicSegment
 from pulsarbox.storage.lmdb.directory import read_identity
 from tests.powercut.check import DATA
@@ -35,6 +34,7 @@ from tests.powercut.images import Image, plan
 from tests.powercut.marks import RECLAIMED, read_mark
 from tests.powercut.record import Op, RecorderError, compile_recorder, load
 from tests.powercut.recording import CORE, beginning, moments, record_life, scratch_folder
+from tests.spark_live.plan_reader import PlanReader
 from tests.tools import build_jar
 
 SOURCE: Final = Path(__file__).with_name("ImageRows.java")
@@ -46,41 +46,20 @@ REPORTED: Final = (Gone, EntryDamaged, NotInPlace)
 """Errors that Python reports with the range of entries, or its directory."""
 
 
-class Jvm:
-    """Process of the reader inside the JVM."""
+def by_jvm(reader: PlanReader, plan_bytes: bytes) -> tuple[str, list[int], dict[tuple[int, int], bytes]]:
+    """Return why a read ended early, or nothing; the next entry of each segment; and payloads by position.
 
-    def __init__(self, folder: Path) -> None:
-        import pyspark
-
-        jars = f"{build_jar.current()}:{Path(pyspark.__file__).parent / 'jars'}/*"
-        subprocess.run(["javac", "-cp", jars, "-d", str(folder), str(SOURCE)], check=True)
-        command = ["java", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{folder}:{jars}", "pulsarbox.spark.ImageRows"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def read(self, plan_bytes: bytes) -> tuple[str, list[int], dict[tuple[int, int], bytes]]:
-        """Return why the read ended early, or nothing; the next entry of each segment; and payloads by position.
-
-        An answer that begins with ``!`` is an error. Raises RuntimeError if the process has ended.
-        """
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
-        stdin.write(plan_bytes[len(MAGIC) + 4 :].decode() + "\n")
-        stdin.flush()
-        line = stdout.readline()
-        if not line:
-            raise RuntimeError(f"the JVM has ended with {self._process.wait()}")
-        if line.startswith("!"):
-            return line.strip(), [], {}
-        reason, rest, *found = line.rstrip("\n").split("\t")
-        rows: dict[tuple[int, int], bytes] = {}
-        for each in found:
-            ledger, entry, value = each.split(":")
-            rows[int(ledger), int(entry)] = base64.b64decode(value)
-        return reason, [int(each) for each in rest.split(",")], rows
-
-    def close(self) -> None:
-        """End the process."""
-        self._process.communicate(timeout=60)
+    A reason that begins with ``!`` is an error.
+    """
+    answer = reader.answer(plan_bytes)
+    if answer.startswith("!"):
+        return answer.strip(), [], {}
+    reason, rest, *found = answer.split("\t")
+    rows: dict[tuple[int, int], bytes] = {}
+    for each in found:
+        ledger, entry, value = each.split(":")
+        rows[int(ledger), int(entry)] = base64.b64decode(value)
+    return reason, [int(each) for each in rest.split(",")], rows
 
 
 def segments_of(story: CoreStory, instance: str) -> list[TopicSegment]:
@@ -126,7 +105,7 @@ def expected(story: CoreStory) -> Rows:
     return {place: number for places in story.receipted.values() for place, number in places.items()}
 
 
-def compared(jvm: Jvm, path: Path, story: CoreStory, counts: Counter[str]) -> list[str]:
+def compared(jvm: PlanReader, path: Path, story: CoreStory, counts: Counter[str]) -> list[str]:
     """Read a directory both ways; return what is wrong."""
     segments = segments_of(story, read_identity(path).instance)
     if not segments:
@@ -134,7 +113,7 @@ def compared(jvm: Jvm, path: Path, story: CoreStory, counts: Counter[str]) -> li
     known = expected(story)
     python, errors, wrong = by_python(path, segments)
     made = jvm_plan(segments, Reach("", data_dir=str(path), access="mmap"), is_raw=True)
-    reason, rest, found = jvm.read(made)
+    reason, rest, found = by_jvm(jvm, made)
     java = {place: number_of(body) for place, body in found.items()}
     for name, rows in (("Python", python), ("the JVM", java)):
         wrong += [f"{name} reads {number} at {place}, not {known.get(place)}" for place, number in rows.items()
@@ -193,7 +172,9 @@ def images_of(
         yield image, moment.disk.image(image.kind, random.Random(image.dice)), moment.story
 
 
-def check(jvm: Jvm, tree: Any, story: CoreStory, folder: Path, dice: random.Random, counts: Counter[str]) -> list[str]:
+def check(
+    jvm: PlanReader, tree: Any, story: CoreStory, folder: Path, dice: random.Random, counts: Counter[str]
+) -> list[str]:
     """Read an image unmodified, with a truncated volume, and recovered; return what is wrong."""
     wrong: list[str] = []
     for number, kind in enumerate(("unmodified", "truncated", "recovered")):
@@ -220,7 +201,7 @@ def campaign(folder: Path, images: int, seed: int) -> tuple[Counter[str], list[s
     library = compile_recorder(folder)
     classes = folder / "classes"
     classes.mkdir()
-    jvm = Jvm(classes)
+    jvm = PlanReader(SOURCE, classes, "-Xmx256m")
     try:
         while counts["images"] < images and not wrong:
             share = min(IMAGES_OF_A_LIFE, images - counts["images"])

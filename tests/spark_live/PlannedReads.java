@@ -1,12 +1,8 @@
 package pulsarbox.spark;
 
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.apache.spark.sql.sources.Filter;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /**
@@ -15,24 +11,15 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * the numbers at the beginning of the payloads are consecutive.
  */
 public final class PlannedReads {
-  private static final StructType COLUMNS = new StructType()
-      .add("value", DataTypes.BinaryType)
-      .add("__ledgerId", DataTypes.LongType)
-      .add("__entryId", DataTypes.LongType);
-
   public static void main(String[] args) throws Exception {
-    BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-    for (String line = in.readLine(); line != null; line = in.readLine()) {
-      System.out.println(read(new ReadPlan(line.getBytes(StandardCharsets.UTF_8))));
-      System.out.flush();
-    }
+    PlanLines.serve(plan -> read(new ReadPlan(plan)));
   }
 
   private static String read(ReadPlan plan) throws Exception {
     long[][] seen = new long[plan.segments.size()][];
     for (int i = 0; i < seen.length; i++) seen[i] = new long[] {0, -1, -1, -1, -1, plan.segments.get(i).first(), 1};
     String reason = "";
-    try (VolumeReader reader = VolumeReader.open(plan, COLUMNS, new Filter[0])) {
+    try (VolumeReader reader = VolumeReader.open(plan, PlanLines.COLUMNS, new Filter[0])) {
       while (reader.next()) note(plan, reader.batch(), seen);
       for (int i = 0; i < seen.length; i++) {
         seen[i][5] = reader.rest() == null ? plan.segments.get(i).last() + 1 : reader.rest()[i];

@@ -11,7 +11,6 @@ Progress on stderr, a summary on stdout; exits with 1 if a read was wrong.
 import argparse
 import ast
 import random
-import subprocess
 import sys
 import tempfile
 import threading
@@ -25,9 +24,10 @@ import pulsar
 
 from pulsarbox import PulsarBox
 from pulsarbox.spark.connect.broker_api import LATEST, Range, Service
-from pulsarbox.spark.source.jvm_plan import MAGIC, jvm_plan
+from pulsarbox.spark.source.jvm_plan import jvm_plan
 from pulsarbox.spark.source.partition_plan import partitions
 from pulsarbox.spark.topic_segments import BEGINNING, Reach, TopicSegment
+from tests.spark_live.plan_reader import PlanReader
 from tests.tools import build_jar
 
 SOURCE: Final = Path(__file__).with_name("PlannedReads.java")
@@ -98,30 +98,13 @@ class Writers:
         self._client.close()
 
 
-class Reader:
-    """JVM that reads plans."""
-
-    def __init__(self, folder: Path) -> None:
-        import pyspark
-
-        jars = f"{build_jar.current()}:{Path(pyspark.__file__).parent / 'jars'}/*"
-        subprocess.run(["javac", "-cp", jars, "-d", str(folder), str(SOURCE)], check=True)
-        command = ["java", "-XX:+UseSerialGC", "-cp", f"{folder}:{jars}", "pulsarbox.spark.PlannedReads"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def read(self, plan: bytes) -> tuple[str, list[list[int]]]:
-        """Return why the read ended early, or nothing, and what it saw of each segment."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(plan[len(MAGIC) + 4 :].decode() + "\n")
-        stdin.flush()
-        reason, *seen = stdout.readline().rstrip("\n").split("\t")
-        return reason, [ast.literal_eval(each) for each in seen]
-
-    def close(self) -> None:
-        """End the JVM."""
-        self._process.communicate(timeout=30)
+def seen_by(reader: PlanReader, plan: bytes) -> tuple[str, list[list[int]]]:
+    """Return why a read ended early, or nothing, and what it saw of each segment. Raises RuntimeError if it failed."""
+    answer = reader.answer(plan)
+    if answer.startswith("!"):
+        raise RuntimeError(answer)
+    reason, *seen = answer.split("\t")
+    return reason, [ast.literal_eval(each) for each in seen]
 
 
 def wrong(segment: TopicSegment, seen: list[int], numbers: dict[tuple[int, int], int]) -> str:
@@ -143,7 +126,7 @@ def campaign(box: PulsarBox, data: Path, folder: Path, seconds: float, reads: in
     """Read until the time or the number of reads is over; return what happened."""
     counts: Counter[str] = Counter()
     dice = random.Random(seed)
-    writers, reader = Writers(box.service_url), Reader(folder)
+    writers, reader = Writers(box.service_url), PlanReader(SOURCE, folder)
     reach = Reach(box.service_url, box.admin_url, str(data), "mmap")
     names = [f"persistent://public/default/{topic}" for topic in TOPICS]
     deadline = time.monotonic() + seconds
@@ -166,13 +149,13 @@ def campaign(box: PulsarBox, data: Path, folder: Path, seconds: float, reads: in
 
 
 def _check(
-    reader: Reader, part: tuple[TopicSegment, ...], reach: Reach, writers: Writers, counts: Counter[str]
+    reader: PlanReader, part: tuple[TopicSegment, ...], reach: Reach, writers: Writers, counts: Counter[str]
 ) -> None:
     plan = jvm_plan(part, reach, is_raw=True)
     if not plan:
         counts["without a plan"] += 1
         return
-    reason, seen = reader.read(plan)
+    reason, seen = seen_by(reader, plan)
     counts["reads"] += 1
     counts["handed over"] += bool(reason)
     counts["rows"] += sum(each[0] for each in seen)
