@@ -49,6 +49,11 @@ class OutputOptions(NamedTuple):
     watch: float | None
     wanted: Callable[[Row], bool] | None
 
+    @property
+    def is_table(self) -> bool:
+        """Whether the output is a table for people."""
+        return self.form in ("table", "wide")
+
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add -o, --watch and --filter to a command, passed to it as ``output``."""

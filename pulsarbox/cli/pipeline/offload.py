@@ -218,7 +218,7 @@ class _Rounds:
         self._output = output
         self._every = every
         self._done = f"stopped; {where} all offloaded ledgers"
-        self._bar = OffloadBar(_is_text(output), keep_lines=every is not None)
+        self._bar = OffloadBar(output.is_table, keep_lines=every is not None)
         self._offload = offload(self._bar.notify, self._stop.is_set, progress=self._bar)
 
     def run(self) -> None:
@@ -270,10 +270,6 @@ class _Rounds:
             _fail([_told(each) for each in failed], of=len(done))
 
 
-def _is_text(output: OutputOptions) -> bool:
-    return output.form in ("table", "wide")
-
-
 def _told(done: "Done") -> str:
     return done.problem if done.problem.startswith(done.topic) else f"{done.topic}: {done.problem}"
 
@@ -291,7 +287,7 @@ def _verify(
 ) -> None:
     from pulsarbox.spark.offload.verifying import choice, verify
 
-    bar = OffloadBar(_is_text(output))
+    bar = OffloadBar(output.is_table)
     found = list(verify(directory, choice(topics, pattern), box, bar.notify, bar))
     if not found:
         raise Failed(f"nothing has been offloaded to {directory}{' for these topics' if topics or pattern else ''}")

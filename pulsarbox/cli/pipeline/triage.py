@@ -67,7 +67,7 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
         asked.wanted()
         looking = Triage(running.box, selected(chosen), asked, given["subscription"])
     _check_topics(looking)
-    bar = SparkBar("grouping", is_wanted=output.form in ("table", "wide"))
+    bar = SparkBar("grouping", is_wanted=output.is_table)
     with closing(bar), spark_of(running, "dlq-triage", bar.notify, fast=True, draw=bar.tasks) as spark:
         found = _groups(spark, looking, absolute(given["parquet"]))
     show(output, lambda: found)

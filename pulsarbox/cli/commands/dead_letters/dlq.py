@@ -145,10 +145,10 @@ def groups(
         subscription = only_subscription(admin, name)
     query = {"subscription": subscription, "filter": which, "limit": None if limit is None else str(limit)}
     query = {field: text for field, text in query.items() if text is not None}
-    show(output, partial(_grouped, admin, name, query, output.form))
+    show(output, partial(_grouped, admin, name, query, output))
 
 
-def _grouped(admin: "Admin", name: str, query: dict[str, Any], form: str) -> TableOutput:
+def _grouped(admin: "Admin", name: str, query: dict[str, Any], output: OutputOptions) -> TableOutput:
     topic = topic_named(name)
     with suggesting(admin, topic, query.get("subscription")):
         found = admin.dead_letter_groups(topic, **query)
@@ -158,8 +158,8 @@ def _grouped(admin: "Admin", name: str, query: dict[str, Any], form: str) -> Tab
         each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
         for each in found["groups"]
     ]
-    if form in ("table", "wide"):
-        rows = folded(rows, with_shapes=form == "wide")
+    if output.is_table:
+        rows = folded(rows, with_shapes=output.form == "wide")
     return TableOutput(rows, ["count", "reason", "origin", "shape", "fingerprint", "sample"], name="fingerprint")
 
 
