@@ -46,8 +46,6 @@ from pulsarbox.spark.options import READ, SparkOptions, parse
 from pulsarbox.spark.source import topic_selection
 from pulsarbox.spark.topic_segments import BEGINNING, ReadPosition
 
-SUBSCRIPTION: Final = OFFLOAD_SUBSCRIPTION
-"""Prefix of the subscriptions that hold topics; the directory's ID follows."""
 REPORT_SECONDS: Final = 1.0
 """Interval between reports to the box of what has been offloaded."""
 GRACE_MS: Final = 600_000
@@ -138,7 +136,7 @@ class Offload:
         """Ledgers last reported to the box, and when (monotonic seconds)."""
         self._unreported: set[str] = set()
         """Topics with a failed report."""
-        self.subscription = SUBSCRIPTION + self._identity()
+        self.subscription = OFFLOAD_SUBSCRIPTION + self._identity()
 
     def _identity(self) -> str:
         """Return the ID of the target, which distinguishes its subscriptions."""
@@ -404,7 +402,7 @@ def release(directory: Path | ObjectPath, box: Mapping[str, str], wanted: Callab
 
     Raises OptionError, OffloadError and the broker's errors.
     """
-    name = SUBSCRIPTION + identity(directory)
+    name = OFFLOAD_SUBSCRIPTION + identity(directory)
     found = []
     for base in topics_in(directory):
         if not wanted(str(base)):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from pulsarbox.errors import PulsarBoxError
+from pulsarbox.names import OFFLOAD_SUBSCRIPTION
 from pulsarbox.spark.connect.broker_api import Service
 from pulsarbox.spark.connect.connections import admin_of
 from pulsarbox.spark.connect.schema_registry import Registry
@@ -29,7 +30,7 @@ from pulsarbox.spark.offload import columns
 from pulsarbox.spark.offload.box_ledgers import accepted, beginning, due_of
 from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadError
-from pulsarbox.spark.offload.offloading import SUBSCRIPTION, Offload, OffloadCount, OffloadRequest, released
+from pulsarbox.spark.offload.offloading import Offload, OffloadCount, OffloadRequest, released
 from pulsarbox.spark.offload.progress import LedgerProgress
 from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, encode, ranges
 from pulsarbox.spark.offload.table_state import (
@@ -86,7 +87,7 @@ class TableOffload(Offload):
                 tables = tables_for(written, registry)
                 tables.close()
                 table = table_for(catalog, self.options, with_more(tables.arrow, written))
-                self.subscription = SUBSCRIPTION + table_id(table)
+                self.subscription = OFFLOAD_SUBSCRIPTION + table_id(table)
                 _TopicOffload(self, service, catalog, topic, written, registry, count).run(partitions)
         except (PulsarBoxError, OSError, ValueError, OffloadStopped):
             raise
@@ -278,5 +279,5 @@ def release_table(table: TableOptions, box: Mapping[str, str], is_wanted: Callab
     held = []
     for topic, state in states.items():
         with admin_of(reach(parse({**box, "topic": topic}, READ))) as admin:
-            held += [each for each in state.progress if released(admin, each, SUBSCRIPTION + table_id(found))]
+            held += [each for each in state.progress if released(admin, each, OFFLOAD_SUBSCRIPTION + table_id(found))]
     return held
