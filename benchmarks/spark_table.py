@@ -1,8 +1,9 @@
-"""Benchmark of offloading ledgers to Parquet, and of ``table()`` against Spark's own scan of the same files.
+"""Benchmark of offloading ledgers to Parquet, and of ``table()`` against Spark's own scan of the same rows.
 
 Each query runs alternately on the files of single ledgers and on merged files, by Spark alone and by ``table()`` each,
-so that the ratios hold on a busy machine. ``python -m benchmarks.spark_table --messages 200000``; a table
-on stdout, with processor time of the JVM and its Python workers.
+so that the ratios hold on a busy machine. Live messages are in one more file for Spark alone.
+``python -m benchmarks.spark_table --messages 200000``; a table on stdout, with processor time of the JVM and its
+Python workers.
 """
 
 import argparse
@@ -79,19 +80,24 @@ class Cost(NamedTuple):
     processor: float
 
 
-def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int) -> None:
+def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int, warm_up: int) -> None:
     """Print a line per case: Parquet and the table of files of single ledgers, Parquet and the table of merged files,
-    and the ratios of the tables to Parquet: of the former, of the merged one to the first, of the merged one."""
+    and the ratios of the tables to Parquet: of the former, of the merged one to the first, of the merged one.
+
+    ``warm_up``: turns of all cases before those that count, for the compilers of the JVM."""
+    for _ in range(warm_up):
+        for each in cases.values():
+            for run in each:
+                run()
     for name, each in cases.items():
         found: list[list[Cost]] = [[] for _ in each]
         answers: list[set[Any]] = [set() for _ in each]
-        for turn in range(turns + 1):  # the first turn warms up and is not counted
+        for _ in range(turns):
             for number, run in enumerate(each):
                 begin, busy = time.perf_counter(), processor_seconds()[0]
                 answers[number].add(run())
-                if turn:
-                    found[number].append(Cost(time.perf_counter() - begin, processor_seconds()[0] - busy))
-        assert len(answers[1]) == 1 and answers[1] == answers[3], (name, answers)  # those of Parquet lack the tail
+                found[number].append(Cost(time.perf_counter() - begin, processor_seconds()[0] - busy))
+        assert len(set.union(*answers)) == 1, (name, answers)
         walls = [statistics.median(cost.wall for cost in costs) for costs in found]
         pairs = ((found[first], found[second]) for first, second in ((0, 1), (0, 3), (2, 3)))
         ratios = [statistics.median(a.wall / b.wall for a, b in zip(*pair, strict=True)) for pair in pairs]
@@ -101,11 +107,8 @@ def measure(cases: dict[str, tuple[Callable[[], Any], ...]], turns: int) -> None
         print(f"{name:32}" + "".join(f"{cell:>10}" for cell in cells), flush=True)
 
 
-def cases_of(
-    alone: "list[DataFrame]", tables: "dict[str, list[DataFrame]]", ledger: int
-) -> dict[str, tuple[Callable[[], Any], ...]]:
-    """Return queries of the files, by Spark alone and through the tables. ``tables``: by name, of the files as they are
-    and merged."""
+def cases_of(frames: "dict[str, tuple[DataFrame, ...]]", ledger: int) -> dict[str, tuple[Callable[[], Any], ...]]:
+    """Return queries of frames. ``frames``: by name, of Parquet and of a table, of the files as they are and merged."""
 
     def query(frame: "DataFrame", expression: str, where: str) -> Callable[[], Any]:
         return lambda: frame.where(where).selectExpr(expression).collect()[0][0]
@@ -117,8 +120,8 @@ def cases_of(
         "one ledger, value": ("sum(length(value))", f"__ledgerId = {ledger}"),
     }
     return {
-        f"{name}, {what}": tuple(query(frame, *words) for pair in zip(alone, both, strict=True) for frame in pair)
-        for name, both in tables.items()
+        f"{name}, {what}": tuple(query(frame, *words) for frame in each)
+        for name, each in frames.items()
         for what, words in queries.items()
     }
 
@@ -129,6 +132,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--size", type=int, default=1024, help="bytes of a payload")
     parser.add_argument("--ledgers", type=int, default=10)
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=2, help="turns of all queries before those that count")
     parser.add_argument("--workers", type=int, default=2)
     arguments = parser.parse_args(words)
     entries = max(1, arguments.messages // arguments.ledgers)
@@ -147,11 +151,18 @@ def main(words: Sequence[str] | None = None) -> None:
             places = (directory, Path(folder) / "merged")
             history = [table(spark, topic, each, tail=False, columns="all") for each in places]
             whole = [table(spark, topic, each, **urls) for each in places]
-            ledger = history_in(directory, topic).ledgers[3].ledger
+            ledgers = history_in(directory, topic).ledgers
+            live = f"file://{folder}/live"
+            whole[0].where(f"__ledgerId > {ledgers[-1].ledger}").coalesce(1).write.parquet(live)
             alone = [spark.read.parquet(*files_of(each, topic)) for each in places]
+            with_live = [spark.read.parquet(*files_of(each, topic), live) for each in places]
+            frames = {
+                name: tuple(frame for pair in zip(parquet, tables, strict=True) for frame in pair)
+                for name, parquet, tables in (("history", alone, history), ("with tail", with_live, whole))
+            }
             names = ("Parquet", "table()", "merged: P.", "table()", "x", "x", "x", "processor", "", "", "")
             print(f"{'':32}" + "".join(f"{name:>10}" for name in names))
-            measure(cases_of(alone, {"history": history, "with tail": whole}, ledger), arguments.turns)
+            measure(cases_of(frames, ledgers[3].ledger), arguments.turns, arguments.warm_up)
             spark.stop()
 
 
