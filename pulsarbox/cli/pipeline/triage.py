@@ -1,14 +1,15 @@
 """``pulsarbox pipeline dlq-triage``: group dead letters by cause with Spark."""
 
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from pulsarbox.cli.common.dead_letter_groups import groups_output
 from pulsarbox.cli.common.exits import NotThere
-from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, Row, form_option, show
 from pulsarbox.cli.common.time_arguments import wall_now
-from pulsarbox.cli.connect.admin_client import namespace_named, short
+from pulsarbox.cli.connect.admin_client import namespace_named
 from pulsarbox.cli.pipeline.option_values import absolute, checked, topics_there
 from pulsarbox.cli.pipeline.options import STATE, pipeline_options
 from pulsarbox.cli.pipeline.work_bar import SparkBar
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from pulsarbox.spark.pipelines.run_options import RunOptions
     from pulsarbox.spark.pipelines.shipped.triage import Triage
 
-_GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sample")
+_COLUMNS: Final = ("count", "reason", "origin", "shape", "returned", "fingerprint", "sample")
 
 
 @click.command("dlq-triage")
@@ -41,9 +42,11 @@ _GROUPS = ("fingerprint", "count", "reason", "origin", "shape", "returned", "sam
 def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions", **given: Any) -> None:
     """Group dead letters by cause; acknowledges nothing.
 
-    Covers TOPIC..., or all topics *-DLQ of a namespace. Groups, fingerprints and filters are those of `dlq groups`,
-    over all stored messages, on all cores. Additional fields: returned (messages replayed before that failed again),
-    replays (maximum per message). `dlq replay` replays a group by its fingerprint.
+    Covers TOPIC..., or all topics *-DLQ of a namespace. Groups, fingerprints, filters and output are those of `dlq
+    groups`, over all stored messages, on all cores. The table has a row for each reason; -o wide adds a row for each
+    shape of the payload. The other formats have one group per shape, with two more fields: returned (messages replayed
+    before that failed again), replays (maximum per message). To replay all shapes of a reason, filter by it; to replay
+    one shape, by its fingerprint.
 
     \b
     Exit codes:
@@ -54,6 +57,7 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
     \b
     Examples:
       pulsarbox pipeline dlq-triage
+      pulsarbox pipeline dlq-triage -o wide
       pulsarbox pipeline dlq-triage orders-billing-DLQ -o json --parquet letters/
       pulsarbox pipeline dlq-triage orders-billing-DLQ -s dead-letters --filter 'json.region == "eu"'
     """
@@ -70,7 +74,7 @@ def triage(topics: tuple[str, ...], output: OutputOptions, running: "RunOptions"
     bar = SparkBar("grouping", is_wanted=output.is_table)
     with closing(bar), spark_of(running, "dlq-triage", bar.notify, fast=True, draw=bar.tasks) as spark:
         found = _groups(spark, looking, absolute(given["parquet"]))
-    show(output, lambda: found)
+    show(output, lambda: groups_output(found, output, _COLUMNS))
 
 
 def _check_topics(looking: "Triage") -> None:
@@ -81,7 +85,7 @@ def _check_topics(looking: "Triage") -> None:
         looking.acked()
 
 
-def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> TableOutput:
+def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> list[Row]:
     from pulsarbox.spark.pipelines.shipped.file_output import check_empty
     from pulsarbox.spark.pipelines.shipped.triage import groups, looked_at
     from pulsarbox.spark.spark_naming import unglobbed
@@ -91,7 +95,4 @@ def _groups(spark: "SparkSession", looking: "Triage", parquet: str) -> TableOutp
         check_empty(parquet)
         letters.write.parquet(parquet, mode="append")
         letters = spark.read.parquet(unglobbed(parquet))
-    rows = [row.asDict() for row in groups(letters).collect()]
-    for row in rows:
-        row |= {"origin": short(row["origin"]) if row["origin"] else "", "sampleTopic": short(row["sampleTopic"])}
-    return TableOutput(rows, _GROUPS, name="fingerprint")
+    return [row.asDict() for row in groups(letters).collect()]

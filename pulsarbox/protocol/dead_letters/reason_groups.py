@@ -1,12 +1,20 @@
 """Groups of dead letters by reason: those that differ only in the shape of the payload, together."""
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+_FOLDS: Final[Mapping[str, Callable[[Iterable[int]], int]]] = {
+    "count": sum,
+    "first": min,
+    "returned": sum,
+    "replays": max,
+}
+"""Fields that depend on all shapes of a reason. Only groups of a triage with Spark have the last two."""
 
 
 class ReasonGroup(NamedTuple):
-    """Groups of the Admin API with the same reason, origin and subscription."""
+    """Groups of the Admin API, or of a triage, with the same reason, origin and subscription."""
 
     shapes: list[Mapping[str, Any]]
     """The groups, each with another shape of the payload; the largest first."""
@@ -21,12 +29,8 @@ class ReasonGroup(NamedTuple):
         """The fields of a group for all shapes; ``fingerprint`` and ``shape`` are empty if there are several."""
         newest = max(self.shapes, key=lambda each: each["last"])
         several = {"fingerprint": "", "shape": ""} if len(self.shapes) > 1 else {}
-        return {
-            **newest,
-            **several,
-            "count": sum(each["count"] for each in self.shapes),
-            "first": min(each["first"] for each in self.shapes),
-        }
+        numbers = {name: fold(each[name] for each in self.shapes) for name, fold in _FOLDS.items() if name in newest}
+        return {**newest, **several, **numbers}
 
     @property
     def filter(self) -> str:

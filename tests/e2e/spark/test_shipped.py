@@ -250,6 +250,10 @@ def test_what_was_put_back_and_failed_again_is_counted(command: "Command", clien
         producer.send(b"x", told | ({"REPLAY_JOB": "a", "REPLAY_COUNT": str(number)} if number else {}))
     (group,) = json.loads(command("dlq-triage", f"{topic}-DLQ", "-o", "json").stdout)
     assert (group["count"], group["returned"], group["replays"]) == (3, 2, 2)
+    producer.send(b'{"n": 1}', {"REAL_TOPIC": topic, "exception": "boom", "REPLAY_JOB": "a", "REPLAY_COUNT": "1"})
+    heads, row, *more = command("dlq-triage", f"{topic}-DLQ").stdout.splitlines()
+    counted = dict(zip(re.split(r"  +", heads.strip()), re.split(r"  +", row.strip()), strict=False))
+    assert (counted["COUNT"], counted["SHAPE"], counted["RETURNED"], more) == ("4", "2 shapes", "3", [])
 
 
 # Rollups

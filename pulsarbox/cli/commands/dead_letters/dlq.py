@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.commands.dlq_options import subscription_option
+from pulsarbox.cli.common.dead_letter_groups import groups_output
 from pulsarbox.cli.common.exits import Denied, Misused
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
@@ -154,24 +155,4 @@ def _grouped(admin: "Admin", name: str, query: dict[str, Any], output: OutputOpt
         found = admin.dead_letter_groups(topic, **query)
     if found["bounded"]:
         notify(f"read the newest {found['entries']:,} of {found['of']:,} entries; increase --limit to read more")
-    rows = [
-        each | {"origin": short(each["origin"]) if each["origin"] else "", "sampleTopic": short(each["sampleTopic"])}
-        for each in found["groups"]
-    ]
-    if output.is_table:
-        rows = folded(rows, with_shapes=output.form == "wide")
-    return TableOutput(rows, ["count", "reason", "origin", "shape", "fingerprint", "sample"], name="fingerprint")
-
-
-def folded(rows: list[dict[str, Any]], *, with_shapes: bool) -> list[dict[str, Any]]:
-    """Return a row per reason, followed by one per shape if it has several and ``with_shapes``."""
-    from pulsarbox.protocol.dead_letters.reason_groups import by_reason
-
-    found = []
-    for group in by_reason(rows):
-        shapes = group.shapes
-        several = {"shape": f"{len(shapes)} shapes"} if len(shapes) > 1 else {}
-        found.append(group.row | several)
-        if with_shapes and several:
-            found += [{**each, "reason": "└ of these", "origin": ""} for each in shapes]
-    return found
+    return groups_output(found["groups"], output)
