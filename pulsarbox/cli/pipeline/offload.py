@@ -75,7 +75,7 @@ def _size(text: str) -> int:
     "--file-size", "file_bytes", metavar="SIZE", type=Words("size", _size), default="128M", show_default=True,
     help="Merge small files into files of up to SIZE; 0: one file per ledger.",
 )  # fmt: skip
-@click.option("--accept-loss", is_flag=True, help="Record missing or damaged data in the manifest and continue.")
+@click.option("--accept-loss", is_flag=True, help="Record missing or damaged data in the target and continue.")
 @click.option("--verify", is_flag=True, help="Read all files again and compare them with the manifest, without a box.")
 @click.option("--compare", is_flag=True, help="With --verify: compare with the data still on the box, too.")
 @click.option("--release", is_flag=True, help="Delete the subscriptions of --hold and exit.")

@@ -18,6 +18,7 @@ from pulsarbox.spark.lakehouse.iceberg_types import columns_of
 from pulsarbox.spark.lakehouse.table_place import TableError
 from pulsarbox.spark.schema.arrow_types import arrow_schema
 from pulsarbox.spark.schema.column_types import ColumnField, field_of
+from pulsarbox.spark.topic_segments import ReadPosition
 
 if TYPE_CHECKING:
     from pyiceberg.table import FileScanTask, Table
@@ -88,6 +89,16 @@ def scan_of(table: "Table", snapshot: int, topics: Sequence[str]) -> TableScan:
     fields = columns_of(table.schema())
     name, io = ".".join(table.name()), dict(table.io.properties)
     return TableScan(name, _without_history(table), io, tasks, tuple(topics), _as_presented(fields))
+
+
+def has_row(table: "Table", snapshot: int, topic: str, place: ReadPosition) -> bool:
+    """Return whether a snapshot has rows of an entry. Reads the files that may have them."""
+    from pyiceberg import expressions
+
+    known: Any = expressions.EqualTo  # its type lacks what it accepts
+    columns = {_TOPIC: topic, "__ledgerId": place.ledger, "__entryId": place.entry}
+    one = expressions.And(*(known(name, value) for name, value in columns.items()))
+    return len(table.scan(row_filter=one, selected_fields=tuple(columns), snapshot_id=snapshot).to_arrow()) > 0
 
 
 def _of(topics: Sequence[str]) -> Any:

@@ -32,16 +32,20 @@ from pulsarbox.spark.offload.ledgers import ReadableLedger
 from pulsarbox.spark.offload.manifest import OffloadError
 from pulsarbox.spark.offload.offloading import Offload, OffloadCount, OffloadRequest, released
 from pulsarbox.spark.offload.progress import LedgerProgress
-from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, encode, ranges
+from pulsarbox.spark.offload.table_progress import PartitionProgress, Progress, encode, encode_positions, ranges
 from pulsarbox.spark.offload.table_state import (
     COLUMNS,
     LOSSES,
     PROGRESS,
     RANGES,
+    ROWS,
     WRITER,
+    RowsMissing,
     TableState,
+    accept,
     held_since,
     state_of,
+    unchecked_state_of,
 )
 from pulsarbox.spark.offload.writing import OffloadStopped, batch_of, tables_for, wanted, with_more
 from pulsarbox.spark.options import READ, parse
@@ -131,7 +135,7 @@ class _TopicOffload:
     def run(self, partitions: Sequence[str]) -> None:
         """Commit what is due, in snapshots of whole ledgers. Raises OffloadError, and errors of reads and storage."""
         table = self._catalog.load_table(self._name)
-        state = self._whole.resumed(self._topic, state_of(table, self._topic))
+        state = self._whole.resumed(self._topic, self._state(table))
         epoch, self._progress, self._lost = state.epoch, state.progress, list(state.lost)
         self._hold(table)
         for partition in partitions:
@@ -150,6 +154,19 @@ class _TopicOffload:
             epoch = of.epoch
             table = self._catalog.load_table(self._name)
             self._hold(table)
+
+    def _state(self, table: "Table") -> TableState:
+        """Return the state by the table, or by its properties if missing rows are accepted. Raises RowsMissing,
+        OffloadError."""
+        try:
+            return state_of(table, self._topic)
+        except RowsMissing as error:
+            if not self._asked.accept_loss:
+                raise
+            state = unchecked_state_of(table, self._topic)._replace(lost=(error.lost,))
+            accept(table, self._topic)
+            self._whole.report(error.lost)
+            return state
 
     def _hold(self, table: "Table") -> None:
         """Hold each partition at what is not in the table, or only since ``grace_ms``, and report what is in it."""
@@ -214,6 +231,7 @@ class _TopicOffload:
         told = {
             PROGRESS: encode(self._progress),
             RANGES: ranges(before, self._progress),
+            ROWS: encode_positions(group.last_rows),
             COLUMNS: self._columns,
         }
         if self._lost:
@@ -247,6 +265,8 @@ class _LedgerGroup:
         self._limit = limit
         self.ledgers = 0
         self.rows = 0
+        self.last_rows: dict[str, ReadPosition] = {}
+        """By partition."""
 
     def batches(self) -> "Iterator[pa.RecordBatch]":
         """Yield the rows of the ledgers."""
@@ -255,10 +275,18 @@ class _LedgerGroup:
             for batch in self._whole.read(partition, stretch):
                 size += batch.nbytes
                 self.rows += batch.num_rows
+                if batch.num_rows:
+                    self.last_rows[partition] = _last_row(batch)
                 yield batch
             self.ledgers += 1
             if size >= self._limit:
                 return
+
+
+def _last_row(batch: pa.RecordBatch) -> ReadPosition:
+    """Return the position of the last row."""
+    ledger, entry = (batch.column(name)[-1].as_py() for name in ("__ledgerId", "__entryId"))
+    return ReadPosition(ledger, entry)
 
 
 def release_table(table: TableOptions, box: Mapping[str, str], is_wanted: Callable[[str], bool]) -> list[str]:
@@ -275,7 +303,7 @@ def release_table(table: TableOptions, box: Mapping[str, str], is_wanted: Callab
             raise TableError(f"table {table.place} does not exist") from None
         prefix = LAST + WRITER
         topics = [name.removeprefix(prefix) for name in found.properties if name.startswith(prefix)]
-        states = {topic: state_of(found, topic) for topic in topics if is_wanted(topic)}
+        states = {topic: unchecked_state_of(found, topic) for topic in topics if is_wanted(topic)}
     held = []
     for topic, state in states.items():
         with admin_of(reach(parse({**box, "topic": topic}, READ))) as admin:

@@ -1,7 +1,7 @@
 """Progress of an offload into a table, by topic and partition, as JSON in the properties of a snapshot. Pure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -104,3 +104,16 @@ def ranges(before: Progress, after: Progress) -> str:
         if start != each.next:
             found[topic] = [text(start.place), text(each.next.place)]
     return json.dumps(found, separators=(",", ":"))
+
+
+def encode_positions(places: Mapping[str, ReadPosition]) -> str:
+    """Return positions by topic or partition as JSON."""
+    return json.dumps({topic: text(place) for topic, place in sorted(places.items())}, separators=(",", ":"))
+
+
+def positions(stored: str, table: str) -> dict[str, ReadPosition]:
+    """Return positions from JSON. ``table``: its name, for errors. Raises OffloadError."""
+    try:
+        return {topic: parse(place) for topic, place in json.loads(stored).items()}
+    except (TypeError, ValueError, AttributeError) as error:
+        raise OffloadError(f"table {table}: invalid positions in its properties: {error!r}") from None

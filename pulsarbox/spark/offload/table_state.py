@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from pulsarbox.spark.lakehouse.epoch_commit import WRITER as OF_WRITER
-from pulsarbox.spark.lakehouse.epoch_commit import kept_as, last_epoch
-from pulsarbox.spark.offload.table_progress import Progress, decode
+from pulsarbox.spark.lakehouse.epoch_commit import LastEpoch, kept_as, last_epoch
+from pulsarbox.spark.lakehouse.table_scan import has_row
+from pulsarbox.spark.offload.manifest import OffloadError
+from pulsarbox.spark.offload.table_progress import Progress, decode, positions
+from pulsarbox.spark.source.offsets import text
 from pulsarbox.spark.topic_segments import ReadPosition
 
 if TYPE_CHECKING:
@@ -20,6 +23,8 @@ RANGES: Final = "pulsarbox.offload.ranges"
 """Property of a snapshot: the first position that it added and the position after the last, by topic or partition."""
 LOSSES: Final = "pulsarbox.offload.lost"
 """Property of a snapshot: ranges that were lost before they were offloaded, and accepted by the operator."""
+ROWS: Final = "pulsarbox.offload.rows"
+"""Property of a snapshot: the position of the last row that it added, by topic or partition."""
 COLUMNS: Final = "pulsarbox.offload.columns"
 """Property of a snapshot: the columns of its topic, as Spark's JSON. The table may have those of other topics too."""
 
@@ -36,19 +41,68 @@ class TableState(NamedTuple):
     """Columns of the topic at that commit, as Spark's JSON; empty if unknown."""
 
 
+class RowsMissing(OffloadError):
+    """A snapshot lacks the rows that a topic must have after its last commit, and earlier states are unknown."""
+
+    def __init__(self, table: str, topic: str, rows: str) -> None:
+        """``rows``: those that are missing."""
+        super().__init__(
+            f"table {table} may lack offloaded messages of {topic}: earlier snapshots of the topic have expired, and "
+            f"the last offloaded rows ({rows}) are missing, as after a rollback. Roll the table forward to a snapshot "
+            "that has them, or offload into another table. If they were deleted intentionally or may be lost, offload "
+            "with --accept-loss, which continues after them"
+        )
+        self.lost = f"{topic}: last offloaded rows ({rows}), and possibly earlier ones, are missing in the table"
+
+
 def state_of(table: "Table", topic: str, at: "Snapshot | None" = None) -> TableState:
     """Return what a snapshot of a table has of a topic. ``at``: None for the current snapshot.
 
+    If the snapshots of the topic have expired, the properties of the table describe the last one that was committed, of
+    which the snapshot must have the last rows: it lacks them after a rollback. Raises RowsMissing if it does, and
+    OffloadError for invalid properties.
+    """
+    last = last_epoch(table, WRITER + topic, at)
+    if last is not None and not last.told:
+        _check_rows(table, topic, at or table.current_snapshot())
+    return _state(table, topic, last)
+
+
+def unchecked_state_of(table: "Table", topic: str) -> TableState:
+    """Return what the current snapshot has of a topic by the properties of the table, even if it lacks the last rows.
+
     Raises OffloadError for invalid properties.
     """
-    writer = WRITER + topic
-    last = last_epoch(table, writer, at)
+    return _state(table, topic, last_epoch(table, WRITER + topic))
+
+
+def accept(table: "Table", topic: str) -> None:
+    """Have readers of later snapshots no longer require the last rows of a topic. Raises errors of the catalog."""
+    with table.transaction() as transaction:
+        transaction.set_properties({kept_as(WRITER + topic, ROWS): "{}"})
+
+
+def _state(table: "Table", topic: str, last: LastEpoch | None) -> TableState:
     if last is None:
         return TableState(-1, {})
+    writer = WRITER + topic
     progress, columns = (
         last.told.get(name) or table.properties.get(kept_as(writer, name), "") for name in (PROGRESS, COLUMNS)
     )
     return TableState(last.epoch, decode(progress, name_of(table)), columns=columns)
+
+
+def _check_rows(table: "Table", topic: str, snapshot: "Snapshot | None") -> None:
+    """Check that a snapshot has the last rows of a topic. Raises RowsMissing, and OffloadError for bad properties."""
+    stored = table.properties.get(kept_as(WRITER + topic, ROWS), "")
+    places = positions(stored, name_of(table)) if stored else {}
+    missing = [
+        f"{text(place)} of {partition}"
+        for partition, place in places.items()
+        if snapshot is None or not has_row(table, snapshot.snapshot_id, partition, place)
+    ]
+    if missing or not stored:
+        raise RowsMissing(name_of(table), topic, ", ".join(missing) or "of unknown positions")
 
 
 def name_of(table: "Table") -> str:
@@ -71,7 +125,7 @@ def held_since(table: "Table", topic: str, until: int) -> dict[str, ReadPosition
     else:
         if not _has_expired(table):
             return {}  # each commit is recent
-    progress = decode(told, name_of(table)) if told else state_of(table, topic).progress
+    progress = decode(told, name_of(table)) if told else unchecked_state_of(table, topic).progress
     return {partition: each.held for partition, each in progress.items()}
 
 
