@@ -119,3 +119,4 @@ def test_images_of_power_cuts_have_no_wrong_rows(java: None, tmp_path: Path) -> 
         pytest.skip(str(error))
     assert wrong == []
     assert counts["images"] == 4 and counts["rows"] > 0 and counts["gone"] > 0 and counts["reported"] > 0
+    assert counts["packed"] > 0 and counts["cut in packing"] > 0
