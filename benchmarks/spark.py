@@ -190,8 +190,10 @@ class Bench:
         for jvm in (False, True):
             assert self.topics(spark, "mmap", jvm=jvm).selectExpr(*hash_of(self._values)).collect() == expected, jvm
 
-    def measure(self, workers: int, turns: int, is_first: bool, only: str) -> None:
-        """Measure and print a line per case. Raises AssertionError if rows are missing."""
+    def measure(self, workers: int, turns: int, warm_up: int, is_first: bool, only: str) -> None:
+        """Measure and print a line per case. Raises AssertionError if rows are missing.
+
+        ``warm_up``: turns before those that count, for the compilers of the JVM."""
         spark = session(workers)
         if is_first:
             self.write_parquet(spark)
@@ -202,10 +204,10 @@ class Bench:
         kept = ("Parquet", "floor") if self._values == "bytes" else ("Parquet",)
         cases = {name: run for name, run in self.cases(spark).items() if only in name or name.startswith(kept)}
         found: dict[str, list[Taken]] = {name: [] for name in cases}
-        for turn in range(turns + 2):  # the first turns warm up the JVM and are not counted
+        for turn in range(warm_up + turns):
             for name, run in cases.items():
                 taken = run()
-                if turn > 1:
+                if turn >= warm_up:
                     found[name].append(taken)
         for name in cases:
             self._print(workers, name, found)
@@ -243,6 +245,7 @@ def main(words: Sequence[str] | None = None) -> None:
         "--floor", type=int, nargs="+", default=[512], help="rows of the batches of a source that has them ready"
     )
     parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--warm-up", type=int, default=2, help="turns before those that count")
     parser.add_argument("--workers", type=int, nargs="+", default=[2, 1])
     arguments = parser.parse_args(words)
     if arguments.gib is not None:
@@ -261,7 +264,7 @@ def main(words: Sequence[str] | None = None) -> None:
             print(f"{head}{'processor':>15}{'x':>8}{'of Python':>15}")
             bench = Bench(box, data, Path(folder) / "parquet", rows, case, arguments.floor)
             for number, workers in enumerate(arguments.workers):
-                bench.measure(workers, arguments.turns, is_first=not number, only=arguments.only)
+                bench.measure(workers, arguments.turns, arguments.warm_up, is_first=not number, only=arguments.only)
 
 
 if __name__ == "__main__":
