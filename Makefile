@@ -84,6 +84,10 @@ spark-faults: env-dev ## Kill workers, drivers and the box while Spark writes, a
 iceberg-faults: env-dev ## Kill workers and drivers while Spark writes an Iceberg table, and count its rows (N=25; needs Java)
 	@$(BIN)/python -m tests.spark_faults.lakehouse --kills $(or $(N),25)
 
+.PHONY: delta-faults
+delta-faults: env-dev ## The same for a Delta table, with Spark 4.2 and Delta's jar, which are fetched (N=25; 450 MB; needs Java)
+	@.ci/spark-oldest -m tests.spark_faults.lakehouse --delta --kills $(or $(N),25)
+
 .PHONY: spark-live
 spark-live: env-dev ## Read beside writers, packing and trimming with the reader inside the JVM, and check every row (needs a JDK)
 	@$(BIN)/python -m tests.spark_live.run $(ARGS)

@@ -9,12 +9,14 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from pyspark import TaskContext
 from pyspark.sql.types import StructType
 
+from pulsarbox.spark.pipelines.delta_output import DeltaEpochs
 from pulsarbox.spark.sink.data_sink import EPOCH, BatchWriter, StreamWriter, Written, sinking_of
 from pulsarbox.spark.sink.write_job import Sinking
 from pulsarbox.spark.source.data_source import PulsarboxSource
@@ -149,6 +151,37 @@ def _while(do: Callable[[], None], strike: Callable[[], None]) -> None:
     thread.join()
     if failed:
         raise failed[0]
+
+
+AS_FILES_APPEAR: Final = {"file-opened": "table/part=*/*.parquet", "log-written": "table/_delta_log/*.json"}
+"""Points in the middle of Delta's write, and the files by which they are recognized."""
+
+
+class FaultyEpochs(DeltaEpochs):
+    """The writer of Delta's micro-batches, with faults in tasks, as files appear, and around the write."""
+
+    def __call__(self, rows: Any, epoch: int) -> None:
+        for point, pattern in AS_FILES_APPEAR.items():
+            if whom := struck(epoch, point):
+                known = set(folder().glob(pattern))
+                threading.Thread(target=_kill_after, args=(whom, pattern, known), daemon=True).start()
+        rows = rows.mapInArrow(partial(_in_tasks, epoch), rows.schema)
+        _committing(epoch, lambda: DeltaEpochs.__call__(self, rows, epoch))
+
+
+def _kill_after(whom: str, pattern: str, known: set[Path]) -> None:
+    while set(folder().glob(pattern)) <= known:
+        time.sleep(0.001)
+    kill(whom)
+
+
+def _in_tasks(epoch: int, batches: Iterator[Any]) -> Iterator[Any]:
+    _task(epoch, "task-before")
+    for batch in batches:
+        yield batch.slice(0, 1)
+        _task(epoch, "task-during", in_any=True)
+        yield batch.slice(1)
+    _task(epoch, "task-after")
 
 
 class FaultySource(PulsarboxSource):

@@ -1,8 +1,11 @@
-"""Campaign for Iceberg tables: kills workers and drivers while a stream writes, and counts the files with pyarrow.
+"""Campaign for tables: kills workers and drivers while a stream writes, and counts the files with pyarrow.
 
 ``python -m tests.spark_faults.lakehouse --kills 25`` strikes the named points of the sink in turn, each in a separate
 epoch. Every death of the driver restarts it with another number of partitions. The count reads the files of the last
 snapshot with pyarrow, and the number of snapshots of each epoch.
+
+With ``--delta``, a pipeline writes a topic to a Delta table instead, with Delta's jar and the Spark that it was built
+for. The count reads the table's log and the files that it has, without Delta.
 """
 
 import argparse
@@ -14,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow.parquet as pq
 from pyspark import TaskContext
@@ -28,6 +31,7 @@ from pulsarbox.spark.lakehouse.sink_options import parse_options
 from pulsarbox.spark.sink.data_sink import EPOCH
 from tests.spark_faults.faulty import _committing, _writing
 from tests.spark_faults.job import CONF
+from tests.spark_faults.pipelines import PipelineCase, client_of
 from tests.spark_faults.run import Case, Count, FaultsError, Keeper, Outcome, say
 
 POINTS: Final = (
@@ -42,6 +46,23 @@ POINTS: Final = (
     "jvm task-after",
 )
 SHORT: Final = POINTS[:3]
+DELTA_POINTS: Final = (
+    "jvm log-written",
+    "worker task-during",
+    "jvm commit-after",
+    "jvm file-opened",
+    "worker task-after",
+    "jvm task-during",
+    "worker task-before",
+    "jvm commit-before",
+    "fail task-after",
+    "jvm task-after",
+)
+DELTA_SPARK: Final = "4.2."
+DELTA_CONF: Final = {
+    "spark.jars.packages": "io.delta:delta-spark_2.13:4.4.0",
+    "spark.jars.excludes": "org.xerial.snappy:snappy-java",  # in Spark's own jars
+}
 NAME: Final = "shop.orders"
 ROWS_OF_EPOCH: Final = 200
 
@@ -125,18 +146,56 @@ def table(root: Path, keeper: Keeper, points: Sequence[str]) -> Outcome:
     return case.ended(counted(case.folder, case.rows))
 
 
+def delta_table(root: Path, keeper: Keeper, points: Sequence[str]) -> Outcome:
+    """Strike each point in a separate epoch of a pipeline that writes a topic to a Delta table."""
+    case = PipelineCase("delta", root, keeper, "delta", tuple(points))
+    case.conf = dict(DELTA_CONF)
+    client = client_of(case)
+    producer = client.create_producer(case.topic)
+    for number in range(case.rows):
+        producer.send(b"%d" % number)
+    client.close()
+    case.run()
+    return case.ended(counted_in_log(case.folder / "table", case.rows))
+
+
+def counted_in_log(table: Path, rows: int) -> Count:
+    """Count the rows in the files of a Delta table's last version, and the transactions of each epoch."""
+    files: set[str] = set()
+    epochs: collections.Counter[int] = collections.Counter()
+    for entry in sorted((table / "_delta_log").glob("*.json")):
+        for action in map(json.loads, entry.read_text().splitlines()):
+            if "add" in action:
+                files.add(unquote(action["add"]["path"]))
+            elif "remove" in action:
+                files.discard(unquote(action["remove"]["path"]))
+            elif "txn" in action:
+                epochs[action["txn"]["version"]] += 1
+    found: collections.Counter[int] = collections.Counter()
+    for file in files:
+        found.update(pq.ParquetFile(table / file).read(columns=["n"])["n"].to_pylist())
+    left = sum(1 for _ in table.glob("part=*/*.parquet")) - len(files)
+    say(f"delta: {len(epochs)} epochs in {len(files)} files; {left} files of killed tasks are not in the log")
+    strange = [f"epoch {epoch} has {times} transactions" for epoch, times in epochs.items() if times > 1]
+    strange += [str(row) for row in found if row not in range(rows)]
+    return Count(
+        [row for row in range(rows) if not found[row]], [row for row in range(rows) if found[row] > 1], strange
+    )
+
+
 def main() -> int:
     """Drive a case if a plan is given, else run the campaign."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("plan", type=Path, nargs="?")
     parser.add_argument("--kills", type=int, default=25)
+    parser.add_argument("--delta", action="store_true", help="a Delta table; requires Spark 4.2")
     arguments = parser.parse_args()
     if arguments.plan is not None:
         drive(json.loads(arguments.plan.read_text()))
         return 0
     with tempfile.TemporaryDirectory() as folder, Keeper(Path(folder)) as keeper:
-        points = list(itertools.islice(itertools.cycle(POINTS), arguments.kills))
-        outcome = table(Path(folder), keeper, points)
+        run, named = (delta_table, DELTA_POINTS) if arguments.delta else (table, POINTS)
+        outcome = run(Path(folder), keeper, list(itertools.islice(itertools.cycle(named), arguments.kills)))
     say(f"{len(outcome.points)} points, {outcome.drivers} drivers, {outcome.rows} rows in {outcome.seconds:.0f} s")
     count = outcome.count
     print(f"missing {len(count.missing)}, duplicated {len(count.doubled)}, {count.strange or 'nothing unexpected'}")

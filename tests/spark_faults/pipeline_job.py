@@ -11,13 +11,15 @@ from typing import Any, Final
 
 from pulsarbox.cli import main as cli
 from pulsarbox.spark import table
-from pulsarbox.spark.pipelines import runner, session
+from pulsarbox.spark.pipelines import delta_output, runner, session
+from pulsarbox.spark.pipelines.declaration import Frame
+from pulsarbox.spark.pipelines.definition import Pipeline
 from pulsarbox.spark.pipelines.query_progress import FAILED
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.shipped import one_off_session, publishing
 from pulsarbox.spark.pipelines.shipped.rollup import Rollup, pipeline
 from pulsarbox.spark.pipelines.shipped.rollup_windows import Rolling
-from tests.spark_faults.faulty import FaultySource
+from tests.spark_faults.faulty import FaultyEpochs, FaultySource
 
 WINDOW_MS: Final = 1000
 NEVER_MS: Final = 10**13
@@ -48,6 +50,21 @@ def rollup(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
     asked = Rollup(plan["topic"], plan["topic"] + "-rolled", how, running.directory / "rollup", options=options)
     asked = Rollup(**{**vars(asked), "parquet": str(folder / "parquet")})
     return any(each.state == FAILED for each in runner.run(pipeline(asked), running))
+
+
+def delta(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
+    """Write a topic to a Delta table."""
+
+    def rows(df: Any) -> Any:
+        number = "CAST(CAST(value AS STRING) AS INT)"
+        return df.repartition(plan["partitions"]).selectExpr(f"{number} AS n", f"{number} % 3 AS part")
+
+    vars(delta_output)["DeltaEpochs"] = FaultyEpochs
+    options, sink = {"maxEntriesPerTrigger": str(plan["epoch"])}, {"partitionBy": "part"}
+    step = Frame(
+        build=rows, inputs=plan["topic"], output=f"delta:{folder / 'table'}", name="rows", options=options, sink=sink
+    )
+    return any(each.state == FAILED for each in runner.run(Pipeline("delta", [step]), running))
 
 
 def _command(name: str, running: RunOptions, *words: str, spark: bool = True) -> int:
@@ -91,6 +108,7 @@ def read_table(plan: dict[str, Any], running: RunOptions, folder: Path) -> int:
 
 JOBS: Final = {
     "rollup": rollup,
+    "delta": delta,
     "backfill": backfill,
     "export": export,
     "offload": offload,

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pulsar
+import pyspark
 import pytest
 
 from tests.powercut.record import RecorderError
@@ -46,6 +47,17 @@ def test_an_iceberg_table_has_every_row_once_whoever_is_killed(java: None, tmp_p
     outcome = lakehouse.table(tmp_path, keeper, lakehouse.SHORT)
     assert outcome.is_good, outcome.count
     assert [point.rpartition(" (")[0] for point in outcome.points] == list(lakehouse.SHORT) and outcome.drivers > 2
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.campaign
+def test_a_delta_table_has_every_row_once_whoever_is_killed(java: None, tmp_path: Path, keeper: Keeper) -> None:
+    if not pyspark.__version__.startswith(lakehouse.DELTA_SPARK):
+        pytest.skip("Delta has no jar for this version of Spark: `make delta-faults` runs the campaign with Spark 4.2")
+    points = lakehouse.DELTA_POINTS[:3]
+    outcome = lakehouse.delta_table(tmp_path, keeper, points)
+    assert outcome.is_good, outcome.count
+    assert [point.rpartition(" (")[0] for point in outcome.points] == list(points) and outcome.drivers > 2
 
 
 @pytest.mark.timeout(900)

@@ -19,8 +19,8 @@ from pulsarbox.times import duration
 MODES: Final = ("append", "update", "complete")
 FILES: Final = ("parquet", "json", "csv")
 """File formats of an output, as in ``parquet:DIR``."""
-TABLES: Final = ("iceberg",)
-"""Table formats of an output, as in ``iceberg:DIR/NAMESPACE.TABLE``."""
+TABLES: Final = ("iceberg", "delta")
+"""Table formats of an output, as in ``iceberg:DIR/NAMESPACE.TABLE`` and ``delta:DIR``."""
 PATTERN: Final = "regex:"
 KEY: Final = "__key"
 VALUES: Final = ("bytes", "text", "json")
@@ -30,6 +30,11 @@ NOTED: Final = "__pulsarbox_step__"
 Topics = str | Sequence[str]
 Mode = Literal["append", "update", "complete"]
 _F = TypeVar("_F", bound=Callable[..., Any])
+_OF_RUNNER: Final = (
+    *("service.url", "checkpointLocation", "topic", "topics", "topicsPattern", "table"),
+    *("txnAppId", "txnVersion"),
+)
+"""Options that a step must not set."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 
@@ -60,8 +65,8 @@ class PipelineStep:
     inputs: Topics | Mapping[str, Topics]
     """A topic, several, or a pattern ``regex:tenant/namespace/regex``; for several frames a mapping by name."""
     output: str | None = None
-    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; ``iceberg:[DIR/]NAMESPACE.TABLE``; None if rows name their
-    topic in ``__topic``."""
+    """A topic; ``parquet:DIR``, ``json:DIR`` or ``csv:DIR``; ``iceberg:[DIR/]NAMESPACE.TABLE`` or ``delta:DIR``; None
+    if rows name their topic in ``__topic``."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Options of ``readStream`` for all inputs."""
     sink: Mapping[str, str] = field(default_factory=dict)
@@ -121,7 +126,7 @@ class PipelineStep:
                 f"output {self.output!r}: unknown format {kind}:, expected one of "
                 f"{', '.join(f'{each}:' for each in FILES + TABLES)}"
             )
-        if kind in TABLES:
+        if kind == "iceberg":
             try:
                 return StepOutput(kind, str(table_place.parse(place)))
             except table_place.TableError as error:
@@ -140,7 +145,7 @@ class PipelineStep:
             raise self.wrong("is async, and nothing would await it: use a plain def")
         self.reads()
         self.writes()
-        for option in ("service.url", "checkpointLocation", "topic", "topics", "topicsPattern", "table"):
+        for option in _OF_RUNNER:
             if option in self.options or option in self.sink:
                 raise self.wrong(f"option {option} is set by the runner: use inputs, output, --url and --state")
 

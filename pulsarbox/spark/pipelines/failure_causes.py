@@ -19,7 +19,7 @@ _PLAN: Final = re.compile(r"SQLSTATE: \w{5};\n")
 _CLASS: Final = re.compile(r"^\[(?P<name>[A-Z][A-Z0-9_.]+)\] ")
 _OURS: Final = (
     *("SinkError", "DataLost", "OptionError", "SelectionError", "EntryError"),
-    *("FunctionError", "PipelineError"),
+    *("FunctionError", "PipelineError", "TableError"),
 )
 """Errors whose message is shown without the class name."""
 _LENGTH: Final = 600

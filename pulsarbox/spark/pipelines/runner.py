@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pulsarbox.client.admin import AdminRefused, path_of, path_of_subscription
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
-from pulsarbox.spark.pipelines import failure_causes
+from pulsarbox.spark.pipelines import delta_output, failure_causes
 from pulsarbox.spark.pipelines.declaration import PATTERN, Function, PipelineError, PipelineStep
 from pulsarbox.spark.pipelines.definition import Pipeline, reads_from
 from pulsarbox.spark.pipelines.query_progress import (
@@ -72,6 +72,12 @@ def run(pipeline: Pipeline, options: RunOptions, say: Callable[[str], None] | No
         for step in pipeline.steps:
             _check_inputs(step, held[step.query], pipeline.name)
         return _Runner(pipeline, options, held, say).run()
+
+
+def settings_of(pipeline: Pipeline, options: RunOptions) -> dict[str, str]:
+    """Return the Spark settings of a run, with Delta's if a step writes a Delta table."""
+    is_delta = any(step.writes().kind == delta_output.KIND for step in pipeline.steps)
+    return delta_output.settings(options.settings) if is_delta else options.settings
 
 
 class _Query:
@@ -145,9 +151,8 @@ class _Runner:
             self._signals(),
         ):
             self._telling.print_line(f"{self._pipeline.name}: starting Spark ({options.master})")
-            spark = session(
-                options.master, f"pulsarbox {self._pipeline.name}", options.settings, fast=options.once, log=self._log
-            )
+            conf = settings_of(self._pipeline, options)
+            spark = session(options.master, f"pulsarbox {self._pipeline.name}", conf, fast=options.once, log=self._log)
             try:
                 with self._signals(), self._reporter(admin, spark.sparkContext.uiWebUrl):
                     self._work(spark)

@@ -106,6 +106,12 @@ class QueryState:
         self._file.close()
 
 
+def query_id(checkpoint: str) -> str:
+    """Return the ID of the query that a checkpoint belongs to; Spark writes it before the first micro-batch."""
+    found: str = json.loads(Path(checkpoint, "metadata").read_text())["id"]
+    return found
+
+
 def _taken(file: int) -> bool:
     """Try to take the lock, waiting for the short shared locks of ``holder``."""
     for _ in range(_LOOKS):

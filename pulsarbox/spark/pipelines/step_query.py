@@ -1,13 +1,12 @@
 """Spark query of a step: its input, transformation and output."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pulsarbox.names import parse_topic
 from pulsarbox.spark.durable_files import make_durable
-from pulsarbox.spark.pipelines import functions, text_files
+from pulsarbox.spark.pipelines import delta_output, functions, text_files
 from pulsarbox.spark.pipelines.declaration import (
     FILES,
     TABLES,
@@ -20,6 +19,7 @@ from pulsarbox.spark.pipelines.declaration import (
     milliseconds,
 )
 from pulsarbox.spark.pipelines.query_progress import DEAD, OBSERVED
+from pulsarbox.spark.pipelines.state import query_id
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -53,13 +53,17 @@ def started(
         rows = rows.observe(OBSERVED, is_dead.alias(DEAD))
     if written.kind in FILES and is_url(written.place) and not Path(checkpoint, "metadata").exists():
         _check_directory(spark, step, written)
+    if written.kind == delta_output.KIND:
+        delta_output.prepare(spark, step, rows, _file_system(spark, step, written))
     if written.kind in text_files.TEXT:
         columns = text_files.text_columns(rows, rows.columns, written.kind)
         rows = rows.select(*(column.alias(name) for name, column in columns.items()))
     writer = rows.writeStream.queryName(step.query).option("checkpointLocation", checkpoint)
     mode = step.mode if isinstance(step, Frame) else "append"
     writer = writer.outputMode(mode)
-    if written.kind in TABLES:
+    if written.kind == delta_output.KIND:
+        writer = writer.foreachBatch(delta_output.DeltaEpochs(step, checkpoint))
+    elif written.kind in TABLES:
         writer = writer.format(ICEBERG).options(**{**step.sink, "table": written.place})
     elif written.kind in FILES:
         options = {**text_files.WRITTEN.get(written.kind, {}), **step.sink}
@@ -89,7 +93,7 @@ class _Jobs:
         part = {}
         if self._keeps_jobs:
             part = {
-                "jobId": json.loads(Path(self._checkpoint, "metadata").read_text())["id"],
+                "jobId": query_id(self._checkpoint),
                 "jobPart": str(epoch + 1),
             }
         rows.write.format(FORMAT).mode("append").options(**self._options, **part).save()
@@ -171,12 +175,20 @@ def check_files(step: PipelineStep, is_new: bool) -> None:
 
 def _check_directory(spark: "SparkSession", step: PipelineStep, written: StepOutput) -> None:
     """Check a directory that only Spark can access. Raises PipelineError and Spark's errors."""
+    assert spark._jvm is not None
+    path = spark._jvm.org.apache.hadoop.fs.Path(f"{written.place}/{_WRITTEN}")
+    if _file_system(spark, step, written).exists(path):
+        raise _written_before(step, written)
+
+
+def _file_system(spark: "SparkSession", step: PipelineStep, written: StepOutput) -> Any:
+    """Return Hadoop's file system of a directory. Raises PipelineError and Spark's errors."""
     from py4j.protocol import Py4JJavaError
 
     assert spark._jvm is not None
-    path = spark._jvm.org.apache.hadoop.fs.Path(f"{written.place}/{_WRITTEN}")
+    path = spark._jvm.org.apache.hadoop.fs.Path(written.place)
     try:
-        found = path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path)
+        return path.getFileSystem(spark._jsc.hadoopConfiguration())
     except Py4JJavaError as error:
         text = str(error.java_exception)
         if not any(sign in text for sign in _NO_FILE_SYSTEM):
@@ -185,8 +197,6 @@ def _check_directory(spark: "SparkSession", step: PipelineStep, written: StepOut
             f"output {written}: this Spark has no file system for it ({text}). Add one; for S3, `--conf "
             "spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION` with the version of Spark's Hadoop"
         ) from None
-    if found:
-        raise _written_before(step, written)
 
 
 def _written_before(step: PipelineStep, written: StepOutput) -> PipelineError:

@@ -65,8 +65,9 @@ def test_outputs_and_patterns() -> None:
 
 @pytest.mark.parametrize("place", ["s3a://bucket/a//b/", "file:/data/orders", "hdfs://host:8020/orders"])
 def test_files_may_be_where_only_spark_finds_them(place: str) -> None:
-    made = Frame(build=passed, inputs="a", output=f"parquet:{place}").writes()
-    assert (made.kind, made.place, str(made)) == ("parquet", place, f"parquet:{place}")
+    for kind in ("parquet", "delta"):
+        made = Frame(build=passed, inputs="a", output=f"{kind}:{place}").writes()
+        assert (made.kind, made.place, str(made)) == (kind, place, f"{kind}:{place}")
 
 
 def test_files_are_at_home_where_that_is_said() -> None:
@@ -108,11 +109,14 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Frame(build=passed, inputs="regex:(", output="x"), "is not a valid pattern"),
         (
             Frame(build=passed, inputs="a", output="orc:/data"),
-            "unknown format orc:, expected one of parquet:, json:, csv:, iceberg:",
+            "unknown format orc:, expected one of parquet:, json:, csv:, iceberg:, delta:",
         ),
         (Frame(build=passed, inputs="a", output="parquet:"), "has no directory"),
+        (Frame(build=passed, inputs="a", output="delta:"), "has no directory: expected delta:DIR"),
         (Frame(build=passed, inputs="a", output="parquet:/x", mode="update"), "support mode append only"),
         (Frame(build=passed, inputs="a", output="iceberg:/x/a.b", mode="update"), "support mode append only"),
+        (Frame(build=passed, inputs="a", output="delta:/x", mode="complete"), "support mode append only"),
+        (Frame(build=passed, inputs="a", output="delta:/x", sink={"txnVersion": "1"}), "option txnVersion is set by"),
         (Frame(build=passed, inputs="a", output="iceberg:orders"), "expected [DIR/]NAMESPACE.TABLE"),
         (Frame(build=passed, inputs="a", output="x", mode="all"), "mode 'all': expected one of"),  # type: ignore[arg-type]
         (Frame(build=passed, inputs="a", output="x", name="a b"), "requires a name"),
@@ -128,6 +132,7 @@ def three(value: Any, ctx: Any, more: Any) -> Any:
         (Function(process=same, inputs="a", output="x", dead_letter="x"), "are the same topic"),
         (Function(process=same, inputs="a", output="csv:/x"), "a function writes to topics"),
         (Function(process=same, inputs="a", output="iceberg:/x/a.b"), "a function writes to topics"),
+        (Function(process=same, inputs="a", output="delta:/x"), "a function writes to topics"),
         (Function(process=same, inputs="a", output="a"), "same -> same"),
         (Function(process=same, inputs=["a", "d"], output="x", dead_letter="d"), "same -> same"),
         (Function(process=same, inputs="regex:a.*", output="x", dead_letter="a-DLQ"), "same -> same"),
