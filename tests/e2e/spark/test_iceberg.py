@@ -1,4 +1,4 @@
-"""Iceberg tables written by Spark and read by pyiceberg: types, epochs, batch writes."""
+"""Iceberg tables written by Spark and read by pyiceberg: types, epochs, batch writes. Delta without its jar."""
 
 import datetime as dt
 from collections import Counter
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pulsarbox.pipelines import Frame, PipelineError
 from pulsarbox.spark import register
 from pulsarbox.spark.lakehouse.catalogs import opened
 from pulsarbox.spark.lakehouse.epoch_commit import EPOCH, WRITER
 from pulsarbox.spark.lakehouse.sink_options import parse_options
+from pulsarbox.spark.pipelines import delta_output
 from tests.e2e.conftest import Running
 from tests.tools.campaigns import short
 
@@ -57,3 +59,12 @@ def test_typed_rows_are_written_once(
         more = spark.createDataFrame([(90,), (91,)], "n int").write.format("pulsarbox-iceberg").mode("append")
         more.option("table", place).option("jobId", "more").save()
         assert Counter(row["n"] for row in rows_of(place)[0]) == Counter([*range(20), 90, 91])
+
+
+def test_a_delta_table_is_refused_without_its_jar(spark: "SparkSession", tmp_path: Path) -> None:
+    step = Frame(build=lambda df: df, inputs="orders", output=f"delta:{tmp_path / 'orders'}", name="orders")
+    with pytest.raises(
+        PipelineError, match=r"has no jar of Delta: add one .* spark\.jars\.packages=io\.delta:delta-spark"
+    ):
+        delta_output.prepare(spark, step, spark.range(1), None)
+    assert spark.sql("SELECT 1 AS n").first()["n"] == 1 and not list(tmp_path.iterdir())  # type: ignore[index]
