@@ -3,15 +3,14 @@
 import gc
 import importlib
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from rich.text import Text
-from textual.app import App, ScreenStackError, SystemCommand
+from textual.app import App, ScreenStackError
 from textual.binding import Binding, BindingType
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, REGISTRY, chosen_keys
@@ -23,6 +22,9 @@ from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges
 from pulsarbox.tui.widgets.box_label import Label
 
 if TYPE_CHECKING:
+    from rich.terminal_theme import TerminalTheme
+    from textual.notifications import SeverityLevel
+
     from pulsarbox.tui.widgets.tour_guide import TourGuide
 
 INTERVAL: Final = 0.5
@@ -34,6 +36,7 @@ _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands, and narrower titles."""
 _COLLECTED_SECONDS: Final = 1.0
 """Delay of garbage collection after start, until the first screen is shown."""
+_SEVERITIES: Final = {"warning": "Warning", "error": "Error"}
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
 
@@ -67,40 +70,11 @@ def made(name: str, *args: Any) -> Screen[Any]:
     return screen
 
 
-class Actions(Provider):
-    """Command palette with all actions of the registry and their keys."""
-
-    async def discover(self) -> Hits:
-        """List all actions."""
-        for action in REGISTRY:
-            yield DiscoveryHit(
-                _shown(action.title, action.shown_keys), partial(self._act, action.name), help=action.name
-            )
-
-    async def search(self, query: str) -> Hits:
-        """List matching actions."""
-        matcher = self.matcher(query)
-        for action in REGISTRY:
-            text = f"{action.title} ({action.name})"
-            score = matcher.match(text)
-            if score > 0:
-                yield Hit(score, matcher.highlight(text), partial(self._act, action.name), help=action.shown_keys)
-
-    def _act(self, name: str) -> None:
-        screen: Any = self.screen
-        screen.act(name)
-
-
-def _shown(title: str, keys: str) -> Text:
-    return Text(f"{title}  [{keys}]" if keys else title)
-
-
 class Top(App[None]):
     """``pulsarbox top``."""
 
     TITLE = "pulsarbox"
     ENABLE_COMMAND_PALETTE = True
-    COMMANDS: ClassVar[set[type[Provider] | Callable[[], type[Provider]]]] = {Actions}
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {name: partial(made, name) for name in SCREENS}
     DEFAULT_MODE = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -111,8 +85,6 @@ class Top(App[None]):
     CSS = """
     Toast { max-width: 90%; }
     ToastRack { margin-bottom: 2; }
-    CommandPalette SearchIcon { display: none; }
-    Button:ansi { text-style: reverse; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     OptionList { scrollbar-size-vertical: 1; }
     """
@@ -173,6 +145,16 @@ class Top(App[None]):
         self._has_theme = True
         self.stylesheet.set_variables(self.get_css_variables())
 
+    def _refresh_truecolor_filter(self, theme: "TerminalTheme") -> None:
+        """See textual.app.App. With NO_COLOR, also use the filter that fits the theme.
+
+        Textual keeps that of its initial theme, whose grays turn the colors of the terminal into black.
+        """
+        super()._refresh_truecolor_filter(theme)
+        if self.no_color:
+            others = [each for each in self._filters if not isinstance(each, (Monochrome, NoColor))]
+            self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
+
     @property
     def label(self) -> Label | None:
         """Label of the box, shown above every screen. Its color is also that of all panels."""
@@ -207,9 +189,18 @@ class Top(App[None]):
             self.set_timer(_COLLECTED_SECONDS, _collect)
         self.kept.listen(lambda note: self.notify(note, severity="warning", markup=False))
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Return none: the palette lists our own actions."""
-        return ()
+    def action_command_palette(self) -> None:
+        """Open the palette of actions, except above a dialog, which has none."""
+        from pulsarbox.tui.actions.action_palette import ActionPalette
+
+        if hasattr(self.screen, "act"):
+            self.push_screen(ActionPalette())
+
+    def notify(
+        self, message: str, *, title: str = "", severity: "SeverityLevel" = "information", **options: Any
+    ) -> None:
+        """See textual.app.App. Adds the severity as a title if there is none, because colors alone say nothing."""
+        super().notify(message, title=title or _SEVERITIES.get(severity, ""), severity=severity, **options)
 
     # Shared state of screens
 

@@ -11,7 +11,7 @@ from typing import Final
 from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from pulsarbox.tui.widgets.box_label import Label
+from pulsarbox.tui.widgets.box_label import Label, contrast
 
 _SCROLLBAR_ANSI: Final = {
     "scrollbar": "ansi_bright_black",
@@ -96,6 +96,9 @@ CONTRAST: Final = Theme(
         "text-error": "#FF8A8A",
         "text-warning": "#FFC04D",
         "text-success": "#5CFF8F",
+        "input-selection-background": "#FFE14D",
+        "input-selection-foreground": "#000000",
+        "least-share": "0.6",
         "edge": "#FFFFFF",
         "edge-focus": "#FFE14D",
         **_scrollbar("#FFFFFF", "#1A1A1A"),
@@ -127,10 +130,19 @@ REPLACED: Final = (ANSI_DARK, ANSI_LIGHT)
 
 _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""
+_EDGE_LEAST: Final = 3.0
+"""Least contrast of edges in the theme of high contrast (WCAG 2.2, 1.4.11)."""
+_FOCUS_LEAST: Final = 7.0
 
 
 def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> dict[str, str]:
     """Return the colors of the edges of panels: of the label, else of the theme, else derived from it."""
+    if label is not None and theme.name == CONTRAST.name:
+        ground = Color.parse(variables["background"])
+        return {
+            "edge": visible(Color.parse(label.ground), ground, _EDGE_LEAST).hex6,
+            "edge-focus": visible(Color.parse(label.ground), ground, _FOCUS_LEAST).hex6,
+        }
     if label is not None:
         faint = (
             label.ground
@@ -144,3 +156,10 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
         else Color.parse(variables["background"]).blend(Color.parse(variables["foreground"]), 0.25).hex6
     )
     return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
+
+
+def visible(color: Color, ground: Color, least: float) -> Color:
+    """Return a color with at least this contrast to its background, mixed with black or white as far as needed."""
+    far = ground.get_contrast_text(1.0)
+    steps = (color.blend(far, step / 20) for step in range(21))
+    return next((each for each in steps if contrast(each, ground) >= least), far)

@@ -20,14 +20,28 @@ from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Reque
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
 
-_CSS: Final = """
+BUTTONS: Final = """
+#buttons Button { background: $panel; color: $foreground; text-style: none; }
+#buttons Button.-primary { color: $text-primary; text-style: bold; }
+#buttons Button.-error { color: $text-error; text-style: bold; }
+#buttons Button:focus { background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
+  background-tint: transparent; }
+#buttons Button:ansi { text-style: bold underline; }
+#buttons Button:ansi:focus { background: ansi_default; color: ansi_default; text-style: bold reverse; }
+"""
+"""Styles of the buttons of a dialog. Those of Textual show the focus only in some themes."""
+_CSS: Final = (
+    """
 %(name)s { align: center middle; background: $background 60%%; }
 %(name)s > #box { width: %(width)s; max-width: 96%%; height: auto; max-height: 90%%; padding: 1 2;
   background: $surface; border: round $primary; border-title-color: $accent; border-title-style: bold; }
 %(name)s Input { border: none; height: 1; padding: 0 1; background: $panel; width: 1fr; }
-%(name)s Input:focus { border: none; background: $block-cursor-background; color: $block-cursor-foreground; }
-%(name)s Input > .input--selection, %(name)s Input > .input--cursor {
-  background: $block-cursor-foreground; color: $block-cursor-background; text-style: none; }
+%(name)s Input:ansi { text-style: underline; }
+%(name)s Input:focus { border: none; background: $block-cursor-background; color: $block-cursor-foreground;
+  text-style: none; }
+%(name)s Input:focus > .input--selection, %(name)s Input:focus > .input--cursor {
+  background: $block-cursor-background; color: $block-cursor-foreground; text-style: reverse; }
+%(name)s Input:focus > .input--placeholder { color: $block-cursor-foreground; text-style: none; }
 %(name)s .explained { color: $text-muted; margin-bottom: 1; }
 %(name)s .field { height: 1; width: 100%%; }
 %(name)s .field Label { width: 24; }
@@ -38,11 +52,14 @@ _CSS: Final = """
 %(name)s .danger { color: $text-error; text-style: bold; }
 %(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
+%(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
 %(name)s #hint { height: 1; margin-bottom: 1; }
 %(name)s #target { margin-bottom: 1; text-style: bold; }
 %(name)s #buttons { height: 1; align-horizontal: right; }
 %(name)s Button { margin-left: 2; min-width: 10; }
 """
+    + BUTTONS
+)
 
 _LINE_MAX: Final = 400
 _LINE_SHOWN: Final = 120

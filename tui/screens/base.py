@@ -57,10 +57,9 @@ class Prompt(Input, inherit_css=False):
     DEFAULT_CSS = """
     Prompt { height: 1; width: 100%; padding: 0 1; display: none; background: $panel; color: $foreground;
              overflow: auto auto; scrollbar-size: 0 0; pointer: text; }
-    Prompt > .input--cursor { background: $input-cursor-background; color: $input-cursor-foreground;
-                              text-style: $input-cursor-text-style; }
-    Prompt > .input--selection { background: $input-selection-background; }
+    Prompt > .input--cursor, Prompt > .input--selection { text-style: reverse; }
     Prompt > .input--placeholder, Prompt > .input--suggestion { color: $text-disabled; }
+    Prompt:ansi > .input--placeholder, Prompt:ansi > .input--suggestion { color: ansi_default; text-style: dim; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
 
@@ -94,7 +93,7 @@ class TopScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
     TopScreen { background: $background; }
-    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 25%; color: $text-error; }
+    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 15%; color: $text-error; }
     TopScreen #trouble:ansi { background: ansi_default; text-style: reverse; }
     TopScreen #body { height: 1fr; }
     """

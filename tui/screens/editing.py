@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label, Static, TextArea
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.dialogs import after_keys
+from pulsarbox.tui.actions.dialogs import BUTTONS, after_keys
 from pulsarbox.tui.actions.operation import Row, Wrong
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
@@ -23,23 +23,28 @@ LINE_MAX: Final = 4096
 class Editing(Dialog[str | None]):
     """Editor of a message. Closes with the changes as JSON, None if cancelled."""
 
-    DEFAULT_CSS = """
+    DEFAULT_CSS = (
+        """
     Editing { align: center middle; background: $background 60%; }
     Editing > #box { width: 100; max-width: 96%; height: 90%; padding: 1 2; background: $surface;
       border: round $primary;
       border-title-color: $accent; border-title-style: bold; }
     Editing TextArea { height: 1fr; min-height: 3; }
-    Editing TextArea { border: none; padding: 0 1; background: $panel; }
+    Editing TextArea, Editing Input { border: none; border-left: blank; padding: 0 1 0 0; background: $panel; }
+    Editing TextArea:focus, Editing Input:focus { border: none; border-left: thick $edge-focus;
+      background-tint: transparent; }
     Editing #properties { height: 1fr; min-height: 3; max-height: 14; }
     Editing Static, Editing Label { height: auto; }
     Editing .field { height: 1; margin: 1 0; }
     Editing .field Label { width: 12; }
+    Editing Input { height: 1; width: 1fr; }
     Editing .wrong { color: $text-error; }
     Editing .dim { color: $text-muted; width: 1fr; }
     Editing #buttons { height: 1; }
     Editing Button { margin-left: 2; }
-    Editing TextArea:focus { border: none; }
     """
+        + BUTTONS
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", show=False, priority=True),
         Binding("ctrl+s", "take", show=False, priority=True),
@@ -65,7 +70,7 @@ class Editing(Dialog[str | None]):
                 yield TextArea(self._text, id="payload")
             with Horizontal(classes="field"):
                 yield Label("Key")
-                yield Input(self._key, id="key", compact=True) if len(self._key) <= LINE_MAX else stays(self._key)
+                yield Input(self._key, id="key") if len(self._key) <= LINE_MAX else stays(self._key)
             yield Label("Properties, as JSON")
             few = len(self._written) <= SHOWN_MAX
             yield TextArea(self._written, id="properties") if few else stays(self._written)

@@ -18,7 +18,6 @@ from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.graph import Graph, Graphs
-from pulsarbox.tui.widgets.styles import ColorNames
 from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
@@ -274,7 +273,7 @@ def _way_to(found: BoxFinding) -> list[Part]:
 
 def _table(panel: Panel, empty: str) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
-    table.looks = {**table.looks, "blurred": ColorNames(ground="background")}
+    table.shows_blurred_cursor = False
     table.border_title = panel.title
     table.empty = empty
     return table

@@ -5,6 +5,7 @@ that with such a theme the screen below would look as if it were in use.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -12,19 +13,38 @@ from rich.style import Style
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen, ScreenResultType
 
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    _Base = Screen[Any]
+else:
+    _Base = object
+
 _FAINT = Style(color="bright_black")
+_FAINT_LIGHT = Style(color="bright_black", dim=True)
+"""On a light background, because there some palettes have a bright black that is as dark as black."""
 _FAINT_COLORLESS = Style(dim=True)
 
 
-class Dialog(ModalScreen[ScreenResultType]):
-    """A modal screen. In themes of the terminal's colors, the screen below is drawn in one gray."""
+class FaintBelow(_Base):
+    """Mixin for a modal screen; list it first. In themes of the terminal's colors, the screen below is gray."""
 
     def render(self) -> RenderableType:
         """See textual.screen.Screen."""
         shown = super().render()
         if isinstance(shown, BackgroundScreen) and self.app.native_ansi_color:
-            return _FaintScreen(shown.screen, shown.color, _FAINT_COLORLESS if self.app.no_color else _FAINT)
+            return _FaintScreen(shown.screen, shown.color, self._faint_style)
         return shown
+
+    @property
+    def _faint_style(self) -> Style:
+        if self.app.no_color:
+            return _FAINT_COLORLESS
+        return _FAINT if self.app.current_theme.dark else _FAINT_LIGHT
+
+
+class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
+    """A modal screen."""
 
 
 class _FaintScreen(BackgroundScreen):

@@ -36,7 +36,7 @@ class Pager(Looks, Widget, can_focus=True):
         "number": ColorNames("text-secondary"),
         "word": ColorNames("text-accent", bold=True),
         "mark": ColorNames("accent", bold=True),
-        "found": ColorNames("background", "warning", bold=True),
+        "found": ColorNames("background", "warning", bold=True, underline=True),
         "added": ColorNames("text-success"),
         "removed": ColorNames("text-error"),
         "changed": ColorNames("text-warning"),

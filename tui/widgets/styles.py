@@ -65,13 +65,16 @@ class Looks(_Base):
             self._own_ground = self.background_colors[1]
         ground = self._own_ground + theme_color(variables[look.ground]) if look.ground else self._own_ground
         ink = theme_color(variables[look.ink])
+        if self._loses_ground(look):
+            return Style(reverse=True, bold=look.bold, underline=look.underline)
         if look.ink == "background" and ink.ansi is not None:
             # As an ink, the default color is the terminal's foreground. Reversing yields its background.
             return Style(color=ground.rich_color, reverse=True, bold=look.bold, underline=look.underline)
         # A color of the terminal's palette cannot be blended with the background, so it is dimmed instead.
         is_dim = True if ink.ansi is not None and ink.a < 1 else None
-        if look.share < 1 and ink.ansi is None and ground.ansi is None:
-            ink = ground.blend(ink, look.share)
+        share = max(look.share, float(variables.get("least-share", 0)))
+        if share < 1 and ink.ansi is None and ground.ansi is None:
+            ink = ground.blend(ink, share)
         return Style(
             color=(ground + ink).rich_color,
             bgcolor=ground.rich_color,
@@ -79,6 +82,11 @@ class Looks(_Base):
             dim=is_dim,
             underline=look.underline,
         )
+
+    def _loses_ground(self, look: ColorNames) -> bool:
+        """Whether NO_COLOR removes the background of a look, as for colors of the terminal's palette."""
+        ground = theme_color(self.app.theme_variables[look.ground]).ansi if look.ground else None
+        return self.app.no_color and self.app.native_ansi_color and ground is not None and ground >= 0
 
     def notify_style_update(self) -> None:
         """See textual.dom.DOMNode."""

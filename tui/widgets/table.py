@@ -107,6 +107,8 @@ class Table(Looks, ScrollView, can_focus=True):
         """Columns without known values, shown as ``?``, with the reason."""
         self.empty = ""
         """Text of an empty table."""
+        self.shows_blurred_cursor = True
+        """Whether the row of the cursor is marked while something else has the focus."""
         self._identity = tuple(identity)
         self._rows: Sequence[Row] = ()
         self._offset = 0
@@ -324,9 +326,13 @@ class Table(Looks, ScrollView, can_focus=True):
         return Strip(segments)
 
     def _base(self, index: int) -> Style:
-        if index == self._cursor and self.cursor_in_view:
+        if self._is_here(index):
             return self.look("cursor" if self.has_focus else "blurred")
         return self._ground
+
+    def _is_here(self, index: int) -> bool:
+        """Whether a row shows the cursor."""
+        return index == self._cursor and self.cursor_in_view and (self.has_focus or self.shows_blurred_cursor)
 
     @property
     def _ground(self) -> Style:
@@ -342,11 +348,11 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def _row(self, index: int, row: Row) -> Strip:
         base = self._base(index)
-        is_here = index == self._cursor and self.cursor_in_view
+        is_here = self._is_here(index)
         is_hot = is_here and self.has_focus
         is_marked = self.identity(row) in self.marked
         told = row if isinstance(row, dict) else dict(row)
-        runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_hot else "●" if is_marked else " "])]
+        runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_here else "●" if is_marked else " "])]
         for column, width in self.laid_out:
             value = told.get(column.key)
             unknown = value is None and column.key in self.unknown

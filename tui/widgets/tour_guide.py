@@ -70,7 +70,7 @@ class GuideStrip(Static):
 
     DEFAULT_CSS = """
     GuideStrip { height: auto; max-height: 5; padding: 0 1; background: $accent 20%; color: $foreground; }
-    GuideStrip:ansi { background: ansi_default; text-style: reverse; }
+    GuideStrip:ansi { background: ansi_default; border-left: thick $accent; padding: 0 1 0 0; }
     """
 
     def __init__(self, guide: TourGuide) -> None:

@@ -186,7 +186,7 @@ class Treemap(Looks, Widget, can_focus=True):
             return self.look("cursor")
         look = self.tiles[area.number].look
         found = self.look("pale" if look == "cool" and area.number % 2 else look)
-        is_edge = self.app.native_ansi_color and y == area.y + area.height - 1  # there, all grounds are the same
+        is_edge = y == area.y + area.height - 1  # a line, because the grounds of neighbors differ little or not at all
         return found + Style(underline=True) if is_edge else found
 
     def _row_of(self, area: Area, y: int) -> str:

@@ -46,7 +46,7 @@ class MessageViewer(TopScreen):
     DEFAULT_CSS = """
     MessageViewer #facts { height: auto; max-height: 40%; padding: 0 1; color: $text-muted; }
     MessageViewer #facts.-hidden { display: none; }
-    MessageViewer #bytes { display: none; border-left: solid $panel-lighten-1; }
+    MessageViewer #bytes { display: none; border-left: solid $edge; }
     MessageViewer.-beside #bytes { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(CONTENT)

@@ -161,8 +161,9 @@ async def test_words_and_palette_do_the_same_as_keys() -> None:
         await driver.type("nonsense")
         await driver.press("enter")
         await driver.until(lambda: any("'nonsense' is not a command" in each for each in driver.said))
+        assert {each.title for each in driver.app._notifications} == {"Warning"}, "the color is not the only sign"
         await driver.press("ctrl+p")
-        await driver.until(lambda: type(driver.screen).__name__ == "CommandPalette")
+        await driver.until(lambda: type(driver.screen).__name__ == "ActionPalette")
         await driver.type("Quotas")
         await driver.until(
             lambda: "Quotas" in str(driver.screen.query(OptionList).first().get_option_at_index(0).prompt)

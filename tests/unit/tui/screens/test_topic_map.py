@@ -28,6 +28,9 @@ async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
         assert "unacknowledged messages" in driver.told("title")
         await driver.press("down")
         await driver.until(lambda: ">orders-7" in driver.text() and "backlog 70" in driver.told("told"))
+        strips = [driver.screen.map.render_line(y) for y in range(driver.screen.map.size.height)]
+        edges = ["".join(each.text for each in strip if each.style and each.style.underline) for strip in strips]
+        assert edges[-1] and all("orders" not in each for each in edges), "lines between areas, not below names"
         await driver.press("s")
         await driver.until(lambda: "messages published per second" in driver.told("title"))
         await driver.until(lambda: ">orders-7" in driver.text() and "orders-0" in driver.text())

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
+from textual.widgets import Button, Input
 
 from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.dialog import faint
 from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wearing
 
 HINTS = (("c", "ColumnsDialog"), ("s", "ChoiceDialog"), ("x", "ChoiceDialog"))
 
@@ -56,3 +60,45 @@ def test_control_codes_keep_their_place(style: Style) -> None:
         Segment("b", style),
         Segment("\n", style),
     ]
+
+
+@pytest.mark.parametrize("theme", ["pulsarbox", "pulsarbox-contrast", *TERMINAL])
+async def test_fields_and_buttons_of_a_dialog_show_the_focus_without_a_hue(theme: str) -> None:
+    async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+        driver.screen.act("sub clear")
+        await driver.at("OperationDialog", answered=False)
+        field, button = driver.screen.query_one("#typed", Input), driver.screen.query_one("#do", Button)
+        await driver.until(lambda: field.has_focus and "billing" in driver.text())
+        if theme not in TERMINAL:
+            assert poor_in(driver, field.region, least_of(theme)) == set(), "the hint in the field"
+            assert poor_in(driver, button.region, least_of(theme)) == set()
+        before = _look(driver, button)
+        driver.screen.set_focus(button)
+        await driver.until(lambda: button.has_focus)
+        await driver.pilot.pause()
+        after = _look(driver, button)
+        if theme in TERMINAL:
+            assert after.reverse and not before.reverse
+        else:
+            assert contrast(*(Color.from_rich_color(each.bgcolor) for each in (before, after))) >= 1.4
+            assert poor_in(driver, button.region, least_of(theme)) == set()
+
+
+def _look(driver: Driver, button: Button) -> Style:
+    (found,) = [each.style for each in drawn_in(driver, button.region) if "Confirm" in each.text]
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("theme", TERMINAL)
+async def test_the_cursor_of_a_field_is_reversed_in_the_colors_of_the_terminal(theme: str) -> None:
+    async with dashboard(size=SMALL, place="topics", kept=wearing(theme)) as driver:
+        await driver.press("slash")
+        await driver.type("orders")
+        field = driver.app.focused
+        assert isinstance(field, Input)
+        field.cursor_blink = False
+        await driver.until(
+            lambda: [each for each in drawn_in(driver, field.region) if each.style and each.style.reverse]
+        )
+        assert any(line.startswith("│>") for line in driver.lines()), "the row that an action would have"

@@ -1,22 +1,18 @@
 """Appearance of the dashboard: without color, light and dark, and with a label."""
 
-from typing import Any
-
 import pytest
 from textual.color import Color
 
 from pulsarbox.tui.actions.operation import Wrong
-from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import OURS
+from pulsarbox.tui.themes import CONTRAST, OURS, edges
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
 from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox
+from tests.unit.tui.legibility import READABLE, least_of, measured, wearing
 
 LABEL = label_of("PRODUCTION", "darkred")
-READABLE = 4.5
-"""Minimum contrast according to WCAG 2.2, 1.4.3."""
 
 
 @pytest.mark.campaign
@@ -53,6 +49,13 @@ def test_a_label_can_be_read_on_any_colour(color: str) -> None:
     assert contrast(Color.parse(label.ink), Color.parse(label.ground)) >= READABLE
 
 
+@pytest.mark.parametrize("color", ["darkred", "navy", "black", "white", "yellow"])
+def test_the_edges_of_a_label_are_visible_in_high_contrast(color: str) -> None:
+    variables = {"background": "#000000", "primary": "#FFFFFF"}
+    found = {name: Color.parse(each) for name, each in edges(variables, CONTRAST, label_of("x", color)).items()}
+    assert contrast(found["edge"], Color(0, 0, 0)) >= 3 and contrast(found["edge-focus"], Color(0, 0, 0)) >= 7
+
+
 @pytest.mark.parametrize(("text", "color"), [("", ""), ("x" * 25, ""), ("live", "reddish"), ("live", "#12")])
 def test_a_label_that_cannot_be(text: str, color: str) -> None:
     with pytest.raises(Wrong):
@@ -63,15 +66,15 @@ def test_a_label_that_cannot_be(text: str, color: str) -> None:
 async def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
     """Checks the rendered colors of every cell of every screen, instead of the colors declared by a theme."""
     poor: dict[tuple[str, str, str], float] = {}
-    async with dashboard(FakeBox(), WIDE, kept=_kept(theme)) as driver:
+    async with dashboard(FakeBox(), WIDE, kept=wearing(theme)) as driver:
         for key in ("1", "2", "3", "enter", "4", "5", "6", "7", "8", "9", "0"):
             await driver.press(key)
             await driver.until(lambda: driver.screen.answered)
             await driver.pilot.pause(0.05)
             for strip in driver.screen._compositor.render_strips():
                 for segment in strip:
-                    told = _contrast(segment)
-                    if told is not None and told[2] < READABLE:
+                    told = measured(segment)
+                    if told is not None and told[2] < least_of(theme):
                         poor[(type(driver.screen).__name__, *told[:2])] = round(told[2], 2)
     assert poor == {}
 
@@ -81,24 +84,8 @@ async def test_what_the_first_screen_says_can_be_seen() -> None:
     async with dashboard(place="storage") as driver:
         await driver.pilot.pause(0.05)
         strips = [each for each in driver.screen._compositor.render_strips() if "disk free" in each.text]
-        found = [told for strip in strips for segment in strip if (told := _contrast(segment)) is not None]
+        found = [told for strip in strips for segment in strip if (told := measured(segment)) is not None]
         assert found and all(ratio >= READABLE for _, _, ratio in found), found
-
-
-def _contrast(segment: Any) -> tuple[str, str, float] | None:
-    style, text = segment.style, segment.text.strip()
-    if style is None or style.color is None or style.bgcolor is None or not any(each.isalnum() for each in text):
-        return None
-    ink, ground = (Color.from_rich_color(each) for each in (style.color, style.bgcolor))
-    if style.dim:
-        ink = ground.blend(ink, 0.5)
-    return text[:20], f"{ink.hex} on {ground.hex}", contrast(ink, ground)
-
-
-def _kept(theme: str) -> Preferences:
-    kept = Preferences(None)
-    kept.set("theme", theme)
-    return kept
 
 
 async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +114,20 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     await seen()
     assert texts[0] == texts[1]
     assert "● 2 holding back" in texts[0][0] and "● 12s" in texts[0][4]
+
+
+async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What has the cursor is reversed or underlined, as there is no background color."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(FakeBox(), SMALL, kept=wearing("ansi-dark"), place="topics") as driver:
+        strips = driver.screen._compositor.render_strips()
+        styles = [segment.style for strip in strips for segment in strip if segment.style]
+        assert all(each.color.is_default for each in styles if each.color)
+        (cursor,) = [strip for strip in strips if strip.text.startswith("│>")]
+        assert all(segment.style and segment.style.reverse for segment in cursor if "orders" in segment.text)
+        await driver.press("s")
+        await driver.at("ChoiceDialog", answered=False)
+        await driver.until(lambda: "enter select" in driver.text())
+        strips = driver.screen._compositor.render_strips()
+        (here,) = [segment for strip in strips for segment in strip if segment.text.startswith("BACKLOG ")]
+        assert here.style and here.style.underline and here.style.bold

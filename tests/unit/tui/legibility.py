@@ -1,0 +1,54 @@
+"""Measures whether drawn text can be read: contrast ratios (WCAG 2.2) of the cells on the screen."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.geometry import Region
+
+from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.widgets.box_label import contrast
+from tests.unit.tui.driving import Driver
+
+READABLE: Final = 4.5
+"""Minimum contrast according to WCAG 2.2, 1.4.3."""
+HIGH: Final = 7.0
+"""Minimum of the theme of high contrast (1.4.6)."""
+TERMINAL: Final = ("ansi-dark", "ansi-light")
+"""Themes of the terminal's colors."""
+
+
+def wearing(theme: str) -> Preferences:
+    """Return preferences with a theme."""
+    kept = Preferences(None)
+    kept.set("theme", theme)
+    return kept
+
+
+def least_of(theme: str) -> float:
+    """Return the least contrast of text in a theme."""
+    return HIGH if theme == "pulsarbox-contrast" else READABLE
+
+
+def drawn_in(driver: Driver, region: Region) -> Iterator[Segment]:
+    """Return the segments of a part of the screen."""
+    for strip in driver.screen._compositor.render_strips()[region.y : region.bottom]:
+        yield from strip.crop(region.x, region.right)
+
+
+def measured(segment: Segment) -> tuple[str, str, float] | None:
+    """Return a text, its colors and their contrast; None without letters, digits or colors."""
+    style, text = segment.style, segment.text.strip()
+    if style is None or style.color is None or style.bgcolor is None or not any(each.isalnum() for each in text):
+        return None
+    ink, ground = (Color.from_rich_color(each) for each in (style.color, style.bgcolor))
+    if style.dim:
+        ink = ground.blend(ink, 0.5)
+    return text[:20], f"{ink.hex} on {ground.hex}", contrast(ink, ground)
+
+
+def poor_in(driver: Driver, region: Region, least: float) -> set[tuple[str, str, float]]:
+    """Return the texts in a part of the screen with less contrast."""
+    found = (measured(segment) for segment in drawn_in(driver, region))
+    return {told for told in found if told is not None and told[2] < least}
