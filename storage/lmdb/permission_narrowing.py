@@ -113,7 +113,8 @@ def _written(directory: Path) -> Iterator[tuple[str, int]]:
     while folders:
         folder = folders.pop()
         try:
-            entries = list(os.scandir(folder))
+            with os.scandir(folder) as found:
+                entries = list(found)
         except OSError:  # removed meanwhile, or another user's
             continue
         for entry in entries:

@@ -34,9 +34,10 @@ class LiveLine:
         if not self.is_shown or (now := time.monotonic()) < self._next:
             return
         self._next = now + _EVERY_SECONDS
-        sys.stderr.write(f"\r\x1b[K{clean(text())[: max(_columns() - 1, 1)]}")
+        line = clean(text())[: max(_columns() - 1, 1)]
+        self._drawn = True  # before it is written: Ctrl-C may come right after
+        sys.stderr.write(f"\r\x1b[K{line}")
         sys.stderr.flush()
-        self._drawn = True
 
     def clear(self) -> None:
         """Clear the line before other output."""

@@ -65,7 +65,7 @@ class LmdbDirectories:
     def is_empty(self, name: str) -> bool:
         """See Directories."""
         try:
-            return not {entry.name for entry in os.scandir(name)} - _IGNORED
+            return not {path.name for path in Path(name).iterdir()} - _IGNORED
         except OSError:
             return False
 

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import struct
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +31,7 @@ from pulsarbox.spark.offload.table_history import OffloadRoot, root_of
 from pulsarbox.spark.offload.table_offload import TableOffload
 from pulsarbox.spark.topic_segments import Reach
 from tests.e2e.clients import connect, until
-from tests.e2e.commands import called, command, environment, run
+from tests.e2e.commands import called, run
 from tests.e2e.commands import running as running_command
 from tests.e2e.offloaded import asked, offload
 from tests.e2e.terminal import RawTerminal, pulsarbox
@@ -464,20 +463,17 @@ def test_a_terminal_shows_the_first_rows(box: PulsarBox, tmp_path: Path) -> None
     assert b"only the first 1,000 rows are shown" in seen and b"\r\n  999\r\n" in seen and b"1000\r\n" not in seen
 
 
-def test_ctrl_c_ends_a_query(client: Any, box: PulsarBox) -> None:
+def test_ctrl_c_ends_a_query(client: Any, box: PulsarBox, tmp_path: Path) -> None:
     publish(client, "endless", 0, 30, kinds.AvroSchema(Order))
     query = "SELECT sum(a.range) FROM range(100000000) a, range(100000000), endless"
-    with subprocess.Popen(
-        command("sql", query, *urls(box)), env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
-        try:
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(3)
-            process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
-            assert process.stderr is not None and process.stderr.read() == b"pulsarbox: interrupted\n"
-        finally:
-            process.kill()
+    shown = RawTerminal(pulsarbox("sql", query, *urls(box)), tmp_path)
+    try:
+        shown.until(lambda seen: b" live messages read" in seen)  # the query is running
+        shown.send(b"\x03")
+        assert shown.wait() == 130
+        assert shown.seen.rpartition(b"\r\x1b[K")[2] == b"pulsarbox: interrupted\r\n"
+    finally:
+        shown.close()
 
 
 def test_a_stopped_box_is_read_from_its_directory(tmp_path: Path) -> None:

@@ -54,6 +54,19 @@ def test_lines_are_drawn_at_intervals(terminal: Terminal, monkeypatch: pytest.Mo
     assert terminal.drawn == ["at 2", "at 5"]
 
 
+def test_a_line_that_ctrl_c_follows_is_cleared(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted() -> None:
+        monkeypatch.setattr(terminal, "flush", lambda: None)
+        raise KeyboardInterrupt
+
+    line = LiveLine()
+    monkeypatch.setattr(terminal, "flush", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        line.draw(lambda: "at 1")
+    line.clear()
+    assert terminal.getvalue() == "\r\x1b[Kat 1\r\x1b[K"
+
+
 def test_a_bar_has_amounts_rate_and_remaining_time(terminal: Terminal) -> None:
     shown = ProgressBar("restoring", sized)
     shown.update(0, 4 << 20)
