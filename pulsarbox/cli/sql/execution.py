@@ -14,6 +14,7 @@ from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.common.progress import LiveLine
 from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
+from pulsarbox.cli.sql.topic_table import lost_messages
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.spark.topic_segments import DataLost
 
@@ -95,7 +96,7 @@ class QueryRun:
     def _fail(self, error: BaseException) -> None:
         found = self._progress.error or error
         if isinstance(found, DataLost):
-            found = Failed(f"{found.lost}. Run the query again; if they stay lost, skip them with --skip-lost")
+            found = lost_messages(found)
         if not isinstance(found, PulsarBoxError | Failed):
             found = _said(found, error, self._query)
         try:

@@ -18,7 +18,7 @@ from pulsarbox.spark.connect.schema_registry import NEWEST, Registry
 from pulsarbox.spark.offload.history import OffloadedHistory
 from pulsarbox.spark.offload.table_history import OffloadRoot, offloaded, topics_of
 from pulsarbox.spark.source.offsets import FIRST, Mark
-from pulsarbox.spark.topic_segments import Lost, Reach, TopicSegment
+from pulsarbox.spark.topic_segments import DataLost, Lost, Reach, TopicSegment
 
 _NO_HISTORY = OffloadedHistory({}, {}, {}, {})
 HOME = "public/default"
@@ -36,6 +36,11 @@ class TopicTable(NamedTuple):
     """Known schemas by version; the newest one under ``NEWEST``."""
     ends: dict[str, Mark]
     """Position after the live messages, by topic or partition."""
+
+
+def lost_messages(error: DataLost) -> Failed:
+    """Return the exit for messages that are gone or damaged."""
+    return Failed(f"{error.lost}. Run the query again; if they stay lost, skip them with --skip-lost")
 
 
 class TopicCatalog:
@@ -69,9 +74,14 @@ class TopicCatalog:
     def table(self, name: str, since: Mapping[str, Mark] | None = None) -> TopicTable:
         """Return the table of a topic by its short or full name. ``since``: only live messages from these positions.
 
-        Raises NotThere, Misused, Failed, DataLost, OffloadError, and the broker's errors.
+        Raises NotThere, Misused, Failed, OffloadError, and the broker's errors.
         """
-        topic = _parsed(name)
+        try:
+            return self._table(_parsed(name), since)
+        except DataLost as error:
+            raise lost_messages(error) from None
+
+    def _table(self, topic: TopicName, since: Mapping[str, Mark] | None) -> TopicTable:
         history = _NO_HISTORY
         if self._root is not None and since is None:
             history = offloaded(self._root, [str(topic.base)], [str(topic)])
