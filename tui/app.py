@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
@@ -30,10 +31,13 @@ if TYPE_CHECKING:
 INTERVAL: Final = 0.5
 """Default refresh interval in seconds. Faster updates are hard to follow by eye."""
 _VITALS_SECONDS: Final = 2.0
-_TITLE_WIDTH: Final = 41
-"""Title width in the help, which fits it into 80 columns."""
 _NARROW: Final = 75
-"""Columns of a terminal below which the help has no commands, and narrower titles."""
+"""Columns of a terminal below which the help has no commands."""
+_HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 7
+"""Width of the help: at most so many columns, or this share of the terminal, less edges, padding and the scroll bar."""
+_COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
+"""What is left of the last column of a line."""
+_HEADING: Final = r"(?m)^\S.*$"
 _COLLECTED_SECONDS: Final = 1.0
 """Delay of garbage collection after start, until the first screen is shown."""
 _SEVERITIES: Final = {"warning": "Warning", "error": "Error"}
@@ -316,12 +320,10 @@ class Top(App[None]):
         from pulsarbox.tui.actions.dialogs import TextDialog
 
         screen: Any = self.screen
-        self.push_screen(
-            TextDialog(
-                "Help",
-                help_text(getattr(screen, "kind", ""), getattr(screen, "meanings", lambda: "")(), self.size.width),
-            )
-        )
+        meanings = getattr(screen, "meanings", lambda: "")()
+        text = Text(help_text(getattr(screen, "kind", ""), meanings, self.size.width))
+        text.highlight_regex(_HEADING, "bold")
+        self.push_screen(TextDialog("Help", text))
 
     # History
 
@@ -413,22 +415,26 @@ def help_text(kind: str, meanings: str, width: int = 80) -> str:
         "In tables\n"
         "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
         "  enter       open the row; space: mark it\n"
-        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll\n"
-        "To change the keys, edit top.json in the configuration directory; see docs/tui.md"
+        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll"
     )
     if meanings:
         parts.append("Columns\n" + meanings)
-    return "\n\n".join(parts)
+    parts.append("Preferences\n  To change the keys, edit top.json in the configuration directory; see docs/tui.md")
+    room = min(_HELP_MAX, int(width * _HELP_SHARE)) - _HELP_EDGES
+    return "\n".join(wrapped(line, room) for line in "\n\n".join(parts).split("\n"))
+
+
+def wrapped(line: str, width: int) -> str:
+    """Wrap a line of columns, two spaces apart, at a width in cells; further lines begin at its last column."""
+    column = _COLUMN.match(line)
+    begin = column.end() if column else 0
+    return "\n".join(wrap(line, max(width, begin + 8), subsequent_indent=" " * begin)) or line
 
 
 def _listed(actions: Sequence[Any], width: int) -> str:
     if width < _NARROW:
         return "\n".join(_listed_narrow(each, max(width - 20, 8)) for each in actions)
-    told = (wrap(each.title, _TITLE_WIDTH) for each in actions)
-    return "\n".join(
-        f"  {each.shown_keys:<7} :{each.name:<13} " + f"\n{' ' * 25}".join(lines)
-        for each, lines in zip(actions, told, strict=True)
-    )
+    return "\n".join(f"  {each.shown_keys:<7} :{each.name:<13}  {each.title}" for each in actions)
 
 
 def _listed_narrow(action: Any, width: int) -> str:

@@ -43,7 +43,7 @@ TOPICS: Final = TableView(
         Column("deliverRate", "OUT/s", 6, "rate", 1, meaning="messages dispatched to consumers per second"),
         Column("publishBytes", "BYTES/s", 9, "size", 5, meaning="bytes published per second"),
         Column("trend", "TREND IN/s", 10, "trend", 4, sort=None, meaning="publish rate of the last minutes"),
-        Column("backlog", "BACKLOG", 9, "count", 0, meaning="unacknowledged messages of all subscriptions"),
+        Column("backlog", "BACKLOG", 8, "count", 0, meaning="unacknowledged messages of all subscriptions"),
         Column("size", "SIZE", 9, "size", 2, meaning="bytes stored"),
         Column("oldest", "OLDEST", 7, "seconds", 3, meaning="age of the oldest unacknowledged message"),
         Column("producers", "PRODUCERS", 9, "count", 3, meaning="connected producers"),
@@ -63,7 +63,7 @@ SUBSCRIPTIONS: Final = TableView(
         _TOPIC,
         _SUBSCRIPTION,
         Column("type", "TYPE", 10, "text", 6, meaning="Exclusive, Failover, Shared, Key_Shared"),
-        Column("backlog", "BACKLOG", 9, "count", 0, meaning="unacknowledged messages"),
+        Column("backlog", "BACKLOG", 8, "count", 0, meaning="unacknowledged messages"),
         Column("change", "CHANGE/s", 8, "change", 1, meaning="how fast the backlog grows (▲) or shrinks (▼)"),
         Column("trend", "TREND", 10, "trend", 4, sort=None, meaning="the backlog of the last minutes"),
         Column("inRate", "IN/s", 6, "rate", 5, meaning="messages added to the backlog per second"),
@@ -96,9 +96,9 @@ QUOTAS: Final = TableView(
         Column("scope", "OF", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
         Column("subject", "SUBJECT", 18, "topic", 0, grow=True, meaning="limited object"),
         Column("policy", "LIMIT OF", 18, "policy", 0, grow=True, meaning="the policy, or the setting of the box"),
-        Column("used", "USED", 12, "unit", 1, meaning="current usage", beside=("unit",)),
-        Column("limit", "LIMIT", 12, "unit", 0, meaning="configured limit", beside=("unit",)),
-        Column("share", "SHARE", 14, "share", 2, meaning="used share of the limit"),
+        Column("used", "USED", 10, "unit", 1, meaning="current usage", beside=("unit",)),
+        Column("limit", "LIMIT", 10, "unit", 0, meaning="configured limit", beside=("unit",)),
+        Column("share", "SHARE", 12, "share", 2, meaning="used share of the limit"),
         Column("level", "SET BY", 12, "text", 3, meaning="level that sets the limit"),
         Column(
             *("held", "HELD/min", 8, "held", 1),
@@ -143,13 +143,13 @@ DEAD_LETTERS: Final = TableView(
 CLIENTS: Final = TableView(
     "clients",
     (
-        Column("kind", "KIND", 10, "text", 1, meaning="producer, consumer, or a connection without either"),
+        Column("kind", "KIND", 11, "text", 1, meaning="producer, consumer, or a connection without either"),
         Column("address", "ADDRESS", 21, "text", 1, meaning="address of the client"),
         Column("role", "ROLE", 10, "text", 5, meaning="authenticated role"),
         Column("version", "VERSION", 18, "text", 4, meaning="client version, as sent by the client"),
         Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="topic of the producer or consumer"),
         Column("subscription", "SUBSCRIPTION", 12, "text", 2, grow=True, meaning="subscription of a consumer"),
-        Column("name", "NAME", 12, "text", 3, meaning="name of the producer or consumer"),
+        Column("name", "NAME", 14, "text", 3, grow=True, meaning="name of the producer or consumer"),
         Column("rate", "RATE/s", 7, "rate", 0, meaning="messages per second"),
         Column("bytes", "BYTES/s", 9, "size", 4, meaning="bytes per second"),
         Column("unacked", "UNACKED", 7, "count", 3, meaning="dispatched and not acknowledged"),
@@ -174,7 +174,7 @@ PLUGINS: Final = TableView(
         Column("kind", "KIND", 12, "text", 1, meaning="routing, hashing, compression"),
         Column("name", "NAME", 16, "text", 0, grow=True, meaning="name"),
         Column("state", "STATE", 16, "state", 0, meaning="in use, idle, disabled, missing, no longer called"),
-        Column("calls", "CALLS", 11, "count", 1, meaning="number of calls"),
+        Column("calls", "CALLS", 10, "count", 1, meaning="number of calls"),
         Column("p50Nanos", "p50", 8, "ns", 2, meaning="median duration of a call"),
         Column("p99Nanos", "p99", 8, "ns", 2, meaning="99th percentile of the duration of a call"),
         Column("errors", "ERRORS", 8, "count", 1, meaning="failed calls"),
@@ -191,7 +191,7 @@ JOBS: Final = TableView(
     "jobs",
     (
         Column("id", "ID", 5, "text", 0, meaning="job ID"),
-        Column("kind", "KIND", 10, "text", 1, meaning="dlq-replay, dlq-drop"),
+        Column("kind", "KIND", 11, "text", 1, meaning="dlq-replay, dlq-drop"),
         Column("dryRun", "DRY RUN", 7, "yes", 0, meaning="dry run: replays and drops nothing"),
         Column("state", "STATE", 10, "state", 0, meaning="running, paused, done, cancelled, failed, tripped"),
         Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="dead letter topic"),
@@ -223,7 +223,7 @@ PIPELINES: Final = TableView(
         Column("deadLetters", "DEAD", 5, "count", 1, meaning="dead letters since the start of the runner"),
         Column("lastBatchMs", "BATCH", 7, "ms", 3, meaning="duration of the last micro-batch"),
         Column("startedAt", "SINCE", 11, "moment", 3, meaning="start time of the runner"),
-        Column("reportedAt", "TOLD", 11, "moment", 4, meaning="time of the last report"),
+        Column("reportedAt", "REPORTED", 11, "moment", 4, meaning="time of the last report"),
         Column("lastError", "LAST ERROR", 14, "line", 2, grow=True, meaning="most recent error"),
         Column("host", "HOST", 10, "text", 5, meaning="host of the runner"),
     ),
@@ -274,7 +274,7 @@ GROUPS: Final = TableView(
     (
         Column("count", "MESSAGES", 9, "count", 0, meaning="messages with this failure"),
         Column(
-            "reason", "REASON", 30, "line", 0, grow=True, meaning="failure reason from the properties, without numbers"
+            "reason", "REASON", 38, "line", 0, grow=True, meaning="failure reason from the properties, without numbers"
         ),
         Column("origin", "CAME FROM", 14, "topic", 3, grow=True, meaning="original topic of the messages"),
         Column("subscription", "SUBSCRIPTION", 12, "text", 2, meaning="subscription that rejected them"),

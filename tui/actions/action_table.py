@@ -4,9 +4,10 @@ An action either concerns the view, and is a method ``do_...`` of a screen or th
 changes the box. ``operations`` defines the requests of a deed and the equivalent command line.
 """
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from pulsarbox.tui.actions.operation import OperationSpec
+from pulsarbox.tui.actions.operation import OperationSpec, Row
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.preferences import Preferences
 
@@ -25,6 +26,8 @@ class Action(NamedTuple):
     """Kinds of rows it applies to; empty for all screens."""
     group: str = "View"
     deed: OperationSpec | None = None
+    fits: Callable[[Row], bool] = lambda row: True
+    """Whether it applies to a row of these kinds."""
 
     @property
     def method(self) -> str:
@@ -55,6 +58,7 @@ _KEY_NAMES: Final = {
     "greater_than_sign": ">",
 }
 
+KEY_SHARED: Final = "Key_Shared"
 CONTENT: Final = "content"
 """Kind of the screen with one message. Its keys may be those of actions that it does not have."""
 
@@ -114,7 +118,11 @@ _WALKS: Final = (
         on=("topic", "subscription", "deadletters", "pipeline"),
     ),
     Action("cursor map", "Show acknowledged, in-flight and delayed messages", "m", "cursor map", on=("subscription",)),
-    Action("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map", on=("subscription",)),
+    Action(
+        *("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map"),
+        on=("subscription",),
+        fits=lambda row: (row.get("type") or KEY_SHARED) == KEY_SHARED,
+    ),
     Action("topic map", "Show topics as areas by backlog, rate or size", "M", "map", on=("topic",)),
     Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),

@@ -169,7 +169,7 @@ def first(
     view = views.VIEWS.get(place)
     if view is None or view.name not in _ASKED:
         return []
-    shown = [column for column, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME)]
+    shown = [column for column, _, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME)]
     rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
     return [rows, of_vitals()] if at is None else [rows]
 

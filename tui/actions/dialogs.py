@@ -49,7 +49,9 @@ _CSS: Final = (
 %(name)s .dim { color: $text-muted; }
 %(name)s .line { color: $text-secondary; }
 %(name)s .wrong { color: $text-error; }
-%(name)s .danger { color: $text-error; text-style: bold; }
+%(name)s .danger { color: $text-error; text-style: bold; margin-top: 1; }
+%(name)s #line { margin-top: 1; }
+%(name)s .keys { color: $text-muted; }
 %(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
 %(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
@@ -61,6 +63,8 @@ _CSS: Final = (
     + BUTTONS
 )
 
+_FIELD: Final = 42
+"""Characters of a hint that fit into a field on a screen of 80 columns."""
 _LINE_MAX: Final = 400
 _LINE_SHOWN: Final = 120
 """Characters shown of a command line longer than ``_LINE_MAX``, such as one with a payload."""
@@ -69,7 +73,9 @@ _LINE_SHOWN: Final = 120
 class ChoiceDialog(Dialog[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
-    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": 76}
+    DEFAULT_CSS = (
+        _CSS % {"name": "ChoiceDialog", "width": 76} + "ChoiceDialog #said, ChoiceDialog .keys { margin-top: 1; }"
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Back", show=False),
         Binding("j", "down", show=False),
@@ -90,7 +96,8 @@ class ChoiceDialog(Dialog[str | None]):
             box.border_title = clean(self._title)
             yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             yield Static("", classes="line", id="said", markup=False)
-            yield Static("enter select   y copy the command   esc back", classes="dim", markup=False)
+            copied = "   y copy the command" if any(is_command(told) for _, _, told in self._options) else ""
+            yield Static(f"enter select{copied}   esc back", classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """Highlight the current value."""
@@ -102,7 +109,9 @@ class ChoiceDialog(Dialog[str | None]):
 
     @on(OptionList.OptionHighlighted)
     def _status_line(self, event: OptionList.OptionHighlighted) -> None:
-        self.query_one("#said", Static).update(self._options[event.option_index][2])
+        told, said = self._options[event.option_index][2], self.query_one("#said", Static)
+        said.update(told)
+        said.display = bool(told)
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -123,7 +132,7 @@ class ChoiceDialog(Dialog[str | None]):
     def action_copy(self) -> None:
         """Copy the shown command line."""
         at = self.query_one(OptionList).highlighted
-        if at is not None and self._options[at][2].startswith("pulsarbox "):
+        if at is not None and is_command(self._options[at][2]):
             copy(self, self._options[at][2])
 
 
@@ -148,6 +157,7 @@ class Question(Dialog[str | None]):
             yield Input(self._value, select_on_focus=True)
             yield Static(self._hint, classes="dim", markup=False)
             yield Static("", classes="wrong", id="wrong", markup=False)
+            yield Static("enter confirm   esc back", classes="keys", markup=False)
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
@@ -209,7 +219,9 @@ class OperationDialog(Dialog[list[Request] | None]):
             for field in self.deed.fields:
                 with Horizontal(classes="field"):
                     yield Label(field.title, markup=False)
-                    yield Input(default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=hint_of(field))
+                    yield Input(
+                        default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field)
+                    )
             yield Static("", classes="dim", id="hint", markup=False)
             yield Static("", classes="line", id="line", markup=False)
             if self.deed.danger:
@@ -229,6 +241,7 @@ class OperationDialog(Dialog[list[Request] | None]):
     def on_mount(self) -> None:
         """Focus the first input field."""
         self.query_one("#buttons Static").styles.width = "1fr"
+        self.query_one("#hint").display = any(map(hint_of, self.deed.fields))
         fields = self.query(Input)
         self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # now: keys may follow
         self._refresh_status_line()
@@ -357,6 +370,11 @@ def copy(screen: Any, text: str) -> None:
     screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
 
 
+def is_command(text: str) -> bool:
+    """Return whether a text is a command line, which can be copied."""
+    return text.startswith("pulsarbox ")
+
+
 def _brief(line: str) -> str:
     return line if len(line) <= _LINE_MAX else f"{line[:_LINE_SHOWN]}... ({len(line):,} characters: ctrl+y copies it)"
 
@@ -377,3 +395,9 @@ def whole(row: Row, deed: OperationSpec) -> str:
 def hint_of(field: OperationField) -> str:
     """Return the hint of a field."""
     return " | ".join(field.choices) or field.hint
+
+
+def brief_hint_of(field: OperationField) -> str:
+    """Return the hint of a field, or its end about an empty value if the hint is too long for the field."""
+    hint = hint_of(field)
+    return hint if len(hint) <= _FIELD else hint.rpartition("; ")[2]

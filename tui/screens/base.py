@@ -15,7 +15,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, for_row, named
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY, for_row, named
 from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
@@ -281,12 +281,17 @@ class TopScreen(Screen[None]):
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
-        self._hints.put(hints(self.hinted))
+        self._hints.put(hints(self._hints_now()))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
             self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
             guide: Any = self.query_one("#guide")
             guide.turn()
+
+    def _hints_now(self) -> list[str]:
+        """Return the hinted actions, without those that do not apply to the row."""
+        rows = self.rows_chosen()
+        return [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
 
     def _badges(self) -> list[Part]:
         top = self.top
@@ -387,7 +392,7 @@ class TopScreen(Screen[None]):
         actions = [
             each
             for each in for_row(self.kind)
-            if each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only)
+            if each.fits(rows[0]) and (each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only))
         ]
         options = []
         for action in actions:

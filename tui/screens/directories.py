@@ -130,7 +130,7 @@ _FACTS: Final = (
     _Fact("ENTRIES", 11, 160, lambda member, now: numbers.count(member.get("entries"))),
     _Fact("ERRORS", 6, 160, lambda member, now: str(member.get("commitErrors", 0) + member.get("readErrors", 0))),
 )
-_STATE: Final = 9
+_STATE: Final = 10
 _NAME_MAX: Final = 30
 
 
@@ -241,7 +241,7 @@ def _copies_lines(
         gone = f", {found['withoutCopy']:,} have none left" if found.get("withoutCopy") else ""
         lack = f" ● {found['entries']:,} entries lack a copy{gone}"
         text.append(lack, style=_ink(colors, "text-warning"))
-        text.append(f"; repair {found.get('restoredPercent', 0)} %, {numbers.size(repair.get('bytesDone'))} copied")
+        text.append(f"; repair {found.get('restoredPercent', 0)}%, {numbers.size(repair.get('bytesDone'))} copied")
     elif status.get("audited"):
         ago = numbers.seconds(max(status["now"] - status["audited"], 0) / 1000)
         text.append(f" all copies are complete, as of {ago} ago")

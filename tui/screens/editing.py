@@ -38,10 +38,11 @@ class Editing(Dialog[str | None]):
     Editing .field { height: 1; margin: 1 0; }
     Editing .field Label { width: 12; }
     Editing Input { height: 1; width: 1fr; }
+    Editing TextArea { scrollbar-size-vertical: 1; }
     Editing .wrong { color: $text-error; }
     Editing .dim { color: $text-muted; width: 1fr; }
     Editing #buttons { height: 1; }
-    Editing Button { margin-left: 2; }
+    Editing Button { margin-left: 2; min-width: 10; }
     """
         + BUTTONS
     )

@@ -44,7 +44,11 @@ class JobsScreen(ListScreen):
                 text.append(f"{title:<16} {count:,}  {what}\n")
         if row.get("error"):
             text.append(f"\n{row['error']}\n", style="bold")
-        self.app.push_screen(TextDialog(f"Job {row.get('id')}", text, self.command_line()))
+        self.app.push_screen(TextDialog(self.title_of(row), text, self.command_line()))
+
+    def title_of(self, row: Row) -> str:
+        """Return the title of a job."""
+        return f"Job {row.get('id')}"
 
     def status_line(self) -> list[Part]:
         """Return why the job stopped."""

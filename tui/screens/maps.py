@@ -117,7 +117,7 @@ class CursorMapScreen(TopScreen):
         for name, sign, meaning, _ in STATES:
             text.append(f"{sign * 2} ", style=inks[name])
             share = numbers.percent(counts[name] / len(buckets)) if buckets else "-"
-            text.append(f"{meaning:<24} {share}\n", style="not bold")
+            text.append(f"{meaning:<24} {share:>4}\n", style="not bold")
         ranges = list(told.get("ranges") or ())
         if ranges:
             text.append("\nacknowledged beyond mark-delete\n", style="bold")
@@ -138,8 +138,8 @@ class CursorMapScreen(TopScreen):
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
 
 
-_STUCK: Final = views.TableView(
-    "stuck",
+_KEYS: Final = views.TableView(
+    "keys",
     (
         Column("key", "KEY", 16, "text", 0, grow=True, meaning="the key; for some, only the slot is known"),
         Column("slot", "SLOT", 6, "count", 2, meaning="the hash of the key"),
@@ -173,7 +173,7 @@ class KeyMapScreen(ViewScreen):
     DEFAULT_CSS = """
     KeyMapScreen #consumers { height: auto; max-height: 60%; padding: 0 2 1 2; }
     """
-    view: ClassVar[views.TableView] = _STUCK
+    view: ClassVar[views.TableView] = _KEYS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "client"
     hinted: ClassVar[Sequence[str]] = ("menu", "filter", "sort", "copy", "back", "help", "quit")
@@ -210,6 +210,7 @@ class KeyMapScreen(ViewScreen):
         told, keys, bar, snapshot = answer
         text = Text(f"{_title(self.row)}\n\n", style="bold")
         text.append(drawn(told, bar, keys, self.app.theme_variables))
+        text.rstrip()
         self.query_one("#consumers", Static).update(text)
         super().show(snapshot)
 

@@ -152,6 +152,13 @@ class Overview(TopScreen):
                     self._show_table(panel, table, found)
         self.query_one(DiagnosisList).show(self.diagnosis())
 
+    def unanswered(self, trouble: FeedError) -> None:
+        """Replace the texts of panels that have never been loaded."""
+        if not self.answered:
+            for each in (self.query_one(DiagnosisList), self.query_one("#subscriptions", Table)):
+                each.empty = "no data yet"
+                each.refresh()
+
     def _show_numbers(self, first: ViewSnapshot) -> None:
         self.top.update_vitals(first)
         self._totals, self._now = first.totals, first.now

@@ -54,12 +54,12 @@ class PipelinesScreen(ViewScreen):
 
 
 _FACTS = (
-    *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "unread")),
-    *(("rows", "rows"), ("rowsPerSecond", "rows a second"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
+    *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "lag")),
+    *(("rows", "rows"), ("rowsPerSecond", "rows/s"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
     *(("lastBatchMs", "last duration"), ("stages", "of which"), ("watermark", "watermark")),
     *(("stateRows", "rows of state"), ("stateBytes", "size of state")),
-    *(("master", "Spark"), ("ui", "Spark UI"), ("host", "on"), ("pid", "process")),
-    *(("startedAt", "began"), ("reportedAt", "last report"), ("by", "role")),
+    *(("master", "Spark master"), ("ui", "Spark UI"), ("host", "host"), ("pid", "process")),
+    *(("startedAt", "started"), ("reportedAt", "last report"), ("by", "role")),
 )
 
 

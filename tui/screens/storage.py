@@ -94,19 +94,20 @@ def facts(totals: Any, width: int) -> str:
     ]
     if not told:
         return ""
-    broad = max(len(name) for name, _ in told) + max(len(value) for _, value in told) + 4
+    broad = max(len(name) for name, _ in told) + max(len(value) for _, value in told) + 5
     columns = max((width - 2) // broad, 1)
     height = -(-len(told) // columns)
     names = max(len(name) for name, _ in told)
     lines = []
     for row in range(height):
-        cells = [f"{name:<{names}} {value}" for name, value in told[row::height]]
+        cells = [f"{name:<{names}}  {value}" for name, value in told[row::height]]
         lines.append("".join(cell.ljust(broad) for cell in cells).rstrip())
     return "\n".join(lines)
 
 
 def _spaced(name: str) -> str:
-    return "".join(f" {one.lower()}" if one.isupper() else one for one in name)
+    """Return the words of a name, without its unit, which the value has."""
+    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).removesuffix(" ms")
 
 
 def _written(name: str, value: Any) -> str:

@@ -32,7 +32,9 @@ _DRAWN: Final = ("inRate", "outRate", "backlog")
 _NARROW: Final = 60
 """Columns of a terminal below which graphs are one below the other, if it is at least half as high."""
 _GRAPHS_MIN: Final = 7
-"""Minimum height of the graphs."""
+"""Minimum height of the graphs, if there is room."""
+_OTHERS: Final = 15
+"""Lines of the screen beside the graphs: status lines, facts, and a table with one row."""
 _NEVER: Final = -1
 _FRAMES: Final = 20
 """Recorded samples that the graphs begin with."""
@@ -98,7 +100,9 @@ class SubscriptionDetails(ViewScreen):
         """Make the graphs higher on high terminals, and list them on narrow ones, where their names would not fit."""
         graphs, (width, height) = self.query_one(Graphs), event.size
         graphs.across = 1 if width < _NARROW <= 2 * height else 3
-        graphs.styles.height = max(height // 3 if graphs.across == 1 else height // 4, _GRAPHS_MIN)
+        guide = self.top.guide.lines(width) if self.top.guide is not None else 0
+        least = min(_GRAPHS_MIN, height - guide - _OTHERS)
+        graphs.styles.height = max(height // 3 if graphs.across == 1 else height // 4, least)
 
     def begin(self) -> None:
         """Start with the table of consumers."""
@@ -186,7 +190,7 @@ class SubscriptionDetails(ViewScreen):
             (
                 "backlog",
                 f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
-                f", oldest {numbers.seconds(row.get('oldest'))}, drained {numbers.drain(dict(row))}",
+                f", oldest {numbers.seconds(row.get('oldest'))}{numbers.drain_in_words(dict(row))}",
             ),
             (
                 "sent",

@@ -74,7 +74,7 @@ class ViewScreen(TopScreen):
     def query_now(self) -> RowQuery:
         """Return the query for the visible rows."""
         table = self.table
-        shown = [column for column, _ in table.laid_out]
+        shown = [column for column, _, _ in table.laid_out]
         lines, top = self.app.size.height, table.scroll_offset.y
         return of_view(self.view, shown, table.sorted_by, lines, top, self.filter, self.top.at)
 
@@ -99,12 +99,14 @@ class ViewScreen(TopScreen):
         told = how_many(answer.matching, answer.total)
         table.border_subtitle = told if self.filter else numbers.count(answer.total)
         self._show_filter(told)
+        if self.top.guide is not None:
+            self.top.guide.point(type(self).__name__, table)
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
         table = self.table
         parts: list[Part] = []
-        for column, _ in table.laid_out:
+        for column, _, _ in table.laid_out:
             if column.key in table.unknown:
                 parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
         return [*parts, *super().status_line()]

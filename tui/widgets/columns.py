@@ -1,6 +1,7 @@
 """Table columns: format, width and colour of values, and the choice of columns on narrow screens."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.tui.widgets import numbers
@@ -52,8 +53,7 @@ def _line(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _message(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """Format a message ID without unset partition and batch index."""
-    return shortened(str(value or numbers.NOTHING).removesuffix(":-1").removesuffix(":-1"), width), PLAIN
+    return shortened(short_id(value or numbers.NOTHING), width), PLAIN
 
 
 def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -62,7 +62,7 @@ def _progress(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
-    return shortened(short_topic(str(value or "")), width), PLAIN
+    return _text(short_topic(str(value or "")), row, width)
 
 
 def _topics(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -227,12 +227,31 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
 
 _SHRUNK: Final = 9
 """Width of a growing column on a narrow screen."""
+_GROWN: Final = 8
+"""Cells that a growing column gets before gaps become wider."""
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
+"""Kinds that are aligned to the right."""
+_ENDS_RIGHT: Final = TO_THE_RIGHT | {"share", "progress", "trend"}
+"""Kinds whose last cell has no blank, so that a text behind them would seem to belong to them."""
+
+
+class PlacedColumn(NamedTuple):
+    """A column of a layout."""
+
+    column: Column
+    width: int
+    gap: int = 1
+    """Blank cells behind it."""
 
 
 def keys_of(columns: Iterable[Column]) -> list[str]:
     """Return the values of a row needed to draw these columns."""
     return [key for column in columns for key in (column.key, *column.beside)]
+
+
+def short_id(value: object) -> str:
+    """Return a message ID without unset partition and batch index."""
+    return str(value).removesuffix(":-1").removesuffix(":-1")
 
 
 def short_topic(name: str) -> str:
@@ -250,10 +269,11 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
-    """Return the columns that fit into a width, in order, with their widths. At least one is shown.
+def laid_out(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
+    """Return the columns that fit into a width, in order, with their widths and gaps. At least one is shown.
 
-    On a phone, where not even the columns of rank 0 fit, those that grow on other screens shrink.
+    Gaps are wider where there is room, first those between a number and a text. On a phone, where not even the columns
+    of rank 0 fit, those that grow on other screens shrink.
     """
     kept = set(range(len(columns)))
     for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
@@ -264,15 +284,33 @@ def laid_out(columns: Sequence[Column], width: int) -> list[tuple[Column, int]]:
     widths = [_least(column) if _needed(shown) > width else column.width for column in shown]
     spare = max(width - sum(widths) - len(widths), 0)
     growing = sum(column.grow for column in shown)
+    gaps = _gaps(shown, spare, spare - _GROWN * growing)
+    spare -= sum(gaps) - len(gaps)
     out = []
-    for column, least in zip(shown, widths, strict=True):
+    for column, least, gap in zip(shown, widths, gaps, strict=True):
         extra = 0
         if column.grow:
             extra = spare // growing
             spare -= extra
             growing -= 1
-        out.append((column, least + extra))
+        out.append(PlacedColumn(column, least + extra, gap))
     return out
+
+
+def _gaps(shown: Sequence[Column], spare: int, plenty: int) -> list[int]:
+    """Return the gaps behind the columns: two cells between a number and a text, as far as ``spare`` cells suffice.
+
+    Two or three cells everywhere if ``plenty`` cells suffice.
+    """
+    room = plenty // max(len(shown) - 1, 1)
+    gaps = [min(max(room, 0), 2) + 1] * (len(shown) - 1) + [1]
+    spare -= sum(gaps) - len(gaps)
+    for at, (column, following) in enumerate(pairwise(shown)):
+        is_close = gaps[at] == 1 and column.kind in _ENDS_RIGHT and following.kind not in TO_THE_RIGHT
+        if is_close and spare > 0:
+            gaps[at] += 1
+            spare -= 1
+    return gaps
 
 
 def _needed(columns: Iterable[Column], *, shrunk: bool = False) -> int:

@@ -17,11 +17,10 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 _LOOKS: Final = {BAD: "bad", WARN: "warn", CALM: "good"}
 _NOTHING_ELSE: Final = "   Nothing else needs attention."
-_ASKING: Final = "   asking ..."
 _MARK: Final = 3
 """Width of the mark of a finding."""
-_HINT: Final = 9
-"""Width for the number of further findings."""
+_HINT: Final = 10
+"""Width for the number of further findings, with a space before it."""
 
 
 class DiagnosisList(Looks, Widget, can_focus=True):
@@ -61,6 +60,8 @@ class DiagnosisList(Looks, Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__(id="findings")
         self.found: Sequence[BoxFinding] = ()
+        self.empty = "asking ..."
+        """Text before the first response."""
         self._at = 0
 
     def show(self, found: Sequence[BoxFinding]) -> None:
@@ -111,8 +112,8 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         width, height = self.size
         lines: list[tuple[int, str]] = []
         for at, found in enumerate(self.found):
-            room = max(width - _MARK - (_HINT if len(self.found) > 1 else 0), 1)
-            parts = textwrap.wrap(found.text, room)[: height - len(lines)] if at == 0 else [found.text]
+            room = max(width - _MARK - _HINT, 1)
+            parts = textwrap.wrap(found.text, room, max_lines=height, placeholder="…") if at == 0 else [found.text]
             if len(lines) + len(parts) > height:
                 break
             lines += [(at, part) for part in parts]
@@ -124,7 +125,7 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         if y < len(lines):
             return self._finding(y, lines, width)
         is_next = self.found and y == len(lines) and self.found[0].severity != CALM
-        text = _NOTHING_ELSE if is_next else "" if self.found else _ASKING
+        text = _NOTHING_ELSE if is_next else "" if self.found or y else f"   {self.empty}"
         return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self.look("plain"))
 
     def _finding(self, y: int, lines: list[tuple[int, str]], width: int) -> Strip:
@@ -132,7 +133,8 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         found = self.found[at]
         is_here = self.has_focus and at == self._at and bool(found.screen)
         rest = len(self.found) - at - 1
-        hint = f"+{rest} more " if rest and y == len(lines) - 1 else "enter " if is_here else ""
+        is_end = lines[y + 1 : y + 2] == [] or lines[y + 1][0] != at
+        hint = f" +{rest} more " if rest and y == len(lines) - 1 else " enter " if is_here and is_end else ""
         room = max(width - _MARK - len(hint), 0)
         shown = set_cell_size(text, max(room - 1, 0)) + "…" if cell_len(text) > room else set_cell_size(text, room)
         base = self.look("cursor") if is_here else None

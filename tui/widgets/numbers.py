@@ -173,6 +173,13 @@ def keeps_up(row: dict[str, Any]) -> bool:
     return 0 < (row.get("backlog") or 0) <= 2 * (row.get("outRate") or 0)
 
 
+def drain_in_words(row: dict[str, Any]) -> str:
+    """Format the time to drain a backlog as the end of a sentence; empty without a backlog."""
+    told = drain(row)
+    words = {NOTHING: "", "never": ", never drained", "now": ", in flight", "when due": ", drained when due"}
+    return words.get(told, f", drained in {told}")
+
+
 def drain(row: dict[str, Any]) -> str:
     """Format the time to drain a backlog: ``never`` if it grows, ``-`` without a backlog."""
     if not row.get("backlog"):

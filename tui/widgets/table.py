@@ -19,7 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, laid_out
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, PlacedColumn, laid_out
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
@@ -35,6 +35,9 @@ CURSOR_KEYS: Final[Sequence[BindingType]] = (
     Binding("end,G", "edge(1)", "Last", show=False, priority=True),
 )
 """Keys that move the cursor of a table or text."""
+
+_BESIDE: Final = 2
+"""Cells of a line that belong to no column: the mark of the row, and the scroll bar."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -114,7 +117,7 @@ class Table(Looks, ScrollView, can_focus=True):
         self._offset = 0
         self._cursor = 0
         self._shown_empty = ""
-        self._layout: tuple[int, list[tuple[Column, int]]] | None = None
+        self._layout: tuple[int, list[PlacedColumn]] | None = None
 
     # Rows
 
@@ -229,6 +232,14 @@ class Table(Looks, ScrollView, can_focus=True):
         self.refresh()
         self.post_message(self.Moved() if self.pointed is not None else self.Wanted())
 
+    def seek(self, values: Row) -> bool:
+        """Move the cursor to the first loaded row with these values. Return whether there is one."""
+        for at, row in enumerate(self._rows):
+            if all(row.get(key) == value for key, value in values.items()):
+                self.point(self._offset + at)
+                return True
+        return False
+
     def shift_view(self, by: int) -> None:
         """Scroll by as many rows as were inserted before the view, which then shows the same rows as before."""
         self.scroll_to(y=self.scroll_offset.y + by, animate=False, immediate=True, force=True)
@@ -265,8 +276,8 @@ class Table(Looks, ScrollView, can_focus=True):
             return
         if offset.y == 0:
             at = 0
-            for column, width in self.laid_out:
-                at += width + 1
+            for column, width, gap in self.laid_out:
+                at += width + gap
                 if offset.x < at:
                     self.post_message(self.Sorting(column))
                     return
@@ -280,11 +291,11 @@ class Table(Looks, ScrollView, can_focus=True):
     # Drawing
 
     @property
-    def laid_out(self) -> list[tuple[Column, int]]:
-        """The fitting columns with their widths. Without a size yet, assumes that of a panel as wide as the screen."""
-        width = self.size.width or self.app.size.width - 3
+    def laid_out(self) -> list[PlacedColumn]:
+        """The fitting columns and their widths. Without a size yet, assumes that of a panel as wide as the screen."""
+        width = self.size.width or self.app.size.width - 2
         if self._layout is None or self._layout[0] != width:
-            self._layout = width, laid_out(self.columns, width - 1)
+            self._layout = width, laid_out(self.columns, width - _BESIDE)
         return self._layout[1]
 
     def render_line(self, y: int) -> Strip:
@@ -315,14 +326,14 @@ class Table(Looks, ScrollView, can_focus=True):
         plain, hot = (self.look(name) for name in ("heading", "sorted"))
         segments = [Segment(" ", plain)]
         key, descending = self.sorted_by
-        for column, width in self.laid_out:
+        for column, width, gap in self.laid_out:
             is_sorted = key is not None and column.sorted_by == key
             text = column.title + (("▾" if descending else "▴") if is_sorted else "")
             fitted = _fitted(text, width, column.kind in TO_THE_RIGHT)
             word = fitted.strip()
             before, _, behind = fitted.partition(word)
             segments += [Segment(before, plain), Segment(word, hot if is_sorted else plain)]
-            segments.append(Segment(f"{behind} ", plain))
+            segments.append(Segment(f"{behind}{' ' * gap}", plain))
         return Strip(segments)
 
     def _base(self, index: int) -> Style:
@@ -353,14 +364,14 @@ class Table(Looks, ScrollView, can_focus=True):
         is_marked = self.identity(row) in self.marked
         told = row if isinstance(row, dict) else dict(row)
         runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_here else "●" if is_marked else " "])]
-        for column, width in self.laid_out:
+        for column, width, gap in self.laid_out:
             value = told.get(column.key)
             unknown = value is None and column.key in self.unknown
             text, look = ("?", "dim") if unknown else KINDS[column.kind](value, told, width)
             wanted = None if is_hot else "marked" if is_marked else look or "plain"
             if runs[-1][0] != wanted:  # adjacent cells of one look are drawn and sent together
                 runs.append((wanted, []))
-            runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " ")
+            runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap)
         behind = Style(bgcolor=base.bgcolor)
         return Strip(
             Segment("".join(texts), base if look is None else self.look(look) + behind) for look, texts in runs

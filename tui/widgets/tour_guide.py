@@ -1,8 +1,15 @@
 """The five steps of the tour, one at a time, in a strip below the tabs."""
 
+from collections.abc import Mapping
+from textwrap import wrap
 from typing import Final, NamedTuple
 
 from textual.widgets import Static
+
+from pulsarbox.tui.widgets.table import Table
+
+LINES_MAX: Final = 5
+"""Lines of a step at most, as in the style of ``GuideStrip``."""
 
 
 class TourStep(NamedTuple):
@@ -11,13 +18,15 @@ class TourStep(NamedTuple):
     screen: str
     """Class of the screen that it describes. Opening that screen turns to the step."""
     text: str
+    row: Mapping[str, str] = {}
+    """Values of the row that it describes, to which the cursor moves; empty to leave the cursor where it is."""
 
 
 STEPS: Final = (
     TourStep(
         "Overview",
-        "This shop receives 80 orders a second. Backlogs are sorted by what needs attention: shipping falls behind."
-        " Press enter on its row.",
+        "This shop receives 80 orders a second. The diagnosis names the most urgent problem first: shipping falls"
+        " behind. Press enter.",
     ),
     TourStep(
         "SubscriptionDetails",
@@ -33,6 +42,7 @@ STEPS: Final = (
         "Quotas",
         "Invoices may be published at 25 a second, but their producer sends 60: it waits. x changes a limit while"
         " clients stay connected: try 100. Then press t and type -1m.",
+        {"subject": "persistent://shop/eu/invoices", "policy": "publish-rate"},
     ),
     TourStep(
         "",
@@ -47,11 +57,17 @@ class TourGuide:
 
     def __init__(self) -> None:
         self.at = 0
+        self._pointed: set[int] = set()
+        """Steps for which the cursor has been moved."""
 
     @property
     def text(self) -> str:
         """The step, with its number."""
         return f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}  [F2 next, F3 back]"
+
+    def lines(self, width: int) -> int:
+        """Return how many lines the step has on a terminal of this width."""
+        return min(len(wrap(self.text, width - 2)), LINES_MAX)
 
     def turn(self, steps: int) -> None:
         """Turn to a later or earlier step."""
@@ -63,6 +79,12 @@ class TourGuide:
             wanted = STEPS[self.at + 1].screen
             if (wanted == screen) if wanted else in_the_past:
                 self.at += 1
+
+    def point(self, screen: str, table: Table) -> None:
+        """Move the cursor of a screen to the row of the current step, once, so that the user can move it on."""
+        step = STEPS[self.at]
+        if step.row and step.screen == screen and self.at not in self._pointed and table.seek(step.row):
+            self._pointed.add(self.at)
 
 
 class GuideStrip(Static):

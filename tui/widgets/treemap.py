@@ -197,6 +197,7 @@ class Treemap(Looks, Widget, can_focus=True):
             text = whole if cell_len(whole) < area.width else label_of(tile.name, area.width - 1)
         elif row == 0:
             text = label_of(tile.name, area.width - 1)
-        else:  # a number without its last digits would be another number
-            text = tile.told if row == 1 and cell_len(tile.told) < area.width else ""
+        else:  # a number without its last digits would be another number, and one without its name says nothing
+            is_named = bool(label_of(tile.name, area.width - 1))
+            text = tile.told if row == 1 and is_named and cell_len(tile.told) < area.width else ""
         return set_cell_size(f"{mark if row == 0 else '▏'}{text}", area.width)

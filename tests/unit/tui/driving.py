@@ -107,9 +107,9 @@ async def dashboard(
     """
     box = box or FakeBox()
     options = {"interval": 60.0} | options
-    label = options.pop("label", None)
+    label, guide = options.pop("label", None), options.pop("guide", None)
     app = Top(box.feed, kept=kept, **options)
-    app.label = label
+    app.label, app.guide = label, guide
     with headless.savings(every_frame=every_frame):
         async with app.run_test(size=size) as pilot:
             driver = Driver(app, pilot, box)

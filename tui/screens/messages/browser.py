@@ -23,7 +23,7 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.columns import short_id, short_topic
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
@@ -200,7 +200,7 @@ class Browser(ViewScreen):
             box.border_title = ""
             shown.update("")
             return
-        box.border_title = f"{row.get('id')}  {numbers.size(row.get('size'))}  {self.form}"
+        box.border_title = f"{short_id(row.get('id'))}  {numbers.size(row.get('size'))}  {self.form}"
         shown.update(Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)])))
         box.scroll_home(animate=False)
 
@@ -282,8 +282,9 @@ class Browser(ViewScreen):
 
     async def _go_to(self) -> None:
         hint = (
-            "earliest, latest, unacknowledged, -10 (before the end), @-1h, 03:12, 2026-11-21 10:00, ledger:entry;"
-            " 12:34 is a time, 12:34:-1 an ID"
+            "earliest, latest, unacknowledged, -10 (before the end)\n"
+            "@-1h, 03:12, 2026-11-21 10:00\n"
+            "ledger:entry; 12:34 is a time, 12:34:-1 an ID"
         )
         found = await self.app.push_screen_wait(Question("Go to", hint, "", self._start))
         if found is not None:

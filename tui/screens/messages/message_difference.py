@@ -27,6 +27,8 @@ _COMPARED: Final = (
     *("key", "properties", "eventTime", "deliverAt", "publishTime", "producer", "sequenceId", "schemaVersion"),
     *("orderingKey", "codec", "size", "tombstone", "state"),
 )
+_TIMES: Final = frozenset({"eventTime", "deliverAt", "publishTime"})
+"""Times in ms since 1970."""
 _LOOKS: Final = {"+": "added", "-": "removed", "~": "changed"}
 
 
@@ -181,6 +183,7 @@ class MessageDifference(TopScreen):
 def metadata(message: LoadedMessage) -> dict[str, Any]:
     """Return the metadata to compare."""
     found = {name: message.real.get(name) for name in _COMPARED}
+    found |= {name: numbers.instant(value) for name, value in found.items() if name in _TIMES and value}
     return {name: value for name, value in found.items() if value not in (None, "", False, {})}
 
 

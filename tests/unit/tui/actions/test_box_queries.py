@@ -75,8 +75,8 @@ def test_what_the_overview_asks_for_the_box_has() -> None:
 
 def test_columns_that_have_no_room_are_not_asked_for() -> None:
     view = views.SUBSCRIPTIONS
-    narrow = view.asked([column for column, _ in laid_out(view.columns, 78)])
-    wide = view.asked([column for column, _ in laid_out(view.columns, 158)])
+    narrow = view.asked([column for column, _, _ in laid_out(view.columns, 78)])
+    wide = view.asked([column for column, _, _ in laid_out(view.columns, 158)])
     assert {"oldest", "trend"} <= set(wide) - set(narrow)
     assert {"topic", "subscription", "type", "backlog", "cause", "causeText"} <= set(narrow)
 

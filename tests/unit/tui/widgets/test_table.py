@@ -1,5 +1,6 @@
 """The table requests only visible rows, and the cursor follows its row."""
 
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -7,8 +8,8 @@ import pytest
 from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import AROUND
-from pulsarbox.tui.views import QUOTAS, SUBSCRIPTIONS
-from pulsarbox.tui.widgets.columns import Column, laid_out, shortened
+from pulsarbox.tui.views import QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
+from pulsarbox.tui.widgets.columns import TO_THE_RIGHT, Column, laid_out, shortened
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
@@ -109,10 +110,10 @@ async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table
         at = 0
-        for column, width in table.laid_out:
+        for column, width, gap in table.laid_out:
             if column.key == "outRate":
                 break
-            at += width + 1
+            at += width + gap
         await driver.pilot.click("#table", offset=(at + 3, 1))
         await driver.until(lambda: table.sorted_by == ("outRate", True))
         await driver.until(lambda: "sort=outRate&order=desc" in asked_rows(driver.box)[-1])
@@ -130,9 +131,21 @@ def test_columns_give_way_by_rank_and_the_growing_ones_have_the_rest() -> None:
         Column("b", "B", 10, rank=2),
         Column("c", "C", 10, rank=1),
     ]
-    assert [(column.key, width) for column, width in laid_out(columns, 40)] == [("a", 17), ("b", 10), ("c", 10)]
-    assert [(column.key, width) for column, width in laid_out(columns, 25)] == [("a", 13), ("c", 10)]
-    assert [column.key for column, _ in laid_out(columns, 3)] == ["a"], "one always stays"
+    assert [(column.key, width) for column, width, _ in laid_out(columns, 40)] == [("a", 17), ("b", 10), ("c", 10)]
+    assert [(column.key, width) for column, width, _ in laid_out(columns, 25)] == [("a", 13), ("c", 10)]
+    assert [column.key for column, _, _ in laid_out(columns, 3)] == ["a"], "one always stays"
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS)
+def test_a_text_is_two_cells_from_the_number_before_it_if_there_is_room(view: TableView) -> None:
+    for width in range(40, 260):
+        placed = laid_out(view.columns, width)
+        used = sum(wide + gap for _, wide, gap in placed)
+        assert used <= width or len(placed) == 1
+        for (column, _, gap), (following, _, _) in pairwise(placed):
+            is_text_behind_number = column.kind in TO_THE_RIGHT and following.kind not in TO_THE_RIGHT
+            is_narrow = used == width and all(wide <= each.width for each, wide, _ in placed)
+            assert gap >= 2 or not is_text_behind_number or is_narrow
 
 
 def test_a_long_name_is_cut_in_its_middle() -> None:
@@ -144,9 +157,9 @@ def test_a_long_name_is_cut_in_its_middle() -> None:
 @pytest.mark.parametrize("width", [41, 43, 50])
 def test_a_phone_shows_the_most_important_columns(width: int) -> None:
     shown = laid_out(SUBSCRIPTIONS.columns, width)
-    assert [column.key for column, _ in shown][:3] == ["topic", "subscription", "backlog"]
-    assert sum(wide + 1 for _, wide in shown) <= width
-    quotas = [column.key for column, _ in laid_out(QUOTAS.columns, width)]
+    assert [column.key for column, _, _ in shown][:3] == ["topic", "subscription", "backlog"]
+    assert sum(wide + gap for _, wide, gap in shown) <= width
+    quotas = [column.key for column, _, _ in laid_out(QUOTAS.columns, width)]
     assert quotas[:2] == ["subject", "policy"] and "limit" in quotas
 
 

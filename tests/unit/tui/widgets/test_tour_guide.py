@@ -3,9 +3,12 @@
 import importlib
 import re
 
+from pulsarbox.cli.tour.scene import INVOICES
 from pulsarbox.tui.actions.action_table import PLACES, REGISTRY
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.widgets.tour_guide import STEPS, TourGuide
+from tests.unit.tui.driving import SMALL, dashboard
+from tests.unit.tui.fake import FakeBox, quota
 
 KEYS = {key for action in REGISTRY for key in action.keys.split(",")}
 
@@ -48,3 +51,19 @@ def test_keys_turn_within_the_steps() -> None:
     assert guide.at == 0
     guide.turn(99)
     assert guide.at == 4
+
+
+async def test_the_cursor_is_on_the_row_of_the_step_until_the_user_moves_it() -> None:
+    assert [step.row["subject"] for step in STEPS if step.row] == [INVOICES]
+    box, guide = FakeBox(), TourGuide()
+    box.rows["quotas"] = [quota(0), quota(1, subject=INVOICES, share=0.2)]
+    guide.at = 2
+    async with dashboard(box, SMALL, guide=guide) as driver:
+        await driver.press("5")
+        await driver.at("Quotas")
+        assert guide.at == 3 and driver.table.pointed is not None
+        assert driver.table.pointed["subject"] == INVOICES and driver.table.cursor_in_view
+        answered = driver.screen.answered
+        await driver.press("k", "r")
+        await driver.until(lambda: driver.screen.answered > answered)
+        assert driver.table.pointed["subject"] != INVOICES

@@ -1,0 +1,53 @@
+"""The list of findings: texts are whole or end with an ellipsis, and nothing touches the hints behind them."""
+
+import re
+from collections.abc import Sequence
+from unittest.mock import patch
+
+import pytest
+from rich.style import Style
+from textual.geometry import Size
+
+from pulsarbox.tui.actions.diagnosis import WARN, BoxFinding
+from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
+
+TEXTS = (
+    "orders/shipping falls behind: 1 consumer takes 20/s of 80/s; at this rate 25 min to the quota",
+    "Producers of invoices were throttled for 97% of the last minute: the publish rate is 25.0/s",
+    "Messages fail: orders-rejected receives 1.7/s and has 118 dead letters",
+)
+
+
+def drawn(count: int, size: Size, *, is_focused: bool) -> list[str]:
+    """The lines of a list with so many findings."""
+    listed = DiagnosisList()
+    listed.found = [BoxFinding("stuck", WARN, TEXTS[at % len(TEXTS)], "quotas") for at in range(count)]
+    with (
+        patch.object(DiagnosisList, "size", size),
+        patch.object(DiagnosisList, "has_focus", is_focused),
+        patch.object(DiagnosisList, "look", lambda self, name: Style()),
+    ):
+        return [listed.render_line(y).text for y in range(size.height)]
+
+
+def without_hints(lines: Sequence[str]) -> str:
+    """The text of the findings."""
+    return " ".join(re.sub(r" (\+\d+ more|enter) $", "", line)[3:].strip() for line in lines)
+
+
+@pytest.mark.parametrize("is_focused", [True, False])
+@pytest.mark.parametrize("count", [1, 2, 12])
+def test_texts_are_whole_or_end_with_an_ellipsis_apart_from_the_hint(count: int, is_focused: bool) -> None:
+    for width in range(40, 140):
+        for height in (1, 2, 3):
+            lines = drawn(count, Size(width, height), is_focused=is_focused)
+            assert {len(line) for line in lines} == {width}
+            assert all(line[at - 1] == " " for line in lines for at in hints(line))
+            found = without_hints(lines)
+            assert found.startswith(TEXTS[0]) or (TEXTS[0].startswith(found.partition("…")[0].strip()) and "…" in found)
+            assert f"+{count - 1} more" in lines[0] or height > 1 or count == 1
+
+
+def hints(line: str) -> list[int]:
+    """Where the hints of a line begin."""
+    return [found.start() for found in re.finditer(r"\+\d+ more $|enter $", line)]
