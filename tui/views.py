@@ -155,7 +155,7 @@ CLIENTS: Final = TableView(
         Column("unacked", "UNACKED", 7, "count", 3, meaning="dispatched and not acknowledged"),
         Column("permits", "PERMITS", 7, "count", 5, meaning="number of messages the consumer can still receive"),
         Column(
-            *("cause", "CAUSE", 9, "cause", 3),
+            *("cause", "CAUSE", 10, "cause", 3),
             meaning="why a producer waits, or why the broker does not read from the client",
             beside=("causeText",),
         ),

@@ -137,7 +137,7 @@ _NAME_MAX: Final = 30
 def _left_of(width: int, members: Sequence[Mapping[str, Any]]) -> int:
     """Return the columns left of the map, which has at least 8."""
     facts = sum(each.width + 1 for each in _FACTS if width >= each.needs)
-    return min(_name_width(width, _names(members)) + _STATE + facts + 1, width - 8)
+    return min(_name_width(width, _names(members)) + _STATE + facts + 2, width - 8)
 
 
 def _names(members: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -186,7 +186,7 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str]) -> Text:
     text = Text(no_wrap=True, overflow="crop")
     _copies_lines(text, copies.status, members, colors)
     titles = "".join(f" {each.title:>{each.width}}" for each in facts)
-    heading = f"{_fitted(' DIRECTORY', room)}{'STATE':<{_STATE}}{titles} {_ledgers(copies.map)}\n"
+    heading = f"{_fitted(' DIRECTORY', room)}{'STATE':<{_STATE}}{titles}  {_ledgers(copies.map)}\n"
     text.append(heading, style=_ink(colors, "text-muted"))
     written = set((copies.status.get("segment") or {}).get("members") or ())
     for member, name in zip(members, names, strict=True):
@@ -196,7 +196,7 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str]) -> Text:
         text.append(_fitted(f"{sign} {member.get('state')}", _STATE), style=_ink(colors, color))
         for fact in facts:
             text.append(f" {fact.text(member, now):>{fact.width}}")
-        text.append(" ")
+        text.append("  ")
         _cells(text, str(rows.get(member.get("name")) or ""), colors)
         text.append("\n")
     _legend(text, width, colors)

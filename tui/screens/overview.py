@@ -151,6 +151,8 @@ class Overview(TopScreen):
                 for table in tables_shown:
                     self._show_table(panel, table, found)
         self.query_one(DiagnosisList).show(self.diagnosis())
+        if self.top.guide is not None:
+            self.top.guide.point(type(self).__name__, self.query_one("#subscriptions", Table))
 
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the texts of panels that have never been loaded."""

@@ -25,8 +25,9 @@ class TourStep(NamedTuple):
 STEPS: Final = (
     TourStep(
         "Overview",
-        "This shop receives 80 orders a second. The diagnosis names the most urgent problem first: shipping falls"
-        " behind. Press enter.",
+        "This shop receives 80 orders a second. Shipping falls behind, as the diagnosis shows; its row is selected."
+        " Press enter.",
+        {"subscription": "shipping"},
     ),
     TourStep(
         "SubscriptionDetails",
@@ -81,10 +82,11 @@ class TourGuide:
                 self.at += 1
 
     def point(self, screen: str, table: Table) -> None:
-        """Move the cursor of a screen to the row of the current step, once, so that the user can move it on."""
+        """Select the row of the current step on its screen, once, so that the user can move the cursor on."""
         step = STEPS[self.at]
         if step.row and step.screen == screen and self.at not in self._pointed and table.seek(step.row):
             self._pointed.add(self.at)
+            table.screen.set_focus(table)
 
 
 class GuideStrip(Static):
