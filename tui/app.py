@@ -317,6 +317,8 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """Show the help."""
+        from rich.text import Text
+
         from pulsarbox.tui.actions.dialogs import TextDialog
 
         screen: Any = self.screen
