@@ -4,7 +4,8 @@
 seal, compress, pack and remove volumes. A third of the images are cut while entries of a mostly dead volume move. Each
 image is read unmodified, then with a truncated volume, then after a recovery. Read are the entries whose messages had a
 receipt before the cut. A row must have the payload that was sent with this position; where bytes are gone, the JVM must
-hand over with a reason, and Python must raise its errors for them.
+hand over with a reason, and Python must raise its errors for them. After a recovery, the JVM must read all that Python
+reads.
 
 Progress on stderr, a summary on stdout. Exits with 1 if a row or an error was wrong.
 """
@@ -113,8 +114,10 @@ def expected(story: CoreStory) -> Rows:
     return {place: number for places in story.receipted.values() for place, number in places.items()}
 
 
-def compared(answer_to: Answer, path: Path, story: CoreStory, counts: Counter[str]) -> list[str]:
-    """Read a directory both ways; return what is wrong."""
+def compared(
+    answer_to: Answer, path: Path, story: CoreStory, counts: Counter[str], *, is_recovered: bool = False
+) -> list[str]:
+    """Read a directory both ways; return what is wrong. In a recovered one, the JVM must read what Python reads."""
     instance, known = read_identity(path).instance, expected(story)
     segments = segments_of(story, instance, known)
     if not segments:
@@ -134,6 +137,9 @@ def compared(answer_to: Answer, path: Path, story: CoreStory, counts: Counter[st
         counts["rows beside gone ones"] += len(there.rows)
         counts["handed over beside gone ones"] += bool(there.reason)
         wrong += there.wrong
+        java = there
+    if is_recovered and python and java.reason:
+        wrong.append(f"the JVM hands over entries that Python reads: {java.reason}")
     return wrong
 
 
@@ -267,7 +273,8 @@ def check(
         if (kind == "truncated" and not truncated(path, dice)) or (kind == "recovered" and not recovered(path, story)):
             counts[f"not {kind}"] += 1
             continue
-        wrong += [f"{kind}: {each}" for each in compared(answer_to, path, story, counts)]
+        found = compared(answer_to, path, story, counts, is_recovered=kind == "recovered")
+        wrong += [f"{kind}: {each}" for each in found]
     return wrong
 
 

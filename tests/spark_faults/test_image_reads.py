@@ -248,6 +248,12 @@ def test_a_jvm_that_skips_what_is_gone_is_reported(cut: Image, reason: str, read
     assert found.rows == {} and found.wrong and all(said in each for each in found.wrong)
 
 
+def test_a_jvm_that_hands_over_a_recovered_image_is_reported(image: Image) -> None:
+    said = compared(nothing, image.path, image.story, Counter(), is_recovered=True)
+    assert said == ["the JVM hands over entries that Python reads: gone"]
+    assert image.wrong(nothing) == []
+
+
 def mark(kind: str, **facts: str) -> Event:
     return Event(Op.MARK, data=json.dumps([kind, facts]).encode() + b"\n")
 
