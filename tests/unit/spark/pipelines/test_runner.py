@@ -16,6 +16,7 @@ from pulsarbox.client.admin import AdminRefused
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.pipelines import Frame, Function, Pipeline, PipelineError
 from pulsarbox.spark.pipelines import requirements, runner, state, step_query
+from pulsarbox.spark.pipelines.delta_output import EXTENSION
 from pulsarbox.spark.pipelines.query_progress import FAILED, STOPPED, Watched
 from pulsarbox.spark.pipelines.run_options import RunOptions
 from pulsarbox.spark.pipelines.state import QueryState, known
@@ -354,6 +355,14 @@ def test_a_pipeline_is_run_by_one_at_a_time(stage: Stage, tmp_path: Path) -> Non
     held.release()
     stage.lives = {"q": [Played()]}
     assert stage.run(step("q"))["q"].state == STOPPED
+
+
+def test_the_settings_of_delta_are_for_pipelines_that_write_its_tables() -> None:
+    options = RunOptions(conf={"a": "b"})
+    made = Frame(build=lambda df: df, inputs="raw", output="delta:/lake/orders", name="table")
+    assert runner.settings_of(Pipeline("p", [step("q")]), options) == {"a": "b"}
+    found = runner.settings_of(Pipeline("p", [step("q"), made]), options)
+    assert found == {"a": "b", "spark.sql.extensions": EXTENSION}
 
 
 def test_files_of_a_checkpoint_that_is_gone_are_not_written_on(stage: Stage, tmp_path: Path) -> None:
