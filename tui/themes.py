@@ -1,7 +1,7 @@
 """Our themes, in addition to those of Textual. Colour must carry no information of its own.
 
-Two themes of Textual for the colors of the terminal are replaced: their blue on black and their bright red for warnings
-are hard to read in the usual palettes.
+Two themes of Textual for the colors of the terminal are replaced. Their blue on black, bright red for warnings and
+green on white are hard to read in the usual palettes.
 """
 
 from collections.abc import Mapping
@@ -123,7 +123,12 @@ ANSI_LIGHT: Final = replace(
     secondary="ansi_magenta",
     accent="ansi_blue",
     warning="ansi_magenta",
-    variables={**BUILTIN_THEMES["ansi-light"].variables, **_SCROLLBAR_ANSI, "edge": "ansi_bright_black"},
+    variables={
+        **BUILTIN_THEMES["ansi-light"].variables,
+        **_SCROLLBAR_ANSI,
+        "edge": "ansi_bright_black",
+        "text-success": "ansi_default",
+    },
 )
 REPLACED: Final = (ANSI_DARK, ANSI_LIGHT)
 """Themes with the names of Textual's."""

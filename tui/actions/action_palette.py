@@ -3,7 +3,8 @@
 from functools import partial
 from typing import Any, Final
 
-from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual import events
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
@@ -11,6 +12,8 @@ from pulsarbox.tui.widgets.dialog import FaintBelow
 
 _KEYS: Final = 9
 """Width of the column of keys."""
+_FRAME: Final = 6
+"""Lines around the list: the edge, its padding, and the field with a space."""
 
 
 class ActionSearch(Provider):
@@ -57,7 +60,7 @@ class ActionPalette(FaintBelow, CommandPalette):
     ActionPalette CommandInput:focus > .input--cursor { background: $panel; color: $foreground;
       text-style: reverse; }
     ActionPalette #--results { overlay: none; height: auto; margin-top: 1; }
-    ActionPalette CommandList { border: none; max-height: 65vh; background: $surface; text-wrap: nowrap;
+    ActionPalette CommandList { border: none; background: $surface; text-wrap: nowrap;
       text-overflow: ellipsis; }
     ActionPalette CommandList > .option-list--option { padding: 0; text-style: none; }
     ActionPalette CommandList > .option-list--option-highlighted { color: $block-cursor-foreground;
@@ -73,3 +76,7 @@ class ActionPalette(FaintBelow, CommandPalette):
         """Add the title and the hint."""
         box = self.query_one("#--container")
         box.border_title, box.border_subtitle = "Actions", "enter run   esc back"
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Limit the list to the lines that remain in the box."""
+        self.query_one(CommandList).styles.max_height = max(event.size.height * 9 // 10 - _FRAME, 1)
