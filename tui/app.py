@@ -174,7 +174,8 @@ class Top(App[None]):
         if not self._has_theme:
             return {}
         self.theme_variables = super().get_css_variables()
-        self.theme_variables |= edges(self.theme_variables, self.current_theme, self._label)
+        label = None if self.no_color else self._label  # as gray, its color may be that of the background
+        self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
         return self.theme_variables
 
     def refresh_css(self, animate: bool = True) -> None:

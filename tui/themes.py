@@ -135,26 +135,25 @@ REPLACED: Final = (ANSI_DARK, ANSI_LIGHT)
 
 _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""
-_EDGE_LEAST: Final = 3.0
-"""Least contrast of edges in the theme of high contrast (WCAG 2.2, 1.4.11)."""
-_FOCUS_LEAST: Final = 7.0
+_LEAST: Final = (1.8, 3.0)
+"""Least contrast of edges of the color of a label, without and with the focus."""
+_LEAST_HIGH: Final = (3.0, 7.0)
+"""The same in the theme of high contrast (WCAG 2.2, 1.4.11)."""
 
 
 def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> dict[str, str]:
     """Return the colors of the edges of panels: of the label, else of the theme, else derived from it."""
-    if label is not None and theme.name == CONTRAST.name:
-        ground = Color.parse(variables["background"])
-        return {
-            "edge": visible(Color.parse(label.ground), ground, _EDGE_LEAST).hex6,
-            "edge-focus": visible(Color.parse(label.ground), ground, _FOCUS_LEAST).hex6,
-        }
+    if label is not None and theme.ansi:
+        return {"edge": label.ground, "edge-focus": label.ground}
     if label is not None:
-        faint = (
-            label.ground
-            if theme.ansi
-            else Color.parse(variables["background"]).blend(Color.parse(label.ground), _LABEL_SHARE).hex6
-        )
-        return {"edge": faint, "edge-focus": label.ground}
+        background, color = Color.parse(variables["background"]), Color.parse(label.ground)
+        least, least_focus = _LEAST_HIGH if theme.name == CONTRAST.name else _LEAST
+        faint = background.blend(color, _LABEL_SHARE)
+        is_visible = contrast(faint, background) >= least
+        return {
+            "edge": (faint if is_visible else visible(color, background, least)).hex6,
+            "edge-focus": visible(color, background, least_focus).hex6,
+        }
     derived = (
         "ansi_bright_black"
         if theme.ansi

@@ -2,9 +2,10 @@
 
 import pytest
 from textual.color import Color
+from textual.theme import Theme
 
 from pulsarbox.tui.actions.operation import Wrong
-from pulsarbox.tui.themes import CONTRAST, OURS, edges
+from pulsarbox.tui.themes import CONTRAST, DARK, OURS, edges
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
 from tests.tools.campaigns import short
@@ -49,11 +50,14 @@ def test_a_label_can_be_read_on_any_colour(color: str) -> None:
     assert contrast(Color.parse(label.ink), Color.parse(label.ground)) >= READABLE
 
 
+@pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
 @pytest.mark.parametrize("color", ["darkred", "navy", "black", "white", "yellow"])
-def test_the_edges_of_a_label_are_visible_in_high_contrast(color: str) -> None:
-    variables = {"background": "#000000", "primary": "#FFFFFF"}
-    found = {name: Color.parse(each) for name, each in edges(variables, CONTRAST, label_of("x", color)).items()}
-    assert contrast(found["edge"], Color(0, 0, 0)) >= 3 and contrast(found["edge-focus"], Color(0, 0, 0)) >= 7
+def test_the_edges_of_a_label_are_visible(color: str, theme: Theme) -> None:
+    assert theme.background is not None
+    ground = Color.parse(theme.background)
+    found = edges({"background": theme.background}, theme, label_of("x", color))
+    edge, focus = (contrast(Color.parse(found[name]), ground) for name in ("edge", "edge-focus"))
+    assert (edge >= 3 and focus >= 7) if theme is CONTRAST else (edge >= 1.8 and focus >= 3)
 
 
 @pytest.mark.parametrize(("text", "color"), [("", ""), ("x" * 25, ""), ("live", "reddish"), ("live", "#12")])
@@ -91,6 +95,7 @@ async def test_what_the_first_screen_says_can_be_seen() -> None:
 async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """With NO_COLOR, the words and marks are the same, and no cell has a color."""
     texts: list[list[str]] = []
+    edges_seen: list[str] = []
 
     async def seen() -> None:
         async with dashboard(FakeBox(), SMALL, label=LABEL) as driver:
@@ -101,6 +106,7 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
                 await driver.pilot.pause(0.05)
                 found.append(driver.text())
             texts.append(found)
+            edges_seen.append(driver.app.theme_variables["edge"])
             if driver.app.no_color:
                 for line in driver.screen._compositor.render_strips():
                     for segment in line.apply_filter(driver.app._filters[-1], Color(0, 0, 0)):
@@ -113,6 +119,7 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     await seen()
     assert texts[0] == texts[1]
+    assert edges_seen[0] != edges_seen[1] == DARK.variables["edge"], "gray, the color of the label could not be seen"
     assert "● 2 holding back" in texts[0][0] and "● 12s" in texts[0][4]
 
 
