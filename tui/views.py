@@ -99,7 +99,7 @@ QUOTAS: Final = TableView(
         Column("used", "USED", 10, "unit", 1, meaning="current usage", beside=("unit",)),
         Column("limit", "LIMIT", 10, "unit", 0, meaning="configured limit", beside=("unit",)),
         Column("share", "SHARE", 12, "share", 2, meaning="used share of the limit"),
-        Column("level", "SET BY", 12, "text", 3, meaning="level that sets the limit"),
+        Column("level", "SET BY", 10, "text", 3, meaning="level that sets the limit"),
         Column(
             *("held", "HELD/min", 8, "held", 1),
             meaning="time throttled in the last minute; ●: now",
@@ -274,7 +274,7 @@ GROUPS: Final = TableView(
     (
         Column("count", "MESSAGES", 9, "count", 0, meaning="messages with this failure"),
         Column(
-            "reason", "REASON", 38, "line", 0, grow=True, meaning="failure reason from the properties, without numbers"
+            "reason", "REASON", 37, "line", 0, grow=True, meaning="failure reason from the properties, without numbers"
         ),
         Column("origin", "CAME FROM", 14, "topic", 3, grow=True, meaning="original topic of the messages"),
         Column("subscription", "SUBSCRIPTION", 12, "text", 2, meaning="subscription that rejected them"),

@@ -371,8 +371,8 @@ def copy(screen: Any, text: str) -> None:
 
 
 def is_command(text: str) -> bool:
-    """Return whether a text is a command line, which can be copied."""
-    return text.startswith("pulsarbox ")
+    """Return whether a text is a whole command line, which can be copied."""
+    return text.startswith("pulsarbox ") and not text.endswith(" ...")
 
 
 def _brief(line: str) -> str:

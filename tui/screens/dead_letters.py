@@ -12,6 +12,7 @@ from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
 from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
@@ -70,6 +71,11 @@ class Groups(ListScreen):
         self.looked: tuple[int, int] = (0, 0)
         self.unfolded: set[str] = set()
         """Reasons whose shapes are shown, as ``group`` of their rows."""
+
+    def begin(self) -> None:
+        """Name the topic in the title."""
+        super().begin()
+        self.table.border_title = f"Groups of {short_topic(str(self.topic.get('topic')))}"
 
     def path(self) -> str:
         """Return the request path of the groups."""

@@ -8,6 +8,7 @@ from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -21,6 +22,10 @@ class Subscriptions(ViewScreen):
     def opened(self, row: Row) -> None:
         """Show the details of the subscription."""
         self.top.open("subscription:SubscriptionDetails", row)
+
+    def title_of(self, row: Row) -> str:
+        """Return the name of the subscription."""
+        return f"{row.get('subscription')}  of  {short_topic(str(row.get('topic')))}"
 
     def status_line(self) -> list[Part]:
         """Return why the subscription gets no messages, and the command that explains it."""

@@ -29,6 +29,7 @@ _COMPARED: Final = (
 )
 _TIMES: Final = frozenset({"eventTime", "deliverAt", "publishTime"})
 """Times in ms since 1970."""
+_TO_MS: Final = len("2026-11-21 22:25:40.300")
 _LOOKS: Final = {"+": "added", "-": "removed", "~": "changed"}
 
 
@@ -183,7 +184,7 @@ class MessageDifference(TopScreen):
 def metadata(message: LoadedMessage) -> dict[str, Any]:
     """Return the metadata to compare."""
     found = {name: message.real.get(name) for name in _COMPARED}
-    found |= {name: numbers.instant(value) for name, value in found.items() if name in _TIMES and value}
+    found |= {name: numbers.instant(value)[:_TO_MS] for name, value in found.items() if name in _TIMES and value}
     return {name: value for name, value in found.items() if value not in (None, "", False, {})}
 
 

@@ -11,8 +11,9 @@ from textual.widgets import Input, OptionList, Static
 
 from pulsarbox.broker.stats.blocked_reason_text import TEXTS
 from pulsarbox.cli.main import main
-from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, named
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY, named
 from pulsarbox.tui.actions.advice import ADVICE, advice
+from pulsarbox.tui.actions.dialogs import brief_hint_of
 from pulsarbox.tui.actions.operation import Wrong, default_of
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.app import help_text
@@ -66,6 +67,28 @@ def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
     lines = help_text("subscription", "", 46).partition("In tables")[0].split("\n")
     assert max(map(len, lines[1:])) <= 46 - 10, "on a phone, a wrapped title continues below its beginning"
     assert "  :sub clear" in lines and "  b       Browse the messages;" in lines
+
+
+@pytest.mark.parametrize("width", [76, 80, 100, 200])
+def test_the_help_fits_and_a_wrapped_line_continues_in_its_column(width: int) -> None:
+    meaning = "a long meaning " * 9
+    text = help_text("subscription", f"  COLUMN  {meaning}", width)
+    assert max(map(len, text.split("\n"))) <= min(96, int(0.96 * width)) - 7
+    rest = text.partition("  COLUMN  ")[2].partition("\n\n")[0].split("\n")[1:]
+    assert rest and all(line.startswith(" " * 10) and line[10] != " " for line in rest)
+    assert " ".join(text.split()).count(meaning.strip()) == 1
+
+
+def test_hints_fit_into_their_fields() -> None:
+    for deed in DEEDS:
+        for field in deed.fields:
+            assert len(brief_hint_of(field)) <= 42 or default_of(field, subscription(0)), (deed.name, field.name)
+
+
+def test_the_key_map_is_offered_for_key_shared_only() -> None:
+    action = BY_NAME["key map"]
+    assert action.fits(subscription(0, type="Key_Shared")) and action.fits({}), "not known in the overview"
+    assert not action.fits(subscription(0, type="Shared"))
 
 
 async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -> None:

@@ -71,6 +71,9 @@ def test_when_a_backlog_is_gone() -> None:
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 3}) == "never"
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 9}) == "when due"
     assert figures.drain({"backlog": 9, "drain": None, "outRate": 4.5}) == "now", "no more than two seconds' worth"
+    assert figures.drain_in_words({"backlog": 0, "drain": None}) == ""
+    assert figures.drain_in_words({"backlog": 9, "drain": 72.0}) == ", drained in ~1m12s"
+    assert figures.drain_in_words({"backlog": 9, "drain": None}) == ", never drained"
 
 
 def test_an_area_fills_from_below_and_the_newest_is_on_the_right() -> None:
