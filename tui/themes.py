@@ -98,6 +98,7 @@ CONTRAST: Final = Theme(
         "text-success": "#5CFF8F",
         "input-selection-background": "#FFE14D",
         "input-selection-foreground": "#000000",
+        "panel-lighten-1": "#202020",
         "least-share": "0.6",
         "edge": "#FFFFFF",
         "edge-focus": "#FFE14D",

@@ -129,7 +129,8 @@ class TopScreen(Screen[None]):
         """See textual.screen.Screen."""
         first = Line(key="vitals")
         if self.top.label is not None:
-            first.dress = Style(color=self.top.label.ink, bgcolor=self.top.label.ground, bold=True)
+            colors = Style(color=self.top.label.ink, bgcolor=self.top.label.ground, bold=True)
+            first.dress = Style(reverse=True, bold=True) if self.top.no_color else colors
         yield first
         yield Line(key="tabs")
         if self.top.guide is not None:

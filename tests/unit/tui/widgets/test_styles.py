@@ -108,6 +108,8 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             texts.append(found)
             edges_seen.append(driver.app.theme_variables["edge"])
             if driver.app.no_color:
+                first = driver.screen.query_one("#vitals", Line).render_line(0)
+                assert all(segment.style and segment.style.reverse for segment in first if segment.text.strip())
                 for line in driver.screen._compositor.render_strips():
                     for segment in line.apply_filter(driver.app._filters[-1], Color(0, 0, 0)):
                         for each in (segment.style.color, segment.style.bgcolor) if segment.style else ():
