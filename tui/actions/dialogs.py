@@ -322,7 +322,8 @@ class TextDialog(Dialog[None]):
         """``line`` is the equivalent command line."""
         super().__init__()
         self._title = title
-        self._text = text
+        self._text = Text(text) if isinstance(text, str) else text
+        self._text.rstrip()
         self._line = line
 
     def compose(self) -> ComposeResult:

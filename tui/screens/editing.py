@@ -13,6 +13,7 @@ from textual.widgets import Button, Input, Label, Static, TextArea
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.dialogs import BUTTONS, after_keys
 from pulsarbox.tui.actions.operation import Row, Wrong
+from pulsarbox.tui.widgets.columns import short_id
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
@@ -63,7 +64,7 @@ class Editing(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
-            box.border_title = f"Edit {self._row.get('id')} before replay"
+            box.border_title = f"Edit {short_id(self._row.get('id'))} before replay"
             yield Label("Payload")
             if self._text is None:
                 yield Static(f"{self._why}: it cannot be edited.", classes="dim", markup=False)

@@ -301,7 +301,7 @@ def _numbers(totals: Any) -> list[Part]:
     if totals.get("lackingCopies"):
         parts.append((f"● {numbers.count(totals['lackingCopies'])} entries lack a copy  ", "bad", "storage"))
     if held:  # problems first, because a narrow line truncates the rest
-        parts.append((f"● {held} holding back  ", "warn", "quotas"))
+        parts.append((f"● {numbers.counted(held, 'limit')} in effect  ", "warn", "quotas"))
     if totals.get("unread"):
         parts.append((f"● {totals['unread']} connections not read  ", "bad", "clients"))
     if totals.get("suspended"):
