@@ -88,7 +88,7 @@ class Top(App[None]):
     ]
     CSS = """
     Toast { max-width: 90%; }
-    ToastRack { margin-bottom: 2; }
+    ToastRack { margin-bottom: 3; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     OptionList { scrollbar-size-vertical: 1; }
     """
