@@ -36,6 +36,12 @@ OURS: Final = "tests."
 CHUNK: Final = 1 << 16
 
 
+def are_used() -> bool:
+    """Return whether processes are forks: on Linux, but not in benchmarks, which measure whole processes."""
+    program = getattr(sys.modules["__main__"], "__spec__", None)
+    return hasattr(os, "pidfd_open") and not (program is not None and program.name.startswith("benchmarks."))
+
+
 def run(
     *words: str,
     stdin: bytes = b"",
@@ -47,7 +53,7 @@ def run(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command, or a reading child (``pulsarbox.storage.inspection.child``), to its end. Raises
     subprocess.TimeoutExpired after killing it."""
-    if not hasattr(os, "pidfd_open"):  # not Linux
+    if not are_used():
         given = ["-c", child._START, json.dumps(sys.path)] if reads else NAME.split()[1:]
         command = [sys.executable, *given, *words]
         return subprocess.run(
@@ -231,7 +237,7 @@ def box(
     is_known = list(command[:2]) == [sys.executable, "-m"] and (
         command[2] in ("pulsarbox", "pulsarbox.embed.child") or command[2].startswith(OURS)
     )
-    if is_known and hasattr(os, "pidfd_open") and _of_python(given["env"]) == _server().of_python:
+    if is_known and are_used() and _of_python(given["env"]) == _server().of_python:
         return cast("subprocess.Popen[bytes]", Process(command, terminal=terminal, ignored=ignored, **given))
     if terminal or ignored:
         given |= {"start_new_session": True, "preexec_fn": functools.partial(prepare, terminal, ignored)}
@@ -255,7 +261,7 @@ def attached(command: Sequence[str]) -> list[str]:
     """Return a command line with the same effect in a terminal, which runs the command as a fork if possible."""
     assigned = _assigned(command)
     start = 1 + len(assigned) if assigned else 0
-    if list(command[start : start + 3]) != [sys.executable, "-m", "pulsarbox"] or not hasattr(os, "pidfd_open"):
+    if list(command[start : start + 3]) != [sys.executable, "-m", "pulsarbox"] or not are_used():
         return [*command]
     script = Path(__file__).with_name("attached.py")
     forking = [sys.executable, "-I", "-S", str(script), str(_server().path)]
@@ -357,7 +363,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 def start() -> None:
     """Start the process that forks, for this process and for those that it forks itself."""
-    if hasattr(os, "pidfd_open"):
+    if are_used():
         _server()
 
 

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests import forks
 from tests.e2e.clients import until
+from tests.forks import client
 from tests.tools.box import BoxProcess
 
 
@@ -117,3 +119,9 @@ def test_what_python_itself_heeds_is_not_lost(tmp_path: Path, monkeypatch: pytes
         assert "heeded" in box.said()
     finally:
         box.kill()
+
+
+def test_benchmarks_measure_whole_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert client.are_used()
+    monkeypatch.setattr(sys.modules["__main__"], "__spec__", SimpleNamespace(name="benchmarks.tui"))
+    assert not client.are_used()
