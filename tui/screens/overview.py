@@ -180,7 +180,7 @@ class Overview(TopScreen):
         view = panel.view
         has_topics = self.top.vitals.get("topics")
         table.empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
-        table.border_subtitle = _counted(found, panel)
+        table.set_subtitle(_counted(found, panel))
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
 

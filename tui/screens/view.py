@@ -97,7 +97,7 @@ class ViewScreen(TopScreen):
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
         told = how_many(answer.matching, answer.total)
-        table.border_subtitle = told if self.filter else numbers.count(answer.total)
+        table.set_subtitle(told if self.filter else numbers.count(answer.total))
         self._show_filter(told)
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)

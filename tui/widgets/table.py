@@ -117,6 +117,7 @@ class Table(Looks, ScrollView, can_focus=True):
         self._offset = 0
         self._cursor = 0
         self._shown_empty = ""
+        self._subtitle = ""
         self._layout: tuple[int, list[PlacedColumn]] | None = None
 
     # Rows
@@ -136,6 +137,11 @@ class Table(Looks, ScrollView, can_focus=True):
         for at, row in enumerate(rows):
             if row != before[0][at]:  # do not send unchanged rows to the terminal again
                 self.refresh_row(offset + at)
+
+    def set_subtitle(self, text: str) -> None:
+        """Set the text at the lower edge. Only a new one: Textual then draws all rows again."""
+        if text != self._subtitle:
+            self._subtitle = self.border_subtitle = text
 
     def _follow(self) -> None:
         """Move the cursor with its row, and keep it on a row out of view."""

@@ -57,6 +57,17 @@ async def test_of_a_million_rows_only_those_in_view_travel() -> None:
         assert max(limits) == table.size.height + 2 * AROUND
 
 
+@pytest.mark.parametrize("place", ["subscriptions", "overview"])
+async def test_rows_that_have_not_changed_are_not_drawn_again(place: str) -> None:
+    async with dashboard(FakeBox(), WIDE, place=place) as driver:
+        await driver.until(lambda: any(table.count for table in driver.screen.query(Table)))
+        drawn: list[Table] = []
+
+        with mock.patch.object(Table, "refresh", lambda table, *_regions: drawn.append(table)):
+            driver.screen.show(driver.screen.latest)
+        assert not drawn
+
+
 async def test_the_cursor_stays_with_its_row_while_the_order_changes() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table
