@@ -30,7 +30,7 @@ def _topic(row: Row) -> str:
     return short(row)
 
 
-_FORCE: Final = OperationField("force", "Even with connected clients", "no", choices=("no", "yes"))
+_FORCE: Final = OperationField("force", "Even with clients", "no", choices=("no", "yes"))
 
 
 def _forced(row: Row, values: Values) -> str:
@@ -147,7 +147,7 @@ _TOPICS: Final = (
             )
         ],
         _topic,
-        "A dead letter topic without a subscription retains nothing.",
+        "Without a subscription or retention, a topic keeps no messages.",
         (
             OperationField("name", "Name", "keep"),
             OperationField("at", "From", "earliest", choices=("earliest", "latest")),
