@@ -22,6 +22,8 @@ class TableView(NamedTuple):
     descending: bool = True
     needed: tuple[str, ...] | None = None
     """Values to request always; others are requested only if shown. None requests all."""
+    example: str = ""
+    """A filter, for the hint of the filter line."""
 
     def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
         """Return the values to request for these columns, so that the box computes no others; empty for all."""
@@ -55,6 +57,7 @@ TOPICS: Final = TableView(
     ("topic",),
     "No topics. Create one by publishing: pulsarbox produce hello 'Hello, world'",
     needed=(),
+    example="backlog > 1000 and producers == 0",
 )
 
 SUBSCRIPTIONS: Final = TableView(
@@ -88,6 +91,7 @@ SUBSCRIPTIONS: Final = TableView(
     ("topic", "subscription"),
     "No subscriptions. Create one by consuming: pulsarbox consume hello --subscription mine",
     needed=("type",),
+    example='backlog > 1000 and type == "Shared"',
 )
 
 QUOTAS: Final = TableView(
@@ -111,6 +115,7 @@ QUOTAS: Final = TableView(
     ("subject", "policy", "scope"),
     "No limits. Limit a backlog: pulsarbox quota set orders --size 2G --then hold",
     needed=("change",),
+    example='share > 0.8 and scope == "topic"',
 )
 
 DEAD_LETTERS: Final = TableView(
@@ -138,6 +143,7 @@ DEAD_LETTERS: Final = TableView(
     "last",
     ("topic", "origin"),
     "No dead letters. Set a dead letter policy: pulsarbox sub dead-letter TOPIC SUB 3",
+    example="left > 100 and lost == true",
 )
 
 CLIENTS: Final = TableView(
@@ -165,6 +171,7 @@ CLIENTS: Final = TableView(
     "rate",
     ("topic", "subscription", "name", "address", "version"),
     "No client is connected.",
+    example='kind == "producer" and rate > 100',
 )
 
 
@@ -185,6 +192,7 @@ PLUGINS: Final = TableView(
     "calls",
     ("kind", "name", "state", "lastError"),
     "No plugin is in use. List installed plugins: pulsarbox plugins list",
+    example='errors > 0 and kind == "routing"',
 )
 
 JOBS: Final = TableView(
@@ -208,6 +216,7 @@ JOBS: Final = TableView(
     "id",
     ("kind", "state", "topic", "error", "by"),
     "No jobs. Replay dead letters: 4, then x.",
+    example='state == "running" and failed > 0',
 )
 
 PIPELINES: Final = TableView(
@@ -231,6 +240,7 @@ PIPELINES: Final = TableView(
     "lag",
     ("pipeline", "query", "inputs", "output"),
     "No pipeline is running. To write and run one, see docs/spark.md",
+    example='lag > 1000 or state == "failed"',
 )
 
 EVENTS: Final = TableView(
@@ -247,6 +257,7 @@ EVENTS: Final = TableView(
     "sequence",
     ("kind", "subject", "text", "severity"),
     "No events.",
+    example='severity == "error" and count > 1',
 )
 
 STORAGE: Final = TableView(
@@ -267,6 +278,7 @@ STORAGE: Final = TableView(
     None,
     ("name", "state"),
     "No volumes: the box keeps all data in memory.",
+    example='state == "sealed" and liveShare < 0.5',
 )
 
 GROUPS: Final = TableView(
@@ -287,6 +299,7 @@ GROUPS: Final = TableView(
     "count",
     ("reason", "origin", "subscription", "shape"),
     "No dead letters in this topic.",
+    example='count > 100 and reason != ""',
 )
 
 MESSAGES: Final = TableView(
@@ -324,6 +337,7 @@ MESSAGES: Final = TableView(
     None,
     ("id", "key", "shown", "told"),
     "No messages.",
+    example='key == "a" and json.total > 100',
 )
 
 VIEWS: Final = {

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from rich.style import Style
 from textual import events, on
@@ -67,12 +67,12 @@ class Prompt(Input, inherit_css=False):
         super().__init__(id="prompt")
         self.kind = ""
 
-    def open(self, kind: str, value: str) -> None:
-        """Open the line for a filter (``/``) or a command (``:``)."""
+    def open(self, kind: str, value: str, hint: str) -> None:
+        """Open the line for a filter (``/``) or a command (``:``), with a hint while it is empty."""
         words = [action.name for action in REGISTRY] if kind == ":" else []
         self.kind = kind
         self.suggester = SuggestFromList(words) if words else None
-        self.placeholder = "command: sub clear, topics, theme, quit ..." if kind == ":" else FILTER_HINT
+        self.placeholder = hint
         self.display = True
         self.value = value
         self.cursor_position = len(value)
@@ -84,7 +84,7 @@ class Prompt(Input, inherit_css=False):
         screen.close_prompt()
 
 
-FILTER_HINT = 'a word, /pattern, !/pattern, or as in: backlog > 1000 and type == "Shared"'
+_COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
 
 
 class TopScreen(Screen[None]):
@@ -511,13 +511,13 @@ class TopScreen(Screen[None]):
 
     # Prompts
 
-    def open_prompt(self, kind: str, value: str = "") -> None:
-        """Open the input line."""
+    def open_prompt(self, kind: str, value: str = "", hint: str = "") -> None:
+        """Open the input line, with a hint while it is empty."""
         prompts = self.query(Prompt)
         prompt = prompts.first() if prompts else Prompt()
         if not prompts:  # created on demand, to keep the start fast
             self.mount(prompt, before="#told")
-        prompt.open(kind, value)
+        prompt.open(kind, value, hint)
         self.set_focus(prompt)  # now: the next keys are for it
 
     def close_prompt(self) -> None:
@@ -551,7 +551,7 @@ class TopScreen(Screen[None]):
 
     def do_command(self) -> None:
         """Open the command line."""
-        self.open_prompt(":")
+        self.open_prompt(":", hint=_COMMAND_HINT)
 
     def do_refresh(self) -> None:
         """Query the box now."""

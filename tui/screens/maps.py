@@ -161,6 +161,7 @@ _KEYS: Final = views.TableView(
     "waiting",
     ("key", "name", "stands"),
     "No keys are assigned.",
+    example='stands == "stuck" and waiting > 10',
 )
 
 

@@ -5,7 +5,7 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,6 +23,11 @@ from pulsarbox.tui.widgets.columns import Column, short_topic
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
+if TYPE_CHECKING:
+    from pulsarbox.expressions import Language
+
+FILTER_HINT: Final = "a word, /pattern, !/pattern, or as in: "
+"""Begins the hint of the filter line; an example of the view follows."""
 _WORD: Final = re.compile(r"[\w.:@-]+")
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
 EXPORTED_MAX: Final = 100_000
@@ -125,7 +130,7 @@ class ViewScreen(TopScreen):
             back = "esc: back " if self.filter == self._given else "esc: clear the filter "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
-                [(back, "dim", "back")],
+                [("  ", "plain", ""), (back, "dim", "back")],
             )
 
     @on(Table.Wanted)
@@ -152,20 +157,27 @@ class ViewScreen(TopScreen):
 
     def do_filter(self) -> None:
         """Open the filter line."""
-        self.open_prompt("/", self.filter)
+        self._open_filter(self.filter)
+
+    def _open_filter(self, text: str) -> None:
+        self.open_prompt("/", text, f"{FILTER_HINT}{self.view.example}")
+
+    def language(self) -> "Language":
+        """Return the filter language."""
+        from pulsarbox.tui.widgets.local_rows import language_of
+
+        return language_of(self.view)
 
     def filtered(self, text: str) -> None:
         """Apply a filter, or report a syntax error."""
-        from pulsarbox.tui.widgets.local_rows import language_of
-
         if text and _WORD.fullmatch(text):
             text = f"/{text}"
         try:
             if text:
-                language_of(self.view).parse(text, now_ms())
+                self.language().parse(text, now_ms())
         except ValueError as error:
             self.top.notify(str(error), title="Filter", severity="error", timeout=8, markup=False)
-            self.open_prompt("/", text)
+            self._open_filter(text)
             return
         self.filter = text
         self._show_filter("asking")

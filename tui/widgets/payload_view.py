@@ -2,17 +2,47 @@
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
 
 from pulsarbox.cleaning import clean, hex_rows
 
 FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
 """Maximum number of bytes or characters to show."""
-_LINE_MAX: Final = 400
+_CONTINUED: Final = "↪ "
+"""Begins the further rows of a line that is wrapped."""
 VALUE_MAX: Final = 2000
 """Maximum number of characters of other values, such as a key."""
+
+
+class WrappedLines:
+    """Lines wrapped at the width of the view. A sign marks the further rows of a line."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._rows: tuple[int, Text] | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """See rich.console."""
+        width = options.max_width
+        if self._rows is None or self._rows[0] != width:  # measured before it is drawn
+            rows = [row for line in self._lines for row in wrapped(line, width)]
+            self._rows = width, Text("\n".join(rows), no_wrap=True, overflow="crop")
+        yield self._rows[1]
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Break a line into rows of a width in cells, those after the first with a sign."""
+    if len(line) <= width and cell_len(line) <= width:
+        return [line]
+    first, *_ = chop_cells(line, max(width, 2))
+    rest = chop_cells(line[len(first) :], max(width - len(_CONTINUED), 2))
+    return [first, *(f"{_CONTINUED}{each}" for each in rest)]
 
 
 def payload_of(row: Mapping[str, Any]) -> bytes | None:
@@ -69,11 +99,7 @@ def _text(payload: bytes, form: str) -> list[str]:
 
 
 def _lines(text: str) -> list[str]:
-    return [part for line in text.split("\n") for part in _parts(clean(line))]
-
-
-def _parts(line: str) -> list[str]:
-    return [line[at : at + _LINE_MAX] for at in range(0, len(line), _LINE_MAX)] or [""]
+    return [clean(line) for line in text.split("\n")]
 
 
 def _hex(payload: bytes) -> list[str]:

@@ -36,8 +36,8 @@ CURSOR_KEYS: Final[Sequence[BindingType]] = (
 )
 """Keys that move the cursor of a table or text."""
 
-_BESIDE: Final = 2
-"""Cells of a line that belong to no column: the mark of the row, and the scroll bar."""
+_BAR: Final = 1
+"""Width of the scroll bar in cells."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -118,7 +118,7 @@ class Table(Looks, ScrollView, can_focus=True):
         self._cursor = 0
         self._shown_empty = ""
         self._subtitle = ""
-        self._layout: tuple[int, list[PlacedColumn]] | None = None
+        self._layout: tuple[int, int, list[PlacedColumn]] | None = None
 
     # Rows
 
@@ -267,6 +267,11 @@ class Table(Looks, ScrollView, can_focus=True):
         if self.count and not (self.covers(int(new_value)) and self.covers(last)):
             self.post_message(self.Wanted())
 
+    def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
+        """Set the position of the bar when it appears, because Textual sets it only while the bar is visible."""
+        if is_shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def on_resize(self, event: events.Resize) -> None:
         """Request rows, because more may be visible."""
         self._layout = None
@@ -281,7 +286,7 @@ class Table(Looks, ScrollView, can_focus=True):
         if offset is None:
             return
         if offset.y == 0:
-            at = 0
+            at = self._signs
             for column, width, gap in self.laid_out:
                 at += width + gap
                 if offset.x < at:
@@ -299,10 +304,15 @@ class Table(Looks, ScrollView, can_focus=True):
     @property
     def laid_out(self) -> list[PlacedColumn]:
         """The fitting columns and their widths. Without a size yet, assumes that of a panel as wide as the screen."""
-        width = self.size.width or self.app.size.width - 2
-        if self._layout is None or self._layout[0] != width:
-            self._layout = width, laid_out(self.columns, width - _BESIDE)
-        return self._layout[1]
+        width, signs = self.size.width or self.app.size.width - 2, self._signs
+        if self._layout is None or self._layout[:2] != (width, signs):
+            self._layout = width, signs, laid_out(self.columns, width - signs - _BAR)
+        return self._layout[2]
+
+    @property
+    def _signs(self) -> int:
+        """Cells before the first column: for the sign of the cursor, and for that of a mark while rows are marked."""
+        return 2 if self.marked else 1
 
     def render_line(self, y: int) -> Strip:
         """See textual.scroll_view.ScrollView."""
@@ -330,7 +340,7 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def _heading(self) -> Strip:
         plain, hot = (self.look(name) for name in ("heading", "sorted"))
-        segments = [Segment(" ", plain)]
+        segments = [Segment(" " * self._signs, plain)]
         key, descending = self.sorted_by
         for column, width, gap in self.laid_out:
             is_sorted = key is not None and column.sorted_by == key
@@ -369,7 +379,8 @@ class Table(Looks, ScrollView, can_focus=True):
         is_hot = is_here and self.has_focus
         is_marked = self.identity(row) in self.marked
         told = row if isinstance(row, dict) else dict(row)
-        runs: list[tuple[str | None, list[str]]] = [(None, [">" if is_here else "●" if is_marked else " "])]
+        signs = (">" if is_here else " ") + (("●" if is_marked else " ") if self.marked else "")
+        runs: list[tuple[str | None, list[str]]] = [(None, [signs])]
         for column, width, gap in self.laid_out:
             value = told.get(column.key)
             unknown = value is None and column.key in self.unknown

@@ -5,9 +5,8 @@ It holds a window of messages, which grows at the end being viewed and shrinks a
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from rich.text import Text
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -26,6 +25,9 @@ from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
+
+if TYPE_CHECKING:
+    from pulsarbox.expressions import Language
 
 PAGE: Final = 100
 HELD_MAX: Final = 2000
@@ -56,7 +58,6 @@ class Browser(ViewScreen):
     DEFAULT_CSS = """
     Browser #content { height: 45%; border: round $edge; border-title-color: $text-muted; padding: 0 1;
                        scrollbar-size-vertical: 1; }
-    Browser #content Static { width: auto; }
     """
     view: ClassVar[views.TableView] = views.MESSAGES
     place: ClassVar[str] = "topics"
@@ -184,6 +185,12 @@ class Browser(ViewScreen):
         self._wish = wish
         self.ask_again()
 
+    def language(self) -> "Language":
+        """Return the language of message filters, because the box and not the table applies them."""
+        from pulsarbox.protocol.dead_letters.message_filter import message_language
+
+        return message_language()
+
     def filtered(self, text: str) -> None:
         """Apply a filter from the current position."""
         before = self.filter
@@ -201,7 +208,7 @@ class Browser(ViewScreen):
             shown.update("")
             return
         box.border_title = f"{short_id(row.get('id'))}  {numbers.size(row.get('size'))}  {self.form}"
-        shown.update(Text("\n".join([*facts(row), "", *payload_view.lines_of(row, self.form)])))
+        shown.update(payload_view.WrappedLines([*facts(row), "", *payload_view.lines_of(row, self.form)]))
         box.scroll_home(animate=False)
 
     def status_line(self) -> list[Part]:

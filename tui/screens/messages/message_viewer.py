@@ -19,7 +19,7 @@ from pulsarbox.tui.actions.action_table import CONTENT
 from pulsarbox.tui.actions.copy_forms import COPIED_MAX, curl_command, envelope, produce_command
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
-from pulsarbox.tui.screens.base import Prompt, TopScreen, bindings
+from pulsarbox.tui.screens.base import TopScreen, bindings
 from pulsarbox.tui.screens.messages.browser import facts
 from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
@@ -251,8 +251,7 @@ class MessageViewer(TopScreen):
 
     def do_search(self) -> None:
         """Ask for a text to search for."""
-        self.open_prompt("/", self.searched)
-        self.query_one(Prompt).placeholder = _HINT
+        self.open_prompt("/", self.searched, _HINT)
 
     def filtered(self, text: str) -> None:
         """Search for a text; none ends the search."""

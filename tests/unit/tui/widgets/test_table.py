@@ -117,6 +117,18 @@ async def test_marks_stay_with_rows_that_are_out_of_sight() -> None:
         assert not driver.table.marked
 
 
+async def test_a_mark_stays_visible_under_the_cursor() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        table = driver.table
+        assert [table.render_line(y).text[:2] for y in (1, 2)] == [">o", " o"]
+        await driver.press("space", "k")
+        await driver.until(lambda: [table.render_line(y).text[:3] for y in (0, 1, 2)] == ["  T", ">●o", "  o"])
+        await driver.press("j")
+        await driver.until(lambda: [table.render_line(y).text[:3] for y in (1, 2)] == [" ●o", "> o"])
+        await driver.press("u")
+        await driver.until(lambda: [table.render_line(y).text[:2] for y in (1, 2)] == [" o", ">o"])
+
+
 async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table

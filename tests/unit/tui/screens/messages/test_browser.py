@@ -1,0 +1,53 @@
+"""The message browser: its filters, its preview, and its scroll bar."""
+
+import base64
+
+from textual.widgets import Input
+
+from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.fake import FakeBox, browsed, message
+
+
+async def browse(driver: Driver) -> None:
+    await driver.press("b")
+    await driver.at("Browser")
+    await driver.until(lambda: driver.table.count)
+
+
+async def test_filters_are_those_of_messages() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.press("slash")
+        await driver.until(lambda: isinstance(driver.app.focused, Input))
+        assert 'key == "a" and json.total > 100' in driver.text() and "backlog" not in driver.text().split("\n")[-3]
+        await driver.press("escape")
+        await driver.filter('json.id > 3 and props.source == "shop"')
+        await driver.until(lambda: "filter=json.id" in driver.box.asked_rows())
+        await driver.filter("backlog > 3")
+        await driver.until(lambda: any("unknown name 'backlog'" in each for each in driver.said))
+
+
+async def test_a_long_filter_does_not_touch_the_hint_behind_it() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.filter(" and ".join(f'key != "{number}"' for number in range(20)))
+        await driver.until(lambda: "…  esc: clear the filter" in driver.text())
+
+
+async def test_the_preview_wraps_long_lines_with_a_sign() -> None:
+    box = FakeBox()
+    text = " ".join(f"word{number}" for number in range(30))
+    messages = [message(0, payload=base64.b64encode(text.encode()).decode(), properties={})]
+    box.answers[("GET", "/pulsarbox/v1/browse/public/default/orders-0")] = browsed(messages)
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: "word29" in driver.text())
+        rows = [line for line in driver.lines() if "word" in line][1:]
+        assert [row[2:].startswith("↪ ") for row in rows] == [False, True, True]
+
+
+async def test_the_scroll_bar_shows_the_end_with_which_the_browser_opens() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: driver.table.show_vertical_scrollbar and driver.table.scroll_offset.y)
+        assert driver.table.vertical_scrollbar.position == driver.table.scroll_offset.y
