@@ -180,6 +180,10 @@ pictures: env-dev ## Draw the screens of the dashboard from a box under load (AR
 screens: env-dev ## Write anew what a test compares the screens of the dashboard with; git diff shows what is other
 	@$(BIN)/python -m tests.unit.tui.seen
 
+.PHONY: gallery
+gallery: env-dev ## Draw every view of the dashboard in every theme and size, on a page (ARGS="--theme dark --size 80x24 --view 'topic.*'")
+	@$(BIN)/python -m tests.gallery $(ARGS)
+
 .PHONY: image
 image: ## Build the container image with docker, podman or buildah (TAG=pulsarbox ARGS="--no-cache")
 	@.ci/image $(or $(TAG),pulsarbox) $(ARGS)
