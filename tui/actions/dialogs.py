@@ -19,6 +19,7 @@ from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.wrapping import HangingText
 
 BUTTONS: Final = """
 #buttons Button { background: $panel; color: $foreground; text-style: none; }
@@ -52,7 +53,8 @@ _CSS: Final = (
 %(name)s .danger { color: $text-error; text-style: bold; margin-top: 1; }
 %(name)s #line { margin-top: 1; }
 %(name)s .keys { color: $text-muted; }
-%(name)s OptionList { height: auto; max-height: 20; background: $surface; border: none; padding: 0; }
+%(name)s #foot { padding-top: 1; }
+%(name)s OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
 %(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
 %(name)s #hint { height: 1; margin-bottom: 1; }
@@ -73,9 +75,7 @@ _LINE_SHOWN: Final = 120
 class ChoiceDialog(Dialog[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
-    DEFAULT_CSS = (
-        _CSS % {"name": "ChoiceDialog", "width": 76} + "ChoiceDialog #said, ChoiceDialog .keys { margin-top: 1; }"
-    )
+    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": 76} + "ChoiceDialog #said { margin-bottom: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Back", show=False),
         Binding("j", "down", show=False),
@@ -95,9 +95,10 @@ class ChoiceDialog(Dialog[str | None]):
         with Vertical(id="box") as box:
             box.border_title = clean(self._title)
             yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
-            yield Static("", classes="line", id="said", markup=False)
             copied = "   y copy the command" if any(is_command(told) for _, _, told in self._options) else ""
-            yield Static(f"enter select{copied}   esc back", classes="keys", markup=False)
+            with Vertical(id="foot"):
+                yield Static("", classes="line", id="said", markup=False)
+                yield Static(f"enter select{copied}   esc back", classes="keys", markup=False)
 
     def on_mount(self) -> None:
         """Highlight the current value."""
@@ -178,12 +179,15 @@ class OperationDialog(Dialog[list[Request] | None]):
     """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
     DEFAULT_CSS = (
-        _CSS % {"name": "OperationDialog", "width": 84} + "OperationDialog #box.-danger { border: heavy $error; }"
+        _CSS % {"name": "OperationDialog", "width": 84}
+        + "OperationDialog #box.-danger { border: heavy $error; } OperationDialog #foot { padding: 0; }"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
         Binding("ctrl+y", "copy", "Copy the command", show=False, priority=True),
         Binding("ctrl+s", "do", "Confirm", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
     ]
 
     def __init__(self, deed: OperationSpec, rows: Sequence[Row], target: Sequence[str] = ()) -> None:
@@ -209,34 +213,39 @@ class OperationDialog(Dialog[list[Request] | None]):
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
-        with VerticalScroll(id="box", can_focus=False) as box:
+        with Vertical(id="box") as box:
             label = getattr(self.app, "label", None)
             box.border_title = f"{label.text}: {self.deed.title}" if label else self.deed.title
             box.set_class(self.deed.danger, "-danger")
-            yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
-            if self.deed.explained:
-                yield Static(self.deed.explained, classes="explained", markup=False)
-            for field in self.deed.fields:
-                with Horizontal(classes="field"):
-                    yield Label(field.title, markup=False)
-                    yield Input(
-                        default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field)
-                    )
-            yield Static("", classes="dim", id="hint", markup=False)
-            yield Static("", classes="line", id="line", markup=False)
-            if self.deed.danger:
-                what = "the name" if len(self._rows) == 1 else "the number of targets"
-                yield Static(
-                    f"This cannot be undone. Type {what} to confirm: {self._typed}", classes="danger", markup=False
+            with VerticalScroll(id="body", can_focus=False):
+                yield from self._body()
+            with Vertical(id="foot"):
+                yield Static("", classes="wrong", id="wrong", markup=False)
+                with Horizontal(id="buttons"):
+                    yield Static("ctrl+s confirm   ctrl+y copy   esc back", classes="dim", markup=False)
+                    yield Button("Back", id="leave", compact=True)
+                    yield Button("Confirm", id="do", variant="error" if self.deed.danger else "primary", compact=True)
+
+    def _body(self) -> ComposeResult:
+        yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
+        if self.deed.explained:
+            yield Static(self.deed.explained, classes="explained", markup=False)
+        for field in self.deed.fields:
+            with Horizontal(classes="field"):
+                yield Label(field.title, markup=False)
+                yield Input(
+                    default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field)
                 )
-                with Horizontal(classes="field"):
-                    yield Label(what[:1].upper() + what[1:], markup=False)
-                    yield Input("", id="typed", placeholder=self._typed)
-            yield Static("", classes="wrong", id="wrong", markup=False)
-            with Horizontal(id="buttons"):
-                yield Static("ctrl+s confirm   ctrl+y copy   esc back", classes="dim", markup=False)
-                yield Button("Back", id="leave", compact=True)
-                yield Button("Confirm", id="do", variant="error" if self.deed.danger else "primary", compact=True)
+        yield Static("", classes="dim", id="hint", markup=False)
+        yield Static("", classes="line", id="line", markup=False)
+        if self.deed.danger:
+            what = "the name" if len(self._rows) == 1 else "the number of targets"
+            yield Static(
+                f"This cannot be undone. Type {what} to confirm: {self._typed}", classes="danger", markup=False
+            )
+            with Horizontal(classes="field"):
+                yield Label(what[:1].upper() + what[1:], markup=False)
+                yield Input("", id="typed", placeholder=self._typed)
 
     def on_mount(self) -> None:
         """Focus the first input field."""
@@ -298,6 +307,11 @@ class OperationDialog(Dialog[list[Request] | None]):
         """Copy the command lines."""
         after_keys(self, lambda: copy(self, "\n".join(self.lines)))
 
+    def action_page(self, by: int) -> None:
+        """Scroll by pages."""
+        body = self.query_one("#body", VerticalScroll)
+        body.scroll_relative(y=by * body.size.height, animate=False)
+
     def on_key(self, event: events.Key) -> None:
         """Move between fields with down and up."""
         if event.key in ("down", "up"):
@@ -308,9 +322,7 @@ class OperationDialog(Dialog[list[Request] | None]):
 class TextDialog(Dialog[None]):
     """Dialog with text: help, details, or a full error."""
 
-    DEFAULT_CSS = (
-        _CSS % {"name": "TextDialog", "width": 96} + "TextDialog VerticalScroll { height: auto; max-height: 100%; }"
-    )
+    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": 96}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
         Binding("j,down", "scroll(1)", show=False),
@@ -328,12 +340,15 @@ class TextDialog(Dialog[None]):
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
-        with VerticalScroll(id="box") as box:
+        with Vertical(id="box") as box:
             box.border_title = clean(self._title)
-            yield Static(self._text, markup=False)
-            if self._line:
-                yield Static(f"\n{clean(self._line)}", classes="line", markup=False)
-            yield Static("\nesc back" + ("   y copy the command" if self._line else ""), classes="dim", markup=False)
+            with VerticalScroll(id="body"):
+                yield HangingText(self._text)
+                if self._line:
+                    yield Static(f"\n{clean(self._line)}", classes="line", markup=False)
+            with Vertical(id="foot"):
+                copied = "   y copy the command" if self._line else ""
+                yield Static(f"esc back{copied}", classes="dim", markup=False)
 
     def action_leave(self) -> None:
         """Close the dialog."""
@@ -341,7 +356,7 @@ class TextDialog(Dialog[None]):
 
     def action_scroll(self, by: int) -> None:
         """Scroll by lines."""
-        self.query_one("#box", VerticalScroll).scroll_relative(y=by, animate=False)
+        self.query_one("#body", VerticalScroll).scroll_relative(y=by, animate=False)
 
     def action_copy(self) -> None:
         """Copy the command line."""

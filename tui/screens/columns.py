@@ -20,10 +20,10 @@ class ColumnsDialog(Dialog[list[Column] | None]):
     ColumnsDialog { align: center middle; background: $background 60%; }
     ColumnsDialog > #box { width: 80; max-width: 96%; height: auto; max-height: 90%; padding: 1 2; background: $surface;
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
-    ColumnsDialog OptionList { height: auto; max-height: 18; background: $surface; border: none; padding: 0; }
+    ColumnsDialog OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
     ColumnsDialog OptionList:focus { border: none; background-tint: transparent; }
     ColumnsDialog OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
-    ColumnsDialog Static { height: auto; color: $text-muted; margin-top: 1; }
+    ColumnsDialog #foot { height: auto; color: $text-muted; padding-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -47,7 +47,7 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static("space show   shift+↑ ↓ move   d defaults   enter apply   esc back", markup=False)
+            yield Static("space show   shift+↑ ↓ move   d defaults   enter apply   esc back", id="foot", markup=False)
 
     def on_mount(self) -> None:
         """List the columns."""

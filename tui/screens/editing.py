@@ -76,11 +76,12 @@ class Editing(Dialog[str | None]):
             yield Label("Properties, as JSON")
             few = len(self._written) <= SHOWN_MAX
             yield TextArea(self._written, id="properties") if few else stays(self._written)
-            yield Static("", classes="wrong", id="wrong", markup=False)
-            with Horizontal(id="buttons"):
-                yield Static("ctrl+s continue, not sent yet   esc back", classes="dim", markup=False)
-                yield Button("Back", id="leave", compact=True)
-                yield Button("Continue", id="take", variant="primary", compact=True)
+            with Vertical(id="foot"):
+                yield Static("", classes="wrong", id="wrong", markup=False)
+                with Horizontal(id="buttons"):
+                    yield Static("ctrl+s continue, not sent yet   esc back", classes="dim", markup=False)
+                    yield Button("Back", id="leave", compact=True)
+                    yield Button("Continue", id="take", variant="primary", compact=True)
 
     def change(self) -> dict[str, Any]:
         """Return the changed parts. Raises Wrong."""

@@ -65,9 +65,9 @@ class EventsScreen(ListScreen):
         text = Text(f"{numbers.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
         text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
         for name, value in (row.get("fields") or {}).items():
-            text.append(f"\n{name:<16} {value}")
+            text.append(f"\n{name:<16}  {value}")
         if (row.get("count") or 1) > 1:
-            text.append(f"\n{'times':<16} {row['count']}")
+            text.append(f"\n{'times':<16}  {row['count']}")
         self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
 
     def status_line(self) -> list[Part]:

@@ -34,16 +34,16 @@ class JobsScreen(ListScreen):
     def opened(self, row: Row) -> None:
         """Show the parameters and results of the job."""
         text = Text()
+        if row.get("error"):
+            text.append(f"{row['error']}\n\n", style="bold")
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", {}, []):
                 shown = numbers.instant(value) if name in ("started", "ended") else written(value)
-                text.append(f"{title:<16} {shown}\n")
+                text.append(f"{title:<16}  {shown}\n")
         for name, title in (("targets", "sent to"), ("returnedIn", "failed again in"), ("reasons", "rejected")):
             for what, count in (row.get(name) or {}).items():
-                text.append(f"{title:<16} {count:,}  {what}\n")
-        if row.get("error"):
-            text.append(f"\n{row['error']}\n", style="bold")
+                text.append(f"{title:<16}  {count:,}  {what}\n")
         self.app.push_screen(TextDialog(self.title_of(row), text, self.command_line()))
 
     def title_of(self, row: Row) -> str:

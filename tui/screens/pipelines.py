@@ -24,13 +24,14 @@ class PipelinesScreen(ViewScreen):
 
     def opened(self, row: Row) -> None:
         """Show the details of the query."""
-        text = Text()
+        first, *more = _error(row) or ["No errors."]
+        text = Text(f"{first}\n\n", style="bold")
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", []):
-                text.append(f"{title:<16} {_shown(name, value)}\n")
-        lines = _error(row) or ["No errors."]
-        text.append("\n" + "\n".join(lines) + "\n", style="bold")
+                text.append(f"{title:<16}  {_shown(name, value)}\n", style="not bold")
+        if more:
+            text.append("\n" + "\n".join((first, *more)))
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
         self.app.push_screen(TextDialog(title, text, self.command_line()))
 
@@ -80,5 +81,5 @@ def _shown(name: str, value: Any) -> str:
     if name == "rowsPerSecond":
         return numbers.rate(value)
     if isinstance(value, list):
-        return "\n".ljust(18).join(str(each) for each in value)
+        return "\n".ljust(19).join(str(each) for each in value)
     return str(value) if name == "pid" else written(value)

@@ -23,12 +23,12 @@ class PluginsScreen(ViewScreen):
         text = Text()
         for name in ("kind", "name", "state", "source"):
             if row.get(name):
-                text.append(f"{name:<14} {row[name]}\n")
+                text.append(f"{name:<14}  {row[name]}\n")
         calls, errors = numbers.count(row.get("calls")), numbers.count(row.get("errors"))
-        text.append(f"{'calls':<14} {calls}, {errors} failed\n")
+        text.append(f"{'calls':<14}  {calls}, {errors} failed\n")
         usual, long = numbers.nanoseconds(row.get("p50Nanos")), numbers.nanoseconds(row.get("p99Nanos"))
-        text.append(f"{'duration':<14} median {usual}, 99th percentile {long}\n")
-        text.append(f"{'used by':<14} {numbers.count(row.get('subscriptions'))} subscriptions\n")
+        text.append(f"{'duration':<14}  median {usual}, 99th percentile {long}\n")
+        text.append(f"{'used by':<14}  {numbers.count(row.get('subscriptions'))} subscriptions\n")
         if row.get("lastError"):
             text.append(f"\n{row['lastError']}\n")
         self.app.push_screen(TextDialog(f"Plugin {row.get('name')}", text, self.command_line()))

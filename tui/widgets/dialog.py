@@ -5,7 +5,7 @@ that with such a theme the screen below would look as if it were in use.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
@@ -24,6 +24,8 @@ _FAINT = Style(color="bright_black")
 _FAINT_LIGHT = Style(color="bright_black", dim=True)
 """On a light background, because there some palettes have a bright black that is as dark as black."""
 _FAINT_COLORLESS = Style(dim=True)
+_HEIGHTS: Final = [(0, "-short"), (30, "-tall")]
+"""Classes of dialogs, by the lines of the screen: short ones have no margin, and no blank lines at their edges."""
 
 
 class FaintBelow(_Base):
@@ -44,7 +46,17 @@ class FaintBelow(_Base):
 
 
 class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
-    """A modal screen."""
+    """A modal screen with a ``#box``: its ``#body`` scrolls if it is too long, its ``#foot`` is always visible.
+
+    The foot holds buttons, keys and errors.
+    """
+
+    DEFAULT_CSS = """
+    Dialog #body { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
+    Dialog #foot { dock: bottom; height: auto; }
+    Dialog.-short > #box { padding: 0 2; max-height: 100%; }
+    """
+    VERTICAL_BREAKPOINTS = _HEIGHTS
 
 
 class _FaintScreen(BackgroundScreen):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final
 
-from rich.cells import cell_len, chop_cells
 from rich.segment import Segment
 from textual import events
 from textual.binding import Binding, BindingType
@@ -14,6 +13,7 @@ from textual.widget import Widget
 from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import CURSOR_KEYS
+from pulsarbox.tui.widgets.wrapping import breaks
 
 SHIFT_MAX: Final = 4000
 """Maximum number of characters to the left of the view."""
@@ -243,32 +243,24 @@ class Pager(Looks, Widget, can_focus=True):
 
 
 def wrapped(pieces: Sequence[LinePart], width: int) -> list[list[LinePart]]:
-    """Break a line into rows of a width in cells. Those after the first are indented more, where there is room."""
+    """Break a line into rows of a width in cells, between words where possible.
+
+    Rows after the first are indented more, where there is room.
+    """
     first = pieces[0].text if pieces else ""
     hanging = min(len(first) + _HANGING, width // 3) if first.isspace() else 0
-    rows, room = [list[LinePart]()], width
+    ends = breaks("".join(piece.text for piece in pieces), width, width - hanging)
+    rows, at = [list[LinePart]()], 0
     for piece in pieces:
-        rest = piece.text
-        while rest:
-            head = _head(rest, room)
-            if not head and room >= width - hanging:
-                head = rest[0]  # a character wider than the row
-            if head:
-                rows[-1].append(LinePart(head, piece.look))
-            rest = rest[len(head) :]
-            room -= cell_len(head)
-            if rest:
+        start = at
+        at += len(piece.text)
+        for end in (*(each for each in ends if start <= each < at), at):
+            if end > start:
+                rows[-1].append(LinePart(piece.text[start - at : end - at or None], piece.look))
+            if end < at:
                 rows.append([LinePart(" " * hanging)] if hanging else [])
-                room = width - hanging
+            start = end
     return rows
-
-
-def _head(text: str, room: int) -> str:
-    """Return the beginning of a text that has room in so many cells."""
-    head = text[: max(room, 0)]
-    if head.isascii() or cell_len(head) <= room:
-        return head
-    return chop_cells(head, room)[0] if room > 1 else ""
 
 
 def highlighted(pieces: Sequence[LinePart], text: str) -> list[LinePart]:

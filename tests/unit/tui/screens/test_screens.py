@@ -332,7 +332,7 @@ async def test_events_are_added_and_jobs_are_paused_from_here() -> None:
         await driver.until(lambda: driver.box.changes() == [("POST", "/pulsarbox/v1/jobs/2/pause", None)])
         await driver.press("enter")
         await driver.at("TextDialog", answered=False)
-        assert "examined         100" in driver.text()
+        assert "examined          100" in driver.text()
 
 
 async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
@@ -536,8 +536,8 @@ async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> No
         await driver.press("enter")
         await driver.at("TextDialog", answered=False)
         text = driver.text()
-        assert "reads            persistent://public/default/orders-0" in text
-        assert "rows/s           846" in text and "640 ms" in text and "No errors." in text
+        assert "reads             persistent://public/default/orders-0" in text
+        assert "rows/s            846" in text and "640 ms" in text and "No errors." in text
         assert (
             "addBatch 500 ms, commitOffsets 40.0 ms" in text and "1.00 MiB" in text and "http://worker-1:4040" in text
         )

@@ -1,19 +1,33 @@
 """Dialogs: in themes of the terminal's colors, the screen below has one gray instead of its colors."""
 
-from collections.abc import AsyncIterator, Sequence
+import pkgutil
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
+from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
+from pulsarbox import tui
+from pulsarbox.tui.actions.action_palette import ActionPalette
+from pulsarbox.tui.actions.dialogs import ChoiceDialog, OperationDialog, Question, TextDialog
+from pulsarbox.tui.actions.dry_run import for_real
+from pulsarbox.tui.actions.operation import default_of
+from pulsarbox.tui.actions.operations import BY_NAME
 from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.screens.columns import ColumnsDialog
+from pulsarbox.tui.screens.editing import Editing
+from pulsarbox.tui.views import CLIENTS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.dialog import faint
 from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.fake import client, job, message, quota, subscription
 from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wearing
 
 HINTS = (("c", "ColumnsDialog"), ("s", "ChoiceDialog"), ("x", "ChoiceDialog"))
@@ -102,3 +116,48 @@ async def test_the_cursor_of_a_field_is_reversed_in_the_colors_of_the_terminal(t
             lambda: [each for each in drawn_in(driver, field.region) if each.style and each.style.reverse]
         )
         assert any(line.startswith("│>") for line in driver.lines()), "the row that an action would have"
+
+
+LONG: Final = "\n".join(f"{at:<20}  {'ledger 12 of the topic could not be read ' * 3}" for at in range(40))
+ROW: Final = {**client(7), **job(3, state="failed", error=LONG), **subscription(3), **quota(3)}
+"""A target of every operation."""
+
+
+def opened() -> Iterator[ModalScreen[Any]]:
+    """Yield every dialog, with as much content as it can have."""
+    replay, drop = BY_NAME["dlq replay"], BY_NAME["dlq drop"]
+    yield OperationDialog(replay, [ROW])
+    yield OperationDialog(drop, [ROW] * 10)
+    yield OperationDialog(for_real(replay, {field.name: default_of(field, ROW) for field in replay.fields}), [ROW])
+    yield ChoiceDialog("actions", [(str(at), LONG[:100], f"pulsarbox {LONG[:100]}") for at in range(40)])
+    yield Question("Write all rows to", LONG[:200], "rows.csv")
+    yield TextDialog("Job 3", LONG, f"pulsarbox {LONG[:100]}")
+    yield ColumnsDialog(CLIENTS.columns * 3, CLIENTS.columns)
+    yield Editing(message(3, properties={str(at): "shop" for at in range(40)}))
+    yield ActionPalette()
+
+
+def dialogs(base: type[Any] = ModalScreen) -> set[type[Any]]:
+    """Return the classes of dialogs that the dashboard opens."""
+    below = set[type[Any]]().union(*(dialogs(each) for each in base.__subclasses__()))
+    return below or ({base} if base.__module__.startswith(tui.__name__) else set())
+
+
+def test_every_dialog_is_opened_here() -> None:
+    for module in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
+        import_module(module.name)
+    assert {type(each) for each in opened()} == dialogs()
+
+
+async def test_buttons_and_keys_of_every_dialog_are_visible_in_24_lines() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        for dialog in opened():
+            await driver.app.push_screen(dialog)
+            await driver.until(lambda: "esc back" in driver.text())
+            buttons = list(dialog.query(Button))
+            assert all(dialog.region.contains_region(button.region) for button in buttons)
+            assert [button for button in buttons if str(button.label) not in driver.text()] == []
+            for edge in ("box", "--container"):
+                assert all(dialog.region.contains_region(box.region) for box in dialog.query(f"#{edge}"))
+            dialog.dismiss()
+            await driver.at("Subscriptions")

@@ -24,6 +24,17 @@ def test_wrapped_rows_are_indented_more_where_there_is_room() -> None:
     assert ["".join(piece.text for piece in row) for row in rows] == ["  " + "a" * 18, "      " + "a" * 12]
 
 
+def test_rows_end_between_words_unless_a_word_is_longer_than_a_row() -> None:
+    def rows(text: str, width: int) -> list[str]:
+        return [
+            "".join(piece.text for piece in row) for row in wrapped([LinePart(text[:7]), LinePart(text[7:])], width)
+        ]
+
+    assert rows("the quota of orders-0 is reached", 12) == ["the quota ", "of orders-0 ", "is reached"]
+    assert rows('{"id":249,"customer":"a-b"}', 20) == ['{"id":249,', '"customer":"a-b"}']
+    assert rows("to x" + "y" * 20, 10) == ["to xyyyyyy", "yyyyyyyyyy", "yyyy"]
+
+
 def test_matches_are_highlighted_whatever_their_case() -> None:
     found = highlighted([LinePart("A needle, a NEEDLE", "x"), LinePart("need"), LinePart("İneedle")], "Needle")
     assert [piece.text for piece in found if piece.look == "found"] == ["needle", "NEEDLE", "needle"]
