@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from textual.pilot import Pilot
+from textual.strip import Strip
 from textual.widgets import Input
 
 from pulsarbox.tui.app import Top
@@ -75,10 +76,14 @@ class Driver:
         await self.until(lambda: type(self.screen).__name__ == name and (not answered or self.screen.answered))
         await self.pilot.pause()
 
+    def strips(self) -> list[Strip]:
+        """The styled lines on the screen."""
+        return headless.strips(self.app)
+
     def lines(self) -> list[str]:
         """The lines on the screen."""
         width, height = self.app.size
-        return [strip.text[:width] for strip in self.app.screen._compositor.render_strips()][:height]
+        return [strip.text[:width] for strip in self.strips()][:height]
 
     def text(self) -> str:
         return "\n".join(line.rstrip() for line in self.lines())

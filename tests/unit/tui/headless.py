@@ -7,9 +7,11 @@ from unittest.mock import patch
 
 from rich.console import RenderableType
 from textual._compositor import Compositor
+from textual._context import visible_screen_stack
 from textual.app import App, ScreenStackError
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.strip import Strip
 
 _parsed: Final[dict[tuple[Any, ...], list[RuleSet]]] = {}
 """Rules of each style source, by the source and the variables. Textual keeps them per application."""
@@ -35,6 +37,16 @@ def paint(app: App[Any]) -> None:
     if app.is_running:
         with app._context():
             _render(screen._compositor, screen_stack=app._background_screens)
+
+
+def strips(app: App[Any]) -> list[Strip]:
+    """Return the lines of the current screen.
+
+    Textual passes the screens below a dialog in a context variable, which it sets only for updates of a terminal.
+    Without it, the background of the dialog would be drawn empty, and stay so.
+    """
+    visible_screen_stack.set(app._background_screens)
+    return app.screen._compositor.render_strips()
 
 
 def _parse_once(sheet: Stylesheet, *args: Any, **named: Any) -> list[RuleSet]:

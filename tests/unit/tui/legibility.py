@@ -33,7 +33,7 @@ def least_of(theme: str) -> float:
 
 def drawn_in(driver: Driver, region: Region) -> Iterator[Segment]:
     """Return the segments of a part of the screen."""
-    for strip in driver.screen._compositor.render_strips()[region.y : region.bottom]:
+    for strip in driver.strips()[region.y : region.bottom]:
         yield from strip.crop(region.x, region.right)
 
 

@@ -31,7 +31,7 @@ MORE: Final = (
 def unreadable(driver: Driver) -> set[str]:
     """Return the styles whose text has the color of its background, for any number of colors and NO_COLOR."""
     found = set()
-    for segment in {each.style: each for strip in driver.screen._compositor.render_strips() for each in strip}.values():
+    for segment in {each.style: each for strip in driver.strips() for each in strip}.values():
         for line_filter in (*driver.app._filters, Monochrome(), NoColor()):
             (shown,) = line_filter.apply([segment], Color(0, 0, 0))
             for system in (None, *ColorSystem):

@@ -42,7 +42,7 @@ async def themed(path: Path, theme: str) -> AsyncIterator[Driver]:
 
 
 def styles(driver: Driver, line: int) -> Sequence[Style | None]:
-    return [each.style for each in driver.screen._compositor.render_strips()[line] if each.text.strip()]
+    return [each.style for each in driver.strips()[line] if each.text.strip()]
 
 
 async def test_the_screen_below_a_dialog_is_gray(tmp_path: Path) -> None:
@@ -54,6 +54,15 @@ async def test_the_screen_below_a_dialog_is_gray(tmp_path: Path) -> None:
         colors = {each.color.name for each in styles(driver, 0) if each is not None and each.color is not None}
         assert colors == {"bright_black"}
         assert {each.bgcolor is None or each.bgcolor.is_default for each in styles(driver, 0) if each} == {True}
+
+
+async def test_the_screen_below_a_dialog_is_drawn_whenever_the_dialog_is() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        await driver.press("x")
+        await driver.at("ChoiceDialog", answered=False)
+        for _ in range(3):
+            driver.screen.refresh()
+            assert driver.lines()[0].startswith(" pulsarbox ")
 
 
 async def test_hints_of_dialogs_fit_into_80_columns() -> None:

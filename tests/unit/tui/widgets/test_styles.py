@@ -75,7 +75,7 @@ async def test_every_text_of_our_themes_can_be_read(theme: str) -> None:
             await driver.press(key)
             await driver.until(lambda: driver.screen.answered)
             await driver.pilot.pause(0.05)
-            for strip in driver.screen._compositor.render_strips():
+            for strip in driver.strips():
                 for segment in strip:
                     told = measured(segment)
                     if told is not None and told[2] < least_of(theme):
@@ -87,7 +87,7 @@ async def test_what_the_first_screen_says_can_be_seen() -> None:
     """The library caches the text style from before the first styling, which has the background color."""
     async with dashboard(place="storage") as driver:
         await driver.pilot.pause(0.05)
-        strips = [each for each in driver.screen._compositor.render_strips() if "disk free" in each.text]
+        strips = [each for each in driver.strips() if "disk free" in each.text]
         found = [told for strip in strips for segment in strip if (told := measured(segment)) is not None]
         assert found and all(ratio >= READABLE for _, _, ratio in found), found
 
@@ -110,7 +110,7 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             if driver.app.no_color:
                 first = driver.screen.query_one("#vitals", Line).render_line(0)
                 assert all(segment.style and segment.style.reverse for segment in first if segment.text.strip())
-                for line in driver.screen._compositor.render_strips():
+                for line in driver.strips():
                     for segment in line.apply_filter(driver.app._filters[-1], Color(0, 0, 0)):
                         for each in (segment.style.color, segment.style.bgcolor) if segment.style else ():
                             if each is not None and each.triplet is not None:
@@ -129,7 +129,7 @@ async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monke
     """What has the cursor is reversed or underlined, as there is no background color."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with dashboard(FakeBox(), SMALL, kept=wearing("ansi-dark"), place="topics") as driver:
-        strips = driver.screen._compositor.render_strips()
+        strips = driver.strips()
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         assert all(each.color.is_default for each in styles if each.color)
         (cursor,) = [strip for strip in strips if strip.text.startswith("│>")]
@@ -137,6 +137,6 @@ async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monke
         await driver.press("s")
         await driver.at("ChoiceDialog", answered=False)
         await driver.until(lambda: "enter select" in driver.text())
-        strips = driver.screen._compositor.render_strips()
+        strips = driver.strips()
         (here,) = [segment for strip in strips for segment in strip if segment.text.startswith("BACKLOG ")]
         assert here.style and here.style.underline and here.style.bold
