@@ -19,7 +19,7 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges
+from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges
 from pulsarbox.tui.widgets.box_label import Label
 
 if TYPE_CHECKING:
@@ -176,6 +176,8 @@ class Top(App[None]):
         self.theme_variables = super().get_css_variables()
         label = None if self.no_color else self._label  # as gray, its color may be that of the background
         self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
+        if self.no_color:
+            self.theme_variables |= alarms(self.theme_variables, self.current_theme)
         return self.theme_variables
 
     def refresh_css(self, animate: bool = True) -> None:

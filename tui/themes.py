@@ -163,6 +163,11 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
     return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
 
 
+def alarms(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
+    """Return the colors of alarms without colors: those of text, because their grays would be darker than that."""
+    return {} if theme.ansi else dict.fromkeys(("text-error", "text-warning"), variables["foreground"])
+
+
 def visible(color: Color, ground: Color, least: float) -> Color:
     """Return a color with at least this contrast to its background, mixed with black or white as far as needed."""
     far = ground.get_contrast_text(1.0)

@@ -93,8 +93,10 @@ class TopScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
     TopScreen { background: $background; }
-    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 15%; color: $text-error; }
-    TopScreen #trouble:ansi { background: ansi_default; text-style: reverse; }
+    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 15%; color: $text-error;
+                         text-style: bold; }
+    TopScreen #trouble:nocolor { background: $foreground; color: $background; }
+    TopScreen #trouble:ansi { background: ansi_default; text-style: bold reverse; }
     TopScreen #body { height: 1fr; }
     """
     place: ClassVar[str] = ""

@@ -34,9 +34,11 @@ class FaintBelow(_Base):
     def render(self) -> RenderableType:
         """See textual.screen.Screen."""
         shown = super().render()
-        if isinstance(shown, BackgroundScreen) and self.app.native_ansi_color:
+        if not isinstance(shown, BackgroundScreen):
+            return shown
+        if self.app.native_ansi_color:
             return _FaintScreen(shown.screen, shown.color, self._faint_style)
-        return shown
+        return _ColorlessScreen(shown.screen, shown.color) if self.app.no_color else shown
 
     @property
     def _faint_style(self) -> Style:
@@ -68,6 +70,20 @@ class _FaintScreen(BackgroundScreen):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield from faint(console.render(self.screen._compositor, options), self._style)
+
+
+class _ColorlessScreen(BackgroundScreen):
+    """A screen whose texts without colors are dimmed, because only colors can be mixed with the background."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for each in super().__rich_console__(console, options):
+            assert isinstance(each, Segment)
+            yield Segment(each.text, _FAINT_COLORLESS) if _is_colorless(each) else each
+
+
+def _is_colorless(segment: Segment) -> bool:
+    style = segment.style
+    return not segment.control and style is not None and style.color is None and style.bgcolor is None
 
 
 def faint(segments: Iterable[Segment], style: Style) -> Iterable[Segment]:

@@ -1,6 +1,7 @@
 """Appearance of the dashboard: without color, light and dark, and with a label."""
 
 import pytest
+from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
@@ -9,7 +10,7 @@ from pulsarbox.tui.themes import CONTRAST, DARK, OURS, edges
 from pulsarbox.tui.widgets.bars import Line
 from pulsarbox.tui.widgets.box_label import contrast, label_of
 from tests.tools.campaigns import short
-from tests.unit.tui.driving import SMALL, WIDE, dashboard
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox
 from tests.unit.tui.legibility import READABLE, least_of, measured, wearing
 
@@ -140,3 +141,31 @@ async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monke
         strips = driver.strips()
         (here,) = [segment for strip in strips for segment in strip if segment.text.startswith("BACKLOG ")]
         assert here.style and here.style.underline and here.style.bold
+
+
+async def test_without_color_alarms_and_errors_stand_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alarms are bold and as bright as text, a lost connection is reversed, and the label behind a dialog is dim."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(FakeBox(), SMALL, label=LABEL) as driver:
+        alarm, text = style_of(driver, "17 dead letters"), style_of(driver, "orders-0 ")
+        assert alarm.bold and colors_of(alarm)[0] == colors_of(text)[0]
+        driver.box.gone = "refused"
+        await driver.press("r")
+        await driver.until(lambda: "cannot connect" in driver.text())
+        trouble = style_of(driver, "cannot connect")
+        assert trouble.bold and colors_of(trouble) == colors_of(text)[::-1]
+        await driver.press("question_mark")
+        await driver.at("TextDialog", answered=False)
+        label = style_of(driver, "PRODUCTION")
+        assert not label.reverse and contrast(*colors_of(label)) < contrast(*colors_of(text)) / 2
+
+
+def style_of(driver: Driver, text: str) -> Style:
+    """Return the style of the first part of the screen with a text."""
+    return next(each.style for strip in driver.strips() for each in strip if text in each.text and each.style)
+
+
+def colors_of(style: Style) -> tuple[Color, Color]:
+    """Return the text color and the background of a style."""
+    assert style.color is not None and style.bgcolor is not None
+    return Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
