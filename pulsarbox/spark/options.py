@@ -43,6 +43,8 @@ SUBSCRIPTION: Final = "subscription"
 
 OF_SPARK: Final = frozenset({"checkpointlocation", "queryname", "path"})
 """Spark's own options that it passes to sources and sinks; ``path`` is rejected by name."""
+SESSION_PARALLELISM: Final = "session.parallelism"
+"""Option that the jar adds (``jvm/PulsarboxSource.java``): the default of ``parallelism``."""
 _OF_THE_OTHER: Final = {READ: PRODUCER, BATCH: PRODUCER, STREAM: PRODUCER, WRITE: READER}
 """Prefix of the existing connector's options that do not concern a use: programs share one set for reads and writes."""
 
@@ -300,6 +302,14 @@ class SparkOptions:
         used=READS,
         shown="`64m`",
     )
+    parallelism: int = option(
+        8,
+        "parallelism",
+        COUNT,
+        "Number of tasks that run at a time. A larger read has that many Spark partitions or a multiple, of 4 MB or more.",
+        used=READS,
+        shown="that of the session with the jar, else 8",
+    )
 
     columns: str = option(
         "basic",
@@ -494,7 +504,7 @@ def parse(given: Mapping[str, str], use: str) -> SparkOptions:
     """
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
-    for key, text in given.items():
+    for key, text in _with_session(given).items():
         found, name = _BY_NAME.get(key.lower(), (None, ""))
         if found is None:
             _check_unknown(key, use)
@@ -513,6 +523,15 @@ def parse(given: Mapping[str, str], use: str) -> SparkOptions:
 
     options = SparkOptions(**values)
     check_together(options, set(values), use)
+    return options
+
+
+def _with_session(given: Mapping[str, str]) -> dict[str, str]:
+    """Replace what the jar reports of the session by the option that it is the default of."""
+    options = dict(given)
+    told = options.pop(SESSION_PARALLELISM, None)
+    if told is not None and not any(key.lower() == "parallelism" for key in options):
+        options["parallelism"] = told
     return options
 
 

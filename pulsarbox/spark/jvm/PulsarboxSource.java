@@ -1,10 +1,13 @@
 package pulsarbox.spark;
 
+import java.util.HashMap;
 import java.util.Map;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonDataSourceV2;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
@@ -16,6 +19,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  */
 public final class PulsarboxSource implements TableProvider, DataSourceRegister {
   private static final String NAME = "pulsarbox";
+  private static final String PARALLELISM = "session.parallelism";
+  /** Setting of Spark for the number of tasks of its own sources. */
+  private static final String LEAF_PARALLELISM = "spark.sql.leafNodeDefaultParallelism";
 
   private final PythonDataSourceV2 python = new PythonDataSourceV2();
 
@@ -30,12 +36,25 @@ public final class PulsarboxSource implements TableProvider, DataSourceRegister 
 
   @Override
   public StructType inferSchema(CaseInsensitiveStringMap options) {
-    return python.inferSchema(options);
+    return python.inferSchema(withParallelism(options));
   }
 
   @Override
   public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> properties) {
     return new TopicsTable(python.getTable(schema, partitioning, properties), schema);
+  }
+
+  /** Adds how many tasks the session runs at a time, which Python cannot know. */
+  static CaseInsensitiveStringMap withParallelism(CaseInsensitiveStringMap options) {
+    Map<String, String> made = new HashMap<>(options.asCaseSensitiveMap());
+    made.put(PARALLELISM, parallelism());
+    return new CaseInsensitiveStringMap(made);
+  }
+
+  private static String parallelism() {
+    SQLConf settings = SQLConf.get();
+    if (settings.contains(LEAF_PARALLELISM)) return settings.getConfString(LEAF_PARALLELISM);
+    return String.valueOf(SparkContext.getOrCreate().defaultParallelism());
   }
 
   @Override

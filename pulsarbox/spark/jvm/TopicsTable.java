@@ -38,7 +38,8 @@ final class TopicsTable implements Table, SupportsRead, SupportsWrite {
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new TopicsScanBuilder(((SupportsRead) python).newScanBuilder(options), schema);
+    CaseInsensitiveStringMap all = PulsarboxSource.withParallelism(options);
+    return new TopicsScanBuilder(((SupportsRead) python).newScanBuilder(all), schema);
   }
 
   @Override

@@ -72,7 +72,7 @@ class BatchReader(DataSourceReader):
         with Service(self._reach) as service:
             found = self._segments(service)
         options = self._options
-        bounds = options.min_partitions, options.max_partition_bytes
+        bounds = options.min_partitions, options.max_partition_bytes, options.parallelism
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
         made = self._reading.parts(parts) or [PartitionPart((), plan_of_nothing())]
         settle()

@@ -215,7 +215,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the partitions of a micro-batch, the same on every call. Raises DataLost."""
         begin, options = marks(start), self._options
         found = [each for some in self._segments(begin, marks(end)).values() for each in some]
-        bounds = options.min_partitions, options.max_partition_bytes
+        bounds = options.min_partitions, options.max_partition_bytes, options.parallelism
         parts = partition_plan.partitions(found, *bounds, in_place=self._reading.reach.is_in_place)
         return self._reading.parts(parts)
 

@@ -34,6 +34,7 @@ FIELDS: list[dict[str, Any]] = [
     {"null_value": True},
 ]
 """Metadata that a message may have, in a batch or alone."""
+LEAF_PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 OF_ENTRIES: list[dict[str, Any]] = [
     {"schema_version": b"\x00\x00\x00\x00\x00\x00\x00\x01"},
     {"schema_version": b""},
@@ -60,6 +61,20 @@ def test_all_that_metadata_may_have_is_read_alike(spark: "SparkSession", read: R
     send_all_fields(sender)
     assert check(spark, read) == COUNT
     assert read().count() == COUNT
+
+
+def test_a_larger_read_has_as_many_tasks_as_the_session_runs_at_a_time(
+    spark: "SparkSession", read: Read, sender: Sender
+) -> None:
+    for _ in range(9):
+        sender.single(bytes(1 << 20), "none")
+    assert read().rdd.getNumPartitions() == read("value binary").rdd.getNumPartitions() == 2
+    spark.conf.set(LEAF_PARALLELISM, "1")
+    try:
+        assert read().rdd.getNumPartitions() == 1
+        assert read(PARALLELISM="3").rdd.getNumPartitions() == 3
+    finally:
+        spark.conf.unset(LEAF_PARALLELISM)
 
 
 @pytest.mark.campaign

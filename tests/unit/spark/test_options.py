@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.spark.options import BATCH, READS, ROWS, STREAM, WRITE, OptionError, SparkOptions, parse
+from pulsarbox.spark.options import BATCH, READ, READS, ROWS, STREAM, WRITE, OptionError, SparkOptions, parse
 from pulsarbox.spark.topic_segments import ReadPosition
 
 ORDERS = "persistent://public/default/orders"
@@ -46,6 +46,11 @@ def refused(given: dict[str, str], use: str = BATCH) -> str:
 def test_an_option_is_read(name: str, text: str, field: str, value: Any) -> None:
     given = {name: text} if name == "topic" else {"topic": "orders", name: text}
     assert getattr(parse(given, BATCH), field) == value
+
+
+@pytest.mark.parametrize(("given", "expected"), [({}, 2), ({"parallelism": "5"}, 5), ({"Parallelism": "5"}, 5)])
+def test_parallelism_is_that_of_the_session_unless_given(given: dict[str, str], expected: int) -> None:
+    assert parse({"topic": "orders", "session.parallelism": "2", **given}, READ).parallelism == expected
 
 
 def test_several_topics_are_named_once_each() -> None:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,11 +110,17 @@ def test_a_task_reads_a_stretch_of_a_volume_where_topics_are_not_alike(sizes: li
         assert len(of_their_place) >= 98, len(of_their_place)
 
 
-@given(st.integers(1, 1 << 34), st.integers(64 << 20, 1 << 30))
-def test_two_tasks_at_a_time_end_together_where_there_are_many(total: int, bytes_max: int) -> None:
+@given(st.integers(1, 1 << 34), st.integers(64 << 20, 1 << 30), st.sampled_from([1, 2, 3, 8]))
+def test_parallel_tasks_end_together_where_there_are_many(total: int, bytes_max: int, spread: int) -> None:
     segment = TopicSegment("t", 1, 0, 1 << 30, 1 << 30, total)
-    count = len(partitions([segment], 1, bytes_max))
-    assert count <= 8 or count % 8 == 0
+    count = len(partitions([segment], 1, bytes_max, spread))
+    assert count <= spread or count % spread == 0
+
+
+@pytest.mark.parametrize(("spread", "count"), [(1, 1), (2, 2), (4, 4), (100, 8)])
+def test_a_read_that_is_not_small_is_a_task_for_each_that_runs_at_a_time(spread: int, count: int) -> None:
+    segment = TopicSegment("t", 1, 0, 9_999, 10_000, 8 * SMALL)
+    assert len(partitions([segment], 1, 64 * MIB, spread)) == count
 
 
 def test_the_parts_of_batches_that_are_not_wanted_stay_with_the_first_and_last_entry() -> None:
