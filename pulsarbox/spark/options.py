@@ -306,7 +306,7 @@ class SparkOptions:
         8,
         "parallelism",
         COUNT,
-        "Number of tasks that run at a time. A larger read has that many Spark partitions or a multiple, of 4 MB or more.",
+        "Number of tasks that run at a time. A larger read has that many Spark partitions, or a multiple of it.",
         used=READS,
         shown="that of the session with the jar, else 8",
     )
