@@ -24,7 +24,7 @@ USES_FORKS = "e2e"
 settings.register_profile(
     "any machine",
     deadline=None,
-    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "15")),
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "10")),
     derandomize="HYPOTHESIS_SEARCH" not in os.environ,
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -85,7 +85,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     finally:
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000)  # the default of 700 costs a tenth of the run
+        gc.set_threshold(100_000)  # the default of 700 costs a tenth of the run
         gc.enable()
 
 

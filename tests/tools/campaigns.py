@@ -26,8 +26,8 @@ def chosen(values: Iterable[Any], kept: Callable[[Any], bool]) -> list[Parameter
 
 def examples(count: int) -> int:
     """Return the number of examples for a property that needs more of them than others: ``count`` in a campaign,
-    a fifth of that in `make test`."""
-    return count if "HYPOTHESIS_EXAMPLES" in os.environ else max(count // 5, 8)
+    an eighth of that in `make test`."""
+    return count if "HYPOTHESIS_EXAMPLES" in os.environ else max(count // 8, 8)
 
 
 def _param(value: Any, *marks: pytest.MarkDecorator) -> ParameterSet:

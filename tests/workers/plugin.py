@@ -15,11 +15,11 @@ import threading
 import traceback
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import pytest
 
@@ -169,12 +169,11 @@ class Pool:
     def _on_stop(self, _: Worker, why: str) -> None:
         self._session.shouldstop = why
 
-    def _on_done(self, worker: Worker, test: int, reports: list[dict[str, Any]]) -> None:
+    def _on_done(self, worker: Worker, test: int, reports: list["Told"]) -> None:
         item = self._session.items[test]
         worker.told.remove(test)
         for data in reports:
-            report = self._config.hook.pytest_report_from_serializable(config=self._config, data=data)
-            self._tell_of(worker, report)
+            self._tell_of(worker, _report_of(self._config, item, data))
         self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         worker.tell(self._queues.take(worker.number))
 
@@ -267,6 +266,35 @@ def _run(session: pytest.Session, connection: Connection, telling: "_Telling") -
         current = following
 
 
+def _told_of(config: pytest.Config, report: pytest.TestReport) -> "Told":
+    """Return what the parent makes the report of. Nearly all are of phases that passed, and say little."""
+    if report.passed and not report.user_properties and not hasattr(report, "wasxfail"):
+        return Passed(report.when, report.sections, report.duration, report.start, report.stop)
+    serialized: dict[str, Any] = config.hook.pytest_report_to_serializable(config=config, report=report)
+    return serialized
+
+
+def _report_of(config: pytest.Config, item: pytest.Item, told: "Told") -> pytest.TestReport:
+    if isinstance(told, Passed):
+        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, *told)
+    report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=told)
+    return report
+
+
+class Passed(NamedTuple):
+    """What differs between the reports of phases that passed: fields of TestReport, times in seconds."""
+
+    when: Literal["setup", "call", "teardown"]
+    sections: Iterable[tuple[str, str]]
+    duration: float
+    start: float
+    stop: float
+
+
+Told: TypeAlias = Passed | dict[str, Any]
+"""A report as a worker sends it."""
+
+
 class _Telling:
     """Plugin of a worker. Sends warnings to the parent, and keeps the reports of the current test.
 
@@ -276,12 +304,12 @@ class _Telling:
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config = config
         self._connection = connection
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[Told] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
         """Keep the report of a phase of a test."""
-        self.reports.append(self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+        self.reports.append(_told_of(self._config, report))
         return (yield)
 
     def pytest_warning_recorded(

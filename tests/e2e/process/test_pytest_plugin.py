@@ -60,6 +60,10 @@ def test_storage(pulsarbox, pytestconfig):
     assert (pulsarbox.pid != os.getpid()) == (pytestconfig.getini("pulsarbox_run") == "process")
     assert pulsarbox.settings.maxMessageSize in (5 << 20, 4096)
 """
+FAILS = """
+def test_failure(pulsarbox):
+    pulsarbox.assert_messages('t', [b'x'], within=0)
+"""
 
 
 @pytest.mark.parametrize(
@@ -74,8 +78,11 @@ def test_storage(pulsarbox, pytestconfig):
     ),
     ids=["default", "disk-process", "settings"],
 )
-def test_a_message_through_the_fixtures(runs: Runs, ini: str) -> None:
-    runs.run(HELLO, ini=ini, outcome="2 passed")
+def test_a_message_and_a_failure_through_the_fixtures(runs: Runs, ini: str) -> None:
+    said = runs.run(HELLO + FAILS, ini=ini, outcome="1 failed, 2 passed", code=1)
+    assert f"test_it.py:{len((HELLO + FAILS).splitlines())}: AssertionError" in said
+    assert "expected 1; no match within 0 s" in said
+    assert "embed" not in said, "a failure shows the line of the test, and none of ours"
 
 
 @pytest.mark.campaign
@@ -221,14 +228,6 @@ def test_a_failure_can_be_read(pulsarbox: PulsarBox, pulsarbox_namespace: Namesp
     ]
     with pytest.raises(AssertionError, match="the topic does not exist"):
         pulsarbox.assert_messages(pulsarbox_namespace.topic("none"), [b"x"], within=0)
-
-
-def test_a_failure_shows_the_line_of_the_test_and_none_of_ours(runs: Runs) -> None:
-    tests = "def test_it(pulsarbox):\n    pulsarbox.assert_messages('t', [b'x'], within=0)\n"
-    said = runs.run(tests, outcome="1 failed", code=1)
-    assert "test_it.py:2: AssertionError" in said
-    assert "expected 1; no match within 0 s" in said
-    assert "embed" not in said
 
 
 def test_the_messages_of_a_topic(pulsarbox: PulsarBox, pulsarbox_namespace: Namespace) -> None:

@@ -11,7 +11,6 @@ from click.testing import CliRunner, Result
 
 from pulsarbox.cli.main import main
 from pulsarbox.plugins.contracts import KINDS
-from tests.tools.campaigns import short
 from tests.unit.plugins import bad
 
 NOWHERE = ["--admin-url", "http://127.0.0.1:1"]
@@ -120,9 +119,10 @@ def test_bench_of_one_that_fails(mine: Path) -> None:
     assert "failed" in pulsarbox("bench", str(mine / "it.py"), "--seconds", "0.01", code=2).stderr
 
 
-@pytest.mark.parametrize("kinds", short([["hashing"], list(KINDS)], 1), ids=",".join)
-def test_what_new_writes_installs_loads_and_passes(tmp_path: Path, kinds: list[str]) -> None:
+@pytest.mark.campaign
+def test_what_new_writes_installs_loads_and_passes(tmp_path: Path) -> None:
     """All plugin kinds in one test: starting processes dominates the cost."""
+    kinds = list(KINDS)
     site = tmp_path / "site"
     for kind in kinds:
         pulsarbox("new", f"my-{kind}", "--kind", kind, "--directory", str(tmp_path / kind))
