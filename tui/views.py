@@ -98,14 +98,14 @@ QUOTAS: Final = TableView(
     "quotas",
     (
         Column("scope", "OF", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
-        Column("subject", "SUBJECT", 18, "topic", 0, grow=True, meaning="limited object"),
-        Column("policy", "LIMIT OF", 18, "policy", 0, grow=True, meaning="the policy, or the setting of the box"),
+        Column("subject", "SUBJECT", 14, "topic", 0, grow=True, meaning="limited object"),
+        Column("policy", "LIMIT OF", 16, "policy", 0, grow=True, meaning="limited value; the last line has the policy"),
         Column("used", "USED", 10, "unit", 1, meaning="current usage", beside=("unit",)),
         Column("limit", "LIMIT", 10, "unit", 0, meaning="configured limit", beside=("unit",)),
-        Column("share", "SHARE", 12, "share", 2, meaning="used share of the limit"),
+        Column("share", "SHARE", 10, "share", 1, meaning="used share of the limit"),
         Column("level", "SET BY", 10, "text", 3, meaning="level that sets the limit"),
         Column(
-            *("held", "HELD/min", 8, "held", 1),
+            *("held", "THROTTLED", 9, "held", 1),
             meaning="time throttled in the last minute; ●: now",
             beside=("holding",),
         ),

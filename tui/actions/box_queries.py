@@ -67,7 +67,7 @@ PANELS: Final = (
     Panel(
         "Quotas",
         views.QUOTAS,
-        _only(views.QUOTAS, subject=10, policy=16, share=12, held=8, used=10, limit=10),
+        _only(views.QUOTAS, subject=10, policy=16, share=10, held=9, used=10, limit=10),
         sort="share",
         limit=30,
         filter="share >= 0.01 or held > 0",
@@ -169,8 +169,9 @@ def first(
     view = views.VIEWS.get(place)
     if view is None or view.name not in _ASKED:
         return []
-    shown = [column for column, _, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME)]
-    rows = of_view(view, shown, chosen_order(view, kept), size[1], passing=passing, at=at)
+    order = chosen_order(view, kept)
+    shown = [column for column, _, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME, order[0])]
+    rows = of_view(view, shown, order, size[1], passing=passing, at=at)
     return [rows, of_vitals()] if at is None else [rows]
 
 

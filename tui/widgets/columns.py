@@ -1,8 +1,10 @@
 """Table columns: format, width and colour of values, and the choice of columns on narrow screens."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
+
+from rich.cells import cell_len
 
 from pulsarbox.tui.widgets import numbers
 
@@ -144,13 +146,8 @@ def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(word or numbers.NOTHING, width), _STATES.get(word.lower(), PLAIN)
 
 
-_POLICY_NAMES: Final = 44
-"""Width from which policies have their names as in commands; below, all have short names in words."""
-
-
 def _policy(value: Any, row: dict[str, Any], width: int) -> Cell:
-    name = str(value or numbers.NOTHING)
-    return (name if width >= _POLICY_NAMES else shortened(policy_in_words(name), width)), PLAIN
+    return shortened(policy_in_words(str(value or numbers.NOTHING)), width), PLAIN
 
 
 def policy_in_words(name: str) -> str:
@@ -227,8 +224,16 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
 
 _SHRUNK: Final = 9
 """Width of a growing column on a narrow screen."""
+_SHARE: Final = 7
+"""Width of a bar with its percentage on a narrow screen."""
 _GROWN: Final = 8
 """Cells that a growing column gets before gaps become wider."""
+_GROWING_MAX: Final = 60
+_FIXED_MAX: Final = 24
+"""Widths up to which a column gets the room that its texts need, if it grows or not."""
+_UNKNOWN: Final[Mapping[str, int]] = {}
+_MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
+"""Kinds of texts. Those of other kinds have about the same width in each row."""
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
 """Kinds that are aligned to the right."""
 _ENDS_RIGHT: Final = TO_THE_RIGHT | {"share", "progress", "trend"}
@@ -242,6 +247,20 @@ class PlacedColumn(NamedTuple):
     width: int
     gap: int = 1
     """Blank cells behind it."""
+
+
+def widest(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> dict[str, int]:
+    """Return the widths of the widest texts of columns with texts, by key, in cells. ``known``: those of other rows."""
+    found = {}
+    for column in columns:
+        if column.kind in _MEASURED and rows:
+            found[column.key] = known.get(column.key, 0)
+            for row in rows:
+                value = row.get(column.key)
+                if not (type(value) is str and len(value) <= found[column.key] and value.isascii()):
+                    text = KINDS[column.kind](value, row if isinstance(row, dict) else dict(row), _GROWING_MAX)[0]
+                    found[column.key] = max(found[column.key], cell_len(text))
+    return found
 
 
 def keys_of(columns: Iterable[Column]) -> list[str]:
@@ -269,53 +288,101 @@ def shortened(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def laid_out(columns: Sequence[Column], width: int) -> list[PlacedColumn]:
+def laid_out(
+    columns: Sequence[Column],
+    width: int,
+    sorted_by: str | None = None,
+    content: Mapping[str, int] = _UNKNOWN,
+) -> list[PlacedColumn]:
     """Return the columns that fit into a width, in order, with their widths and gaps. At least one is shown.
 
-    Gaps are wider where there is room, first those between a number and a text. On a phone, where not even the columns
-    of rank 0 fit, those that grow on other screens shrink.
+    The column that the rows are sorted by is always shown, with its whole title. ``content`` has the widest text of
+    columns by key. A column gives up cells that its texts do not need. These and the spare cells make two cells between
+    columns, then give more important columns the width of their texts. On a phone, where not even the columns of rank
+    0 fit, those that grow on other screens shrink.
     """
-    kept = set(range(len(columns)))
-    for at in sorted(kept, key=lambda each: (-columns[each].rank, -each)):
-        if _needed((columns[each] for each in kept), shrunk=columns[at].rank == 0) <= width or len(kept) == 1:
+    shown = _shown(columns, width, sorted_by)
+    is_narrow = _needed(shown, sorted_by) > width
+    declared = [(_least if is_narrow else _width)(column, sorted_by) for column in shown]
+    wanted = [
+        _wanted(column, wide, sorted_by, content.get(column.key)) for column, wide in zip(shown, declared, strict=True)
+    ]
+    widths = [min(pair) for pair in zip(declared, wanted, strict=True)]
+    gaps, spare = _gaps(shown, width - sum(widths) - len(widths))
+    for at in sorted(range(len(shown)), key=lambda each: (shown[each].grow, _rank(shown[each], sorted_by))):
+        spare -= _widen(widths, at, wanted[at], spare)
+    for at, least in enumerate(declared):
+        spare -= _widen(widths, at, least, spare)
+    growing = [at for at, column in enumerate(shown) if column.grow]
+    if spare - _GROWN * len(growing) >= len(gaps) - 1:
+        gaps = [gap + 1 for gap in gaps[:-1]] + gaps[-1:]
+        spare -= len(gaps) - 1
+    for left, at in zip(range(len(growing), 0, -1), growing, strict=True):
+        spare -= _widen(widths, at, widths[at] + spare // left, spare)
+    return [PlacedColumn(*placed) for placed in zip(shown, widths, gaps, strict=True)]
+
+
+def _shown(columns: Sequence[Column], width: int, sorted_by: str | None) -> list[Column]:
+    """Return the columns to show: the least important are left out until the others fit."""
+    kept, ranks = set(range(len(columns))), [_rank(column, sorted_by) for column in columns]
+    for at in sorted(kept, key=lambda each: (-ranks[each], -each)):
+        is_shrunk = ranks[at] <= 0
+        if _needed((columns[each] for each in kept), sorted_by, shrunk=is_shrunk) <= width or len(kept) == 1:
             break
         kept.discard(at)
-    shown = [columns[at] for at in sorted(kept)]
-    widths = [_least(column) if _needed(shown) > width else column.width for column in shown]
-    spare = max(width - sum(widths) - len(widths), 0)
-    growing = sum(column.grow for column in shown)
-    gaps = _gaps(shown, spare, spare - _GROWN * growing)
-    spare -= sum(gaps) - len(gaps)
-    out = []
-    for column, least, gap in zip(shown, widths, gaps, strict=True):
-        extra = 0
-        if column.grow:
-            extra = spare // growing
-            spare -= extra
-            growing -= 1
-        out.append(PlacedColumn(column, least + extra, gap))
-    return out
+    return [columns[at] for at in sorted(kept)]
 
 
-def _gaps(shown: Sequence[Column], spare: int, plenty: int) -> list[int]:
-    """Return the gaps behind the columns: two cells between a number and a text, as far as ``spare`` cells suffice.
+def _rank(column: Column, sorted_by: str | None) -> int:
+    return -1 if sorted_by is not None and column.sorted_by == sorted_by else column.rank
 
-    Two or three cells everywhere if ``plenty`` cells suffice.
+
+def _gaps(shown: Sequence[Column], spare: int) -> tuple[list[int], int]:
+    """Return the gaps behind the columns, and the cells that remain: two between columns, as far as the cells suffice.
+
+    A text behind a number comes first, then one behind a text, because a number seldom fills its column.
     """
-    room = plenty // max(len(shown) - 1, 1)
-    gaps = [min(max(room, 0), 2) + 1] * (len(shown) - 1) + [1]
-    spare -= sum(gaps) - len(gaps)
-    for at, (column, following) in enumerate(pairwise(shown)):
-        is_close = gaps[at] == 1 and column.kind in _ENDS_RIGHT and following.kind not in TO_THE_RIGHT
-        if is_close and spare > 0:
-            gaps[at] += 1
-            spare -= 1
-    return gaps
+    gaps = [1] * len(shown)
+    order = [
+        (following.kind in TO_THE_RIGHT, column.kind not in _ENDS_RIGHT, at)
+        for at, (column, following) in enumerate(pairwise(shown))
+    ]
+    for _, _, at in sorted(order)[: max(spare, 0)]:
+        gaps[at] += 1
+        spare -= 1
+    return gaps, max(spare, 0)
 
 
-def _needed(columns: Iterable[Column], *, shrunk: bool = False) -> int:
-    return sum((_least(column) if shrunk else column.width) + 1 for column in columns)
+def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
+    """Widen a column up to a width, as far as ``spare`` cells suffice. Return the number of cells."""
+    more = min(max(wanted - widths[at], 0), spare)
+    widths[at] += more
+    return more
 
 
-def _least(column: Column) -> int:
-    return min(column.width, _SHRUNK) if column.grow else column.width
+def _wanted(column: Column, declared: int, sorted_by: str | None, content: int | None) -> int:
+    """Return the width that a column needs for its title and texts: the declared one if these are unknown."""
+    if content is None:
+        return declared
+    most = max(_GROWING_MAX if column.grow else _FIXED_MAX, declared)
+    return min(max(content, _title(column, sorted_by)), most)
+
+
+def _title(column: Column, sorted_by: str | None) -> int:
+    """Return the width of a title, with the mark of the order."""
+    return len(column.title) + (_rank(column, sorted_by) < 0)
+
+
+def _needed(columns: Iterable[Column], sorted_by: str | None, *, shrunk: bool = False) -> int:
+    return sum((_least if shrunk else _width)(column, sorted_by) + 1 for column in columns)
+
+
+def _width(column: Column, sorted_by: str | None) -> int:
+    return max(column.width, _title(column, sorted_by) if _rank(column, sorted_by) < 0 else 0)
+
+
+def _least(column: Column, sorted_by: str | None) -> int:
+    """Return the width of a column on a phone."""
+    shares = {"share": _SHARE, "progress": _SHARE}
+    most = _SHRUNK if column.grow else shares.get(column.kind, column.width)
+    return min(_width(column, sorted_by), most)

@@ -25,7 +25,7 @@ _FAINT_LIGHT = Style(color="bright_black", dim=True)
 """On a light background, because there some palettes have a bright black that is as dark as black."""
 _FAINT_COLORLESS = Style(dim=True)
 _HEIGHTS: Final = [(0, "-short"), (30, "-tall")]
-"""Classes of dialogs, by the lines of the screen: short ones have no margin, and no blank lines at their edges."""
+"""Classes of dialogs, by the lines of the screen: short ones have a smaller margin, and no blank lines at their edges."""
 
 
 class FaintBelow(_Base):
@@ -56,7 +56,7 @@ class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
     DEFAULT_CSS = """
     Dialog #body { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
     Dialog #foot { dock: bottom; height: auto; }
-    Dialog.-short > #box { padding: 0 2; max-height: 100%; }
+    Dialog.-short > #box { padding: 0 2; max-height: 92%; }
     """
     VERTICAL_BREAKPOINTS = _HEIGHTS
 

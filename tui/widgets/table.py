@@ -19,7 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, PlacedColumn, laid_out
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, PlacedColumn, laid_out, widest
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
@@ -118,7 +118,9 @@ class Table(Looks, ScrollView, can_focus=True):
         self._cursor = 0
         self._shown_empty = ""
         self._subtitle = ""
-        self._layout: tuple[int, int, list[PlacedColumn]] | None = None
+        self._content: dict[str, int] = {}
+        """Widths of the widest texts so far, by column. They only grow, so that columns do not move to and fro."""
+        self._layout: tuple[tuple[int, int, str | None], list[PlacedColumn]] | None = None
 
     # Rows
 
@@ -130,6 +132,7 @@ class Table(Looks, ScrollView, can_focus=True):
             self.count = count
             self.virtual_size = Size(self.size.width, count + 1)
         self._follow()
+        self._measure(rows)
         if before[1:] != (self._offset, self.count, self._cursor, self.empty) or len(before[0]) != len(rows):
             self._shown_empty = self.empty
             self.refresh()
@@ -137,6 +140,14 @@ class Table(Looks, ScrollView, can_focus=True):
         for at, row in enumerate(rows):
             if row != before[0][at]:  # do not send unchanged rows to the terminal again
                 self.refresh_row(offset + at)
+
+    def _measure(self, rows: Sequence[Row]) -> None:
+        """Lay out again if texts are wider than all before."""
+        found = widest((column for column, _, _ in self.laid_out), rows, self._content)
+        if found.items() > self._content.items() or any(self._content[key] < wide for key, wide in found.items()):
+            self._content |= found
+            self._layout = None
+            self.refresh()
 
     def set_subtitle(self, text: str) -> None:
         """Set the text at the lower edge. Only a new one: Textual then draws all rows again."""
@@ -305,9 +316,10 @@ class Table(Looks, ScrollView, can_focus=True):
     def laid_out(self) -> list[PlacedColumn]:
         """The fitting columns and their widths. Without a size yet, assumes that of a panel as wide as the screen."""
         width, signs = self.size.width or self.app.size.width - 2, self._signs
-        if self._layout is None or self._layout[:2] != (width, signs):
-            self._layout = width, signs, laid_out(self.columns, width - signs - _BAR)
-        return self._layout[2]
+        key = width, signs, self.sorted_by[0]
+        if self._layout is None or self._layout[0] != key:
+            self._layout = key, laid_out(self.columns, width - signs - _BAR, self.sorted_by[0], self._content)
+        return self._layout[1]
 
     @property
     def _signs(self) -> int:

@@ -1,7 +1,8 @@
 """The table requests only visible rows, and the cursor follows its row."""
 
-from itertools import pairwise
-from typing import Any
+import random
+from itertools import pairwise, product
+from typing import Any, Final
 from unittest import mock
 
 import pytest
@@ -9,7 +10,7 @@ from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import _FRAME, AROUND
 from pulsarbox.tui.views import GROUPS, MESSAGES, QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
-from pulsarbox.tui.widgets.columns import TO_THE_RIGHT, Column, laid_out, shortened
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, laid_out, shortened, widest
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
@@ -154,12 +155,62 @@ def test_columns_give_way_by_rank_and_the_growing_ones_have_the_rest() -> None:
         Column("b", "B", 10, rank=2),
         Column("c", "C", 10, rank=1),
     ]
-    assert [(column.key, width) for column, width, _ in laid_out(columns, 40)] == [("a", 17), ("b", 10), ("c", 10)]
-    assert [(column.key, width) for column, width, _ in laid_out(columns, 25)] == [("a", 13), ("c", 10)]
+    assert [(column.key, width) for column, width, _ in laid_out(columns, 40)] == [("a", 15), ("b", 10), ("c", 10)]
+    assert [(column.key, width) for column, width, _ in laid_out(columns, 25)] == [("a", 12), ("c", 10)]
     assert [column.key for column, _, _ in laid_out(columns, 3)] == ["a"], "one always stays"
+    assert [column.key for column, _, _ in laid_out(columns, 25, "b")] == ["a", "b"], "the rows are sorted by it"
 
 
-@pytest.mark.parametrize("view", [*VIEWS.values(), GROUPS, MESSAGES], ids=(*VIEWS, "groups", "messages"))
+ALL: Final = (*VIEWS.values(), GROUPS, MESSAGES)
+NAMES: Final = (*VIEWS, "groups", "messages")
+
+
+@pytest.mark.parametrize("view", ALL, ids=NAMES)
+def test_the_column_of_the_order_is_always_shown_with_its_whole_title(view: TableView) -> None:
+    for column, width in product(view.columns, (41, 76, 96, 116, 156, 196)):
+        if column.sorted_by is not None:
+            placed = laid_out(view.columns, width, column.sorted_by)
+            (found,) = [each for each in placed if each.column == column]
+            assert len(f"{column.title}▾") <= found.width or width < 76
+            assert sum(wide + gap for _, wide, gap in placed) <= width
+
+
+@pytest.mark.parametrize("view", ALL, ids=NAMES)
+def test_texts_are_whole_and_two_cells_apart_if_there_is_room(view: TableView) -> None:
+    chance = random.Random(4)
+    for _ in range(200):
+        content = {column.key: chance.randrange(4, 24) for column in view.columns if column.kind in ("text", "topic")}
+        width = chance.randrange(76, 240)
+        placed = laid_out(view.columns, width, view.sort, content)
+        assert sum(wide + gap for _, wide, gap in placed) <= width
+        cut = [each for each in placed if each.width < content.get(each.column.key, 0)]
+        used = sum(max(content.get(each.key, each.width), len(each.title) + 1) + 2 for each, _, _ in placed) - 1
+        assert used > width or (not cut and all(gap >= 2 for _, _, gap in placed[:-1]))
+        widened = [each for each in placed if each.width > each.column.width and each.column.sorted_by != view.sort]
+        for (least, *_), (more, *_) in product(cut, widened):
+            assert more.rank <= least.rank or (least.grow and not more.grow), "the least important is cut first"
+
+
+def test_a_column_gets_the_cells_that_the_texts_of_others_do_not_need() -> None:
+    columns = (Column("role", "ROLE", 10), Column("topic", "TOPIC", 20, grow=True), Column("cause", "CAUSE", 10))
+    rows: list[dict[str, Any]] = [
+        {"role": "ops", "topic": "orders", "cause": "publish rate"},
+        {"role": None, "cause": "unread"},
+    ]
+    content = widest(columns, rows, {})
+    assert content == {"role": 3, "topic": 6, "cause": 12}
+    assert [width for _, width, _ in laid_out(columns, 43, None, content)] == [10, 16, 12]
+    wider = widest(columns, [{"role": "漢字漢字", "topic": "a", "cause": "a"}], content)
+    assert wider == {"role": 8, "topic": 6, "cause": 12}, "widths only grow"
+
+
+def test_a_limit_has_one_name_whatever_the_width() -> None:
+    (column,) = [each for each in QUOTAS.columns if each.kind == "policy"]
+    names = {KINDS["policy"]("subscription-dispatch-rate", {}, width)[0] for width in (column.width, 30, 60, 100)}
+    assert names == {"dispatch rate"}
+
+
+@pytest.mark.parametrize("view", ALL, ids=NAMES)
 def test_a_text_is_two_cells_from_the_number_before_it_if_there_is_room(view: TableView) -> None:
     for width in range(40, 260):
         placed = laid_out(view.columns, width)
