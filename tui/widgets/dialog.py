@@ -25,7 +25,7 @@ _FAINT_LIGHT = Style(color="bright_black", dim=True)
 """On a light background, because there some palettes have a bright black that is as dark as black."""
 _FAINT_COLORLESS = Style(dim=True)
 _HEIGHTS: Final = [(0, "-short"), (30, "-tall")]
-"""Classes of dialogs, by the lines of the screen: short ones have a smaller margin, and no blank lines at their edges."""
+"""Classes of dialogs, by the lines of the screen: short ones have small margins, and no blank lines at their edges."""
 
 
 class FaintBelow(_Base):
