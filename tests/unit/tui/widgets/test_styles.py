@@ -154,8 +154,10 @@ async def test_without_color_alarms_and_errors_stand_out(monkeypatch: pytest.Mon
         await driver.until(lambda: "cannot connect" in driver.text())
         trouble = style_of(driver, "cannot connect")
         assert trouble.bold and colors_of(trouble) == colors_of(text)[::-1]
-        await driver.press("question_mark")
-        await driver.at("TextDialog", answered=False)
+        driver.box.gone = ""
+        await driver.press("t")
+        await driver.at("Question", answered=False)
+        await driver.until(lambda: "enter confirm" in driver.text())
         label = style_of(driver, "PRODUCTION")
         assert not label.reverse and contrast(*colors_of(label)) < contrast(*colors_of(text)) / 2
 
