@@ -16,6 +16,7 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
+from pulsarbox.tui.actions import dry_run
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
@@ -42,14 +43,15 @@ _CSS: Final = (
   text-style: none; }
 %(name)s Input:focus > .input--selection, %(name)s Input:focus > .input--cursor {
   background: $block-cursor-background; color: $block-cursor-foreground; text-style: reverse; }
-%(name)s Input:focus > .input--placeholder { color: $block-cursor-foreground; text-style: none; }
+%(name)s Input > .input--placeholder { text-style: italic; }
+%(name)s Input:focus > .input--placeholder { color: $block-cursor-foreground 75%%; text-style: italic; }
+%(name)s Input:ansi:focus > .input--placeholder { color: $block-cursor-foreground; }
 %(name)s .explained { color: $text-muted; margin-bottom: 1; }
 %(name)s .field { height: 1; width: 100%%; }
 %(name)s .field Label { width: 24; }
 %(name)s Static, %(name)s Label { height: auto; width: 100%%; }
 %(name)s .dim { color: $text-muted; }
 %(name)s .line { color: $text-secondary; }
-%(name)s .wrong { color: $text-error; }
 %(name)s .danger { color: $text-error; text-style: bold; margin-top: 1; }
 %(name)s #line { margin-top: 1; }
 %(name)s .keys { color: $text-muted; }
@@ -157,8 +159,9 @@ class Question(Dialog[str | None]):
             box.border_title = self._title
             yield Input(self._value, select_on_focus=True)
             yield Static(self._hint, classes="dim", markup=False)
-            yield Static("", classes="wrong", id="wrong", markup=False)
-            yield Static("enter confirm   esc back", classes="keys", markup=False)
+            with Vertical(id="foot"):
+                yield Static("", id="wrong", markup=False)
+                yield Static("enter confirm   esc back", classes="keys", markup=False)
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
@@ -166,7 +169,7 @@ class Question(Dialog[str | None]):
             if self._check is not None:
                 self._check(event.value)
         except Wrong as error:
-            self.query_one("#wrong", Static).update(clean(str(error)))
+            self.refuse(str(error))
             return
         self.dismiss(event.value)
 
@@ -180,7 +183,7 @@ class OperationDialog(Dialog[list[Request] | None]):
 
     DEFAULT_CSS = (
         _CSS % {"name": "OperationDialog", "width": 84}
-        + "OperationDialog #box.-danger { border: heavy $error; } OperationDialog #foot { padding: 0; }"
+        + "OperationDialog #box.-danger { border: heavy $error; } OperationDialog #confirmation { height: auto; }"
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Back", show=False),
@@ -201,6 +204,10 @@ class OperationDialog(Dialog[list[Request] | None]):
         self._typed: str = clean(deed.target(rows[0])) if len(rows) == 1 else str(len(rows))
 
     @property
+    def _is_dry(self) -> bool:
+        return self.values.get(dry_run.FIELD) == "yes"
+
+    @property
     def values(self) -> dict[str, str]:
         """Values of the fields."""
         return {field.name: self.query_one(f"#field-{field.name}", Input).value for field in self.deed.fields}
@@ -216,20 +223,18 @@ class OperationDialog(Dialog[list[Request] | None]):
         with Vertical(id="box") as box:
             label = getattr(self.app, "label", None)
             box.border_title = f"{label.text}: {self.deed.title}" if label else self.deed.title
-            box.set_class(self.deed.danger, "-danger")
             with VerticalScroll(id="body", can_focus=False):
                 yield from self._body()
             with Vertical(id="foot"):
-                yield Static("", classes="wrong", id="wrong", markup=False)
+                yield Static("", id="wrong", markup=False)
                 with Horizontal(id="buttons"):
                     yield Static("ctrl+s confirm   ctrl+y copy   esc back", classes="dim", markup=False)
                     yield Button("Back", id="leave", compact=True)
-                    yield Button("Confirm", id="do", variant="error" if self.deed.danger else "primary", compact=True)
+                    yield Button("Confirm", id="do", compact=True)
 
     def _body(self) -> ComposeResult:
         yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
-        if self.deed.explained:
-            yield Static(self.deed.explained, classes="explained", markup=False)
+        yield Static("", classes="explained", id="explained", markup=False)
         for field in self.deed.fields:
             with Horizontal(classes="field"):
                 yield Label(field.title, markup=False)
@@ -239,13 +244,15 @@ class OperationDialog(Dialog[list[Request] | None]):
         yield Static("", classes="dim", id="hint", markup=False)
         yield Static("", classes="line", id="line", markup=False)
         if self.deed.danger:
-            what = "the name" if len(self._rows) == 1 else "the number of targets"
-            yield Static(
-                f"This cannot be undone. Type {what} to confirm: {self._typed}", classes="danger", markup=False
-            )
-            with Horizontal(classes="field"):
-                yield Label(what[:1].upper() + what[1:], markup=False)
-                yield Input("", id="typed", placeholder=self._typed)
+            with Vertical(id="confirmation"):
+                yield from self._confirmation()
+
+    def _confirmation(self) -> ComposeResult:
+        what = "the name" if len(self._rows) == 1 else "the number of targets"
+        yield Static(f"This cannot be undone. Type {what} to confirm: {self._typed}", classes="danger", markup=False)
+        with Horizontal(classes="field"):
+            yield Label(what[:1].upper() + what[1:], markup=False)
+            yield Input("", id="typed", placeholder=f"type {what} here")
 
     def on_mount(self) -> None:
         """Focus the first input field."""
@@ -266,12 +273,23 @@ class OperationDialog(Dialog[list[Request] | None]):
         shown = self.lines
         more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
         self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
-        self.query_one("#wrong", Static).update("")
-        self.query_one("#do", Button).label = "Dry run" if self.values.get("dry_run") == "yes" else "Confirm"
+        self.refuse("")
+        self._show_effect()
+
+    def _show_effect(self) -> None:
+        """Show whether the deed changes anything. A dry run has nothing to confirm."""
+        is_danger = self.deed.danger and not self._is_dry
+        explained, button = self.query_one("#explained", Static), self.query_one("#do", Button)
+        explained.update(dry_run.explained(self.deed) if self._is_dry else self.deed.explained)
+        explained.display = self._is_dry or bool(self.deed.explained)
+        button.label = "Dry run" if self._is_dry else "Confirm"
+        button.variant = "error" if is_danger else "primary"
+        self.query_one("#box").set_class(is_danger, "-danger")
+        self.query("#confirmation").set(display=is_danger)
 
     @on(Input.Submitted)
     def _next(self, event: Input.Submitted) -> None:
-        fields = list(self.query(Input))
+        fields = [each for each in self.focus_chain if isinstance(each, Input)]
         at = fields.index(event.input)
         if at + 1 < len(fields):
             self.set_focus(fields[at + 1])
@@ -289,11 +307,11 @@ class OperationDialog(Dialog[list[Request] | None]):
             for field in self.deed.fields:
                 if field.choices and values[field.name] not in field.choices:
                     raise Wrong(f"{field.title}: one of {', '.join(field.choices)}")
-            if self.deed.danger and self.query_one("#typed", Input).value != self._typed:
+            if self.deed.danger and not self._is_dry and self.query_one("#typed", Input).value != self._typed:
                 raise Wrong(f"type '{self._typed}' to confirm; esc cancels")
             asked = [request for row in self._rows for request in self.deed.requests(row, values)]
         except Wrong as error:
-            self.query_one("#wrong", Static).update(clean(str(error)))
+            self.refuse(str(error))
             return
         self.confirmed = values
         self.dismiss(asked)

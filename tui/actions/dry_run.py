@@ -46,6 +46,12 @@ def result_of(job: Mapping[str, Any]) -> str:
     return f"{told}. Nothing was changed.{why if reasons else ''}"
 
 
+def explained(deed: OperationSpec) -> str:
+    """Return what a dry run of an operation does, in a sentence."""
+    verb = _VERBS.get(deed.name.replace(" ", "-"), "processed")
+    return f"A dry run changes nothing. It counts messages that would be {verb}."
+
+
 def for_real(deed: OperationSpec, values: Values) -> OperationSpec:
     """Return an operation whose fields have the typed values, and which is not a dry run."""
     typed = {**values, FIELD: "no"}

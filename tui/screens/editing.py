@@ -40,7 +40,6 @@ class Editing(Dialog[str | None]):
     Editing .field Label { width: 12; }
     Editing Input { height: 1; width: 1fr; }
     Editing TextArea { scrollbar-size-vertical: 1; }
-    Editing .wrong { color: $text-error; }
     Editing .dim { color: $text-muted; width: 1fr; }
     Editing #buttons { height: 1; }
     Editing Button { margin-left: 2; min-width: 10; }
@@ -77,7 +76,7 @@ class Editing(Dialog[str | None]):
             few = len(self._written) <= SHOWN_MAX
             yield TextArea(self._written, id="properties") if few else stays(self._written)
             with Vertical(id="foot"):
-                yield Static("", classes="wrong", id="wrong", markup=False)
+                yield Static("", id="wrong", markup=False)
                 with Horizontal(id="buttons"):
                     yield Static("ctrl+s continue, not sent yet   esc back", classes="dim", markup=False)
                     yield Button("Back", id="leave", compact=True)
@@ -117,7 +116,7 @@ class Editing(Dialog[str | None]):
             if not change:
                 raise Wrong("no changes: esc goes back; R replays the message unchanged")
         except Wrong as wrong:
-            self.query_one("#wrong", Static).update(clean(str(wrong)))
+            self.refuse(str(wrong))
             return
         self.dismiss(json.dumps(change))
 

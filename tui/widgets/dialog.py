@@ -12,6 +12,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.renderables.background_screen import BackgroundScreen
 from textual.screen import ModalScreen, ScreenResultType
+from textual.widgets import Static
+
+from pulsarbox.cleaning import clean
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -57,8 +60,15 @@ class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
     Dialog #body { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
     Dialog #foot { dock: bottom; height: auto; }
     Dialog.-short > #box { padding: 0 2; max-height: 92%; }
+    Dialog #wrong { display: none; color: $text-error; text-style: bold; margin-bottom: 1; }
     """
     VERTICAL_BREAKPOINTS = _HEIGHTS
+
+    def refuse(self, reason: str) -> None:
+        """Show an error in ``#wrong``; an empty one removes it."""
+        shown = self.query_one("#wrong", Static)
+        shown.update(f"✕ {clean(reason)}")
+        shown.display = bool(reason)
 
 
 class _FaintScreen(BackgroundScreen):

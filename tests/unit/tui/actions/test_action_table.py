@@ -86,7 +86,7 @@ async def carried_out(deed: OperationSpec, box: FakeBox, driver: Driver) -> None
     typed = list(dialog.query("#typed").results(Input))
     assert bool(typed) == deed.danger
     for field in typed:
-        field.value = field.placeholder
+        field.value = dialog._typed
     await driver.press("ctrl+s")
     await driver.until(lambda: box.changes()[before:] == asked)
 

@@ -170,3 +170,26 @@ async def test_buttons_and_keys_of_every_dialog_are_visible_in_24_lines() -> Non
                 assert all(dialog.region.contains_region(box.region) for box in dialog.query(f"#{edge}"))
             dialog.dismiss()
             await driver.at("Subscriptions")
+
+
+async def test_a_dry_run_says_that_nothing_changes_and_asks_for_no_name() -> None:
+    async with dashboard(size=SMALL, place="deadletters") as driver:
+        driver.screen.act("dlq drop")
+        await driver.at("OperationDialog", answered=False)
+        await driver.until(
+            lambda: "A dry run changes nothing. It counts messages that would be dropped." in driver.text()
+        )
+        assert "cannot be undone" not in driver.text()
+        driver.screen.query_one("#field-dry_run", Input).value = "no"
+        await driver.until(lambda: "This cannot be undone. Type the name to confirm: orders-0-" in driver.text())
+        assert "type the name here" in driver.text() and "A dry run" not in driver.text()
+        await driver.press("ctrl+s")
+        await driver.until(lambda: "✕ type 'orders-0-billing-DLQ' to confirm" in driver.text())
+        lines = [line.strip("│┃ ") for line in driver.lines()]
+        at = next(at for at, line in enumerate(lines) if line.startswith("✕"))
+        assert (lines[at + 1], lines[at + 2][:6]) == ("", "ctrl+s")
+        driver.screen.query_one("#field-dry_run", Input).value = "yes"
+        await driver.until(lambda: "✕" not in driver.text() and "cannot be undone" not in driver.text())
+        await driver.press("ctrl+s")
+        await driver.until(driver.box.changes)
+        assert driver.box.changes()[0][2]["dryRun"] is True
