@@ -145,7 +145,7 @@ class Table(Looks, ScrollView, can_focus=True):
     def _measure(self, rows: Sequence[Row]) -> None:
         """Lay out again if texts are wider than all before."""
         found = widest((column for column, _, _ in self.laid_out), rows, self._content)
-        if found.items() > self._content.items() or any(self._content[key] < wide for key, wide in found.items()):
+        if any(self._content.get(key, -1) < wide for key, wide in found.items()):
             self._content |= found
             self._layout = None
             self.refresh()

@@ -130,6 +130,16 @@ async def test_a_mark_stays_visible_under_the_cursor() -> None:
         await driver.until(lambda: [table.render_line(y).text[:2] for y in (1, 2)] == [" o", ">o"])
 
 
+async def test_columns_can_be_replaced_by_others() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        table = driver.table
+        for key in ("type", "topic"):
+            table.set_columns(each for each in SUBSCRIPTIONS.columns if each.key == key)
+            table.show(table._rows, table._offset, table.count)
+            (placed,) = table.laid_out
+            assert placed.width >= widest([placed.column], table._rows, {})[key] > 0
+
+
 async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
     async with dashboard(place="subscriptions") as driver:
         table = driver.table
