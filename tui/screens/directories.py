@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,10 @@ SINGLE_SECONDS: Final = 30.0
 """How often a box with one directory is asked for others, which it can only get by a restart."""
 CELLS_MAX: Final = 2000
 
+LINES_MAX: Final = 1000
+_GOOD: Final = frozenset({"active", "removed"})
+"""States that need no attention."""
+
 CELLS: Final = (
     ("K", "█", "complete", "text-success"),
     ("W", "▶", "being written", "text-primary"),
@@ -31,6 +36,7 @@ CELLS: Final = (
     (".", "·", "elsewhere only", "text-muted"),
 )
 """Cells of the map, by the letters of the box: sign, meaning, colour."""
+_WRITTEN: Final = "▸"
 STATES: Final = {
     "active": ("●", "text-success"),
     "joining": ("◐", "text-secondary"),
@@ -174,10 +180,11 @@ def _shortened(row: ShownRow, known: Sequence[tuple[str, str]]) -> ShownRow:
     return ShownRow({**row, "name": short})
 
 
-def drawn(copies: Copies, width: int, colors: Mapping[str, str]) -> Text:
+def drawn(copies: Copies, width: int, colors: Mapping[str, str], lines: int = LINES_MAX) -> Text:
     """Return what lacks copies, the directories, one per line with its part of the map, and the legend.
 
-    ``colors`` are the variables of the theme.
+    ``colors`` are the variables of the theme. If ``lines`` do not suffice, the legend is left out, then directories,
+    those without a problem first.
     """
     members = list(copies.status.get("members") or ())
     names, facts = _names(members), [each for each in _FACTS if width >= each.needs]
@@ -189,9 +196,12 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str]) -> Text:
     heading = f"{_fitted(' DIRECTORY', room)}{'STATE':<{_STATE}}{titles}  {_ledgers(copies.map)}\n"
     text.append(heading, style=_ink(colors, "text-muted"))
     written = set((copies.status.get("segment") or {}).get("members") or ())
+    shown = _shown(members, lines - text.plain.count("\n"))
     for member, name in zip(members, names, strict=True):
+        if member not in shown:
+            continue
         sign, color = STATES.get(str(member.get("state")), ("?", "text-warning"))
-        mark = "▸" if member.get("name") in written else " "
+        mark = _WRITTEN if member.get("name") in written else " "
         text.append(mark + _fitted(name, room - 1))
         text.append(_fitted(f"{sign} {member.get('state')}", _STATE), style=_ink(colors, color))
         for fact in facts:
@@ -199,8 +209,28 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str]) -> Text:
         text.append("  ")
         _cells(text, str(rows.get(member.get("name")) or ""), colors)
         text.append("\n")
+    _left_out(text, [each for each in members if each not in shown], colors)
     _legend(text, width, colors)
+    if text.plain.rstrip().count("\n") >= lines:
+        text.right_crop(len(text) - len("\n".join(text.plain.split("\n")[:lines])))
     return text
+
+
+def _shown(members: Sequence[Mapping[str, Any]], lines: int) -> list[Mapping[str, Any]]:
+    """Return the directories that are shown in so many lines, in order; one line names the others."""
+    if len(members) <= lines:
+        return list(members)
+    by_need = sorted(members, key=lambda each: each.get("state") in _GOOD)
+    return by_need[: max(lines - 1, 0)]
+
+
+def _left_out(text: Text, members: Sequence[Mapping[str, Any]], colors: Mapping[str, str]) -> None:
+    """Append the states of directories without a line."""
+    states = Counter(str(each.get("state")) for each in members)
+    if states:
+        told = ", ".join(f"{count} {state}" for state, count in states.items())
+        more = numbers.counted(len(members), "more directory", "more directories")
+        text.append(f" {more}: {told}\n", style=_ink(colors, "text-muted"))
 
 
 def _ledgers(told: Mapping[str, Any]) -> str:
@@ -222,7 +252,7 @@ def _cells(text: Text, letters: str, colors: Mapping[str, str]) -> None:
 
 def _legend(text: Text, width: int, colors: Mapping[str, str]) -> None:
     used = 0
-    for _, sign, meaning, color in CELLS:
+    for _, sign, meaning, color in (*CELLS, ("", _WRITTEN, "receives new entries", "text")):
         part = f" {meaning}  "
         if used and used + 1 + len(part) > width:
             text.append("\n")

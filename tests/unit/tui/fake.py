@@ -146,6 +146,30 @@ TOTALS = {
     "version": "0.12.0",
     "clusterName": "standalone",
 }
+STORE = {
+    "commits": 12_345,
+    "commitsFailed": 0,
+    "groupEntries": 41.5,
+    "groupBytes": 42_000.0,
+    "commitMs": 2.1,
+    "commitP50": 1.9,
+    "commitP99": 8.4,
+    "receiptP50": 1.2,
+    "receiptP99": 8.4,
+    "checkpointLag": 1_200_000,
+    "refusal": None,
+    "volumes": 4,
+    "volumeBytes": 4 << 26,
+    "liveBytes": 60_000_000,
+    "meta": {"mapSize": 1 << 36, "fileSize": 1 << 20, "freePages": 3, "readers": 1, "diskUsed": 1 << 20},
+    "diskFree": 80_000_000_000,
+    "diskTotal": 270_000_000_000,
+    "reserveHeld": True,
+    "unpackedHits": 1_200,
+    "unpackedMisses": 34,
+    "unpackedBytes": 9_000_000,
+}
+"""Totals of the storage view."""
 
 
 def message(number: int, **more: Any) -> dict[str, Any]:
@@ -397,6 +421,7 @@ class FakeBox:
             ],
         }
         self.totals: dict[str, Any] = dict(TOTALS)
+        self.store: dict[str, Any] = dict(STORE)
         self.asked: list[tuple[str, str, Any]] = []
         base = "/pulsarbox/v1"
         self.messages = [message(number) for number in range(250)]
@@ -469,7 +494,7 @@ class FakeBox:
             "matching": len(passing),
             "offset": offset,
             "rows": passing[offset : offset + limit],
-            "totals": self.totals,
+            "totals": self.store if name == "storage" else self.totals,
             "readOnly": self.read_only,
             "sampled": NOW - 400,
             "virtualClock": self.virtual_clock,

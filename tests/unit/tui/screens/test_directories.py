@@ -20,6 +20,7 @@ LEGEND = (
     "! copy missing here",
     "✕ no intact copy",
     "· elsewhere only",
+    "▸ receives new entries",
 )
 
 
@@ -71,6 +72,18 @@ async def test_many_directories_in_every_state() -> None:
         assert [each for each in states if f"{STATES[each][0]} {each} " not in driver.text()] == []
         assert "scrub 25%" in driver.text() and "all copies are complete, as of 1m00s ago" in driver.text()
         assert "VOLUME" in driver.text()
+
+
+@pytest.mark.parametrize("count", [8, 40])
+async def test_problems_and_the_table_are_visible_in_24_lines(count: int) -> None:
+    """Directories without a problem, the legend and numbers leave room for rows."""
+    bad = {3: "lost", 5: "full", 7: "late"}
+    members = [member(f"/srv/{at:02}/box", state=bad.get(at, "active"), since=SINCE) for at in range(count)]
+    async with dashboard(box_of(status(*members)), (80, 24), place="storage") as driver:
+        await driver.until(lambda: "DIRECTORY" in driver.text() and "VOLUME" in driver.text())
+        assert [each for each in bad.values() if f" {each} " not in driver.text()] == []
+        assert len([line for line in driver.lines() if "volumes/00000001" in line]) == 4
+        assert (f"{count - 9} more directories: {count - 9} active" in driver.text()) == (count > 8)
 
 
 async def test_a_box_with_one_directory_has_no_map() -> None:

@@ -1,6 +1,7 @@
 """Every screen: content, navigation and actions."""
 
 import json
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.screens.maps import state_of
 from pulsarbox.tui.screens.overview import _numbers
-from pulsarbox.tui.screens.storage import facts
+from pulsarbox.tui.screens.storage import divided, facts
 from pulsarbox.tui.widgets.bars import Line
 from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
@@ -447,6 +448,17 @@ def test_numbers_of_the_store_stand_beside_each_other_where_there_is_room() -> N
     lines = facts(totals, 200).split("\n")
     assert len(lines) == 1 and "map size" in lines[0] and "1.00 GiB" in lines[0] and "8.4 ms" in lines[0]
     assert len(facts(totals, 40).split("\n")) == 5
+    assert facts(totals | {"diskFree": 1 << 30}, 40, 1) == "disk free  1.00 GiB", "the most important one remains"
+
+
+@pytest.mark.parametrize("room", range(-3, 40))
+def test_panels_of_the_store_leave_the_table_its_lines(room: int) -> None:
+    for wanted in product((0, 3, 10), (0, 4), (0, 9, 30)):
+        given = divided(room, *wanted)
+        assert sum(lines + 1 for lines in given if lines) <= max(room, 0)
+        assert all(0 <= lines <= most for lines, most in zip(given, wanted, strict=True))
+        assert given.directories == max(min(wanted[2], room - 1), 0), "directories come first"
+        assert given.space in (0, wanted[1]) and (given.facts or not given.space or not wanted[0])
 
 
 def test_no_word_stands_without_its_number_however_wide_the_line_is(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,5 @@ def test_compressed_bytes_are_asked_for_now_and_then() -> None:
 
 async def test_the_storage_screen_has_the_bar_if_the_box_reports_its_volumes() -> None:
     box = FakeBox()
-    box.totals |= {"volumeBytes": 4 << 26, "liveBytes": 60_000_000}
     async with dashboard(box, SMALL, place="storage") as driver:
         await driver.until(lambda: "█ live 57.2 MiB (22%)" in driver.text() and "░ dead" in driver.text())
