@@ -259,13 +259,14 @@ class MessageViewer(TopScreen):
         self.found = []
         self.pager.changed()
         if text:
-            self._search()
+            self._search(is_new=True)
         self.refresh_status_lines()
 
-    def _search(self) -> None:
-        self.run_worker(self._find(), group="searching", exclusive=True)
+    def _search(self, *, is_new: bool = False) -> None:
+        """Search the current contents; only a new search notifies that there is no match."""
+        self.run_worker(self._find(is_new), group="searching", exclusive=True)
 
-    async def _find(self) -> None:
+    async def _find(self, is_new: bool) -> None:
         """Search all lines in slices, and go to the first match from the cursor on."""
         lines, start = self.pager.lines, self.pager.cursor or 0
         if lines is None:
@@ -286,7 +287,7 @@ class MessageViewer(TopScreen):
         self._is_searching = False
         if self.found and not seen:
             self._go_to(self.found[0])
-        if not self.found:
+        if not self.found and is_new:
             self.top.notify(f"'{clean(self.searched)}' does not occur", severity="warning", markup=False)
         self.refresh_status_lines()
 
@@ -457,10 +458,10 @@ class MessageViewer(TopScreen):
         return [(f"  {numbers.percent(pager.lines.share(pager.cursor))}", "plain", "")]
 
     def _absence(self) -> str:
-        """Return why there is no payload, empty if there is one."""
+        """Return why there is nothing to show, empty if there is something."""
         assert self.message is not None
         if self.message.contents.payload is not None:
-            return ""
+            return "" if self.message.contents.payload else "empty: no bytes"
         row: Mapping[str, Any] = self.message.row
         return str(row.get("damaged") or row.get("closed") or "null: a tombstone")
 
@@ -472,7 +473,8 @@ class MessageViewer(TopScreen):
         which = f"{at + 1:,} of " if is_on else ""
         going_on = " so far" if self._is_searching else ""
         count = numbers.counted(len(self.found), "match", "matches")
-        return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", "good", "next match")]
+        look = "good" if self.found else "plain"
+        return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", look, "next match")]
 
 
 _COPIES: Final = (

@@ -93,6 +93,9 @@ async def test_matches_follow_each_other_in_a_circle() -> None:
         await driver.type("yz")
         await driver.press("enter")
         await driver.until(lambda: "'xyz' does not occur" in driver.said)
+        await driver.press("v")
+        await driver.until(lambda: "text" in driver.told("told") and "'xyz': 0 matches" in driver.told("told"))
+        assert driver.said.count("'xyz' does not occur") == 1, "only a new search reports that"
 
 
 async def test_other_messages_and_those_with_the_same_key() -> None:
@@ -185,7 +188,7 @@ async def test_payloads_of_all_kinds() -> None:
     kinds: list[tuple[bytes | None, dict[str, Any], str]] = [
         (None, {}, "null: a tombstone"),
         (None, {"closed": "it is encrypted\x1b"}, "it is encrypted\\x1b"),
-        (b"", {}, "text"),
+        (b"", {}, "empty: no bytes"),
         (b"\x00\xff\x80" * 9, {}, "000000  00 ff 80"),
         (b"{not json", {}, "not valid JSON: expected a name in quotes at character 2"),
         (b"\x0ehello", {"schemaVersion": 3, "decoded": {"name": "by its schema"}}, '"by its schema"'),
