@@ -11,6 +11,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
@@ -20,6 +21,7 @@ from pulsarbox.tui.actions import dry_run
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import HangingText
 
 BUTTONS: Final = """
@@ -67,6 +69,9 @@ _CSS: Final = (
     + BUTTONS
 )
 
+_CHOICE_WIDTH, _TEXT_WIDTH = 76, 96
+"""Columns of dialogs on wide screens; on others, they have this share of the screen:"""
+_SHARE: Final = 0.96
 _FIELD: Final = 42
 """Characters of a hint that fit into a field on a screen of 80 columns."""
 _LINE_MAX: Final = 400
@@ -77,7 +82,7 @@ _LINE_SHOWN: Final = 120
 class ChoiceDialog(Dialog[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
-    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": 76} + "ChoiceDialog #said { margin-bottom: 1; }"
+    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": _CHOICE_WIDTH} + "ChoiceDialog #said { margin-bottom: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Back", show=False),
         Binding("j", "down", show=False),
@@ -95,7 +100,7 @@ class ChoiceDialog(Dialog[str | None]):
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
-            box.border_title = clean(self._title)
+            box.border_title = _title(self, self._title, _CHOICE_WIDTH)
             yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             copied = "   y copy the command" if any(is_command(told) for _, _, told in self._options) else ""
             with Vertical(id="foot"):
@@ -222,7 +227,7 @@ class OperationDialog(Dialog[list[Request] | None]):
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
             label = getattr(self.app, "label", None)
-            box.border_title = f"{label.text}: {self.deed.title}" if label else self.deed.title
+            box.border_title = Content(f"{label.text}: {self.deed.title}" if label else self.deed.title)
             with VerticalScroll(id="body", can_focus=False):
                 yield from self._body()
             with Vertical(id="foot"):
@@ -340,7 +345,7 @@ class OperationDialog(Dialog[list[Request] | None]):
 class TextDialog(Dialog[None]):
     """Dialog with text: help, details, or a full error."""
 
-    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": 96}
+    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
         Binding("j,down", "scroll(1)", show=False),
@@ -359,7 +364,7 @@ class TextDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
-            box.border_title = clean(self._title)
+            box.border_title = _title(self, self._title, _TEXT_WIDTH)
             with VerticalScroll(id="body"):
                 yield HangingText(self._text)
                 if self._line:
@@ -411,6 +416,11 @@ def is_command(text: str) -> bool:
 
 def _brief(line: str) -> str:
     return line if len(line) <= _LINE_MAX else f"{line[:_LINE_SHOWN]}... ({len(line):,} characters: ctrl+y copies it)"
+
+
+def _title(screen: Screen[Any], text: str, width: int) -> Content:
+    """Return the title of a dialog that is so wide where there is room."""
+    return plain_title(clean(text), min(width, int(screen.app.size.width * _SHARE)))
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -75,7 +76,8 @@ class Groups(ListScreen):
     def begin(self) -> None:
         """Name the topic in the title."""
         super().begin()
-        self.table.border_title = f"Groups of {short_topic(str(self.topic.get('topic')))}"
+        title = f"Groups of {short_topic(str(self.topic.get('topic')))}"
+        self.table.border_title = plain_title(title, self.app.size.width)
 
     def path(self) -> str:
         """Return the request path of the groups."""

@@ -28,7 +28,7 @@ class PluginsScreen(ViewScreen):
         text.append(f"{'calls':<14}  {calls}, {errors} failed\n")
         usual, long = numbers.nanoseconds(row.get("p50Nanos")), numbers.nanoseconds(row.get("p99Nanos"))
         text.append(f"{'duration':<14}  median {usual}, 99th percentile {long}\n")
-        text.append(f"{'used by':<14}  {numbers.count(row.get('subscriptions'))} subscriptions\n")
+        text.append(f"{'used by':<14}  {numbers.counted(row.get('subscriptions'), 'subscription')}\n")
         if row.get("lastError"):
             text.append(f"\n{row['lastError']}\n")
         self.app.push_screen(TextDialog(f"Plugin {row.get('name')}", text, self.command_line()))

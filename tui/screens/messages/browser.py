@@ -23,6 +23,7 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
+from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
@@ -99,7 +100,7 @@ class Browser(ViewScreen):
         """Set up the table and start reading."""
         super().begin()
         self.table.sorted_by = (None, True)
-        self.table.border_title = short_topic(self.topic)
+        self.table.border_title = plain_title(short_topic(self.topic), self.app.size.width)
 
     # Queries
 
