@@ -11,6 +11,7 @@ from typing import Final
 
 from pulsarbox.cli.main import COMMANDS
 from pulsarbox.storage.inspection import child
+from tests.forks.pages import collapse
 from tests.forks.server import run_and_exit, serve
 
 LOADED: Final = (
@@ -36,5 +37,6 @@ if __name__ == "__main__":
                     importlib.import_module(module.name)
     importlib.import_module("pulsarbox.server.http.route_table").all_routes()  # the table of every box
     gc.freeze()  # keeps unwritten pages shared with the forks
+    collapse()
     wanted = serve(socket.socket(fileno=int(sys.argv[1])))
     run_and_exit(wanted["words"], wanted["kind"])
