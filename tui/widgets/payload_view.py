@@ -16,8 +16,8 @@ SHOWN_MAX: Final = 64 * 1024
 """Maximum number of bytes or characters to show."""
 _CONTINUED: Final = "↪ "
 """Begins the further rows of a line that is wrapped."""
-VALUE_MAX: Final = 2000
-"""Maximum number of characters of other values, such as a key."""
+VALUE_MAX: Final = 200
+"""Maximum number of characters of other values, such as a key: longer ones would leave no room for the payload."""
 
 
 class WrappedLines:
