@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.workers import dealing
 
@@ -29,6 +30,11 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any machine")
+
+# Hypothesis parses all loaded modules of the project for constants that it may try: seconds, in a new checkout. Which
+# examples a derandomized property has would also change with any module.
+if "HYPOTHESIS_EXAMPLES" not in os.environ and "_get_local_constants" in vars(providers):
+    vars(providers)["_get_local_constants"] = lambda: providers._local_constants
 
 # Tests start more than a thousand processes that load hundreds of modules each. Bytecode caching stays on, regardless
 # of the environment: compiling takes longer than most commands.

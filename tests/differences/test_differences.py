@@ -21,7 +21,7 @@ from tests.tools.generate_known import DOCUMENT, generate
 
 JOBS = 24
 """# Scenarios mostly wait for silence."""
-PARTS = 6
+PARTS = 10
 """# The first part has some scenarios of each theme; a campaign plays the others too."""
 
 PATIENCE = 0.3

@@ -119,6 +119,7 @@ admin topics stats @/n/none
 """
 
 
+@pytest.mark.campaign  # where the jars are, it takes longer than any other test
 @pytest.mark.timeout(200)
 def test_the_tools_themselves(tmp_path: Path) -> None:
     box = BoxProcess(tmp_path / "data")

@@ -44,12 +44,20 @@ def compile_one(file: Path) -> None:
     rewrite._write_pyc(state, code, source_hash, compiled(file))
 
 
+def compute_letters() -> None:
+    """Compute the Unicode tables that Hypothesis keeps in its folder: otherwise each worker takes a second for it."""
+    from hypothesis.internal import charmap  # deferred: slower than finding out that nothing has to be compiled
+
+    charmap.intervals_from_codec("utf-8")
+
+
 def main(root: Path = ROOT) -> int:
     """Compile the modules that never were. Returns their number, 0 if they are few."""
     missing = [file for file in modules(root) if not compiled(file).exists()]
     if len(missing) < FEW:
         return 0
     with ProcessPoolExecutor() as pool:
+        pool.submit(compute_letters)
         list(pool.map(compile_one, missing, chunksize=20))
     return len(missing)
 

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.embed import KINDS, main
 
 
+@pytest.mark.campaign
 def test_it_measures_shows_and_writes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written, disk = tmp_path / "found.json", tmp_path / "disk"
     disk.mkdir()
