@@ -33,6 +33,8 @@ INTERVAL: Final = 0.5
 _VITALS_SECONDS: Final = 2.0
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
+_KEYS: Final = 8
+"""Least width of the keys in the help, so that its groups are aligned."""
 _HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 7
 """Width of the help: at most so many columns, or this share of the terminal, less edges, padding and the scroll bar."""
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
@@ -437,15 +439,20 @@ def wrapped(line: str, width: int) -> str:
 
 
 def _listed(actions: Sequence[Any], width: int) -> str:
+    keys = max(_KEYS, *(len(each.shown_keys) for each in actions))
     if width < _NARROW:
-        return "\n".join(_listed_narrow(each, max(width - 20, 8)) for each in actions)
-    return "\n".join(f"  {each.shown_keys:<7} :{each.name:<13}  {each.title}" for each in actions)
+        return "\n".join(_listed_narrow(each, keys, max(width - keys - 13, 8)) for each in actions)
+    return "\n".join(f"  {each.shown_keys:<{keys}} :{each.name:<13}  {each.title}" for each in actions)
 
 
-def _listed_narrow(action: Any, width: int) -> str:
-    """Return an action with its key, or above its title the command of an action without a key."""
-    begin = f"  {action.shown_keys:<7} " if action.keys else f"  :{action.name}\n{' ' * 10}"
-    return begin + f"\n{' ' * 10}".join(wrap(action.title, width))
+def _listed_narrow(action: Any, keys: int, width: int) -> str:
+    """Return an action with its key, or above its title the command of an action without a key.
+
+    ``keys`` and ``width`` are the widths of the keys and of the title.
+    """
+    indent = " " * (keys + 3)
+    begin = f"  {action.shown_keys:<{keys}} " if action.keys else f"  :{action.name}\n{indent}"
+    return begin + f"\n{indent}".join(wrap(action.title, width))
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

@@ -39,7 +39,14 @@ class Action(NamedTuple):
         """The keys for display."""
         return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
 
+    @property
+    def has_past(self) -> bool:
+        """Whether it is hinted in history: not if it concerns what is there now, or has a tab."""
+        return self.deed is None and self.group != "Screens" and self.name not in _OF_NOW
 
+
+_OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map"})
+"""Actions on what is there now."""
 _KEY_NAMES: Final = {
     "slash": "/",
     "colon": ":",
@@ -87,11 +94,11 @@ _VIEW: Final = (
     Action("menu", "Actions for the row, or the marked rows", "x", "actions"),
     Action("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
     Action("time travel", "Go back in recorded history", "t", "time"),
-    Action("earlier", "In history: one step back", "left"),
-    Action("later", "In history: one step forward", "right"),
+    Action("earlier", "In history: one step back", "left", "step"),
+    Action("later", "In history: one step forward", "right", "step"),
     Action("much earlier", "In history: ten steps back", "shift+left"),
     Action("much later", "In history: ten steps forward", "shift+right"),
-    Action("live", "Leave history and return to now", "n"),
+    Action("live", "Leave history and return to now", "n", "now"),
     Action("export", "Write the rows of the table to a file, as NDJSON", "e"),
     Action("export csv", "Write the rows of the table to a file, as CSV"),
     Action("clear marks", "Unmark all rows", "u"),
@@ -141,7 +148,7 @@ _CONTENT: Final = tuple(
         ("fold all", "Fold everything", "z", ""),
         ("unfold all", "Unfold everything", "Z", ""),
         ("search", "Search for a text in names and values", "slash", "search"),
-        ("next match", "Go to the next match", "n", ""),
+        ("next match", "Go to the next match", "n", "match"),
         ("previous match", "Go to the previous match", "N", ""),
         ("wrap", "Wrap long lines, or scroll them with shift and arrows", "w", ""),
         ("dump", "Show the bytes beside the contents", "h", "bytes"),

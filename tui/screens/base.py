@@ -84,6 +84,10 @@ class Prompt(Input, inherit_css=False):
         screen.close_prompt()
 
 
+NO_DATA: Final = "no data yet; press r to ask again"
+"""Text of an empty panel if the box has not answered yet."""
+_PAST: Final = ("earlier", "later", "live")
+"""Actions hinted in history."""
 _COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
 
 
@@ -284,17 +288,21 @@ class TopScreen(Screen[None]):
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
-        self._hints.put(hints(self._hints_now()))
+        self._hints.put(hints(self.hints_now()))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
             self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
             guide: Any = self.query_one("#guide")
             guide.turn()
 
-    def _hints_now(self) -> list[str]:
-        """Return the hinted actions, without those that do not apply to the row."""
+    def hints_now(self) -> list[str]:
+        """Return the hinted actions, without those that do not apply to the row.
+
+        In history, its keys come first, in place of actions on what is there now.
+        """
         rows = self.rows_chosen()
-        return [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
+        names = [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
+        return names if self.top.at is None else [*_PAST, *(name for name in names if BY_NAME[name].has_past)]
 
     def _badges(self) -> list[Part]:
         top = self.top

@@ -12,7 +12,7 @@ from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
 from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
-from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.base import NO_DATA, TopScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
@@ -79,18 +79,18 @@ class Overview(TopScreen):
         yield Line(key="numbers")
         backlogs, quotas, dead = PANELS
         with Horizontal(id="middle"):
-            yield _table(backlogs, "loading ...")
+            yield _table(backlogs)
             if self.app.size.width >= WIDE:
                 yield from self._side()
         with Horizontal(id="lower"):
-            yield _table(quotas, "")
-            yield _table(dead, "")
+            yield _table(quotas)
+            yield _table(dead)
 
     def _side(self) -> ComposeResult:
         """Compose the panels at the side, which narrow terminals never pay for."""
         with Vertical(id="side"):
             yield BoxFacts()
-            yield _table(BUSIEST, "")
+            yield _table(BUSIEST)
 
     def begin(self) -> None:
         """Start with the focus on the diagnosis."""
@@ -116,7 +116,7 @@ class Overview(TopScreen):
 
     def _widen(self) -> None:
         """Add the panels at the side to a screen that has become wide."""
-        self.query_one("#middle").mount(Vertical(BoxFacts(), _table(BUSIEST, ""), id="side"))
+        self.query_one("#middle").mount(Vertical(BoxFacts(), _table(BUSIEST), id="side"))
         self._count = 0
         self.ask_again()
 
@@ -157,8 +157,8 @@ class Overview(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the texts of panels that have never been loaded."""
         if not self.answered:
-            for each in (self.query_one(DiagnosisList), self.query_one("#subscriptions", Table)):
-                each.empty = "no data yet"
+            for each in (self.query_one(DiagnosisList), *self.query(Table)):
+                each.empty = NO_DATA
                 each.refresh()
 
     def _show_numbers(self, first: ViewSnapshot) -> None:
@@ -280,11 +280,11 @@ def _way_to(found: BoxFinding) -> list[Part]:
     return [(" enter ", "key", ""), (f"{title}{remedy}", "plain", "")]
 
 
-def _table(panel: Panel, empty: str) -> Table:
+def _table(panel: Panel) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
     table.shows_blurred_cursor = False
     table.border_title = panel.title
-    table.empty = empty
+    table.empty = "loading ..."
     return table
 
 

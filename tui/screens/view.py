@@ -15,7 +15,7 @@ from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.box_queries import chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.base import NO_DATA, TopScreen
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
@@ -119,7 +119,7 @@ class ViewScreen(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
-            self.table.empty = "no data yet"
+            self.table.empty = NO_DATA
             self.table.refresh()
 
     def _show_filter(self, told: str) -> None:

@@ -162,11 +162,14 @@ _TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
 
 
 def hints(names: Sequence[str]) -> list[Part]:
-    """Return the key hints of these actions."""
+    """Return the key hints of these actions. Keys that follow each other with the same word share it."""
     parts: list[Part] = [(" ", "plain", "")]
-    for name in names:
-        action = BY_NAME[name]
-        key = action.shown_keys.split(" ")[0]
-        word = action.hint or _TITLES.get(name) or action.name.rpartition(" ")[2]
-        parts += [(key, "key", name), (f" {word}  ", "dim", name)]
+    words = [_word_of(name) for name in names]
+    for name, word, following in zip(names, words, [*words[1:], ""], strict=True):
+        key = BY_NAME[name].shown_keys.split(" ")[0]
+        parts += [(key, "key", name), (" ", "plain", "") if word == following else (f" {word}  ", "dim", name)]
     return parts
+
+
+def _word_of(name: str) -> str:
+    return BY_NAME[name].hint or _TITLES.get(name) or name.rpartition(" ")[2]

@@ -16,8 +16,6 @@ SHOWN_MAX: Final = 64 * 1024
 """Maximum number of bytes or characters to show."""
 _CONTINUED: Final = "↪ "
 """Begins the further rows of a line that is wrapped."""
-VALUE_MAX: Final = 200
-"""Maximum number of characters of other values, such as a key: longer ones would leave no room for the payload."""
 
 
 class WrappedLines:
@@ -77,7 +75,7 @@ def as_text(decoded: Any) -> str | None:
     return None if decoded is None else json.dumps(decoded, indent=2, ensure_ascii=False)[: SHOWN_MAX + 1]
 
 
-def cut(value: object, most: int = VALUE_MAX) -> str:
+def cut(value: object, most: int) -> str:
     """Return a value for one line, truncated with its length if too long."""
     text = str(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"

@@ -58,20 +58,27 @@ class TourGuide:
 
     def __init__(self) -> None:
         self.at = 0
+        self.is_closed = False
+        """Whether the user has closed the last step."""
         self._pointed: set[int] = set()
         """Steps for which the cursor has been moved."""
 
     @property
     def text(self) -> str:
         """The step, with its number."""
-        return f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}  [F2 next, F3 back]"
+        following = "F2 next" if self.at + 1 < len(STEPS) else "F2 hide"
+        return f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}  [{following}{', F3 back' if self.at else ''}]"
 
     def lines(self, width: int) -> int:
         """Return how many lines the step has on a terminal of this width."""
-        return min(len(wrap(self.text, width - 2)), LINES_MAX)
+        return 0 if self.is_closed else min(len(wrap(self.text, width - 2)), LINES_MAX)
 
     def turn(self, steps: int) -> None:
-        """Turn to a later or earlier step."""
+        """Turn to a later or earlier step. After the last one the tour is closed, and turning back opens it again."""
+        if self.is_closed and steps < 0:
+            self.is_closed = False
+            return
+        self.is_closed = self.at == len(STEPS) - 1 and steps > 0
         self.at = min(max(self.at + steps, 0), len(STEPS) - 1)
 
     def opened(self, screen: str, *, in_the_past: bool) -> None:
@@ -103,5 +110,6 @@ class GuideStrip(Static):
 
     def turn(self) -> None:
         """Show the current step, if it has changed."""
+        self.display = not self._guide.is_closed
         if str(self.content) != self._guide.text:
             self.update(self._guide.text)

@@ -33,6 +33,7 @@ async def test_a_box_that_was_never_there_is_said_on_every_screen() -> None:
             await driver.until(lambda: driver.screen.trouble)
             await driver.pilot.pause()
             assert ": Connection refused; retrying" in driver.text().replace("\n", "")
+            assert driver.text().count("no data yet") == (4 if key == "1" else 1)
 
 
 async def test_a_refusal_says_why_and_what_to_do() -> None:

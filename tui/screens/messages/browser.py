@@ -35,6 +35,9 @@ HELD_MAX: Final = 2000
 """Maximum number of messages held."""
 HELD_BYTES: Final = 16 << 20
 """Approximate maximum size of the messages held."""
+_FACT_BESIDE: Final = 45
+"""Cells beside a long value of the metadata, which has one line: edges, its title and its length."""
+_FACT_MIN: Final = 20
 
 
 UNACKNOWLEDGED: Final = "unacknowledged"
@@ -209,7 +212,8 @@ class Browser(ViewScreen):
             shown.update("")
             return
         box.border_title = f"{short_id(row.get('id'))}  {numbers.size(row.get('size'))}  {self.form}"
-        shown.update(payload_view.WrappedLines([*facts(row), "", *payload_view.lines_of(row, self.form)]))
+        told = facts(row, max(self.size.width - _FACT_BESIDE, _FACT_MIN))
+        shown.update(payload_view.WrappedLines([*told, "", *payload_view.lines_of(row, self.form)]))
         box.scroll_home(animate=False)
 
     def status_line(self) -> list[Part]:
@@ -357,7 +361,7 @@ def surplus(rows: Sequence[ShownRow]) -> int:
     return 0
 
 
-def facts(row: Mapping[str, Any], most: int = payload_view.VALUE_MAX) -> list[str]:
+def facts(row: Mapping[str, Any], most: int) -> list[str]:
     """Return the metadata of a message as lines, with at most so many characters of each value."""
     by = f"by {payload_view.cut(row.get('producer') or '-', most)} #{row.get('sequenceId')}"
     lines = [f"published    {numbers.instant(row.get('publishTime'))}   {by}"]

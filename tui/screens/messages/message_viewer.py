@@ -53,7 +53,19 @@ class MessageViewer(TopScreen):
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = CONTENT
     hinted: ClassVar[Sequence[str]] = (
-        *("fold", "search", "form", "dump", "copy", "next by key", "next message", "back", "help", "quit"),
+        *(
+            "fold",
+            "search",
+            "next match",
+            "form",
+            "dump",
+            "copy",
+            "next by key",
+            "next message",
+            "back",
+            "help",
+            "quit",
+        ),
     )
 
     def __init__(self, topic: str, subscription: str, message_id: str) -> None:
@@ -443,6 +455,20 @@ class MessageViewer(TopScreen):
             size = numbers.size(self.message.row.get("size"))
             parts.append((f"  only {numbers.size(len(contents.payload or b''))} of {size} are loaded", "warn", ""))
         return [*parts, *self._matches()]
+
+    def hints_now(self) -> list[str]:
+        """Return the hinted actions that apply to the message and its form."""
+        return [name for name in self.hinted if self._applies(name)]
+
+    def _applies(self, name: str) -> bool:
+        message, lines = self.message, self.pager.lines
+        if name == "fold":
+            return isinstance(lines, Outline) and lines.first is not None and lines.document.is_container(lines.first)
+        if name == "dump":
+            return lines is not None and not isinstance(lines, HexLines)
+        if name == "next match":
+            return bool(self.found)
+        return name != "next by key" or (message is not None and message.real.get("key") is not None)
 
     def _place(self) -> list[Part]:
         pager, reason = self.pager, self._absence()

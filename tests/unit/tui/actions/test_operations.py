@@ -66,7 +66,13 @@ def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
             assert f" :{action.name} " in text
     lines = help_text("subscription", "", 46).partition("In tables")[0].split("\n")
     assert max(map(len, lines[1:])) <= 46 - 10, "on a phone, a wrapped title continues below its beginning"
-    assert "  :sub clear" in lines and "  b       Browse the messages;" in lines
+    assert "  :sub clear" in lines and "  b        Browse the messages;" in lines
+
+
+def test_commands_in_the_help_are_aligned() -> None:
+    lines = help_text("subscription", "").split("\n")
+    names = [f":{action.name} " for action in REGISTRY]
+    assert {line.index(name) for line in lines for name in names if f" {name}" in line} == {11}
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 200])

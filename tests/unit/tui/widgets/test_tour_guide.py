@@ -49,8 +49,22 @@ def test_keys_turn_within_the_steps() -> None:
     guide = TourGuide()
     guide.turn(-1)
     assert guide.at == 0
+    assert guide.text.endswith("[F2 next]")
     guide.turn(99)
-    assert guide.at == 4
+    assert guide.at == 4 and guide.text.endswith("[F2 hide, F3 back]") and guide.lines(80) > 0
+
+
+async def test_the_last_step_is_hidden_and_shown_again() -> None:
+    guide = TourGuide()
+    guide.turn(3)
+    async with dashboard(FakeBox(), SMALL, guide=guide) as driver:
+        await driver.press("f2")
+        await driver.until(lambda: "Tour 5/5" in driver.text())
+        await driver.press("f2")
+        await driver.until(lambda: "Tour" not in driver.text())
+        assert guide.lines(SMALL[0]) == 0
+        await driver.press("f3")
+        await driver.until(lambda: "Tour 5/5" in driver.text())
 
 
 async def test_the_cursor_is_on_the_row_of_the_step_until_the_user_moves_it() -> None:

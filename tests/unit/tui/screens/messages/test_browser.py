@@ -46,6 +46,15 @@ async def test_the_preview_wraps_long_lines_with_a_sign() -> None:
         assert [row[2:].startswith("↪ ") for row in rows] == [False, True, True]
 
 
+async def test_long_keys_leave_room_for_the_payload() -> None:
+    box = FakeBox()
+    long = {"key": "k" * 3000, "properties": {"EXCEPTION": "e" * 3000}}
+    box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = browsed([message(0, **long)])
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: all(each in driver.text() for each in ("kkk... (3,000", "eee... (3,000", '"id": 0')))
+
+
 async def test_the_scroll_bar_shows_the_end_with_which_the_browser_opens() -> None:
     async with dashboard(size=SMALL, place="topics") as driver:
         await browse(driver)

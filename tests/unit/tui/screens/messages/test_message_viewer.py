@@ -218,3 +218,20 @@ async def test_every_action_is_possible_with_any_message() -> None:
 def test_what_is_text() -> None:
     assert is_text(b"") and is_text("ж".encode() * 5000) and is_text(b"a\tb\r\n")
     assert not is_text(b"\x00") and not is_text(b"abc\xff\xfe12345") and not is_text(b"\x1b[2J")
+
+
+async def test_only_keys_that_apply_are_hinted() -> None:
+    own = {"fold", "next match", "dump", "next by key"}
+    async with viewing(b"no JSON", json.dumps(ORDER).encode()) as driver:
+        screen = viewer(driver)
+        assert own & set(screen.hints_now()) == {"fold", "dump", "next by key"}
+        await driver.press("v", "v")
+        await driver.until(lambda: screen.form == "hex")
+        assert own & set(screen.hints_now()) == {"next by key"}
+        await driver.press("less_than_sign")
+        await shown(driver, 0)
+        assert own & set(screen.hints_now()) == {"dump", "next by key"}
+        screen.filtered("JSON")
+        await driver.until(lambda: "n match" in driver.told("hints"))
+    async with viewing(b"7", key=None) as driver:
+        assert own & set(viewer(driver).hints_now()) == {"dump"}
