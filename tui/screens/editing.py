@@ -32,6 +32,7 @@ class Editing(Dialog[str | None]):
       border-title-color: $accent; border-title-style: bold; }
     Editing TextArea { height: 1fr; min-height: 3; }
     Editing TextArea, Editing Input { border: none; border-left: blank; padding: 0 1 0 0; background: $panel; }
+    Editing TextArea:ansi, Editing Input:ansi { border-left: solid $edge; }
     Editing TextArea:focus, Editing Input:focus { border: none; border-left: thick $edge-focus;
       background-tint: transparent; }
     Editing #properties { height: 1fr; min-height: 3; max-height: 14; }
@@ -41,6 +42,7 @@ class Editing(Dialog[str | None]):
     Editing Input { height: 1; width: 1fr; }
     Editing TextArea { scrollbar-size-vertical: 1; }
     Editing .dim { color: $text-muted; width: 1fr; }
+    Editing #foot { padding-top: 1; }
     Editing #buttons { height: 1; }
     Editing Button { margin-left: 2; min-width: 10; }
     """

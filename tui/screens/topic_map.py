@@ -80,7 +80,7 @@ class TopicMap(TopScreen):
         shown = len(self.map.tiles) - self.map.left_out
         others = f"   {shown} of {numbers.counted(total, 'topic')}" if shown < total else ""
         parts: list[Part] = [(" Area: ", "dim", ""), (what, "name", "sort"), (others, "dim", "")]
-        self.query_one("#title", Line).put(parts, [("! backlog quota at 80% or more ", "warn", "")])
+        self.query_one("#title", Line).put(parts, [("! backlog quota at 80% or more ", "bad", "")])
 
     def do_sort(self) -> None:
         """Let areas stand for the next measure."""

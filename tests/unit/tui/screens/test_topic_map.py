@@ -26,6 +26,8 @@ async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
         await driver.at("TopicMap")
         await driver.until(lambda: ">orders-8" in driver.text() and "orders-0" not in driver.text())
         assert "unacknowledged messages" in driver.told("title")
+        (legend,) = [each.style for each in driver.strips()[2] if "backlog quota" in each.text]
+        assert legend is not None and legend.color == driver.screen.map.look("hot").color, "as the names of tiles"
         await driver.press("down")
         await driver.until(lambda: ">orders-7" in driver.text() and "backlog 70" in driver.told("told"))
         strips = [driver.screen.map.render_line(y) for y in range(driver.screen.map.size.height)]

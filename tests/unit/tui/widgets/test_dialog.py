@@ -113,6 +113,15 @@ def _look(driver: Driver, button: Button) -> Style:
     return found
 
 
+async def test_fields_of_a_message_have_an_edge_in_the_colors_of_the_terminal() -> None:
+    async with dashboard(size=SMALL, kept=wearing(TERMINAL[0])) as driver:
+        await driver.app.push_screen(Editing(message(3)))
+        await driver.until(lambda: "Properties, as JSON" in driver.text())
+        fields = [driver.screen.query_one(f"#{name}").region for name in ("payload", "key", "properties")]
+        edges = [[line[field.x] for line in driver.lines()[field.y : field.bottom]] for field in fields]
+        assert [set(edge) for edge in edges] == [{"█"}, {"│"}, {"│"}]
+
+
 @pytest.mark.parametrize("theme", TERMINAL)
 async def test_the_cursor_of_a_field_is_reversed_in_the_colors_of_the_terminal(theme: str) -> None:
     async with dashboard(size=SMALL, place="topics", kept=wearing(theme)) as driver:
