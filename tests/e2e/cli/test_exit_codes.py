@@ -44,8 +44,9 @@ def scene(box: PulsarBox) -> Iterator[Scene]:
     namespace = f"{tenant}/n"
     client = connect(box.service_url)
     found = Scene(box, client, tenant, namespace, f"persistent://{namespace}/orders")
-    for words in (("tenant", "create", tenant), ("ns", "create", namespace), ("topic", "create", found.topic)):
-        assert found.exit_code(*words)[0] == 0, words
+    box.admin("PUT", f"/admin/v2/tenants/{tenant}", {"allowedClusters": ["standalone"]})
+    box.admin("PUT", f"/admin/v2/namespaces/{namespace}")
+    box.admin("PUT", f"/admin/v2/persistent/{namespace}/orders")
     yield found
     client.close()
 
