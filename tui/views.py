@@ -198,10 +198,10 @@ PLUGINS: Final = TableView(
 JOBS: Final = TableView(
     "jobs",
     (
-        Column("id", "ID", 5, "text", 0, meaning="job ID"),
-        Column("kind", "KIND", 11, "text", 1, meaning="dlq-replay, dlq-drop"),
+        Column("id", "ID", 4, "text", 0, meaning="job ID"),
+        Column("kind", "KIND", 10, "text", 1, meaning="dlq-replay, dlq-drop"),
         Column("dryRun", "DRY RUN", 7, "yes", 0, meaning="dry run: replays and drops nothing"),
-        Column("state", "STATE", 10, "state", 0, meaning="running, paused, done, cancelled, failed, tripped"),
+        Column("state", "STATE", 9, "state", 0, meaning="running, paused, done, cancelled, failed, tripped"),
         Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="dead letter topic"),
         Column("share", "SEEN", 12, "progress", 1, meaning="messages examined, of all"),
         Column("done", "DONE", 8, "count", 2, meaning="messages replayed or dropped"),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from pulsarbox.tui.widgets import numbers
 
@@ -224,6 +224,8 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
 
 _SHRUNK: Final = 9
 """Width of a growing column on a narrow screen."""
+_SQUEEZED: Final = 2
+"""Cells that a growing column gives up for the gaps between columns."""
 _SHARE: Final = 7
 """Width of a bar with its percentage on a narrow screen."""
 _GROWN: Final = 8
@@ -279,13 +281,18 @@ def short_topic(name: str) -> str:
 
 
 def shortened(text: str, width: int) -> str:
-    """Truncate a text in the middle, because names differ at both ends."""
-    if len(text) <= width or width < 1:
+    """Truncate a text in the middle to a width in cells, because names differ at both ends."""
+    if width < 1 or (len(text) if text.isascii() else cell_len(text)) <= width:
         return text
     if width < 8:
-        return text[: width - 1] + "…"
+        return f"{_beginning(text, width - 1)}…"
     head = (width - 1) // 2
-    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+    return f"{_beginning(text, head)}…{_beginning(text[::-1], width - 1 - head)[::-1]}"
+
+
+def _beginning(text: str, width: int) -> str:
+    """Return the beginning of a text, up to a width in cells."""
+    return text[:width] if text.isascii() else set_cell_size(text[:width], width).rstrip()
 
 
 def laid_out(
@@ -309,6 +316,8 @@ def laid_out(
     ]
     widths = [min(pair) for pair in zip(declared, wanted, strict=True)]
     gaps, spare = _gaps(shown, width - sum(widths) - len(widths))
+    if not is_narrow:
+        _squeeze(shown, widths, gaps, sorted_by)
     for at in sorted(range(len(shown)), key=lambda each: (shown[each].grow, _rank(shown[each], sorted_by))):
         spare -= _widen(widths, at, wanted[at], spare)
     for at, least in enumerate(declared):
@@ -326,8 +335,8 @@ def _shown(columns: Sequence[Column], width: int, sorted_by: str | None) -> list
     """Return the columns to show: the least important are left out until the others fit."""
     kept, ranks = set(range(len(columns))), [_rank(column, sorted_by) for column in columns]
     for at in sorted(kept, key=lambda each: (-ranks[each], -each)):
-        is_shrunk = ranks[at] <= 0
-        if _needed((columns[each] for each in kept), sorted_by, shrunk=is_shrunk) <= width or len(kept) == 1:
+        others = [columns[each] for each in sorted(kept)]
+        if (_needed_shrunk if ranks[at] <= 0 else _needed)(others, sorted_by) <= width or len(kept) == 1:
             break
         kept.discard(at)
     return [columns[at] for at in sorted(kept)]
@@ -353,6 +362,24 @@ def _gaps(shown: Sequence[Column], spare: int) -> tuple[list[int], int]:
     return gaps, max(spare, 0)
 
 
+def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted_by: str | None) -> None:
+    """Take cells from growing columns for two cells before texts, as two texts with one blank would seem to be one."""
+    spare = {at: widths[at] - _least_squeezed(column, sorted_by) for at, column in enumerate(shown) if column.grow}
+    for at, (gap, following) in enumerate(zip(gaps, shown[1:], strict=False)):
+        if gap == 1 and following.kind not in TO_THE_RIGHT:
+            giver = max(spare, key=spare.__getitem__, default=None)
+            if giver is None or spare[giver] < 1:
+                return
+            spare[giver] -= 1
+            widths[giver] -= 1
+            gaps[at] += 1
+
+
+def _least_squeezed(column: Column, sorted_by: str | None) -> int:
+    title = _title(column, sorted_by) if _rank(column, sorted_by) < 0 else 0
+    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), title)
+
+
 def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
     """Widen a column up to a width, as far as ``spare`` cells suffice. Return the number of cells."""
     more = min(max(wanted - widths[at], 0), spare)
@@ -373,8 +400,15 @@ def _title(column: Column, sorted_by: str | None) -> int:
     return len(column.title) + (_rank(column, sorted_by) < 0)
 
 
-def _needed(columns: Iterable[Column], sorted_by: str | None, *, shrunk: bool = False) -> int:
-    return sum((_least if shrunk else _width)(column, sorted_by) + 1 for column in columns)
+def _needed(columns: Sequence[Column], sorted_by: str | None) -> int:
+    """Return the width of columns that are squeezed for two cells before texts."""
+    texts = sum(column.kind not in TO_THE_RIGHT for column in columns[1:])
+    given = sum(_width(column, sorted_by) - _least_squeezed(column, sorted_by) for column in columns if column.grow)
+    return sum(_width(column, sorted_by) + 1 for column in columns) + max(texts - given, 0)
+
+
+def _needed_shrunk(columns: Sequence[Column], sorted_by: str | None) -> int:
+    return sum(_least(column, sorted_by) + 1 for column in columns)
 
 
 def _width(column: Column, sorted_by: str | None) -> int:

@@ -439,8 +439,8 @@ class Table(Looks, ScrollView, can_focus=True):
 def _fitted(text: str, width: int, right: bool) -> str:
     """Fit a text into exactly ``width`` cells, counting wide characters as two. Ignores the rest of a long text."""
     text = text[: 4 * width + 1]
-    if not text.isascii() and cell_len(text) != len(text):
-        return set_cell_size(text, width)
+    if not text.isascii() and (cells := cell_len(text)) != len(text):
+        return set_cell_size(text if cells <= width else f"{set_cell_size(text, width - 1).rstrip()}…", width)
     if len(text) > width:
         return text[: width - 1] + "…"
     return text.rjust(width) if right else text.ljust(width)

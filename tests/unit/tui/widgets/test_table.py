@@ -201,6 +201,15 @@ def test_texts_are_whole_and_two_cells_apart_if_there_is_room(view: TableView) -
             assert more.rank <= least.rank or (least.grow and not more.grow), "the least important is cut first"
 
 
+@pytest.mark.parametrize("view", ALL, ids=NAMES)
+@pytest.mark.parametrize("columns", [80, 100, 120, 160, 200])
+def test_long_texts_are_two_cells_apart_on_usual_screens(view: TableView, columns: int) -> None:
+    content = {column.key: 60 if column.grow else column.width for column in view.columns}
+    placed = laid_out(view.columns, columns - _FRAME, view.sort, content)
+    for (column, _, gap), (following, _, _) in pairwise(placed):
+        assert gap >= 2 or following.kind in TO_THE_RIGHT, (column.key, following.key)
+
+
 def test_a_column_gets_the_cells_that_the_texts_of_others_do_not_need() -> None:
     columns = (Column("role", "ROLE", 10), Column("topic", "TOPIC", 20, grow=True), Column("cause", "CAUSE", 10))
     rows: list[dict[str, Any]] = [
@@ -237,6 +246,7 @@ def test_a_long_name_is_cut_in_its_middle() -> None:
     assert shortened("customer-orders-eu-west", 12) == "custo…u-west"
     assert shortened("short", 12) == "short"
     assert shortened("abcdefgh", 4) == "abc…"
+    assert shortened("注文の処理と配送", 10) == "注文…配送", "wide characters count as two cells"
 
 
 @pytest.mark.parametrize("width", [41, 43, 50])
