@@ -22,22 +22,17 @@ from tests.e2e.clients import connect
 ROOT = Path(__file__).parents[3]
 PAGES = 170
 """More than a volume of the demo holds."""
-BUSY = {"the workers received readings according to their weights"}
-"""What may not hold on a busy machine: a worker that is not scheduled receives less."""
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wants_spark", [False, pytest.param(True, marks=pytest.mark.campaign)])
 def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> None:
     has_spark = wants_spark and not missing()
-    words = ["--seconds", "4"] if has_spark else ["--seconds", "2", "--no-spark"]
-    command = [sys.executable, "-m", "examples.demo", *words]
+    command = [sys.executable, "-m", "examples.demo", "--seconds", "4", *(() if has_spark else ("--no-spark",))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False, cwd=ROOT)
-    assert done.returncode in (0, 1), done.stdout + done.stderr
-    unmet = set(re.findall(r"^NO +(.+)$", done.stdout, re.MULTILINE))
-    assert unmet <= BUSY and done.returncode == bool(unmet), done.stdout + done.stderr
-    assert done.stdout.endswith("the groups DIFFER\n" if unmet else "all groups agree\n")
-    assert done.stdout.count("DIFFER") == len(unmet)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("all groups agree\n")
+    assert "DIFFER" not in done.stdout and "NO " not in done.stdout
     assert done.stderr.count("kill -9") == (4 if has_spark else 3)
     assert ("without the Spark pipeline" in done.stderr) != has_spark
     assert ("yes  all of its dead letters were replayed" in done.stdout) == has_spark
@@ -47,7 +42,7 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
             r"^weighted   worker .*: weight (\d), ([\d,]+) of", done.stdout, re.MULTILINE
         )
     }
-    assert unmet or 1.5 < given["3"] / given["1"] < 9
+    assert 1.5 < given["3"] / given["1"] < 9
     kinds = re.findall(r"^hash-tag   (\w+): partition ([\d, ]+)$", done.stdout, re.MULTILINE)
     assert {"cpu", "memory", "processes"} <= {kind for kind, _ in kinds}
     assert all(len(partitions.split(",")) == 1 for _, partitions in kinds)
