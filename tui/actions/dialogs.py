@@ -57,7 +57,6 @@ _CSS: Final = (
 %(name)s .danger { color: $text-error; text-style: bold; margin-top: 1; }
 %(name)s #line { margin-top: 1; }
 %(name)s .keys { color: $text-muted; }
-%(name)s #foot { padding-top: 1; }
 %(name)s OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
 %(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }

@@ -58,7 +58,7 @@ class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
 
     DEFAULT_CSS = """
     Dialog #body { height: auto; max-height: 1fr; scrollbar-size-vertical: 1; }
-    Dialog #foot { dock: bottom; height: auto; }
+    Dialog #foot { dock: bottom; height: auto; padding-top: 1; }
     Dialog.-short > #box { padding: 0 2; max-height: 92%; }
     Dialog #wrong { display: none; color: $text-error; text-style: bold; margin-bottom: 1; }
     """

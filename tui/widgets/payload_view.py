@@ -3,13 +3,14 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
-from rich.cells import cell_len, chop_cells
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from pulsarbox.cleaning import clean, hex_rows
+from pulsarbox.tui.widgets.wrapping import breaks
 
 FORMS: Final = ("auto", "text", "hex")
 SHOWN_MAX: Final = 64 * 1024
@@ -35,12 +36,12 @@ class WrappedLines:
 
 
 def wrapped(line: str, width: int) -> list[str]:
-    """Break a line into rows of a width in cells, those after the first with a sign."""
-    if len(line) <= width and cell_len(line) <= width:
+    """Break a line at words into rows of a width in cells, those after the first with a sign."""
+    if len(line) <= width and line.isascii():
         return [line]
-    first, *_ = chop_cells(line, max(width, 2))
-    rest = chop_cells(line[len(first) :], max(width - len(_CONTINUED), 2))
-    return [first, *(f"{_CONTINUED}{each}" for each in rest)]
+    offsets = breaks(line, max(width, 2), max(width - len(_CONTINUED), 2))
+    rows = [line[begin:end] for begin, end in pairwise([0, *offsets, len(line)])]
+    return [rows[0], *(f"{_CONTINUED}{each}" for each in rows[1:])]
 
 
 def payload_of(row: Mapping[str, Any]) -> bytes | None:

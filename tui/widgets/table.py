@@ -407,7 +407,7 @@ class Table(Looks, ScrollView, can_focus=True):
         is_marked = self.identity(row) in self.marked
         told = row if isinstance(row, dict) else dict(row)
         signs = (">" if is_here else " ") + (("●" if is_marked else " ") if self.marked else "")
-        runs: list[tuple[str | None, list[str]]] = [(None, [signs])]
+        runs: list[tuple[str | None, list[str]]] = [("marked" if is_marked and not is_hot else None, [signs])]
         used = len(signs)
         for column, width, gap in self.laid_out:
             used += width + gap

@@ -62,6 +62,7 @@ class Browser(ViewScreen):
     DEFAULT_CSS = """
     Browser #content { height: 45%; border: round $edge; border-title-color: $text-muted; padding: 0 1;
                        scrollbar-size-vertical: 1; }
+    Browser #content Static { padding: 0 1 0 0; }
     """
     view: ClassVar[views.TableView] = views.MESSAGES
     place: ClassVar[str] = "topics"

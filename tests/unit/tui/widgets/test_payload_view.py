@@ -11,6 +11,7 @@ from pulsarbox.tui.widgets.payload_view import wrapped
         ("", 5, [""]),
         ("fits", 4, ["fits"]),
         ("abcdefgh", 5, ["abcde", "↪ fgh"]),
+        ("a line of words", 8, ["a line ", "↪ of ", "↪ words"]),
         ("日本語日本", 5, ["日本", "↪ 語", "↪ 日", "↪ 本"]),
     ],
 )
