@@ -82,6 +82,9 @@ def busy() -> FakeBox:
     box.answers["POST", JOBS] = {"id": 9}
     box.answers["GET", f"{JOBS}/9"] = job(9, state="done", dryRun=True, done=12, skipped=5)
     box.answers["GET", f"{_BASE}/ensemble"] = {"several": False, "members": []}
+    known = ("acknowledged", "inFlight", "delayed", "waiting")
+    for at, each in enumerate(box.messages):
+        each |= {"state": known[at * len(known) // len(box.messages)], "redeliveries": at % 3}
     box.messages += [with_payload(len(box.messages) + at, payload) for at, payload in enumerate(_PAYLOADS)]
     return box
 
@@ -101,13 +104,14 @@ def empty() -> FakeBox:
     box.messages.clear()
     box.totals = dict.fromkeys(box.totals, 0) | {"p50": None, "p99": None, "memory": 54_000_000, "uptime": 9_000}
     box.totals |= {"version": "0.12.0", "clusterName": "standalone", "diskFree": 80_000_000_000}
+    box.answers["GET", f"{_BASE}/top/overview"] = {"now": NOW, "totals": box.totals, "series": {}}
     return box
 
 
 def crowded() -> FakeBox:
     """A box with long names, wide characters, control characters and huge numbers."""
     box = busy()
-    names = (LONG, WIDE_SIGNS, "public/default/\x1b[31mred\u202e", "public/default/t")
+    names = (LONG, WIDE_SIGNS, "public/default/\x1b[31mred\u202e", "public/default/[/]")
     for at, name in enumerate(names):
         full = {"topic": f"persistent://{name}"}
         much = {"backlog": 10 ** (12 - 3 * at), "oldest": 86_400.0 * 400}

@@ -97,6 +97,7 @@ async def wear(driver: Driver, theme: str) -> None:
     if driver.app.theme != theme:
         driver.app.theme = theme
         await driver.pilot.pause(0)
+        driver.app.stylesheet.update(driver.screen)  # the palette, isolated by Textual, is not updated on its own
         await driver.pilot.pause(0)
 
 

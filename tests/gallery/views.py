@@ -117,7 +117,7 @@ _MAIN: Final = (
     View("pipeline", "G enter", "TextDialog"),
     View("palette", "escape ctrl+p", "ActionPalette", "Quotas"),
     View("palette-found", "q u o t", "ActionPalette", "quota"),
-    View("help", "escape escape 3 question_mark", "TextDialog"),
+    View("help", "escape escape 3 3 question_mark", "TextDialog"),
     View("help-message", "escape b enter question_mark", "TextDialog"),
     View("time-travel", "escape escape escape 1 t", "Question"),
     View("export", "escape 2", "Question", act="export"),
