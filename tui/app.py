@@ -33,8 +33,8 @@ INTERVAL: Final = 0.5
 _VITALS_SECONDS: Final = 2.0
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
-_KEYS: Final = 8
-"""Least width of the keys in the help, so that its groups are aligned."""
+_KEYS, _NAMES = 8, 13
+"""Least widths of the keys and the commands in the help, so that its groups are aligned."""
 _HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 7
 """Width of the help: at most so many columns, or this share of the terminal, less edges, padding and the scroll bar."""
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
@@ -314,6 +314,7 @@ class Top(App[None]):
         names = [theme.name for theme in OURS] + sorted(set(self.available_themes) - {theme.name for theme in OURS})
         self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
         self.kept.set("theme", self.theme)
+        self.call_next(self.refreshed)  # maps are texts with colors, also while refreshing is paused
         self.notify(f"theme: {self.theme}", timeout=2)
 
     def do_quit(self) -> None:
@@ -442,7 +443,8 @@ def _listed(actions: Sequence[Any], width: int) -> str:
     keys = max(_KEYS, *(len(each.shown_keys) for each in actions))
     if width < _NARROW:
         return "\n".join(_listed_narrow(each, keys, max(width - keys - 13, 8)) for each in actions)
-    return "\n".join(f"  {each.shown_keys:<{keys}} :{each.name:<13}  {each.title}" for each in actions)
+    names = max(_NAMES, *(len(each.name) for each in actions))
+    return "\n".join(f"  {each.shown_keys:<{keys}} :{each.name:<{names}}  {each.title}" for each in actions)
 
 
 def _listed_narrow(action: Any, keys: int, width: int) -> str:

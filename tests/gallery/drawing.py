@@ -98,6 +98,8 @@ async def wear(driver: Driver, theme: str) -> None:
         driver.app.theme = theme
         await driver.pilot.pause(0)
         driver.app.stylesheet.update(driver.screen)  # the palette, isolated by Textual, is not updated on its own
+        driver.app.refreshed()
+        await settled(driver)
         await driver.pilot.pause(0)
 
 

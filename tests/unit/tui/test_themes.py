@@ -13,7 +13,7 @@ from textual.theme import BUILTIN_THEMES
 
 from pulsarbox.tui.themes import OURS
 from tests.tools.campaigns import short
-from tests.unit.tui.driving import SMALL, Driver
+from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.seen import STEPS, walked
 
 THEMES: Final = [*(theme.name for theme in OURS), *sorted(BUILTIN_THEMES)]
@@ -80,3 +80,19 @@ async def test_every_theme_draws_every_screen(share: int | None) -> None:
     assert not found
     assert len(seen) == len(STEPS) + len(MORE) + 1
     assert {theme for number in range(len(seen)) for theme in worn(share, number)} >= {*THEMES[share or 0 :: 2]}
+
+
+async def test_a_new_theme_redraws_a_map_while_paused() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        await driver.press("m")
+        await driver.at("CursorMapScreen")
+        await driver.until(lambda: "█" in driver.text())
+        before = map_colors(driver)
+        await driver.press("p", "T")
+        await driver.until(lambda: map_colors(driver) and not map_colors(driver) & before)
+
+
+def map_colors(driver: Driver) -> set[str]:
+    """Return the colors of the acknowledged parts of the map."""
+    segments = [each for strip in driver.strips() for each in strip if "█" in each.text]
+    return {str(each.style.color) for each in segments if each.style}

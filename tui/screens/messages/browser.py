@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 PAGE: Final = 100
 HELD_MAX: Final = 2000
 """Maximum number of messages held."""
+_LOW: Final = 30
+"""Lines of a terminal below which the preview begins with the payload: the table has some of the metadata."""
 HELD_BYTES: Final = 16 << 20
 """Approximate maximum size of the messages held."""
 _FACT_BESIDE: Final = 45
@@ -214,7 +216,10 @@ class Browser(ViewScreen):
             return
         box.border_title = f"{short_id(row.get('id'))}  {numbers.size(row.get('size'))}  {self.form}"
         told = facts(row, max(self.size.width - _FACT_BESIDE, _FACT_MIN))
-        shown.update(payload_view.WrappedLines([*told, "", *payload_view.lines_of(row, self.form)]))
+        parts = [told, [""], payload_view.lines_of(row, self.form)]
+        if self.app.size.height < _LOW:
+            parts.reverse()
+        shown.update(payload_view.WrappedLines([line for part in parts for line in part]))
         box.scroll_home(animate=False)
 
     def status_line(self) -> list[Part]:

@@ -73,6 +73,9 @@ def test_commands_in_the_help_are_aligned() -> None:
     lines = help_text("subscription", "").split("\n")
     names = [f":{action.name} " for action in REGISTRY]
     assert {line.index(name) for line in lines for name in names if f" {name}" in line} == {11}
+    content = help_text(CONTENT, "", 120).partition("View\n")[0].split("\n")
+    titles = [action.title for action in REGISTRY if CONTENT in action.on]
+    assert len({line.index(title) for line in content for title in titles if line.endswith(f"  {title}")}) == 1
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 200])

@@ -60,3 +60,12 @@ async def test_the_scroll_bar_shows_the_end_with_which_the_browser_opens() -> No
         await browse(driver)
         await driver.until(lambda: driver.table.show_vertical_scrollbar and driver.table.scroll_offset.y)
         assert driver.table.vertical_scrollbar.position == driver.table.scroll_offset.y
+
+
+async def test_a_low_terminal_shows_the_payload_above_the_metadata() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: -1 < driver.text().find('│   "id": 249') < driver.text().find("published "))
+        await driver.pilot.resize_terminal(120, 40)
+        await driver.press("v", "v", "v")
+        await driver.until(lambda: -1 < driver.text().find("published ") < driver.text().find('│   "id": 249'))
