@@ -50,7 +50,7 @@ async def test_long_keys_leave_room_for_the_payload() -> None:
     box = FakeBox()
     long = {"key": "k" * 3000, "properties": {"EXCEPTION": "e" * 3000}}
     box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = browsed([message(0, **long)])
-    async with dashboard(box, SMALL, place="topics") as driver:
+    async with dashboard(box, (80, 32), place="topics") as driver:
         await browse(driver)
         await driver.until(lambda: all(each in driver.text() for each in ("kkk... (3,000", "eee... (3,000", '"id": 0')))
 
