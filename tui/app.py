@@ -35,7 +35,7 @@ _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
 _KEYS, _NAMES = 8, 13
 """Least widths of the keys and the commands in the help, so that its groups are aligned."""
-_HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 7
+_HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 8
 """Width of the help: at most so many columns, or this share of the terminal, less edges, padding and the scroll bar."""
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
 """What is left of the last column of a line."""

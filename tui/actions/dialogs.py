@@ -344,7 +344,7 @@ class OperationDialog(Dialog[list[Request] | None]):
 class TextDialog(Dialog[None]):
     """Dialog with text: help, details, or a full error."""
 
-    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH}
+    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH} + "TextDialog HangingText { padding-right: 1; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
         Binding("j,down", "scroll(1)", show=False),

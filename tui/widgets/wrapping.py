@@ -10,15 +10,15 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
-_AFTER: Final = (" ", ",")
+_AFTER: Final = (" ", ",", "/")
 """Characters after which a row may end, preferred first."""
 
 
 def breaks(text: str, first: int, others: int) -> list[int]:
     """Return the offsets at which the rows of a text begin, except the first.
 
-    The widths of the first and the other rows are in cells. A row ends behind a blank or a comma, unless the word there
-    is longer than a row.
+    The widths of the first and the other rows are in cells. A row ends behind a blank, a comma or a slash, unless the
+    word there is longer than a row.
     """
     found, start, room = list[int](), 0, first
     while (end := start + len(_head(text[start : start + max(room, 0)], room))) < len(text):

@@ -32,6 +32,7 @@ def test_rows_end_between_words_unless_a_word_is_longer_than_a_row() -> None:
 
     assert rows("the quota of orders-0 is reached", 12) == ["the quota ", "of orders-0 ", "is reached"]
     assert rows('{"id":249,"customer":"a-b"}', 20) == ['{"id":249,', '"customer":"a-b"}']
+    assert rows("/srv/box/volumes/0001", 12) == ["/srv/box/", "volumes/0001"]
     assert rows("to x" + "y" * 20, 10) == ["to xyyyyyy", "yyyyyyyyyy", "yyyy"]
 
 
