@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from examples.demo.box import Box
 
-NEAR: Final = 0.15
-"""Tolerance of a share: a worker that is slow for a moment receives less."""
+NEAR: Final = 0.2
+"""Tolerance of a share: a worker that gets no processor time for a moment receives less."""
 
 
 class Share(NamedTuple):

@@ -42,7 +42,7 @@ def test_the_demo_ends_by_itself_and_its_numbers_agree(wants_spark: bool) -> Non
             r"^weighted   worker .*: weight (\d), ([\d,]+) of", done.stdout, re.MULTILINE
         )
     }
-    assert 1.5 < given["3"] / given["1"] < 9
+    assert 1.2 < given["3"] / given["1"] < 9
     kinds = re.findall(r"^hash-tag   (\w+): partition ([\d, ]+)$", done.stdout, re.MULTILINE)
     assert {"cpu", "memory", "processes"} <= {kind for kind, _ in kinds}
     assert all(len(partitions.split(",")) == 1 for _, partitions in kinds)
@@ -93,7 +93,7 @@ def test_devices_of_a_kind_have_a_key_in_common_and_each_its_own() -> None:
     assert key_of("memory") == "{memory}memory"
 
 
-@pytest.mark.parametrize(("given", "near"), [(75, True), (61, True), (89, True), (59, False), (91, False)])
+@pytest.mark.parametrize(("given", "near"), [(75, True), (56, True), (94, True), (54, False), (96, False)])
 def test_a_share_is_near_its_weight_or_is_not(given: int, near: bool) -> None:
     assert Share("w", 3, given, 100, 4).is_near == near
     assert not Share("w", 3, 0, 0, 4).is_near
