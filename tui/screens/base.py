@@ -513,8 +513,8 @@ class TopScreen(Screen[None]):
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
                 self._dry_runs += jobs[-1:] if is_dry(request) else []
-        job = "dry run, which changes nothing," if self._dry_runs else "job"
-        what = "done" if not jobs else f"{job} {', '.join(jobs)} started; 0 shows its progress"
+        dry = " as a dry run, which changes nothing" if self._dry_runs else ""
+        what = "done" if not jobs else f"job {', '.join(jobs)} started{dry}; 0 shows its progress"
         self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True
