@@ -6,6 +6,9 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +26,8 @@ const closedPatience = 5 * time.Second
 // the one before. Nothing stays on the topic.
 //
 // A client of version 0.19.0 may open a connection after its Close, and open the producer on it: CreateProducer then
-// returns the producer, which the program has to close.
+// returns the producer, which the program has to close. If CreateProducer times out there, nobody can: the box rightly keeps
+// what is on a connection that the client has left open.
 func closeWhileOpening(client pulsar.Client, topic string) error {
 	var opening sync.WaitGroup
 	for number := range closings {
@@ -87,7 +91,7 @@ func closeSoon(topic string, wait time.Duration, produces bool, opening *sync.Wa
 	return nil
 }
 
-// connected counts the producers and consumers on a topic.
+// connected counts the producers and consumers on a topic whose connections this process has closed.
 func connected(topic string) (producers, consumers int, err error) {
 	answer, err := http.Get(*webURL + "/admin/v2/" + strings.Replace(topic, "://", "/", 1) + "/stats")
 	if err != nil {
@@ -95,14 +99,30 @@ func connected(topic string) (producers, consumers int, err error) {
 	}
 	defer answer.Body.Close()
 	var stats struct {
-		Publishers    []struct{}
-		Subscriptions map[string]struct{ Consumers []struct{} }
+		Publishers    []opened
+		Subscriptions map[string]struct{ Consumers []opened }
 	}
 	if err := json.NewDecoder(answer.Body).Decode(&stats); err != nil {
 		return 0, 0, fmt.Errorf("statistics of %s (%s): %w", topic, answer.Status, err)
 	}
 	for _, subscription := range stats.Subscriptions {
-		consumers += len(subscription.Consumers)
+		consumers += closed(subscription.Consumers)
 	}
-	return len(stats.Publishers), consumers, nil
+	return closed(stats.Publishers), consumers, nil
+}
+
+// opened is a producer or consumer in the statistics of a topic.
+type opened struct{ Address string }
+
+// closed counts those on connections that are not open any more.
+func closed(all []opened) (count int) {
+	sockets, _ := os.ReadFile("/proc/net/tcp") // elsewhere than on Linux all count
+	for _, each := range all {
+		port, err := strconv.Atoi(each.Address[strings.LastIndex(each.Address, ":")+1:])
+		established := fmt.Sprintf(":%04X [0-9A-F]{8}:[0-9A-F]{4} 01 ", port)
+		if err != nil || !regexp.MustCompile(established).Match(sockets) {
+			count++
+		}
+	}
+	return count
 }

@@ -186,9 +186,26 @@ func growth(client pulsar.Client, topic string) error {
 			return fmt.Errorf("%d of %d messages: %w", len(seen), sent, err)
 		}
 		seen[string(message.Payload())] = true
-		if err := consumer.Ack(message); err != nil {
+		if err := ackWhenKnown(consumer, message); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// ackWhenKnown acknowledges a message of a partition that the client may just have found. Version 0.19.0 delivers its
+// first messages before it knows the partition's consumer, and then Ack dereferences nil.
+func ackWhenKnown(consumer pulsar.Consumer, message pulsar.Message) error {
+	tried := func() (err error, known bool) {
+		defer func() { known = recover() == nil }()
+		return consumer.Ack(message), true
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if err, known := tried(); known {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the client does not know the consumer of a partition that it receives from")
+		}
+	}
 }
