@@ -1,6 +1,7 @@
 """Delayed delivery with the official Python client."""
 
 import json
+import math
 import os
 import signal
 import time
@@ -30,7 +31,7 @@ def test_deliver_after_and_deliver_at(client: Any, topic: str, kind: Any) -> Non
     producer = client.create_producer(topic)
     sent = time.time()
     producer.send(b"after", deliver_after=timedelta(seconds=2))
-    producer.send(b"at", deliver_at=int((sent + 3) * 1000))
+    producer.send(b"at", deliver_at=math.ceil((sent + 3) * 1000))
     producer.send(b"past", deliver_at=int((sent - 60) * 1000))
     producer.send(b"now")
     came = {take(consumer, 1)[0]: time.time() - sent for _ in range(4)}
