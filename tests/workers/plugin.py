@@ -30,8 +30,8 @@ current one, and one more, so that the worker does not wait for the answer."""
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option."""
-    told = "run tests in N forks of this process, which collects them once; 0: in this process"
-    parser.getgroup("workers").addoption("--workers", type=int, default=0, metavar="N", help=told)
+    description = "run tests in N forks of this process, which collects them once; 0: in this process"
+    parser.getgroup("workers").addoption("--workers", type=int, default=0, metavar="N", help=description)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -169,15 +169,15 @@ class Pool:
     def _on_stop(self, _: Worker, why: str) -> None:
         self._session.shouldstop = why
 
-    def _on_done(self, worker: Worker, test: int, reports: list["Told"]) -> None:
+    def _on_done(self, worker: Worker, test: int, reports: list["SentReport"]) -> None:
         item = self._session.items[test]
         worker.told.remove(test)
-        for data in reports:
-            self._tell_of(worker, _report_of(self._config, item, data))
+        for sent in reports:
+            self._log(worker, _received(self._config, item, sent))
         self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         worker.tell(self._queues.take(worker.number))
 
-    def _tell_of(self, worker: Worker, report: pytest.TestReport) -> None:
+    def _log(self, worker: Worker, report: pytest.TestReport) -> None:
         report.node = worker.node  # type: ignore[attr-defined]
         self._config.hook.pytest_runtest_logreport(report=report)
 
@@ -191,7 +191,7 @@ class Pool:
             item = self._session.items[worker.told.popleft()]
             how = f"worker {worker.number} ended with {code} during this test"
             report = pytest.TestReport(item.nodeid, item.location, {}, "failed", how, "call")
-            self._tell_of(worker, report)
+            self._log(worker, report)
             self._config.hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
         if worker.told or not worker.last_told:
             self._queues.give_back(worker.number, worker.told)
@@ -231,7 +231,7 @@ def _become(session: pytest.Session, connection: Connection, folder: Path) -> No
         os._exit(code)  # not through the frames of the session, which is the parent's to end
 
 
-def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> "_Telling":
+def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> "_WorkerPlugin":
     """Replace what the parent has opened or alone may do: its output, its folder, its reports."""
     config = session.config
     plugins = config.pluginmanager
@@ -245,12 +245,12 @@ def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> "_
     folder.mkdir(mode=0o700)
     factory: pytest.TempPathFactory = config._tmp_path_factory  # type: ignore[attr-defined]
     factory._basetemp = folder
-    telling = _Telling(config, connection)
-    plugins.register(telling)
-    return telling
+    plugin = _WorkerPlugin(config, connection)
+    plugins.register(plugin)
+    return plugin
 
 
-def _run(session: pytest.Session, connection: Connection, telling: "_Telling") -> None:
+def _run(session: pytest.Session, connection: Connection, plugin: "_WorkerPlugin") -> None:
     current = connection.recv()
     while current is not None:
         following = connection.recv()
@@ -259,30 +259,30 @@ def _run(session: pytest.Session, connection: Connection, telling: "_Telling") -
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=nextitem)
         if session.shouldstop:
             connection.send(("stop", str(session.shouldstop)))
-        connection.send(("done", current, telling.reports))
-        telling.reports.clear()
+        connection.send(("done", current, plugin.reports))
+        plugin.reports.clear()
         if session.shouldfail:
             return  # pytest has torn down everything, as it knows of no next test
         current = following
 
 
-def _told_of(config: pytest.Config, report: pytest.TestReport) -> "Told":
-    """Return what the parent makes the report of. Nearly all are of phases that passed, and say little."""
+def _to_send(config: pytest.Config, report: pytest.TestReport) -> "SentReport":
+    """Return a report in the form in which it is sent. Nearly all reports are of phases that passed."""
     if report.passed and not report.user_properties and not hasattr(report, "wasxfail"):
         return Passed(report.when, report.sections, report.duration, report.start, report.stop)
     serialized: dict[str, Any] = config.hook.pytest_report_to_serializable(config=config, report=report)
     return serialized
 
 
-def _report_of(config: pytest.Config, item: pytest.Item, told: "Told") -> pytest.TestReport:
-    if isinstance(told, Passed):
-        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, *told)
-    report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=told)
+def _received(config: pytest.Config, item: pytest.Item, sent: "SentReport") -> pytest.TestReport:
+    if isinstance(sent, Passed):
+        return pytest.TestReport(item.nodeid, item.location, {}, "passed", None, *sent)
+    report: pytest.TestReport = config.hook.pytest_report_from_serializable(config=config, data=sent)
     return report
 
 
 class Passed(NamedTuple):
-    """What differs between the reports of phases that passed: fields of TestReport, times in seconds."""
+    """Report of a phase that passed: the fields of TestReport that differ from test to test. Times in seconds."""
 
     when: Literal["setup", "call", "teardown"]
     sections: Iterable[tuple[str, str]]
@@ -291,12 +291,12 @@ class Passed(NamedTuple):
     stop: float
 
 
-Told: TypeAlias = Passed | dict[str, Any]
-"""A report as a worker sends it."""
+SentReport: TypeAlias = Passed | dict[str, Any]
+"""A report as a worker sends it: ``Passed``, or the dictionary in which pytest serializes other reports."""
 
 
-class _Telling:
-    """Plugin of a worker. Sends warnings to the parent, and keeps the reports of the current test.
+class _WorkerPlugin:
+    """Plugin that sends warnings to the parent, and keeps the reports of the current test.
 
     The parent gets the three reports of a test at once: a message for each would take seconds for all tests.
     """
@@ -304,12 +304,12 @@ class _Telling:
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config = config
         self._connection = connection
-        self.reports: list[Told] = []
+        self.reports: list[SentReport] = []
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
         """Keep the report of a phase of a test."""
-        self.reports.append(_told_of(self._config, report))
+        self.reports.append(_to_send(self._config, report))
         return (yield)
 
     def pytest_warning_recorded(
