@@ -3,10 +3,8 @@
 import gc
 import importlib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import App, ScreenStackError
@@ -14,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 
-from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, REGISTRY, chosen_keys
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, chosen_keys
 from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
@@ -31,15 +29,6 @@ if TYPE_CHECKING:
 INTERVAL: Final = 0.5
 """Default refresh interval in seconds. Faster updates are hard to follow by eye."""
 _VITALS_SECONDS: Final = 2.0
-_NARROW: Final = 75
-"""Columns of a terminal below which the help has no commands."""
-_KEYS, _NAMES = 8, 13
-"""Least widths of the keys and the commands in the help, so that its groups are aligned."""
-_HELP_MAX, _HELP_SHARE, _HELP_EDGES = 96, 0.96, 8
-"""Width of the help: at most so many columns, or this share of the terminal, less edges, padding and the scroll bar."""
-_COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
-"""What is left of the last column of a line."""
-_HEADING: Final = r"(?m)^\S.*$"
 _COLLECTED_SECONDS: Final = 1.0
 """Delay of garbage collection after start, until the first screen is shown."""
 _SEVERITIES: Final = {"warning": "Warning", "error": "Error"}
@@ -323,15 +312,12 @@ class Top(App[None]):
 
     def do_help(self) -> None:
         """Show the help."""
-        from rich.text import Text
-
         from pulsarbox.tui.actions.dialogs import TextDialog
+        from pulsarbox.tui.actions.help_text import help_text
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        text = Text(help_text(getattr(screen, "kind", ""), meanings, self.size.width))
-        text.highlight_regex(_HEADING, "bold")
-        self.push_screen(TextDialog("Help", text))
+        self.push_screen(TextDialog("Help", help_text(getattr(screen, "kind", ""), meanings, self.size.width)))
 
     # History
 
@@ -407,54 +393,6 @@ class Top(App[None]):
         if hasattr(screen, "ask_again"):
             screen.ask_again()
             screen.refresh_status_lines()
-
-
-def help_text(kind: str, meanings: str, width: int = 80) -> str:
-    """Return the help for a terminal of this width: keys by group, starting with the actions on rows of this screen."""
-    parts = []
-    fitting = [action for action in REGISTRY if kind and kind in action.on]
-    if fitting:
-        parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting, width))
-    parts += [
-        f"{group}\n" + _listed([each for each in REGISTRY if each.group == group and not each.on], width)
-        for group in ("View", "Screens", "Program")
-    ]
-    parts.append(
-        "In tables\n"
-        "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
-        "  enter       open the row; space: mark it\n"
-        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll"
-    )
-    if meanings:
-        parts.append("Columns\n" + meanings)
-    parts.append("Preferences\n  To change the keys, edit top.json in the configuration directory; see docs/tui.md")
-    room = min(_HELP_MAX, int(width * _HELP_SHARE)) - _HELP_EDGES
-    return "\n".join(wrapped(line, room) for line in "\n\n".join(parts).split("\n"))
-
-
-def wrapped(line: str, width: int) -> str:
-    """Wrap a line of columns, two spaces apart, at a width in cells; further lines begin at its last column."""
-    column = _COLUMN.match(line)
-    begin = column.end() if column else 0
-    return "\n".join(wrap(line, max(width, begin + 8), subsequent_indent=" " * begin)) or line
-
-
-def _listed(actions: Sequence[Any], width: int) -> str:
-    keys = max(_KEYS, *(len(each.shown_keys) for each in actions))
-    if width < _NARROW:
-        return "\n".join(_listed_narrow(each, keys, max(width - keys - 13, 8)) for each in actions)
-    names = max(_NAMES, *(len(each.name) for each in actions))
-    return "\n".join(f"  {each.shown_keys:<{keys}} :{each.name:<{names}}  {each.title}" for each in actions)
-
-
-def _listed_narrow(action: Any, keys: int, width: int) -> str:
-    """Return an action with its key, or above its title the command of an action without a key.
-
-    ``keys`` and ``width`` are the widths of the keys and of the title.
-    """
-    indent = " " * (keys + 3)
-    begin = f"  {action.shown_keys:<{keys}} " if action.keys else f"  :{action.name}\n{indent}"
-    return begin + f"\n{indent}".join(wrap(action.title, width))
 
 
 assert {name for name, _, _, _ in PLACES} == set(SCREENS)

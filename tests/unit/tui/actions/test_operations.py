@@ -16,7 +16,6 @@ from pulsarbox.tui.actions.advice import ADVICE, advice
 from pulsarbox.tui.actions.dialogs import brief_hint_of
 from pulsarbox.tui.actions.operation import Wrong, default_of
 from pulsarbox.tui.actions.operations import DEEDS
-from pulsarbox.tui.app import help_text
 from pulsarbox.tui.position_input import instant, place, span
 from pulsarbox.tui.screens.messages.browser import start_of
 from pulsarbox.tui.widgets import command_lines
@@ -60,32 +59,6 @@ def test_every_action_has_a_name_of_its_own_and_no_two_the_same_key() -> None:
         assert len(keys) == len(set(keys))
     assert named("sub cl") is not None and named("sub cl") == named("sub clear")
     assert named("sub") is None and named("") is None
-    text = help_text("subscription", "")
-    for action in REGISTRY:
-        if not action.on or "subscription" in action.on:
-            assert f" :{action.name} " in text
-    lines = help_text("subscription", "", 46).partition("In tables")[0].split("\n")
-    assert max(map(len, lines[1:])) <= 46 - 10, "on a phone, a wrapped title continues below its beginning"
-    assert "  :sub clear" in lines and "  b        Browse the messages;" in lines
-
-
-def test_commands_in_the_help_are_aligned() -> None:
-    lines = help_text("subscription", "").split("\n")
-    names = [f":{action.name} " for action in REGISTRY]
-    assert {line.index(name) for line in lines for name in names if f" {name}" in line} == {11}
-    content = help_text(CONTENT, "", 120).partition("View\n")[0].split("\n")
-    titles = [action.title for action in REGISTRY if CONTENT in action.on]
-    assert len({line.index(title) for line in content for title in titles if line.endswith(f"  {title}")}) == 1
-
-
-@pytest.mark.parametrize("width", [76, 80, 100, 200])
-def test_the_help_fits_and_a_wrapped_line_continues_in_its_column(width: int) -> None:
-    meaning = "a long meaning " * 9
-    text = help_text("subscription", f"  COLUMN  {meaning}", width)
-    assert max(map(len, text.split("\n"))) <= min(96, int(0.96 * width)) - 7
-    rest = text.partition("  COLUMN  ")[2].partition("\n\n")[0].split("\n")[1:]
-    assert rest and all(line.startswith(" " * 10) and line[10] != " " for line in rest)
-    assert " ".join(text.split()).count(meaning.strip()) == 1
 
 
 def test_hints_fit_into_their_fields() -> None:

@@ -1,0 +1,53 @@
+"""The help: every action, aligned, and readable on a phone once a dialog has wrapped it."""
+
+import pytest
+
+from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
+from pulsarbox.tui.actions.help_text import help_text
+from pulsarbox.tui.widgets.wrapping import hanging
+
+
+def lines_of(kind: str, width: int = 80) -> list[str]:
+    return help_text(kind, "", width).plain.split("\n")
+
+
+def test_every_action_of_a_screen_is_listed() -> None:
+    lines = lines_of("subscription")
+    for action in REGISTRY:
+        if not action.on or "subscription" in action.on:
+            assert any(f" :{action.name} " in line for line in lines)
+
+
+def test_commands_are_aligned() -> None:
+    lines = lines_of("subscription")
+    names = [f":{action.name} " for action in REGISTRY]
+    assert {line.index(name) for line in lines for name in names if f" {name}" in line} == {11}
+    content = lines_of(CONTENT, 120)[: lines_of(CONTENT, 120).index("View")]
+    titles = [action.title for action in REGISTRY if CONTENT in action.on]
+    assert len({line.index(title) for line in content for title in titles if line.endswith(f"  {title}")}) == 1
+
+
+def test_on_a_phone_a_wrapped_title_continues_below_its_beginning() -> None:
+    lines = hanging(help_text("subscription", "", 46), 36).plain.partition("In tables")[0].split("\n")
+    assert max(map(len, lines)) <= 36
+    at = lines.index("  b        Browse the messages; ")
+    assert "  :sub clear" in lines and lines[at + 1].startswith(" " * 11) and lines[at + 1][11] != " "
+    program = lines[lines.index("Program") + 1 :]
+    assert all(line[:3].strip() or line.startswith(" " * 12) for line in program if line)
+
+
+@pytest.mark.parametrize("width", [64, 92])
+def test_a_wrapped_line_continues_in_its_column(width: int) -> None:
+    meaning = "a long meaning " * 9
+    text = hanging(help_text("subscription", f"  COLUMN  {meaning}"), width).plain
+    assert max(map(len, text.split("\n"))) <= width
+    rest = text.partition("  COLUMN  ")[2].partition("\n\n")[0].split("\n")[1:]
+    assert rest and all(line.startswith(" " * 10) and line[10] != " " for line in rest if line.strip())
+    assert " ".join(text.split()).count(meaning.strip()) == 1
+
+
+def test_headings_are_bold() -> None:
+    text = help_text("", "")
+    assert [text.plain[span.start : span.end] for span in text.spans] == [
+        *("View", "Screens", "Program", "In tables", "Preferences"),
+    ]
