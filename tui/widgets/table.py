@@ -7,7 +7,7 @@ row if that leaves the view.
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -70,6 +70,7 @@ class Table(Looks, ScrollView, can_focus=True):
     ]
 
     _own_style: Style | None = None
+    _own_sides: tuple[list[Segment], list[Segment]] | None = None
 
     class Wanted(Message):
         """Rows that are not loaded came into view."""
@@ -123,6 +124,9 @@ class Table(Looks, ScrollView, can_focus=True):
         self._layout: tuple[tuple[int, int, str | None], list[PlacedColumn]] | None = None
         self._drawn_width: int | None = None
         """The width while lines are drawn."""
+        self._row_styles: dict[tuple[str | None, Style], Style] = {}
+        self._drawn: dict[int, tuple[object, Strip]] = {}
+        """Rows as drawn by their lines in view, and all that they were drawn from."""
 
     # Rows
 
@@ -333,12 +337,45 @@ class Table(Looks, ScrollView, can_focus=True):
         return self._drawn_width if self._drawn_width is not None else self.size.width
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """See textual.widget.Widget."""
+        """See textual.widget.Widget.
+
+        Rows are drawn here: Textual's general drawing of borders and filters took more time than the cells of a row.
+        """
         self._drawn_width = self.size.width  # once: computing it took a sixth of the time to draw a line
         try:
-            return super().render_lines(crop)
+            top = self.styles.gutter.top + 1
+            first, end = max(crop.y, top), min(crop.bottom, top + self._rows_in_view())
+            if first >= end:
+                return super().render_lines(crop)
+            above = super().render_lines(Region(crop.x, crop.y, crop.width, first - crop.y))
+            rows = [self._row_line(y - top).crop(crop.x, crop.right) for y in range(first, end)]
+            return [*above, *rows, *super().render_lines(Region(crop.x, end, crop.width, crop.bottom - end))]
         finally:
             self._drawn_width = None
+
+    def _rows_in_view(self) -> int:
+        return min(self.size.height - 1, self.count - self.scroll_offset.y)
+
+    def _row_line(self, line: int) -> Strip:
+        """Return a row with the border beside it. ``line`` counts from the first row in view."""
+        index = self.scroll_offset.y + line
+        row, width = self.row_at(index), self._across
+        is_marked = row is not None and self.identity(row) in self.marked
+        state = row, self._is_here(index), self.has_focus, is_marked, self._signs, self.laid_out, self.unknown, width
+        if (kept := self._drawn.get(line)) is None or kept[0] != state:
+            left, right = self._sides
+            cells = self._cells(index, row, width)
+            self._drawn[line] = state, Strip([*left, *cells, *right], len(left) + width + len(right))
+        return self._drawn[line][1]
+
+    @property
+    def _sides(self) -> tuple[list[Segment], list[Segment]]:
+        """The border beside each line, as that of the heading."""
+        if self._own_sides is None:
+            gutter = self.styles.gutter
+            heading = list(super().render_lines(Region(0, gutter.top, self.outer_size.width, 1))[0])
+            self._own_sides = heading[: gutter.left], heading[len(heading) - gutter.right :]
+        return self._own_sides
 
     def render_line(self, y: int) -> Strip:
         """See textual.scroll_view.ScrollView."""
@@ -350,10 +387,7 @@ class Table(Looks, ScrollView, can_focus=True):
             said = self._hint() if not self.count else []
             text = f" {said[y - 1]}" if y <= len(said) else ""
             return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
-        row = self.row_at(index)
-        if row is None:
-            return Strip([Segment(" ·", self.look("dim"))]).adjust_cell_length(width, self._ground)
-        return self._row(index, row, width)
+        return Strip(self._cells(index, self.row_at(index), width), width)
 
     def _hint(self) -> list[str]:
         """Return the lines of the text of an empty table: whole if it fits, else its first sentence."""
@@ -396,12 +430,32 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def notify_style_update(self) -> None:
         """See textual.dom.DOMNode."""
-        self._own_style = None
+        self._own_style = self._own_sides = None
+        self._row_styles.clear()
+        self._drawn.clear()
         super().notify_style_update()
 
-    def _row(self, index: int, row: Row, across: int) -> Strip:
-        """Draw a row over ``across`` cells."""
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Self:
+        """See textual.widget.Widget."""
+        if not regions:
+            self._drawn.clear()
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+    def _row_style(self, look: str | None, base: Style) -> Style:
+        """Return the style of a cell in a row, filtered as Textual filters whole lines."""
+        if (look, base) not in self._row_styles:
+            style = base if look is None else self.look(look) + Style(bgcolor=base.bgcolor)
+            segments = [Segment(" ", style)]
+            for each in self.get_line_filters():
+                segments = each.apply(segments, self.background_colors[1])
+            self._row_styles[look, base] = segments[0].style or Style.null()
+        return self._row_styles[look, base]
+
+    def _cells(self, index: int, row: Row | None, across: int) -> list[Segment]:
+        """Draw a row over ``across`` cells, None for one that is not loaded."""
         base = self._base(index)
+        if row is None:
+            return [Segment(" ·".ljust(across), self._row_style("dim", base))]
         is_here = self._is_here(index)
         is_hot = is_here and self.has_focus
         is_marked = self.identity(row) in self.marked
@@ -418,11 +472,10 @@ class Table(Looks, ScrollView, can_focus=True):
             if runs[-1][0] != wanted:  # adjacent cells of one look are drawn and sent together
                 runs.append((wanted, []))
             runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap)
-        behind = Style(bgcolor=base.bgcolor)
-        segments = [Segment("".join(texts), base if look is None else self.look(look) + behind) for look, texts in runs]
+        segments = [Segment("".join(texts), self._row_style(look, base)) for look, texts in runs]
         if used < across:
-            segments.append(Segment(" " * (across - used), base))
-        return Strip(segments, max(used, across)).adjust_cell_length(across)
+            segments.append(Segment(" " * (across - used), self._row_style(None, base)))
+        return segments if used <= across else list(Strip(segments, used).crop(0, across))
 
     def refresh_row(self, index: int) -> None:
         """Redraw one row if it is visible."""
@@ -430,10 +483,12 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def refresh_rows(self, indexes: Sequence[int]) -> None:
         """Redraw the visible ones of some rows."""
-        first, (width, height) = self.scroll_offset.y, self.size
-        lines = [index - first + 1 for index in indexes if 0 <= index - first < height - 1]
+        first, room = self.scroll_offset.y, self.size.height - 1
+        lines = [index - first + 1 for index in indexes if 0 <= index - first < room]
+        # with the border, as whole lines need no cropping
+        left, width = self.styles.gutter.left, self.outer_size.width
         if lines:
-            self.refresh(*(Region(0, line, width, 1) for line in lines))
+            self.refresh(*(Region(-left, line, width, 1) for line in lines))
 
 
 def _fitted(text: str, width: int, right: bool) -> str:

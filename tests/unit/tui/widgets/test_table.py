@@ -6,7 +6,10 @@ from typing import Any, Final
 from unittest import mock
 
 import pytest
-from textual.geometry import Size
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
 
 from pulsarbox.tui.actions.box_queries import _FRAME, AROUND
 from pulsarbox.tui.views import GROUPS, MESSAGES, QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
@@ -128,6 +131,44 @@ async def test_a_mark_stays_visible_under_the_cursor() -> None:
         await driver.until(lambda: [table.render_line(y).text[:3] for y in (1, 2)] == [" ●o", "> o"])
         await driver.press("u")
         await driver.until(lambda: [table.render_line(y).text[:2] for y in (1, 2)] == [" o", ">o"])
+
+
+def cells(strips: list[Strip]) -> list[list[tuple[str, Style | None]]]:
+    """Each character and its style, by lines."""
+    return [[(each, style) for text, style, _ in strip for each in text] for strip in strips]
+
+
+@pytest.mark.parametrize("without_color", [False, True])
+async def test_rows_are_drawn_as_textual_would_draw_them(without_color: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In every theme: with marks, the cursor, without the focus, unloaded rows, and any part of the table."""
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if without_color:
+        monkeypatch.setenv("NO_COLOR", "1")
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number) for number in range(500)]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        table, region = driver.table, driver.table.outer_size.region
+        await driver.press("j", "space")
+
+        def check() -> None:
+            drawn, parts = cells(table.render_lines(region)), [Region(1, 1, 9, 6), Region(5, 4, 40, 9)]
+            table.refresh()
+            assert drawn == cells(ScrollView.render_lines(table, region))
+            for part in parts:
+                expected = [line[part.x : part.right] for line in drawn[part.y : part.bottom]]
+                assert cells(table.render_lines(part)) == expected
+
+        for theme in ("pulsarbox", "pulsarbox-light", "pulsarbox-contrast", "ansi-dark"):
+            driver.app.theme = theme
+            await driver.pilot.pause()
+            check()
+        driver.screen.set_focus(None)
+        await driver.pilot.pause()
+        check()
+        table._rows, table.unknown = table._rows[:5], {"backlog": "not counted"}
+        check()
+        table.set_columns(each._replace(width=60) for each in table.columns)
+        check()
 
 
 async def test_columns_can_be_replaced_by_others() -> None:
