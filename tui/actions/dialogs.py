@@ -22,7 +22,7 @@ from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Reque
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.plain_title import plain_title
-from pulsarbox.tui.widgets.wrapping import HangingText
+from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
 BUTTONS: Final = """
 #buttons Button { background: $panel; color: $foreground; text-style: none; }
@@ -103,7 +103,7 @@ class ChoiceDialog(Dialog[str | None]):
             yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             copied = "   y copy the command" if any(is_command(told) for _, _, told in self._options) else ""
             with Vertical(id="foot"):
-                yield Static("", classes="line", id="said", markup=False)
+                yield HangingText(key="said", classes="line")
                 yield Static(f"enter select{copied}   esc back", classes="keys", markup=False)
 
     def on_mount(self) -> None:
@@ -116,7 +116,8 @@ class ChoiceDialog(Dialog[str | None]):
 
     @on(OptionList.OptionHighlighted)
     def _status_line(self, event: OptionList.OptionHighlighted) -> None:
-        told, said = self._options[event.option_index][2], self.query_one("#said", Static)
+        told, said = self._options[event.option_index][2], self.query_one("#said", HangingText)
+        said.indent = COMMAND_INDENT if is_command(told) else 0
         said.update(told)
         said.display = bool(told)
 
@@ -237,7 +238,7 @@ class OperationDialog(Dialog[list[Request] | None]):
                     yield Button("Confirm", id="do", compact=True)
 
     def _body(self) -> ComposeResult:
-        yield Static(_listed([whole(row, self.deed) for row in self._rows]), id="target", markup=False)
+        yield HangingText(_listed([whole(row, self.deed) for row in self._rows]), COMMAND_INDENT, key="target")
         yield Static("", classes="explained", id="explained", markup=False)
         for field in self.deed.fields:
             with Horizontal(classes="field"):
@@ -246,7 +247,7 @@ class OperationDialog(Dialog[list[Request] | None]):
                     default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field)
                 )
         yield Static("", classes="dim", id="hint", markup=False)
-        yield Static("", classes="line", id="line", markup=False)
+        yield HangingText(indent=COMMAND_INDENT, key="line", classes="line")
         if self.deed.danger:
             with Vertical(id="confirmation"):
                 yield from self._confirmation()
@@ -367,7 +368,7 @@ class TextDialog(Dialog[None]):
             with VerticalScroll(id="body"):
                 yield HangingText(self._text)
                 if self._line:
-                    yield Static(f"\n{clean(self._line)}", classes="line", markup=False)
+                    yield HangingText(f"\n{clean(self._line)}", COMMAND_INDENT, classes="line")
             with Vertical(id="foot"):
                 copied = "   y copy the command" if self._line else ""
                 yield Static(f"esc back{copied}", classes="dim", markup=False)

@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
-from rich.console import Group
-from rich.table import Table as Grid
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.widgets import Static
+from textual.containers import Vertical
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
@@ -23,6 +20,7 @@ from pulsarbox.tui.widgets.graph import Graph, Graphs
 from pulsarbox.tui.widgets.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
+from pulsarbox.tui.widgets.wrapping import HangingText
 
 _SEARCHED_MAX: Final = 1000
 """Maximum number of consumers searched for a pattern."""
@@ -35,6 +33,7 @@ _GRAPHS_MIN: Final = 7
 """Minimum height of the graphs, if there is room."""
 _OTHERS: Final = 15
 """Lines of the screen beside the graphs: status lines, facts, and a table with one row."""
+_TITLE_INDENT: Final = 2
 _NEVER: Final = -1
 _FRAMES: Final = 20
 """Recorded samples that the graphs begin with."""
@@ -87,7 +86,9 @@ class SubscriptionDetails(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Compose facts, graphs and consumers."""
-        yield Static(self._facts(self.row), id="facts", markup=False)
+        with Vertical(id="facts"):
+            yield HangingText(self._title(self.row), _TITLE_INDENT, key="called")
+            yield HangingText(_facts(self.row), key="about")
         yield Graphs(
             Graph("inRate", "Published", "rate", "primary", "/s"),
             Graph("outRate", "Delivered", "rate", "success", "/s"),
@@ -142,11 +143,11 @@ class SubscriptionDetails(ViewScreen):
         first, consumers = answer
         self.top.update_vitals(first)
         if not first.rows:
-            self.query_one("#facts", Static).update(f"{self._called()}\nThis subscription no longer exists.")
+            self._tell(self._called(), "This subscription no longer exists.")
             self.table.show((), 0, 0)
             return
         self.row = first.rows[0]
-        self.query_one("#facts", Static).update(self._facts(self.row))
+        self._tell(self._title(self.row), _facts(self.row))
         if self._past_of != self.top.at:
             self._past_of, self._past = self.top.at, GraphPast(_DRAWN)
             self._past.replace(_of_trend(first.now, self.row))
@@ -181,30 +182,13 @@ class SubscriptionDetails(ViewScreen):
     def _called(self) -> str:
         return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"
 
-    def _facts(self, row: Row) -> Group:
-        cause = row.get("causeText") or row.get("cause") or "-"
-        helps = "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))
-        told = [
-            ("cause", str(cause)),
-            ("advice", helps),
-            (
-                "backlog",
-                f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
-                f", oldest {numbers.seconds(row.get('oldest'))}{numbers.drain_in_words(dict(row))}",
-            ),
-            (
-                "sent",
-                f"{numbers.count(row.get('unacked'))} unacknowledged; "
-                f"{numbers.count(row.get('delayed'))} not due yet; {numbers.counted(row.get('consumers'), 'consumer')}",
-            ),
-        ]
-        lines = Grid.grid()
-        lines.add_column(width=10)
-        lines.add_column(overflow="fold")
-        for name, text in told:
-            if text:
-                lines.add_row(Text(name), Text(text))
-        return Group(Text(f"{self._called()}   ({row.get('type') or 'no type yet'})"), lines)
+    def _title(self, row: Row) -> str:
+        return f"{self._called()}   ({row.get('type') or 'no type yet'})"
+
+    def _tell(self, title: str, about: str) -> None:
+        """Update the texts of the upper panel."""
+        self.query_one("#called", HangingText).update(title)
+        self.query_one("#about", HangingText).update(about)
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the subscription as the target of deeds; the clients screen has those on consumers."""
@@ -225,3 +209,23 @@ class SubscriptionDetails(ViewScreen):
     def row_meant(self) -> Row | None:
         """Return the subscription."""
         return self.row
+
+
+def _facts(row: Row) -> str:
+    """Return the facts about a subscription, one per line with its name."""
+    cause = row.get("causeText") or row.get("cause") or "-"
+    told = [
+        ("cause", str(cause)),
+        ("advice", "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))),
+        (
+            "backlog",
+            f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
+            f", oldest {numbers.seconds(row.get('oldest'))}{numbers.drain_in_words(dict(row))}",
+        ),
+        (
+            "sent",
+            f"{numbers.count(row.get('unacked'))} unacknowledged; "
+            f"{numbers.count(row.get('delayed'))} not due yet; {numbers.counted(row.get('consumers'), 'consumer')}",
+        ),
+    ]
+    return "\n".join(f"{name:<10}{text}" for name, text in told if text)

@@ -10,15 +10,17 @@ from textual.geometry import Size
 from textual.widgets import Static
 
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
-_AFTER: Final = (" ", ",", "/")
-"""Characters after which a row may end, preferred first."""
+_AFTER: Final = (" ", " ,", " ,/", " ,/-._")
+"""Signs after which a row may end, preferred first: inside of names only if a name has no room in a row."""
+COMMAND_INDENT: Final = 2
+"""Cells before the further rows of a command, which are no rows of a text of columns."""
 
 
 def breaks(text: str, first: int, others: int) -> list[int]:
     """Return the offsets at which the rows of a text begin, except the first.
 
-    The widths of the first and the other rows are in cells. A row ends behind a blank, a comma or a slash, unless the
-    word there is longer than a row.
+    The widths of the first and the other rows are in cells. A row ends behind a blank or, in a long name, behind one of
+    its signs, unless the part between two signs is longer than a row.
     """
     found, start, room = list[int](), 0, first
     while (end := start + len(_head(text[start : start + max(room, 0)], room))) < len(text):
@@ -39,44 +41,60 @@ def _head(text: str, room: int) -> str:
 
 def _word(text: str, start: int, end: int, others: int) -> int:
     """Return where the word at ``end`` begins, or ``end`` if no row has room for the whole word."""
-    for last in _AFTER:
-        begin = text.rfind(last, start, end) + 1
-        if begin > start and text[start:begin].strip() and cell_len(_until(last, text, begin, others)) <= others:
+    for signs in _AFTER:
+        begin = max(text.rfind(sign, start, end) for sign in signs) + 1
+        if begin > start and text[start:begin].strip() and cell_len(_until(signs, text, begin, others)) <= others:
             return begin
     return end
 
 
-def _until(last: str, text: str, begin: int, room: int) -> str:
-    """Return the word from ``begin`` on; only its beginning if it is longer than ``room``."""
-    return text[begin : begin + room + 2].partition(last)[0]
+def _until(signs: str, text: str, begin: int, room: int) -> str:
+    """Return the word from ``begin`` to the first of some signs; only its beginning if it is longer than ``room``."""
+    part = text[begin : begin + room + 2]
+    return part[: min((at for sign in signs if (at := part.find(sign)) >= 0), default=len(part))]
 
 
-def hanging(text: Text, width: int) -> Text:
-    """Wrap lines of columns, two blanks apart, at a width in cells. Further rows begin below the last column."""
+def hanging(text: Text, width: int, indent: int | None = None) -> Text:
+    """Wrap lines of columns, two blanks apart, at a width in cells. Further rows begin below the last column.
+
+    With an ``indent``, lines have no columns, and further rows begin behind so many cells.
+    """
     lines = text.split("\n", allow_blank=True)
-    return Text("\n").join(row for line in lines for row in _rows(line, width))
+    return Text("\n").join(row for line in lines for row in _rows(line, width, indent))
 
 
-def _rows(line: Text, width: int) -> Iterator[Text]:
-    column = _COLUMN.match(line.plain)
-    begin = min(cell_len(column.group()) if column else 0, width // 2)
+def _rows(line: Text, width: int, indent: int | None) -> Iterator[Text]:
+    begin = min(_last_column(line.plain) if indent is None else indent, width // 2)
     first, *others = line.divide(breaks(line.plain, width, width - begin))
     yield first
     for row in others:
         yield Text(" " * begin).append_text(row)
 
 
+def _last_column(line: str) -> int:
+    """Return where the last column of a line begins, in cells."""
+    before = _COLUMN.match(line)
+    return cell_len(before.group()) if before else 0
+
+
 class HangingText(Static):
     """A text wrapped by :func:`hanging` at the width of the widget."""
 
-    def __init__(self, text: Text) -> None:
-        super().__init__(text, markup=False)
-        self._text = text
+    def __init__(
+        self, text: Text | str = "", indent: int | None = None, *, key: str | None = None, classes: str | None = None
+    ) -> None:
+        """``indent`` is that of :func:`hanging`."""
+        super().__init__(text, id=key, classes=classes, markup=False)
+        self.indent = indent
+
+    def _wrapped(self, width: int) -> Text:
+        text = self.content
+        return hanging(text if isinstance(text, Text) else Text(str(text)), max(width, 1), self.indent)
 
     def render(self) -> Text:
         """See textual.widget.Widget."""
-        return hanging(self._text, max(self.content_size.width, 1))
+        return self._wrapped(self.content_size.width)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """See textual.widget.Widget."""
-        return hanging(self._text, max(width, 1)).plain.count("\n") + 1
+        return self._wrapped(width).plain.count("\n") + 1

@@ -1,5 +1,6 @@
 """Lines of columns whose further rows begin below the last column."""
 
+import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
@@ -32,3 +33,23 @@ def test_wide_characters_count_as_two_cells() -> None:
     assert breaks("漢字漢字", 4, 4) == [2]
     assert breaks("漢字", 1, 1) == [1]
     assert all(cell_len(text) <= 5 for text in hanging(Text("a漢 漢字b 字"), 5).plain.split("\n"))
+
+
+NAME = "persistent://a-tenant-with-a-long-name/department.of_incoming-goods/orders-from-all-countries-and-all-shops-v2"
+CLEAR = f"pulsarbox sub clear {NAME} billing --yes"
+
+
+@pytest.mark.parametrize("indent", [0, 2, None])
+@pytest.mark.parametrize("text", [CLEAR, f"topic   {NAME}", f"{NAME}  of  {NAME}"])
+def test_names_break_behind_their_signs(text: str, indent: int | None) -> None:
+    """No row ends inside of a word, at any width with room for the longest one, and nothing gets lost."""
+    for width in range(32, 200):
+        rows = hanging(Text(text), width, indent).plain.split("\n")
+        assert max(map(len, rows)) <= width
+        assert {row[-1] for row in rows[:-1]} <= set(" ,/-._")
+        assert "".join(rows).replace(" ", "") == text.replace(" ", "")
+
+
+def test_further_rows_of_a_command_begin_behind_its_indent() -> None:
+    text = Text("pulsarbox one two three\npulsarbox four")
+    assert hanging(text, 16, 2).plain.split("\n") == ["pulsarbox one ", "  two three", "pulsarbox four"]
