@@ -395,7 +395,7 @@ class FakeBox:
             "quotas": [quota(number) for number in range(5)],
             "deadletters": [dead_letters(number) for number in range(3)],
             "clients": [client(number) for number in range(6)],
-            "plugins": [PLUGIN],
+            "plugins": [dict(PLUGIN)],
             "pipelines": [
                 pipeline(0),
                 pipeline(1, output="parquet:/data/orders"),
@@ -430,7 +430,7 @@ class FakeBox:
             ("GET", f"{base}/events"): self._events,
             ("GET", f"{base}/history"): {"from": NOW - 86_400_000, "to": NOW, "step": 10_000, "bytes": 1_000_000},
             ("GET", f"{base}/dlq/public/default/orders-0-billing-DLQ/groups"): {
-                "groups": [GROUP],
+                "groups": [dict(GROUP)],
                 "looked": 17,
                 "total": 17,
             },
