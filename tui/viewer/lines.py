@@ -8,6 +8,8 @@ from pulsarbox.cleaning import clean, hex_rows
 
 LINE: Final = 400
 """Maximum number of bytes of one line of text; longer lines continue on the next."""
+_BACK: Final = 80
+"""Number of bytes at the end of such a line of which the last blank ends it, so that words remain whole."""
 _NEWLINE: Final = 10
 _CONTINUES: Final = re.compile(rb"[\x80-\xbf]")
 _WINDOW: Final = 1 << 16
@@ -72,13 +74,20 @@ class TextLines:
         start = data.rfind(b"\n", 0, place) + 1
         for number in range((place - start) // LINE + 1, 0, -1):
             cut = self._cut(start, number)
-            if cut <= place and data[cut : cut + 1] not in (b"\n", b""):
+            if cut <= place and self._is_longer(place, start + number * LINE):
                 return cut
         return start
 
+    def _is_longer(self, place: int, end: int) -> bool:
+        """Return whether the line of text with a byte extends beyond ``end``."""
+        return end < len(self._data) and self._data.find(b"\n", place, end + 1) < 0
+
     def _cut(self, start: int, number: int) -> int:
-        """Return where a part of a long line begins: at no byte that continues a character."""
+        """Return where a part of a long line begins: behind a blank, else at no byte that continues a character."""
         at = start + number * LINE
+        blank = max(self._data.rfind(each, at - _BACK, at) for each in (b" ", b"\t"))
+        if blank >= 0:
+            return blank + 1
         for back in range(4):
             if not _CONTINUES.match(self._data, at - back):
                 return at - back
@@ -94,8 +103,8 @@ class TextLines:
     def _end(self, at: int) -> int:
         """Return the position behind the last byte of a line."""
         start = self._data.rfind(b"\n", 0, at) + 1
-        number = (at - start + 3) // LINE + 1
-        newline = self._data.find(b"\n", at, at + LINE + 4)
+        number = (at - start + _BACK - 1) // LINE + 1
+        newline = self._data.find(b"\n", at, at + LINE + _BACK)
         end = len(self._data) if newline < 0 else newline
         return end if end <= start + number * LINE else self._cut(start, number)
 

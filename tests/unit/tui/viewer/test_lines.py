@@ -18,6 +18,8 @@ TEXTS = (
     bytes(range(256)) * 10,
     b"\x80" * (2 * LINE),
     random.Random(1).randbytes(5000),
+    b"word " * 300 + b"\n" + b"y" * (LINE - 2) + b" \n" + b" " * LINE + b"\n" + "ж ".encode() * 300,
+    b"a " * (LINE // 2) + b"\n" + b"b" * (LINE - 10) + b" bcde\nfg " + b"x" * (2 * LINE) + b"\t" + b"z" * LINE,
 )
 
 
@@ -47,7 +49,16 @@ def test_the_lines_of_a_text_are_the_same_in_both_directions(data: bytes) -> Non
     ]
     ends = [*forward[1:], len(data)]
     assert b"".join(data[at:end] for at, end in zip(forward, ends, strict=True)) == data
-    assert all(end - at <= LINE + 4 for at, end in zip(forward, ends, strict=True))
+    assert all(end - at <= LINE + 80 for at, end in zip(forward, ends, strict=True))
+
+
+def test_long_lines_are_divided_behind_blanks() -> None:
+    words = random.Random(3)
+    text = " ".join("x" * words.randint(1, 70) for _ in range(2000))
+    lines = TextLines(text.encode())
+    parts = [shown(lines, at) for at in walked(lines)]
+    assert "".join(parts) == text and all(part.endswith(" ") for part in parts[:-1])
+    assert [lines.at(text.index("x", at)) for at in walked(lines)] == walked(lines)
 
 
 def test_text_is_fit_for_a_terminal() -> None:
