@@ -9,14 +9,17 @@ from rich.text import Text
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.feed import EVENTS, ViewSnapshot
+from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.bars import Part, by_enter
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
 _AT_ONCE: Final = 500
 _KEPT: Final = 5000
+_IDS: Final = frozenset({"entry", "job", "ledger", "status"})
+"""Fields with numbers that are no quantities."""
 _LOOKS: Final = {"warning": "warn", "error": "bad"}
 
 
@@ -65,9 +68,9 @@ class EventsScreen(ListScreen):
         text = Text(f"{numbers.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
         text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
         for name, value in (row.get("fields") or {}).items():
-            text.append(f"\n{name:<16}  {value}")
+            text.append(f"\n{name:<16}  {value if name in _IDS else written(value)}")
         if (row.get("count") or 1) > 1:
-            text.append(f"\n{'times':<16}  {row['count']}")
+            text.append(f"\n{'times':<16}  {row['count']:,}")
         self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
 
     def status_line(self) -> list[Part]:
@@ -75,7 +78,7 @@ class EventsScreen(ListScreen):
         row = self.table.pointed
         if row is None or not row.get("text"):
             return super().status_line()
-        return [(f" {row['text']}", _LOOKS.get(str(row.get("severity")), "plain"), "")]
+        return by_enter(str(row["text"]), _LOOKS.get(str(row.get("severity")), "plain"), self.size.width)
 
     def command_line(self) -> str:
         """Return the command that shows the events."""

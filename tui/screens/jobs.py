@@ -11,7 +11,7 @@ from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import VIEWS
 from pulsarbox.tui.screens.listed import ListScreen
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.bars import Part, by_enter
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -55,7 +55,7 @@ class JobsScreen(ListScreen):
         row = self.table.pointed
         if row is None or not row.get("error"):
             return super().status_line()
-        return [(f" {row['error']}", "warn", "")]
+        return by_enter(str(row["error"]), "warn", self.size.width)
 
     def command_line(self) -> str:
         """Return the command that shows the job."""

@@ -11,7 +11,7 @@ from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.bars import Part, by_enter
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -39,7 +39,7 @@ class PipelinesScreen(ViewScreen):
         """Return the last error, if any."""
         row = self.table.pointed
         if row is not None and row.get("lastError"):
-            return [(f" {_error(row)[0]}", "bad", "")]
+            return by_enter("\n".join(_error(row)), "bad", self.size.width)
         return super().status_line()
 
     def row_meant(self) -> Row | None:

@@ -19,6 +19,10 @@ Part = tuple[str, str, str]
 """Text, look (a key of ``Line.looks``), and action of a click, empty for none."""
 
 
+_MORE: Final[Sequence[Part]] = (("  ", "plain", ""), ("enter", "key", ""), (" shows all ", "dim", ""))
+_MORE_WIDTH: Final = sum(len(text) for text, _, _ in _MORE)
+
+
 class Line(Looks, Widget):
     """A line of texts, some of them clickable."""
 
@@ -101,6 +105,17 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
         out.append((text, look, action))
         room -= length
     return [*out, (" " * max(room, 0), "plain", ""), *right]
+
+
+def by_enter(text: str, look: str, width: int) -> list[Part]:
+    """Return the first line of a text as far as it fits, and that enter shows all of it if that is not the whole."""
+    first, *others = text.splitlines() or [""]
+    whole = f" {first}"
+    if not others and cell_len(whole) <= width:
+        return [(whole, look, "")]
+    room = max(width - _MORE_WIDTH, 2)
+    shown = f"{set_cell_size(whole, room - 1)}…" if cell_len(whole) >= room else f"{whole}…"
+    return [(shown, look, ""), *_MORE]
 
 
 def tabs(here: str, width: int) -> list[Part]:
