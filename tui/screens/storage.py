@@ -27,7 +27,7 @@ class Storage(ViewScreen):
     """Numbers above, then the data directories if there are several, and a table of volumes below."""
 
     DEFAULT_CSS = """
-    Storage #facts { height: auto; padding: 0 1 1 1; }
+    Storage #facts { height: auto; padding: 0 1 1 1; display: none; }
     Storage #space, Storage #directories { height: auto; padding: 0 0 1 0; display: none; }
     """
     view: ClassVar[views.TableView] = views.STORAGE
@@ -81,18 +81,23 @@ class Storage(ViewScreen):
         (rows, copies, space), width, colors = self._shown, self.size.width, self.app.theme_variables
         bar = "" if space is None else drawn_space(space, width, colors)
         room = self.query_one("#body").size.height - min(rows.matching, _ROWS_LEAST) - _ROW_EDGES
-        wanted = (facts(rows.totals, width), bar, "" if copies is None else drawn(copies, width, colors))
-        lines = divided(room, *(_lines(text) for text in wanted))
-        self._put("facts", facts(rows.totals, width, lines.facts) if lines.facts else "")
+        numbers_text = facts(rows.totals, width)
+        directories = "" if copies is None else drawn(copies, width, colors)
+        lines = divided(room, *(_lines(text) for text in (numbers_text, bar, directories)))
+        if 0 < lines.facts < _lines(numbers_text):
+            numbers_text = facts(rows.totals, width, lines.facts)
+        if copies is not None and 0 < lines.directories < _lines(directories):
+            directories = drawn(copies, width, colors, lines.directories)
+        self._put("facts", numbers_text if lines.facts else "")
         self._put("space", bar if lines.space else "")
-        self._put(
-            "directories", drawn(copies, width, colors, lines.directories) if copies and lines.directories else ""
-        )
+        self._put("directories", directories if lines.directories else "")
 
     def _put(self, panel: str, text: str | Text) -> None:
+        """Show a text in a panel. One that it shows already causes no layout."""
         shown = self.query_one(f"#{panel}", Static)
-        shown.display = bool(text)
-        shown.update(text)
+        if shown.content != text:
+            shown.display = bool(text)
+            shown.update(text)
 
     def on_resize(self) -> None:
         """Draw the panels for the new size, once the layout has it."""

@@ -1,9 +1,7 @@
 """Every screen: content, navigation and actions."""
 
 import json
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual.geometry import Size
@@ -15,7 +13,6 @@ from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.screens.maps import state_of
 from pulsarbox.tui.screens.overview import _numbers
-from pulsarbox.tui.screens.storage import divided, facts
 from pulsarbox.tui.widgets.bars import Line
 from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
@@ -443,24 +440,6 @@ async def test_what_an_empty_screen_says_is_not_cut_off() -> None:
         for key, text in (("4", "sub dead-letter TOPIC SUB 3"), ("5", "--size 2G --then hold")):
             await driver.press(key)
             await driver.until(lambda text=text: text in " ".join(driver.text().replace("│", " ").split()))  # type: ignore[misc]
-
-
-def test_numbers_of_the_store_stand_beside_each_other_where_there_is_room() -> None:
-    totals: dict[str, Any] = {"mapSize": 1 << 30, "oldestReader": None, "fsyncP99": 8.4, "ratio": 2.61, "freePages": 7}
-    lines = facts(totals, 200).split("\n")
-    assert len(lines) == 1 and "map size" in lines[0] and "1.00 GiB" in lines[0] and "8.4 ms" in lines[0]
-    assert len(facts(totals, 40).split("\n")) == 5
-    assert facts(totals | {"diskFree": 1 << 30}, 40, 1) == "disk free  1.00 GiB", "the most important one remains"
-
-
-@pytest.mark.parametrize("room", range(-3, 40))
-def test_panels_of_the_store_leave_the_table_its_lines(room: int) -> None:
-    for wanted in product((0, 3, 10), (0, 4), (0, 9, 30)):
-        given = divided(room, *wanted)
-        assert sum(lines + 1 for lines in given if lines) <= max(room, 0)
-        assert all(0 <= lines <= most for lines, most in zip(given, wanted, strict=True))
-        assert given.directories == max(min(wanted[2], room - 1), 0), "directories come first"
-        assert given.space in (0, wanted[1]) and (given.facts or not given.space or not wanted[0])
 
 
 def test_no_word_stands_without_its_number_however_wide_the_line_is(monkeypatch: pytest.MonkeyPatch) -> None:
