@@ -137,7 +137,7 @@ def campaign(box: PulsarBox, data: Path, folder: Path, seconds: float, reads: in
                 found = service.many_segments([Range(name, BEGINNING, LATEST, 0) for name in names])
             if dice.random() < 0.1:
                 time.sleep(dice.random() / 2)  # so that what was planned may move
-            for part in partitions([each for some in found for each in some], dice.choice((10, 100, 400)), 1 << 24):
+            for part in partitions([each for some in found for each in some], dice.choice((10, 100, 400)), 1 << 24, 8):
                 _check(reader, part, reach, writers, counts)
             if dice.random() < 0.2:
                 writers.trim(dice)

@@ -7,8 +7,6 @@ from pulsarbox.spark.topic_segments import TopicSegment
 
 SMALL: Final = 4 << 20
 """Bytes below which a second task is not worthwhile, unless ``minPartitions`` requires it."""
-SPREAD: Final = 8
-"""Assumed number of parallel tasks if unknown."""
 PIECE_MIN: Final = 64 << 10
 """Minimum bytes of a piece when a segment is cut to group the contents of a volume in one task."""
 
@@ -16,17 +14,17 @@ Partition = tuple[TopicSegment, ...]
 
 
 def partitions(
-    segments: Iterable[TopicSegment], at_least: int, bytes_max: int, spread: int = SPREAD, *, in_place: bool = True
+    segments: Iterable[TopicSegment], at_least: int, bytes_max: int, parallelism: int, *, in_place: bool = True
 ) -> list[Partition]:
     """Split and combine segments: each entry once, grouped by volume, topics in order.
 
-    At least ``at_least`` partitions, given enough entries, of about ``bytes_max`` bytes at most; ``spread`` of them if
-    the read is not small, even if fewer would do. Unless read ``in_place``, volumes are ignored, since each piece of a
-    topic has a cost.
+    At least ``at_least`` partitions, given enough entries, of about ``bytes_max`` bytes at most; ``parallelism`` of
+    them if the read is not small, even if fewer would do. Unless read ``in_place``, volumes are ignored, since each
+    piece of a topic has a cost.
     """
     found = [segment if in_place else segment._replace(volumes=()) for segment in segments]
     total = sum(segment.bytes for segment in found)
-    count = _count(total, at_least, bytes_max, spread)
+    count = _count(total, at_least, bytes_max, parallelism)
     size = max(1, -(-total // count))
     pieces = _by_volume([piece for segment in found for piece in segment.parts(_piece(segment, size, count))])
     packed = _packed(pieces, total, count, bytes_max)
@@ -35,17 +33,17 @@ def partitions(
     return [tuple(_joined(each)) for each in packed]
 
 
-def _count(total: int, at_least: int, bytes_max: int, spread: int) -> int:
+def _count(total: int, at_least: int, bytes_max: int, parallelism: int) -> int:
     """Return the number of partitions.
 
-    Above ``spread`` it is a multiple of it, so that parallel tasks finish together.
+    Above ``parallelism`` it is a multiple of it, so that parallel tasks finish together.
     """
     if total <= 0:
         return 1
     room = max(1, bytes_max - (bytes_max >> 8))  # pieces differ in size
-    count = max(-(-total // room), min(spread, -(-total // SMALL)))
-    if count > spread:
-        count = -(-count // spread) * spread
+    count = max(-(-total // room), min(parallelism, -(-total // SMALL)))
+    if count > parallelism:
+        count = -(-count // parallelism) * parallelism
     return max(count, at_least)
 
 
