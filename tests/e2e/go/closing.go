@@ -26,8 +26,8 @@ const closedPatience = 5 * time.Second
 // the one before. Nothing stays on the topic.
 //
 // A client of version 0.19.0 may open a connection after its Close, and open the producer on it: CreateProducer then
-// returns the producer, which the program has to close. If CreateProducer times out there, nobody can: the box rightly keeps
-// what is on a connection that the client has left open.
+// returns the producer, which the program has to close. If CreateProducer times out there, nobody can: the box rightly
+// keeps what is on a connection that the client has left open.
 func closeWhileOpening(client pulsar.Client, topic string) error {
 	var opening sync.WaitGroup
 	for number := range closings {
