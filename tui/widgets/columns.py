@@ -31,6 +31,10 @@ class Column(NamedTuple):
         """The sort key to request, None if not sortable."""
         return self.key if self.sort == "" else self.sort
 
+    def orders(self, key: str | None) -> bool:
+        """Whether rows that are sorted by a key, if any, are sorted by this column."""
+        return key is not None and self.sorted_by == key
+
 
 Cell = tuple[str, str]
 """Text and look (a key of ``Table.looks``)."""
@@ -343,7 +347,7 @@ def _shown(columns: Sequence[Column], width: int, sorted_by: str | None) -> list
 
 
 def _rank(column: Column, sorted_by: str | None) -> int:
-    return -1 if sorted_by is not None and column.sorted_by == sorted_by else column.rank
+    return -1 if column.orders(sorted_by) else column.rank
 
 
 def _gaps(shown: Sequence[Column], spare: int) -> tuple[list[int], int]:
@@ -376,8 +380,7 @@ def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted
 
 
 def _least_squeezed(column: Column, sorted_by: str | None) -> int:
-    title = _title(column, sorted_by) if _rank(column, sorted_by) < 0 else 0
-    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), title)
+    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), _title_min(column, sorted_by))
 
 
 def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
@@ -397,7 +400,12 @@ def _wanted(column: Column, declared: int, sorted_by: str | None, content: int |
 
 def _title(column: Column, sorted_by: str | None) -> int:
     """Return the width of a title, with the mark of the order."""
-    return len(column.title) + (_rank(column, sorted_by) < 0)
+    return len(column.title) + column.orders(sorted_by)
+
+
+def _title_min(column: Column, sorted_by: str | None) -> int:
+    """Return the least width for a title, which is shortened except above the column that the rows are sorted by."""
+    return _title(column, sorted_by) if column.orders(sorted_by) else 0
 
 
 def _needed(columns: Sequence[Column], sorted_by: str | None) -> int:
@@ -412,7 +420,7 @@ def _needed_shrunk(columns: Sequence[Column], sorted_by: str | None) -> int:
 
 
 def _width(column: Column, sorted_by: str | None) -> int:
-    return max(column.width, _title(column, sorted_by) if _rank(column, sorted_by) < 0 else 0)
+    return max(column.width, _title_min(column, sorted_by))
 
 
 def _least(column: Column, sorted_by: str | None) -> int:

@@ -403,7 +403,7 @@ class Table(Looks, ScrollView, can_focus=True):
         segments = [Segment(" " * self._signs, plain)]
         key, descending = self.sorted_by
         for column, width, gap in self.laid_out:
-            is_sorted = key is not None and column.sorted_by == key
+            is_sorted = column.orders(key)
             text = column.title + (("▾" if descending else "▴") if is_sorted else "")
             fitted = _fitted(text, width, column.kind in TO_THE_RIGHT)
             word = fitted.strip()
