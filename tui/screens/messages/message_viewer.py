@@ -53,19 +53,17 @@ class MessageViewer(TopScreen):
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = CONTENT
     hinted: ClassVar[Sequence[str]] = (
-        *(
-            "fold",
-            "search",
-            "next match",
-            "form",
-            "dump",
-            "copy",
-            "next by key",
-            "next message",
-            "back",
-            "help",
-            "quit",
-        ),
+        "fold",
+        "search",
+        "next match",
+        "form",
+        "dump",
+        "copy",
+        "next by key",
+        "next message",
+        "back",
+        "help",
+        "quit",
     )
 
     def __init__(self, topic: str, subscription: str, message_id: str) -> None:
