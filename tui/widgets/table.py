@@ -477,10 +477,6 @@ class Table(Looks, ScrollView, can_focus=True):
             segments.append(Segment(" " * (across - used), self._row_style(None, base)))
         return segments if used <= across else list(Strip(segments, used).crop(0, across))
 
-    def refresh_row(self, index: int) -> None:
-        """Redraw one row if it is visible."""
-        self.refresh_rows([index])
-
     def refresh_rows(self, indexes: Sequence[int]) -> None:
         """Redraw the visible ones of some rows."""
         first, room = self.scroll_offset.y, self.size.height - 1
