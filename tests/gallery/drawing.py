@@ -104,7 +104,10 @@ async def wear(driver: Driver, theme: str) -> None:
 
 
 def svg_of(driver: Driver, theme: str) -> str:
-    """Return the screen as SVG, with a terminal's colors for the themes that use them."""
+    """Return the screen as SVG, as Textual's export_screenshot, which has no argument for the colors of a terminal.
+
+    The ansi themes use those colors, so ansi-light needs others than ansi-dark.
+    """
     app: Any = driver.app
     width, height = app.size
     console = Console(
