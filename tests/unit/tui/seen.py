@@ -8,7 +8,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Final
@@ -121,10 +121,11 @@ async def compared(size: tuple[int, int], differs: Callable[[str, str, str], Non
         except AssertionError:
             differs(name, wanted, look(driver).rstrip("\n"))
 
-    async for name, driver in walked(size):
-        await compare(driver, name, file_of(name, size).read_text("utf-8"), Driver.text)
-        if size == SMALL and name in DRAWN:
-            await compare(driver, f"the picture of {name}", picture_of(name).read_text("utf-8"), drawn)
+    async with aclosing(walked(size)) as screens:  # an app left open fails later tests
+        async for name, driver in screens:
+            await compare(driver, name, file_of(name, size).read_text("utf-8"), Driver.text)
+            if size == SMALL and name in DRAWN:
+                await compare(driver, f"the picture of {name}", picture_of(name).read_text("utf-8"), drawn)
 
 
 if __name__ == "__main__":
