@@ -4,7 +4,7 @@ A braille cell is U+2800 plus a bit per dot; each dot column is one value, fille
 the current value in its upper edge and the time axis in its lower edge; the value axis is inside, if there is room.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from rich.segment import Segment
@@ -26,7 +26,9 @@ _SHADES: Final = (0.45, 0.6, 0.75, 0.9, 1.0)
 _AXIS: Final = 8
 """Width of the value axis, with a space: it has room for ``123,456`` and ``99.9 ms``."""
 _AXIS_FROM: Final = 26
-"""Width of a panel from which it has a value axis."""
+"""Width of a panel from which its value axis has the full width."""
+_AXIS_LEAST: Final = 18
+"""Width of a panel from which it has a value axis, as narrow as the numbers."""
 
 
 def resampled(values: Sequence[float | None], points: int) -> list[float]:
@@ -101,7 +103,7 @@ class Graph:
         if y == height - 1:
             return self._lower(width, look, end)
         inside, rows = max(width - 2, 0), max(height - 2, 1)
-        axis = self._axis(y - 1, rows) if width >= _AXIS_FROM else ""
+        axis = self._axis(y - 1, rows, self._axis_width(width))
         room = inside - len(axis)
         if self._lines is None or self._lines[0] != (room, height):
             self._lines = (room, height), area(within(self._values, self._step), room, rows)
@@ -113,15 +115,24 @@ class Graph:
         ]
         return Segment.adjust_line_length(found, width, look("edge"))
 
-    def _axis(self, y: int, rows: int) -> str:
+    def _axis_width(self, width: int) -> int:
+        """Return the width of the value axis with a space, 0 if there is no room for it."""
+        if self._peak is None or width < _AXIS_LEAST:
+            return 0
+        return _AXIS if width >= _AXIS_FROM else min(len(self._form(self._peak)) + 1, _AXIS)
+
+    def _axis(self, y: int, rows: int, width: int) -> str:
         """Return the value axis: the maximum at the top, half of it in the middle of high graphs, zero below."""
+        told = ""
         if y == 0:
-            return self._form(self._peak).rjust(_AXIS - 1)[: _AXIS - 1] + " "
-        if y == rows - 1:
-            return "0".rjust(_AXIS - 1) + " "
-        if rows >= 5 and rows % 2 and y == rows // 2 and self._peak:
-            return self._form(self._peak / 2).rjust(_AXIS - 1)[: _AXIS - 1] + " "
-        return " " * _AXIS
+            told = self._form(self._peak)
+        elif y == rows - 1:
+            told = "0"
+        elif rows >= 5 and rows % 2 and y == rows // 2 and self._peak:
+            told = self._form(self._peak / 2)
+        if len(told) >= width and y != 0:
+            told = ""  # a part of a number would be another number
+        return f"{told[: width - 1]:>{width - 1}} " if width else ""
 
     @property
     def _peak(self) -> float | None:
@@ -145,15 +156,8 @@ class Graph:
 
     def _lower(self, width: int, look: Callable[[str], Style], end: str) -> list[Segment]:
         """Return the lower edge with the time axis; without a value axis, also with the maximum."""
-        seconds, room = window_of(len(self._values), self._step), max(width - 2, 0)
-        if width >= _AXIS_FROM:
-            texts = [f" {numbers.span(seconds)} ago ", f" {numbers.span(seconds / 2)} ", f" {end} "]
-        else:
-            texts = [f"{numbers.span(seconds)} ", "", f" max {self._form(self._peak)}"]
-        if width < 2 * _AXIS_FROM:
-            texts[1] = ""
-        if len("".join(texts)) > room:  # the maximum says more than the time, which is that of the other graphs
-            texts = ["", "", texts[2]] if len(texts[2]) <= room and width < _AXIS_FROM else ["", "", ""]
+        room = max(width - 2, 0)
+        texts = next(texts for texts in self._time_axes(width, end) if len("".join(texts)) <= room)
         gap = room - len("".join(texts))
         left = min(max(room // 2 - len(texts[0]) - len(texts[1]) // 2, 0), gap) if texts[1] else gap
         found = [
@@ -166,6 +170,24 @@ class Graph:
             Segment("╯", look("edge")),
         ]
         return Segment.adjust_line_length(found, width, look("edge"))
+
+    def _time_axes(self, width: int, end: str) -> Iterator[tuple[str, str, str]]:
+        """Yield the texts at the left, in the middle and at the right of the time axis, the best ones first."""
+        seconds = window_of(len(self._values), self._step)
+        span = numbers.span(seconds)
+        if self._peak is None:  # nothing is drawn
+            yield "", "", ""
+        if width >= 2 * _AXIS_FROM:
+            yield f" {span} ago ", f" {numbers.span(seconds / 2)} ", f" {end} "
+        if width >= _AXIS_LEAST:
+            yield f" {span} ago ", "", f" {end} "
+            yield f"{span} ago ", "", f" {end}"
+            yield f"{span} ", "", f" {end}"
+            yield "", "", f" {end} "
+        else:  # the maximum says more than the time, which is that of the other graphs
+            yield f"{span} ", "", f" max {self._form(self._peak)}"
+            yield "", "", f" max {self._form(self._peak)}"
+        yield "", "", ""
 
 
 def shade(color: str, height: int, rows: int) -> str:

@@ -148,12 +148,12 @@ def test_the_value_axis_has_room_for_counts_and_latencies() -> None:
         assert drawn(graph, 60, 7)[1].startswith(f"│{text} ")
 
 
-def test_a_small_graph_has_its_maximum_below_and_no_half_words() -> None:
+def test_a_small_graph_has_both_axes_and_no_half_words() -> None:
     graph = Graph("p99", "Latency p99", "milliseconds", "secondary")
     graph.show([8.4], 8.4)
-    first, *_, last = drawn(graph, 20, 5)
+    first, second, *_, last = drawn(graph, 20, 5)
     assert first == "╭ Latency 8.4 ms ─╮".replace("─╮", "──╮")
-    assert last == "╰15 s ── max 8.4 ms╯"
+    assert second.startswith("│8.4 ms ") and last == "╰ 15 s ago ─── now ╯"
 
 
 def test_the_time_axis_is_as_long_as_what_is_known() -> None:
