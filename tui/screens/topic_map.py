@@ -1,5 +1,6 @@
 """Topics as areas in proportion to their backlogs, rates or sizes."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
@@ -72,12 +73,12 @@ class TopicMap(TopScreen):
         tiles = tiles_of(snapshot.rows, self._measure)
         self._rows = {short_topic(str(row.get("topic"))): row for row in snapshot.rows}
         self.map.empty = f"No topic has {MEASURES[self._measure][2]}." if not tiles else ""
-        self.map.show(tiles)
+        self.map.show(tiles, MEASURES[self._measure][3])
         self._show_title(snapshot.matching)
 
     def _show_title(self, total: int) -> None:
         what = MEASURES[self._measure][2]
-        shown = len(self.map.tiles) - self.map.left_out
+        shown = self.map.own
         others = f"   {shown} of {numbers.counted(total, 'topic')}" if shown < total else ""
         parts: list[Part] = [(" Area: ", "dim", ""), (what, "name", "sort"), (others, "dim", "")]
         self.query_one("#title", Line).put(parts, [("! backlog quota at 80% or more ", "bad", "")])
@@ -93,19 +94,30 @@ class TopicMap(TopScreen):
 
     @on(Treemap.Chosen)
     def _chosen(self) -> None:
+        if self.map.is_at_merged:
+            self._open_merged()
+            return
         row = self.row_meant()
         if row is not None:
             self.top.open("subscriptions:Subscriptions", f"topic == {quoted(real(row, 'topic'))}")
 
+    def _open_merged(self) -> None:
+        """List the topics without areas of their own: those with at most the largest value of them."""
+        most = math.ceil(self.map.merged[0].value)
+        self.top.open("topics:TopicsScreen", f"{MEASURES[self._measure][0]} <= {most}")
+
     def rows_chosen(self) -> Sequence[Row]:
         """Return the topic of the cursor."""
-        tile = self.map.pointed if self.is_mounted else None
+        tile = self.map.pointed if self.is_mounted and not self.map.is_at_merged else None
         row = None if tile is None else self._rows.get(tile.name.removeprefix("! "))
         return [] if row is None else [row]
 
     def status_line(self) -> list[Part]:
         """Return the values of the topic."""
         row = self.row_meant()
+        if row is None and self.is_mounted and self.map.is_at_merged:
+            topics = numbers.counted(len(self.map.merged), "smaller topic")
+            return [(" enter ", "key", ""), (f"lists the {topics}", "plain", "")]
         if row is None:
             return super().status_line()
         told = "   ".join(f"{word} {form(row.get(name))}" for name, word, _, form in MEASURES)

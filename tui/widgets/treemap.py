@@ -1,6 +1,6 @@
 """A treemap: values as areas, largest first, with their names, and a cursor that follows a value by its name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -16,10 +16,10 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 ASPECT: Final = 2
 """Height of a cell in widths of a cell."""
-_LEAST: Final = 3
-"""Least width of an area, for its edge and a part of its name."""
 _LABEL_LEAST: Final = 5
 """Least width of a shortened name."""
+_LEAST: Final = 1 + _LABEL_LEAST
+"""Least width of an area, for its edge and a part of its name."""
 
 
 class Area(NamedTuple):
@@ -65,6 +65,48 @@ def _half(values: Sequence[float], first: int, last: int) -> tuple[int, float]:
         sum_before += values[at]
         at += 1
     return at, sum_before / total
+
+
+def named(tiles: Sequence["Tile"], width: int, height: int, form: Callable[[float], str]) -> "Division":
+    """Divide a rectangle of cells among tiles, largest first. Those without room for a name become one at the end.
+
+    ``form`` formats its value. Without room even for that tile, names are left out.
+    """
+    low, high = 0, len(tiles)
+    whole = _division(tiles, high, width, height, form)
+    if _is_named(whole):
+        return whole
+    found: Division | None = None
+    while low < high:
+        middle = (low + high) // 2
+        tried = _division(tiles, middle, width, height, form)
+        if _is_named(tried):
+            found, low = tried, middle + 1
+        else:
+            high = middle
+    return found or whole
+
+
+class Division(NamedTuple):
+    """Tiles with their areas; the last one may stand for all further ones."""
+
+    tiles: "Sequence[Tile]"
+    areas: list[Area]
+    own: int
+    """Number of the tiles that stand for one value."""
+
+
+def _division(tiles: Sequence["Tile"], own: int, width: int, height: int, form: Callable[[float], str]) -> Division:
+    """Divide a rectangle among the first ``own`` tiles and one for all others."""
+    rest = sum(tile.value for tile in tiles[own:])
+    shown = [*tiles[:own], *([Tile(f"+{len(tiles) - own} more", rest, form(rest))] if own < len(tiles) else [])]
+    return Division(shown, sorted(areas([tile.value for tile in shown], width, height)), own)
+
+
+def _is_named(division: Division) -> bool:
+    """Return whether every tile has an area with room for its name."""
+    labels = (label_of(division.tiles[area.number].name, area.width - 1) for area in division.areas)
+    return len(division.areas) == len(division.tiles) and all(labels)
 
 
 def label_of(name: str, room: int) -> str:
@@ -116,10 +158,14 @@ class Treemap(Looks, Widget, can_focus=True):
     def __init__(self, *, key: str | None = None) -> None:
         super().__init__(id=key)
         self.tiles: Sequence[Tile] = ()
+        """The tiles that are shown; the last one may stand for ``merged``."""
+        self.merged: Sequence[Tile] = ()
+        """Tiles without room for their names, largest first."""
+        self._all: Sequence[Tile] = ()
+        self._form: Callable[[float], str] = str
         self.empty = ""
         self._at = 0
         self._areas: list[Area] = []
-        self._laid_out = (0, 0)
 
     @property
     def pointed(self) -> Tile | None:
@@ -127,23 +173,27 @@ class Treemap(Looks, Widget, can_focus=True):
         return self.tiles[self._at] if self._at < len(self._areas) else None
 
     @property
-    def left_out(self) -> int:
-        """Number of tiles without room."""
-        return len(self.tiles) - len(self._areas)
+    def is_at_merged(self) -> bool:
+        """Whether the cursor is on the tile that stands for ``merged``."""
+        return bool(self.merged) and self._at == len(self.tiles) - 1
 
-    def show(self, tiles: Sequence[Tile]) -> None:
-        """Show tiles, largest first. The cursor follows its tile."""
-        was = self.pointed
-        self.tiles = tiles
-        names = [tile.name for tile in tiles]
-        if was is not None and was.name in names:
-            self._at = names.index(was.name)
+    @property
+    def own(self) -> int:
+        """Number of tiles with an area of their own."""
+        return len(self._areas) - bool(self.merged)
+
+    def show(self, tiles: Sequence[Tile], form: Callable[[float], str] = str) -> None:
+        """Show tiles, largest first. The cursor follows its tile. ``form`` formats the value of several tiles."""
+        self._all, self._form = tiles, form
         self._lay_out()
 
     def _lay_out(self) -> None:
-        self._laid_out = (self.size.width, self.size.height)
-        self._areas = areas([tile.value for tile in self.tiles], *self._laid_out)
-        self._areas.sort()
+        was = None if self.is_at_merged else self.pointed
+        self.tiles, self._areas, own = named(self._all, self.size.width, self.size.height, self._form)
+        self.merged = self._all[own:]
+        names = [tile.name for tile in self.tiles]
+        if was is not None and was.name in names:
+            self._at = names.index(was.name)
         self._at = min(self._at, max(len(self._areas) - 1, 0))
         self.refresh()
 
@@ -178,26 +228,33 @@ class Treemap(Looks, Widget, can_focus=True):
             text = f" {self.empty}" if y == 1 else ""
             return Strip([Segment(text, self.look("dim"))]).adjust_cell_length(width, self.rich_style)
         here = sorted((area for area in self._areas if area.y <= y < area.y + area.height), key=lambda area: area.x)
-        segments = [Segment(self._row_of(area, y), self._style_of(area, y)) for area in here]
+        segments = [segment for area in here for segment in self._segments(area, y)]
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
-    def _style_of(self, area: Area, y: int) -> Style:
+    def _segments(self, area: Area, y: int) -> list[Segment]:
+        """Return a row of an area. Its lower edge is a line beside the text, because neighbors have similar grounds."""
+        text = set_cell_size(self._text_of(area, y), area.width)
         if area.number == self._at and self.has_focus:
-            return self.look("cursor")
+            return [Segment(text, self.look("cursor"))]
         look = self.tiles[area.number].look
-        found = self.look("pale" if look == "cool" and area.number % 2 else look)
-        is_edge = y == area.y + area.height - 1  # a line, because the grounds of neighbors differ little or not at all
-        return found + Style(underline=True) if is_edge else found
+        style = self.look("pale" if look == "cool" and area.number % 2 else look)
+        if y < area.y + area.height - 1:
+            return [Segment(text, style)]
+        told = text.rstrip()
+        begin = told if len(told) > 1 else ""
+        return [Segment(begin, style), Segment(text[len(begin) :], style + Style(underline=True))]
 
-    def _row_of(self, area: Area, y: int) -> str:
+    def _text_of(self, area: Area, y: int) -> str:
         tile, row = self.tiles[area.number], y - area.y
         mark = ">" if area.number == self._at else "▏"
+        is_merged = bool(self.merged) and area.number == self.own
+        name = tile.name.split(" ")[0] if is_merged and len(tile.name) >= area.width else tile.name
         if row == 0 and area.height == 1:
-            whole = f"{tile.name} {tile.told}"
-            text = whole if cell_len(whole) < area.width else label_of(tile.name, area.width - 1)
+            whole = f"{name} {tile.told}"
+            text = whole if cell_len(whole) < area.width else label_of(name, area.width - 1)
         elif row == 0:
-            text = label_of(tile.name, area.width - 1)
+            text = label_of(name, area.width - 1)
         else:  # a number without its last digits would be another number, and one without its name says nothing
-            is_named = bool(label_of(tile.name, area.width - 1))
+            is_named = bool(label_of(name, area.width - 1))
             text = tile.told if row == 1 and is_named and cell_len(tile.told) < area.width else ""
-        return set_cell_size(f"{mark if row == 0 else '▏'}{text}", area.width)
+        return f"{mark if row == 0 else '▏'}{text}"

@@ -39,3 +39,20 @@ async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
         await driver.press("home", "enter")
         await driver.at("Subscriptions")
         assert driver.screen.filter == 'topic == "persistent://public/default/orders-0"'
+
+
+async def test_topics_without_room_for_their_names_are_listed_by_one_area() -> None:
+    box = FakeBox()
+    box.rows["topics"] = [topic(at, backlog=1 << (40 - at), quota=None) for at in range(40)]
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await driver.press("M")
+        await driver.at("TopicMap")
+        await driver.until(lambda: ">orders-0" in driver.text() and driver.screen.map.merged)
+        merged = len(driver.screen.map.merged)
+        assert f"{40 - merged} of 40 topics" in driver.told("title") and f"▏+{merged}" in driver.text()
+        await driver.press("end")
+        await driver.until(lambda: f"lists the {merged} smaller topics" in driver.told("told"))
+        assert not driver.screen.rows_chosen()
+        await driver.press("enter")
+        await driver.at("TopicsScreen")
+        await driver.until(lambda: driver.table.count == merged)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from pulsarbox.tui.widgets.treemap import areas, label_of
+from pulsarbox.tui.widgets.treemap import Tile, areas, label_of, named
 
 
 @pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (5, 3), (1, 1), (40, 1)])
@@ -38,3 +38,23 @@ def test_values_without_room_are_left_out() -> None:
 )
 def test_a_name_is_whole_or_visibly_shortened_or_left_out(room: int, label: str) -> None:
     assert label_of("emails-sender", room) == label
+
+
+@pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (12, 3), (7, 2)])
+def test_tiles_without_room_for_a_name_become_one(size: tuple[int, int]) -> None:
+    chance = random.Random(5)
+    for count in (1, 2, 5, 40, 100):
+        values = sorted((chance.paretovariate(0.7) for _ in range(count)), reverse=True)
+        tiles = [Tile(f"orders-{at}", value, str(value)) for at, value in enumerate(values)]
+        shown, found, own = named(tiles, *size, str)
+        assert list(shown[:own]) == tiles[:own] and len(shown) == len(found) == own + (own < count)
+        assert [each.number for each in found] == list(range(len(shown)))
+        assert all(label_of(shown[each.number].name, each.width - 1) for each in found)
+        if own < count:
+            assert shown[-1].name == f"+{count - own} more" and shown[-1].value == pytest.approx(sum(values[own:]))
+
+
+def test_without_room_for_any_name_tiles_have_none() -> None:
+    shown, found, own = named([Tile("orders", 1.0, "1")] * 3, 3, 3, str)
+    assert (len(shown), len(found), own) == (3, 3, 3)
+    assert named([], 80, 20, str) == ([], [], 0) and named([Tile("orders", 1.0, "1")], 0, 0, str).areas == []
