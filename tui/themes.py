@@ -69,6 +69,7 @@ LIGHT: Final = Theme(
         "block-cursor-background": "#CFE2F5",
         "block-cursor-foreground": "#10141B",
         "text-disabled": "#666E7A",
+        "panel-lighten-1": "#D5DFEA",
         "edge": "#B3C0CF",
         "edge-focus": "#1A62A5",
         **_scrollbar("#8FA3B8", "#E6EBF1"),
