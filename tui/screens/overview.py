@@ -121,9 +121,9 @@ class Overview(TopScreen):
         self.ask_again()
 
     def load(self) -> Callable[[], Any]:
-        """Return a function that queries numbers and tables in turns; all on the first load and in history."""
+        """Return a function that queries numbers and tables in turns; all until the first answer and in history."""
         feed, at = self.top.feed, self.top.at
-        turn = _ALL if not self._count or at is not None else _TURNS[self._count % len(_TURNS)]
+        turn = _ALL if not (self._count and self.answered) or at is not None else _TURNS[self._count % len(_TURNS)]
         self._count += 1
         shown = panels(self.size.width or self.app.size.width)
 

@@ -13,6 +13,7 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 Fact = tuple[str, str, str]
 """Name, value, and look of the value."""
 _BAR: Final = 12
+_NO_DATA: Final = "no data yet"
 
 
 def _counts(totals: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> Iterator[Fact]:
@@ -94,6 +95,8 @@ class BoxFacts(Looks, Widget):
         width = self.size.width
         segments = [Segment(" ", self.look("name"))]
         line = self._lines[y] if y < len(self._lines) else ()
+        if not self._lines:
+            segments.append(Segment(_NO_DATA, self.look("name")))
         for name, value, look in line:
             room = (width - 2) // len(line) - (1 if len(line) > 1 else 0)
             gap = max(room - len(name) - len(value), 1)

@@ -10,6 +10,7 @@ from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.feed import Feed
 from pulsarbox.tui.widgets.bars import tabs
+from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
@@ -67,6 +68,18 @@ async def test_if_nothing_is_wrong_enter_opens_the_backlog_of_the_cursor() -> No
         assert driver.lines()[2].startswith(" ✓ Nothing needs attention: 12.3k/s in, 12.0k/s out")
         await driver.press("enter")
         await driver.at("SubscriptionDetails")
+
+
+async def test_every_panel_is_loaded_once_the_box_is_reached() -> None:
+    box = FakeBox()
+    box.gone = "connection refused"
+    async with dashboard(box, (200, 50)) as driver:
+        panel = driver.screen.query_one(BoxFacts)
+        assert panel.render_line(0).text.strip() == "no data yet"
+        box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: "no data" not in driver.text() and "topics" in panel.render_line(0).text)
+        assert all(table.count for table in driver.screen.query(Table))
 
 
 async def test_the_diagnosis_of_the_past_offers_no_change() -> None:
