@@ -324,8 +324,10 @@ class TopScreen(Screen[None]):
         clock = top.vitals.get("virtualClock")
         if clock:
             badges.append((f" clock +{numbers.seconds(clock / 1000)} ", "badge", ""))
-        speed = f" every {numbers.seconds(top.interval)} "
-        return [*(part for badge in badges for part in (badge, (" ", "plain", ""))), (speed.lstrip(), "dim", "")]
+        parts = [part for badge in badges for part in (badge, (" ", "plain", ""))]
+        if not top.paused and top.at is None:  # otherwise nothing is refreshed
+            parts.append((f"every {numbers.seconds(top.interval)} ", "dim", ""))
+        return parts
 
     def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""

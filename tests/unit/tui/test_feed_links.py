@@ -86,6 +86,7 @@ async def test_it_asks_by_itself_but_not_below_a_dialog_nor_paused() -> None:
         await driver.until(lambda: len(driver.box.asked) > before)
         await driver.press("p")
         await driver.until(lambda: "paused" in driver.told("vitals"))
+        assert "every" not in driver.told("vitals")
         await driver.pilot.pause(0.2)
         before = len(driver.box.asked)
         await driver.pilot.pause(0.5)
