@@ -146,7 +146,8 @@ def _of_disk(totals: Mapping[str, Any]) -> Iterator[BoxFinding]:
     if not is_low and (left is None or left > DISK_SECONDS):
         return
     soon = f"; at {numbers.size(rate)}/s published it is full in {numbers.span(left)}" if left is not None else ""
-    yield BoxFinding("disk-full", BAD, f"The disk is nearly full: {numbers.size(free)} free{soon}", "storage")
+    state = "is nearly full" if is_low else "is filling up"
+    yield BoxFinding("disk-full", BAD, f"The disk {state}: {numbers.size(free)} free{soon}", "storage")
 
 
 # Quotas and limits
@@ -342,7 +343,7 @@ def _of_dead_letters(rows: Sequence[Row]) -> Iterator[BoxFinding]:
     found = sorted((_of_letters(row) for row in rows if row.get("left") or row.get("lost")), key=_by_kind)
     for _, same in groupby(found, key=lambda each: each.kind):
         first, *others = same
-        more = f", and {numbers.counted(len(others), 'other topic')}" if others else ""
+        more = f"; likewise in {numbers.counted(len(others), 'other topic')}" if others else ""
         yield first._replace(text=first.text + more)
 
 

@@ -289,7 +289,7 @@ def test_a_disk_is_nearly_full_by_its_share_its_bytes_or_soon() -> None:
     assert told(DISK_BYTES, 1 << 40).startswith("Nothing")
     assert told(1 << 30, 1 << 31).startswith("Nothing"), "much of a small disk"
     assert told(36 << 30, 1 << 40, 1 << 30) == (
-        "The disk is nearly full: 36.0 GiB free; at 1.00 GiB/s published it is full in 36 s"
+        "The disk is filling up: 36.0 GiB free; at 1.00 GiB/s published it is full in 36 s"
     )
     assert told(36 << 30, 1 << 40, 1 << 20).startswith("Nothing")
 
@@ -312,7 +312,7 @@ def test_dead_letter_topics_are_one_finding_for_each_kind_of_them() -> None:
     )
     assert [each.text for each in found(dead=dead)] == [
         "Messages fail: c-DLQ receives 0.4/s and has 3 dead letters",
-        "9 dead letters wait in b-DLQ, and 1 other topic",
+        "9 dead letters wait in b-DLQ; likewise in 1 other topic",
     ]
 
 
