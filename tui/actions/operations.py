@@ -93,7 +93,7 @@ _SUBSCRIPTIONS: Final = (
         with_words("sub", "clear", "{topic}", "{subscription}", "--yes"),
         one_request("POST", "skip_all"),
         _subscription,
-        "All unacknowledged messages of the subscription are acknowledged without delivery.",
+        "All unacknowledged messages are acknowledged without delivery.",
         danger=True,
     ),
     OperationSpec(

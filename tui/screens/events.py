@@ -70,7 +70,7 @@ class EventsScreen(ListScreen):
         for name, value in (row.get("fields") or {}).items():
             text.append(f"\n{name:<16}  {value if name in _IDS else written(value)}")
         if (row.get("count") or 1) > 1:
-            text.append(f"\n{'times':<16}  {row['count']:,}")
+            text.append(f"\n{'count':<16}  {row['count']:,}")
         self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
 
     def status_line(self) -> list[Part]:

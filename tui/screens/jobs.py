@@ -23,7 +23,12 @@ class JobsScreen(ListScreen):
     kind: ClassVar[str] = "job"
 
     def path(self) -> str:
-        """Return the request path: the list of all jobs, or the live view if restricted to a scope."""
+        """Return the request path: the list of all jobs, or the live view if restricted to a scope.
+
+        In history, it is that of the view at this time, which the box refuses: it records no jobs.
+        """
+        if self.top.at is not None:
+            return f"{VIEWS}/jobs?at={self.top.at}"
         return JOBS if not self.top.feed.scope else f"{VIEWS}/jobs?limit=1000"
 
     def rows_in(self, told: Any) -> list[Mapping[str, Any]]:
@@ -41,7 +46,7 @@ class JobsScreen(ListScreen):
             if value not in (None, "", {}, []):
                 shown = numbers.instant(value) if name in ("started", "ended") else written(value)
                 text.append(f"{title:<16}  {shown}\n")
-        for name, title in (("targets", "sent to"), ("returnedIn", "failed again in"), ("reasons", "rejected")):
+        for name, title in (("targets", "sent to"), ("returnedIn", "returned to"), ("reasons", "failed")):
             for what, count in (row.get(name) or {}).items():
                 text.append(f"{title:<16}  {count:,}  {what}\n")
         self.app.push_screen(TextDialog(self.title_of(row), text, self.command_line()))
@@ -67,11 +72,11 @@ _FACTS = (
     *(("kind", "kind"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
     *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
     *(
-        ("seen", "examined"),
+        ("seen", "seen"),
         ("done", "done"),
         ("skipped", "skipped"),
-        ("failed", "rejected"),
-        ("returned", "failed again"),
+        ("failed", "failed"),
+        ("returned", "returned"),
     ),
     *(("started", "started"), ("ended", "ended"), ("by", "started by")),
 )

@@ -57,7 +57,7 @@ class PipelinesScreen(ViewScreen):
 _FACTS = (
     *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "lag")),
     *(("rows", "rows"), ("rowsPerSecond", "rows/s"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
-    *(("lastBatchMs", "last duration"), ("stages", "of which"), ("watermark", "watermark")),
+    *(("lastBatchMs", "batch duration"), ("stages", "stages"), ("watermark", "watermark")),
     *(("stateRows", "rows of state"), ("stateBytes", "size of state")),
     *(("master", "Spark master"), ("ui", "Spark UI"), ("host", "host"), ("pid", "process")),
     *(("startedAt", "started"), ("reportedAt", "last report"), ("by", "role")),

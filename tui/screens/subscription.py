@@ -223,9 +223,9 @@ def _facts(row: Row) -> str:
             f", oldest {numbers.seconds(row.get('oldest'))}{numbers.drain_in_words(dict(row))}",
         ),
         (
-            "sent",
+            "delivery",
             f"{numbers.count(row.get('unacked'))} unacknowledged; "
-            f"{numbers.count(row.get('delayed'))} not due yet; {numbers.counted(row.get('consumers'), 'consumer')}",
+            f"{numbers.count(row.get('delayed'))} delayed; {numbers.counted(row.get('consumers'), 'consumer')}",
         ),
     ]
     return "\n".join(f"{name:<10}{text}" for name, text in told if text)

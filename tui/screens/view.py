@@ -26,7 +26,7 @@ from pulsarbox.tui.widgets.table import Table
 if TYPE_CHECKING:
     from pulsarbox.expressions import Language
 
-FILTER_HINT: Final = "a word, /pattern, !/pattern, or as in: "
+FILTER_HINT: Final = "word, /pattern, !/pattern or condition: "
 """Begins the hint of the filter line; an example of the view follows."""
 _WORD: Final = re.compile(r"[\w.:@-]+")
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}

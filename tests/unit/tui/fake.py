@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from pulsarbox.client.transport.web import Reply, Unanswered
 from pulsarbox.expressions import Language
+from pulsarbox.server.recording.history_recorder import RECORDED
 from pulsarbox.tui.feed import Feed
 
 NOW = 1_795_300_000_000
@@ -466,6 +467,8 @@ class FakeBox:
         return _reply({"reason": f"there is no {unquote(parts.path)}"}, 404)
 
     def _view(self, name: str, query: Mapping[str, str]) -> Reply:
+        if query.get("at") and name not in ("overview", *RECORDED):
+            return _reply({"reason": f"The view {name!r} is not recorded"}, 404)
         rows = self.rows.get(name)
         if rows is None:
             return _reply({"reason": f"there is no view {name}"}, 404)

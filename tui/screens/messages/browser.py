@@ -337,6 +337,8 @@ class Browser(ViewScreen):
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 """A time of day. A message ID of this form needs its partition, ``12:34:-1``."""
 
+_POSITIONS: Final = "earliest, latest, unacknowledged, -10, ledger:entry, or a time such as -1h, 03:12, 2026-11-21 10:00"
+
 
 def start_of(text: str, now: int | None = None) -> Wish:
     """Parse a position to go to. ``now`` is the time of the box (ms since 1970). Raises Wrong."""
@@ -349,8 +351,8 @@ def start_of(text: str, now: int | None = None) -> Wish:
         return Wish(text, True, True)
     try:
         where = instant(text, now)
-    except Wrong as wrong:
-        raise Wrong(f"{wrong}; or expected earliest, latest, -10 or ledger:entry") from None
+    except Wrong:
+        raise Wrong(f"invalid position '{text}': expected {_POSITIONS}") from None
     since = text.removeprefix("@")
     return Wish(since if since[:1] == "-" else str(where), True, True)  # the box resolves relative times
 

@@ -241,6 +241,15 @@ def test_what_a_clock_shows_is_a_time_in_the_browser(text: str) -> None:
     assert now - 86_400_000 < int(found.start) <= now and found.forward
 
 
+@pytest.mark.parametrize("text", ["xy", "2026-13-01", "12:34:x"])
+def test_an_invalid_position_in_the_browser_is_answered_with_all_that_are_valid(text: str) -> None:
+    with pytest.raises(Wrong, match=f"^invalid position '{text}': expected ") as wrong:
+        start_of(text)
+    words = str(wrong.value).partition(": expected ")[2]
+    for example in re.split(r", or a time such as |, ", words.replace("ledger:entry", "12:3")):
+        assert start_of(example).start
+
+
 @pytest.mark.parametrize("text", ["12:3", "0:0", "24:10", "12:60", "123:45", "12:34:-1", "12:34:0", "1:2:0:3"])
 def test_what_no_clock_shows_is_an_id_in_the_browser(text: str) -> None:
     assert start_of(text).start == text
