@@ -135,7 +135,7 @@ PROMISES: Final = {
         *_of(_JOURNEYS, "a_key_that_stands_still_is_set_going_again"),
     )),
     17: Promise("storage", ("screen storage",), (
-        *_of(_SCREENS, "numbers_of_the_store_stand_beside_each_other_where_there_is_room"),
+        *_of("unit/tui/screens/test_storage", "numbers_of_the_store_stand_beside_each_other_where_there_is_room"),
     )),
     18: Promise("a box that does not run", ("option --data-dir",), (
         *_of("e2e/cli/test_dead_box", "the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed"),
