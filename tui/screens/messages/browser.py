@@ -337,7 +337,7 @@ class Browser(ViewScreen):
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 """A time of day. A message ID of this form needs its partition, ``12:34:-1``."""
 
-_POSITIONS: Final = "earliest, latest, unacknowledged, -10, ledger:entry, or a time such as -1h, 03:12, 2026-11-21 10:00"
+_POSITIONS: Final = "earliest, latest, unacknowledged, -10, ledger:entry, or a time: -1h, 03:12, 2026-11-21 10:00"
 
 
 def start_of(text: str, now: int | None = None) -> Wish:

@@ -246,7 +246,7 @@ def test_an_invalid_position_in_the_browser_is_answered_with_all_that_are_valid(
     with pytest.raises(Wrong, match=f"^invalid position '{text}': expected ") as wrong:
         start_of(text)
     words = str(wrong.value).partition(": expected ")[2]
-    for example in re.split(r", or a time such as |, ", words.replace("ledger:entry", "12:3")):
+    for example in re.split(r", or a time: |, ", words.replace("ledger:entry", "12:3")):
         assert start_of(example).start
 
 
