@@ -13,7 +13,7 @@ from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
-from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.columns import short_topic, shortened
 from pulsarbox.tui.widgets.treemap import Tile, Treemap
 
 TOPICS_MAX: Final = 100
@@ -121,7 +121,8 @@ class TopicMap(TopScreen):
         if row is None:
             return super().status_line()
         told = "   ".join(f"{word} {form(row.get(name))}" for name, word, _, form in MEASURES)
-        return [(f" {short_topic(str(row.get('topic')))}", "name", ""), (f"   {told}", "plain", "")]
+        name = shortened(short_topic(str(row.get("topic"))), self.size.width - len(told) - 5)
+        return [(f" {name}", "name", ""), (f"   {told}", "plain", "")]
 
     def command_line(self) -> str:
         """Return the command that shows the statistics of the topic."""

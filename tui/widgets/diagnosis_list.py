@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, BoxFinding
+from pulsarbox.tui.widgets.columns import short_topic, shortened
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 _LOOKS: Final = {BAD: "bad", WARN: "warn", CALM: "good"}
@@ -21,6 +22,19 @@ _MARK: Final = 3
 """Width of the mark of a finding."""
 _HINT: Final = 10
 """Width for the number of further findings, with a space before it."""
+_NAME_LEAST: Final = 16
+"""Cells that remain of a name that is too long."""
+
+
+def fitted(found: BoxFinding, room: int) -> str:
+    """Return the text of a finding in ``room`` cells, by shortening the names in it: the statement follows them."""
+    text, row = found.text, found.row or {}
+    for key in ("topic", "subject", "subscription"):
+        name = short_topic(str(row.get(key) or ""))
+        surplus, wide = cell_len(text) - room, cell_len(name)
+        if surplus > 0 and wide > _NAME_LEAST:
+            text = text.replace(name, shortened(name, max(wide - surplus, _NAME_LEAST)), 1)
+    return text
 
 
 class DiagnosisList(Looks, Widget, can_focus=True):
@@ -113,7 +127,8 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         lines: list[tuple[int, str]] = []
         for at, found in enumerate(self.found):
             room = max(width - _MARK - _HINT, 1)
-            parts = textwrap.wrap(found.text, room, max_lines=height, placeholder="…") if at == 0 else [found.text]
+            text = fitted(found, room * height - _HINT * (height - 1) if at == 0 else room)
+            parts = textwrap.wrap(text, room, max_lines=height, placeholder="…") if at == 0 else [text]
             if len(lines) + len(parts) > height:
                 break
             lines += [(at, part) for part in parts]

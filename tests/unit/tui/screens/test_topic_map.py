@@ -18,6 +18,18 @@ def test_topics_without_a_share_have_no_area_and_full_quotas_a_mark() -> None:
     assert tiles_of(rows, 1) == []
 
 
+async def test_a_long_name_leaves_room_for_the_numbers_of_the_topic() -> None:
+    box = FakeBox()
+    box.rows["topics"] = [topic(0, topic=f"persistent://public/default/first{'-' * 200}last", backlog=70)]
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await driver.press("M")
+        await driver.at("TopicMap")
+        await driver.until(lambda: "backlog 70" in driver.told("told"))
+        line = driver.told("told").rstrip()
+        assert line.startswith(" first-") and "…" in line and "last " in line and len(line) <= SMALL[0]
+        assert line.endswith("MiB"), line
+
+
 async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
     box = FakeBox()
     box.rows["topics"] = [topic(at, backlog=10 * at, publishRate=float(9 - at), size=at, quota=None) for at in range(9)]

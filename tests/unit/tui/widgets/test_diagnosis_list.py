@@ -9,7 +9,7 @@ from rich.style import Style
 from textual.geometry import Size
 
 from pulsarbox.tui.actions.diagnosis import WARN, BoxFinding
-from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
+from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList, fitted
 
 TEXTS = (
     "orders/shipping falls behind: 1 consumer takes 20/s of 80/s; at this rate 25 min to the quota",
@@ -46,6 +46,18 @@ def test_texts_are_whole_or_end_with_an_ellipsis_apart_from_the_hint(count: int,
             found = without_hints(lines)
             assert found.startswith(TEXTS[0]) or (TEXTS[0].startswith(found.partition("…")[0].strip()) and "…" in found)
             assert f"+{count - 1} more" in lines[0] or height > 1 or count == 1
+
+
+def test_long_names_give_way_to_what_is_stated_about_them() -> None:
+    topic, subscription = f"tenant/{'department/' * 9}orders", "s" * 99
+    row = {"topic": f"persistent://{topic}", "subscription": subscription}
+    found = BoxFinding("stuck", WARN, f"{topic}/{subscription} is stuck: no consumer is connected", "", row)
+    for room in (80, 120, 200):
+        text = fitted(found, room)
+        assert len(text) == room and text.endswith(" is stuck: no consumer is connected"), text
+        assert text.startswith("tenant/") and "orders/s" in text
+    assert fitted(found, 20).endswith(" connected"), "no name is shorter than it can be recognized"
+    assert fitted(found, 999) == found.text
 
 
 def hints(line: str) -> list[int]:
