@@ -17,10 +17,10 @@ TEXTS: Final[dict[str, str]] = {
     Reason.NO_CONSUMER: "no consumer is connected",
     Reason.NO_PERMITS: "no consumer is requesting messages: their receiver queues are full",
     Reason.SLOW_CONNECTION: "the clients are not reading the data sent to them",
-    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: dispatch resumes when half of them are acknowledged",
-    Reason.KEY_BLOCKED: "the remaining messages have keys of consumers that cannot receive now, or of no consumer",
-    Reason.DRAINING: "keys have moved to other consumers; the previous consumers must acknowledge first",
-    Reason.CHUNKS: "the remaining messages are chunks for a consumer that is not requesting messages",
+    Reason.UNACKED_LIMIT: "too many messages are unacknowledged: dispatch resumes at half of the limit",
+    Reason.KEY_BLOCKED: "the remaining messages have keys of no consumer, or of one that cannot receive",
+    Reason.DRAINING: "keys have moved to other consumers; the previous ones must acknowledge first",
+    Reason.CHUNKS: "the remaining messages are chunks for a consumer that requests no messages",
     Reason.DEAD_LETTERS: "many messages have become dead letters and are being committed",
     Reason.DELAYED: "the remaining messages are not due yet",
     Reason.THROTTLED: "the dispatch rate is reached",
@@ -30,6 +30,7 @@ TEXTS: Final[dict[str, str]] = {
     Reason.READING: "entries are being read from disk",
     Reason.END_OF_LOG: "all messages have been sent",
 }
+"""Texts by reason, short enough for the status line of a terminal with 80 columns."""
 
 
 class BlockedReasonText(NamedTuple):

@@ -261,6 +261,7 @@ def _commands_in(text: str) -> list[list[str]]:
 
 def test_for_every_cause_of_a_backlog_there_is_advice_that_can_be_followed() -> None:
     assert set(ADVICE) == {*TEXTS, "unacknowledged"}
+    assert all(len(text) < 79 for text in TEXTS.values()), "they fit into the status line in 80 columns"
     for cause, text in ADVICE.items():
         told = advice(cause)
         assert told and "{" not in told and len(told) <= 68, f"{cause}: has no room beside its heading in 80 columns"
