@@ -489,7 +489,7 @@ class TopScreen(Screen[None]):
             )
             return
         if told is None or not self.is_seen:
-            result = "The dry run takes longer; 0 shows its progress" if told is None else dry_run.result_of(told)
+            result = "The dry run takes longer; press 0 for its progress" if told is None else dry_run.result_of(told)
             self.top.notify(result, title=f"Dry run: {deed.title}", timeout=10, markup=False)
             return
         result = clean(dry_run.result_of(told))
@@ -516,7 +516,7 @@ class TopScreen(Screen[None]):
                 jobs.append(str(told.get("id")))
                 self._dry_runs += jobs[-1:] if is_dry(request) else []
         dry = " as a dry run, which changes nothing" if self._dry_runs else ""
-        what = "done" if not jobs else f"job {', '.join(jobs)} started{dry}; 0 shows its progress"
+        what = "done" if not jobs else f"job {', '.join(jobs)} started{dry}; press 0 for its progress"
         self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True

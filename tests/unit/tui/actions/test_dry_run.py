@@ -74,4 +74,4 @@ async def test_a_dry_run_shows_its_result_and_offers_the_real_run() -> None:
         await driver.until(lambda: driver.screen.values == driver.screen.values | {"rate": "7", "dry_run": "no"})
         await driver.press("ctrl+s")
         await driver.until(lambda: [body["dryRun"] for _, _, body in box.changes()] == [True, False])
-        assert any("job 3 started as a dry run, which changes nothing; 0" in text for text in driver.said)
+        assert any("job 3 started as a dry run, which changes nothing; press 0" in text for text in driver.said)

@@ -283,7 +283,7 @@ async def test_advice_stands_below_the_cause_and_gives_way_where_nothing_stands(
         for _ in range(3):
             await driver.press("enter")
             await driver.at("SubscriptionDetails")
-            seen.append("advice    5 shows the throttling limit" in driver.text())
+            seen.append("advice    press 5 for the limit" in driver.text())
             await driver.press("escape")
             await driver.at("Subscriptions")
             await driver.press("j")
