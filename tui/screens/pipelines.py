@@ -22,6 +22,13 @@ class PipelinesScreen(ViewScreen):
     place: ClassVar[str] = "pipelines"
     kind: ClassVar[str] = "pipeline"
 
+    def show(self, answer: Any) -> None:
+        """Draw the rows, with the first line of each error."""
+        for row in answer.rows:
+            if "\n" in real(row, "lastError"):
+                row["lastError"] = f"{_error(row)[0]}…"
+        super().show(answer)
+
     def opened(self, row: Row) -> None:
         """Show the details of the query."""
         first, *more = _error(row) or ["No errors."]

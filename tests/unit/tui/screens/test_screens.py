@@ -544,6 +544,7 @@ async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> No
         )
         await driver.press("escape", "G")
         await driver.until(lambda: "ValueError" in driver.told("told"))
+        assert (driver.table.pointed or {})["lastError"] == "ValueError: 'mail-7' is no address…"
         await driver.press("enter")
         await driver.at("TextDialog", answered=False)
         (line,) = (line for line in driver.lines() if "in send of mailer.py, line 12" in line)
