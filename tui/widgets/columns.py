@@ -183,7 +183,7 @@ _POLICIES: Final = {
 }
 
 _STATES: Final = {
-    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone"), "bad"),
+    **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone", "stuck"), "bad"),
     **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting"), "warn"),
     **dict.fromkeys(("running", "active", "loaded", "open"), "good"),
     **dict.fromkeys(("done", "idle", "built in", "info", "sealed", "stopped"), "dim"),

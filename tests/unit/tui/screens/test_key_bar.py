@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from pulsarbox.tui.screens.key_bar import LETTERS, cells_of, drawn, key_bar, sign_of
+from pulsarbox.tui.screens.key_bar import LETTERS, STATES, cells_of, drawn, key_bar, sign_of
 from pulsarbox.tui.screens.maps import keys_of
 from pulsarbox.tui.themes import DARK
+from pulsarbox.tui.widgets.columns import KINDS
 
 COLORS = dict.fromkeys(
     ("text-muted", "text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error"),
@@ -70,3 +71,8 @@ def test_signs_and_legends_tell_all_that_colors_tell() -> None:
     assert "No client is connected." in drawn({}, key_bar({}, (), 20), (), COLORS).plain
     many = {"consumers": [consumer(str(at)) for at in range(20)], "consumersTotal": 20}
     assert "+ 8 other consumers" in drawn(many, key_bar(many, (), 80), (), COLORS).plain
+
+
+def test_a_stuck_key_is_an_alarm_in_the_bar_and_in_the_table() -> None:
+    looks = {name: color for name, _, _, color in STATES}
+    assert looks["stuck"] == "text-error" and KINDS["state"]("stuck", {}, 20) == ("stuck", "bad")
