@@ -31,7 +31,10 @@ class Quantity:
     """Milliseconds or bytes by suffix."""
     shown: tuple[tuple[str, int], ...]
     """The suffixes in which amounts are shown, in descending order."""
-    examples: str
+    noun: str
+    """What an amount with a suffix is."""
+    samples: tuple[str, ...]
+    """Common amounts."""
     adds_up: bool = False
     """Whether an amount may have several parts, such as ``1h30m``."""
     folds: bool = False
@@ -58,6 +61,12 @@ class Quantity:
         if amount <= 0:
             return str(number)
         return self._parts(amount) if self.adds_up else self._largest(amount)
+
+    @property
+    def examples(self) -> str:
+        """Amounts with a suffix, for messages."""
+        *others, last = self.samples
+        return f"{self.noun} such as {', '.join(others)} or {last}"
 
     @property
     def expected(self) -> str:
@@ -116,21 +125,21 @@ _BYTES_BY_SUFFIX: Final = {
 _SHOWN_BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
 
 
-def _duration(unit: str, size: int, examples: str) -> Quantity:
-    return Quantity(unit, size, _MILLIS_BY_SUFFIX, _SHOWN_MILLIS, examples, adds_up=True)
+def _duration(unit: str, size: int, *samples: str) -> Quantity:
+    return Quantity(unit, size, _MILLIS_BY_SUFFIX, _SHOWN_MILLIS, "a duration", samples, adds_up=True)
 
 
-def _size(unit: str, size: int, examples: str) -> Quantity:
-    return Quantity(unit, size, _BYTES_BY_SUFFIX, _SHOWN_BYTES, examples, folds=True)
+def _size(unit: str, size: int, *samples: str) -> Quantity:
+    return Quantity(unit, size, _BYTES_BY_SUFFIX, _SHOWN_BYTES, "a size", samples, folds=True)
 
 
-MILLISECONDS: Final = _duration("milliseconds", 1, "a duration such as 500ms, 30s or 1h")
-SECONDS: Final = _duration("seconds", 1000, "a duration such as 90s, 15m, 1h30m or 7d")
-MINUTES: Final = _duration("minutes", 60_000, "a duration such as 15m, 3h or 7d")
-DAYS: Final = _duration("days", 86_400_000, "a duration such as 7d or 2w")
-BYTES: Final = _size("bytes", 1, "a size such as 500K, 100M or 1.5G")
-MEBIBYTES: Final = _size("MiB", 1 << 20, "a size such as 100M or 1.5G")
-GIBIBYTES: Final = _size("GiB", 1 << 30, "a size such as 10G or 2T")
+MILLISECONDS: Final = _duration("milliseconds", 1, "500ms", "30s", "1h")
+SECONDS: Final = _duration("seconds", 1000, "90s", "15m", "1h30m", "7d")
+MINUTES: Final = _duration("minutes", 60_000, "15m", "3h", "7d")
+DAYS: Final = _duration("days", 86_400_000, "7d", "2w")
+BYTES: Final = _size("bytes", 1, "500K", "100M", "1.5G")
+MEBIBYTES: Final = _size("MiB", 1 << 20, "100M", "1.5G")
+GIBIBYTES: Final = _size("GiB", 1 << 30, "10G", "2T")
 
 QUANTITIES: Final[Mapping[str, Quantity]] = {
     each.unit: each for each in (MILLISECONDS, SECONDS, MINUTES, DAYS, BYTES, MEBIBYTES, GIBIBYTES)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 import click
 
 from pulsarbox.cli.commands.policies import Subject, called, complete
-from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
@@ -128,42 +127,40 @@ def _listed(admin: "Admin", tenant: str | None) -> TableOutput:
 
 @ns.command()
 @click.argument("name", metavar="NAMESPACE", shell_complete=completions.namespaces)
-@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
-@click.argument("value", metavar="[VALUE]", required=False)
-@click.option("--unset", is_flag=True, help="Remove the policy; the broker's value applies again.")
-@click.option("--levels", is_flag=True, help="Show the effective policies, with the level that sets each.")
+@click.argument("policies", metavar="[POLICY [VALUE]]...", nargs=-1, shell_complete=complete)
+@click.option("--unset", is_flag=True, help="Remove the policies; the values of the broker apply again.")
+@click.option("--levels", is_flag=True, help="In every format, show the effective policies, with the level of each.")
 @dry_run_option
 @output_options
 @with_admin
 def policy(
     name: str,
-    policy_name: str,
-    value: str | None,
+    policies: tuple[str, ...],
     unset: bool,
     levels: bool,
     dry_run: bool,
     output: OutputOptions,
     admin: "Admin",
 ) -> None:
-    """Show the policies of a namespace; show, set or unset one POLICY.
+    """Show the effective policies of a namespace and the level that sets each; show, set or unset POLICY.
 
     VALUE is as people write it (7d, 1.5G, 100/s, 5MB/s, on, off), name=value pairs, or JSON as in the Admin API;
-    default removes the policy. docs/policies.md lists the policies. Without POLICY, formats other than table print the
-    Admin API response.
+    default removes the policy. docs/policies.md lists the policies. Without POLICY and --levels, formats other than
+    table and wide print the Admin API response.
 
     \b
     Examples:
       pulsarbox ns policy public/default
       pulsarbox ns policy acme/prod -o json | jq .retention_policies
-      pulsarbox ns policy acme/prod --levels
       pulsarbox ns policy acme/prod message-ttl 1h
-      pulsarbox ns policy acme/prod retention 7d,10G
+      pulsarbox ns policy acme/prod retention 7d,10G backlog-quota 1.5G,refuse
       pulsarbox ns policy acme/prod retention retentionTimeInMinutes=60,retentionSizeInMB=-1
       pulsarbox ns policy acme/prod retention default
+      pulsarbox ns policy acme/prod --unset retention message-ttl
     """
     namespace = namespace_named(name)
-    if policy_name or unset or levels:
-        called(Subject(admin, namespace), policy_name, value, unset=unset, dry_run=dry_run, output=output)
+    if policies or unset or levels or output.is_table:
+        called(Subject(admin, namespace), policies, unset=unset, dry_run=dry_run, output=output)
     else:
         show(output, partial(_policy, admin, namespace))
 
@@ -173,5 +170,4 @@ def _policy(admin: "Admin", namespace: str) -> TableOutput:
 
     with suggesting(admin, topic_named(f"{namespace}/-")):
         policies = admin.ask("GET", f"/namespaces/{quoted(*namespace.split('/'))}")
-    row = {"name": namespace, **policies}
-    return TableOutput([row], lines=document_lines(row))
+    return TableOutput([{"name": namespace, **policies}], lines=[])  # a document, of which no table is shown

@@ -1,6 +1,7 @@
 """Shared part of `ns policy` and `topic policy`: show, set and unset a policy by the policy table."""
 
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +12,7 @@ from pulsarbox.cli.commands.unsubscribed_text import rule_words
 from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
 from pulsarbox.names import TopicName
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to d
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
 _SETTING_MAX: Final = 30
 """Characters of a value in a table that would not fit the terminal."""
-_QUOTAS: Final = "change backlog quotas with `pulsarbox quota set` and `pulsarbox quota unset`"
+_Step = tuple[str, str, Callable[[], object]]
+"""A change as ``carry_out`` takes it: past-tense verb phrase, object name, callable."""
 
 
 class Subject:
@@ -45,7 +48,7 @@ class Subject:
 
     def _one(self, policy: str) -> TableOutput:
         self._row(policy)
-        found = {name: each for name, each in self._ask().items() if name.partition(":")[0] == policy}
+        found = {name: each for name, each in self._ask().items() if policy in (name, name.partition(":")[0])}
         rows = [_row(name, each) for name, each in found.items()]
         if len(rows) > 1:
             return TableOutput(rows, _COLUMNS, name="policy")
@@ -62,21 +65,47 @@ class Subject:
 
     # Writing
 
-    def set(self, policy: str, text: str, *, dry_run: bool) -> None:
-        """Set a policy to the value of a command line argument."""
+    def change(self, changes: Sequence[tuple[str, str]], *, dry_run: bool) -> None:
+        """Set policies to values of command line arguments. Nothing is changed if one of them is invalid."""
+        steps = [step for policy, text in changes for step in self._changes(policy, text)]
+        carry_out(steps, dry_run=dry_run)
+
+    def unset(self, policies: Sequence[str], *, dry_run: bool) -> None:
+        """Remove policies; the values of the level above apply again."""
+        carry_out([step for policy in policies for step in self._removals(policy)], dry_run=dry_run)
+
+    def set_quota(self, kind: str, body: dict[str, Any]) -> None:
+        """Set the backlog quota of a type."""
+        with self.suggesting():
+            self._admin.ask("POST", f"{self.path}/backlogQuota", body, backlogQuotaType=kind)
+
+    def unset_quota(self, kind: str) -> None:
+        """Remove the backlog quota of a type."""
+        with self.suggesting():
+            self._admin.ask("DELETE", f"{self.path}/backlogQuota", backlogQuotaType=kind)
+
+    def _changes(self, policy: str, text: str) -> list[_Step]:
+        from pulsarbox.protocol.policies.policy_values import quota_name
+
         if self._is_default(policy, text):
-            self.unset(policy, dry_run=dry_run)
-            return
+            return self._removals(policy)
         row, place = self._place(policy)
         value = _value(row, text)
-        carry_out([(f"set {policy} of", self.name, partial(self._set, row, place, value))], dry_run=dry_run)
-        if not row.sets(value):
-            click.echo("pulsarbox: this value sets no limit of its own: that of the next level applies", err=True)
+        if _quota_types(policy):
+            bodies = _quotas(policy, value).items()
+            return [
+                (f"set {quota_name(kind)} of", self.name, partial(self.set_quota, kind, body)) for kind, body in bodies
+            ]
+        return [(f"set {policy} of", self.name, partial(self._set, row, place, value))]
 
-    def unset(self, policy: str, *, dry_run: bool) -> None:
-        """Remove a policy; the value of the level above applies again."""
+    def _removals(self, policy: str) -> list[_Step]:
+        from pulsarbox.protocol.policies.policy_values import quota_name
+
         row, place = self._place(policy)
-        carry_out([(f"unset {policy} of", self.name, partial(self._unset, row, place))], dry_run=dry_run)
+        kinds = _quota_types(policy)
+        if kinds:
+            return [(f"unset {quota_name(kind)} of", self.name, partial(self.unset_quota, kind)) for kind in kinds]
+        return [(f"unset {policy} of", self.name, partial(self._unset, row, place))]
 
     def _is_default(self, policy: str, text: str) -> bool:
         from pulsarbox.protocol.policies.row import DEFAULT
@@ -98,6 +127,8 @@ class Subject:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
             else:
                 self._report(row, place.verb, place, value)
+        if not row.sets(value):
+            notify(f"{row.name}: this value sets no limit of its own: that of the next level applies")
 
     def _unset(self, row: "PolicyRow", place: "PolicyEndpoint") -> None:
         from pulsarbox.protocol.policies.row import Blank, Silent
@@ -135,11 +166,7 @@ class Subject:
         return suggesting(self._admin, topic)
 
     def _place(self, policy: str) -> "tuple[PolicyRow, PolicyEndpoint]":
-        from pulsarbox.protocol.policies.table import BACKLOG_QUOTA
-
         row = self._row(policy)
-        if row is BACKLOG_QUOTA:
-            raise Misused(_QUOTAS)
         place = row.topic if isinstance(self._of, TopicName) else row.namespace
         if place is None:
             other = "namespaces" if isinstance(self._of, TopicName) else "topics"
@@ -147,9 +174,9 @@ class Subject:
         return row, place
 
     def _row(self, policy: str) -> "PolicyRow":
-        from pulsarbox.protocol.policies.table import NAMES, row_of
+        from pulsarbox.protocol.policies.table import NAMES, QUOTA_ROWS, row_of
 
-        if policy not in NAMES:
+        if policy not in NAMES and policy not in (row.name for row in QUOTA_ROWS):
             raise Misused(f"unknown policy '{policy}'{did_you_mean(policy, NAMES)}")
         return row_of(policy)
 
@@ -192,22 +219,70 @@ def _value(row: "PolicyRow", text: str) -> Any:
     return value
 
 
+def _quota_types(policy: str) -> Sequence[str]:
+    """Return the types of backlog quota that a policy's name stands for; none for other policies."""
+    from pulsarbox.protocol.policies.policy_values import BACKLOG_QUOTA_NAME, QUOTA_TYPES
+
+    name, _, kind = policy.partition(":")
+    if name != BACKLOG_QUOTA_NAME:
+        return ()
+    return (kind,) if kind else QUOTA_TYPES
+
+
+def _quotas(policy: str, value: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the quota of each type that a value limits; of all types of the policy if it limits nothing.
+
+    Raises Misused for a limit of another type than the policy names.
+    """
+    from pulsarbox.protocol.policies.policy_values import (
+        QUOTA_AGE,
+        QUOTA_SIZE,
+        quota_action,
+        quota_seconds,
+        quota_size,
+        quota_value,
+    )
+    from pulsarbox.protocol.policies.shapes import NO_LIMIT
+
+    size, seconds = quota_size(value), quota_seconds(value)
+    made = partial(quota_value, quota_action(value), exclude_delayed=bool(value.get("excludeDelayed")))
+    bodies = {QUOTA_SIZE: made(size=size), QUOTA_AGE: made(seconds=seconds)}
+    limited = {kind for kind, limit in ((QUOTA_SIZE, size), (QUOTA_AGE, seconds)) if limit != NO_LIMIT}
+    kinds = _quota_types(policy)
+    if not limited.issubset(kinds):
+        limit = (
+            "an age and an action, such as 7d,evict" if QUOTA_AGE in kinds else "a size and an action, such as 10G,hold"
+        )
+        raise Misused(f"{policy}: expected {limit}")
+    return {kind: body for kind, body in bodies.items() if kind in (limited or kinds)}
+
+
 def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Complete policy names in a shell."""
-    from pulsarbox.protocol.policies.table import NAMES
+    """Complete the names of policies, and common values behind each name."""
+    from pulsarbox.protocol.policies.row import DEFAULT
+    from pulsarbox.protocol.policies.table import NAMES, row_of
 
-    return [name for name in NAMES if name.startswith(incomplete)]
-
-
-def called(
-    subject: Subject, policy: str, value: str | None, *, unset: bool, dry_run: bool, output: OutputOptions
-) -> None:
-    """Show, set or unset a policy, depending on the arguments. Raises Misused."""
-    if unset and (value is not None or not policy):
-        raise Misused("--unset requires a policy and no value")
-    if unset:
-        subject.unset(policy, dry_run=dry_run)
-    elif value is not None:
-        subject.set(policy, value, dry_run=dry_run)
+    given: Sequence[str] = context.params.get(parameter.name or "") or ()
+    if len(given) % 2 and not context.params.get("unset"):
+        known = (*row_of(given[-1]).shape.examples, DEFAULT) if given[-1] in NAMES else ()
     else:
-        subject.show(output, policy)
+        known = tuple(name for name in NAMES if name not in given)
+    return [each for each in known if each.startswith(incomplete)]
+
+
+def called(subject: Subject, given: Sequence[str], *, unset: bool, dry_run: bool, output: OutputOptions) -> None:
+    """Show, set or unset policies, depending on the arguments of a command. Raises Misused."""
+    names = given if unset else given[::2]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise Misused(f"{twice[0]} is specified twice")
+    if unset:
+        if not names:
+            raise Misused("--unset requires the name of a policy")
+        subject.unset(names, dry_run=dry_run)
+    elif len(given) < 2:
+        subject.show(output, "".join(given))
+    elif len(given) % 2:
+        raise Misused(f"{given[-1]} has no value: specify a value for each policy, such as `retention 7d,10G`")
+    else:
+        subject.change(list(zip(given[::2], given[1::2], strict=True)), dry_run=dry_run)

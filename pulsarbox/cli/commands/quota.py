@@ -96,10 +96,10 @@ def set_quota(
     things = []
     if size is not None:
         body = made(size=size)
-        things.append(("set the size quota of", subject.name, partial(_set, admin, subject, QUOTA_SIZE, body)))
+        things.append(("set the size quota of", subject.name, partial(subject.set_quota, QUOTA_SIZE, body)))
     if age is not None:
         body = made(seconds=age)
-        things.append(("set the age quota of", subject.name, partial(_set, admin, subject, QUOTA_AGE, body)))
+        things.append(("set the age quota of", subject.name, partial(subject.set_quota, QUOTA_AGE, body)))
     carry_out(things, dry_run=dry_run)
 
 
@@ -121,9 +121,9 @@ def unset(name: str, size: bool, age: bool, dry_run: bool, admin: "Admin") -> No
     both = size == age
     things = []
     if size or both:
-        things.append(("unset the size quota of", subject.name, partial(_unset, admin, subject, QUOTA_SIZE)))
+        things.append(("unset the size quota of", subject.name, partial(subject.unset_quota, QUOTA_SIZE)))
     if age or both:
-        things.append(("unset the age quota of", subject.name, partial(_unset, admin, subject, QUOTA_AGE)))
+        things.append(("unset the age quota of", subject.name, partial(subject.unset_quota, QUOTA_AGE)))
     carry_out(things, dry_run=dry_run)
 
 
@@ -131,16 +131,6 @@ def _subject(admin: "Admin", name: str) -> Subject:
     if "://" not in name and name.count("/") == 1:
         return Subject(admin, name)
     return Subject(admin, topic_named(name))
-
-
-def _set(admin: "Admin", subject: Subject, kind: str, body: dict[str, Any]) -> None:
-    with subject.suggesting():
-        admin.ask("POST", f"{subject.path}/backlogQuota", body, backlogQuotaType=kind)
-
-
-def _unset(admin: "Admin", subject: Subject, kind: str) -> None:
-    with subject.suggesting():
-        admin.ask("DELETE", f"{subject.path}/backlogQuota", backlogQuotaType=kind)
 
 
 # Reading

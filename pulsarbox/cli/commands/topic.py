@@ -336,16 +336,15 @@ def _terminate(admin: "Admin", name: TopicName) -> None:
 
 @topic.command()
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
-@click.argument("policy_name", metavar="[POLICY]", default="", shell_complete=complete)
-@click.argument("value", metavar="[VALUE]", required=False)
-@click.option("--unset", is_flag=True, help="Remove the policy; the value of the level above applies.")
+@click.argument("policies", metavar="[POLICY [VALUE]]...", nargs=-1, shell_complete=complete)
+@click.option("--unset", is_flag=True, help="Remove the policies; the values of the level above apply.")
 @dry_run_option
 @output_options
 @with_admin
 def policy(
-    name: str, policy_name: str, value: str | None, unset: bool, dry_run: bool, output: OutputOptions, admin: "Admin"
+    name: str, policies: tuple[str, ...], unset: bool, dry_run: bool, output: OutputOptions, admin: "Admin"
 ) -> None:
-    """Show the effective policies of TOPIC and the level that sets each; show, set or unset one POLICY.
+    """Show the effective policies of TOPIC and the level that sets each; show, set or unset POLICY.
 
     Policies of a partitioned topic apply to all its partitions. VALUE as for `pulsarbox ns policy`.
 
@@ -353,11 +352,12 @@ def policy(
     Examples:
       pulsarbox topic policy orders
       pulsarbox topic policy orders max-producers 3
-      pulsarbox topic policy orders retention 7d,10G
+      pulsarbox topic policy orders retention 7d,10G backlog-quota 100M,hold
       pulsarbox topic policy orders dispatch-rate 100/s,5MB/s
       pulsarbox topic policy orders max-producers default
+      pulsarbox topic policy orders --unset retention dispatch-rate
     """
-    called(Subject(admin, topic_named(name)), policy_name, value, unset=unset, dry_run=dry_run, output=output)
+    called(Subject(admin, topic_named(name)), policies, unset=unset, dry_run=dry_run, output=output)
 
 
 @topic.command()

@@ -42,6 +42,10 @@ class ValueShape(Protocol):
     def expected(self) -> str:
         """The accepted values, for messages."""
 
+    @property
+    def examples(self) -> Sequence[str]:
+        """Values to choose from, or common ones, as ``parse`` accepts them."""
+
 
 class WholeForm(Protocol):
     """A short form of an object as a whole, such as ``7d,10G`` for a retention."""
@@ -55,6 +59,10 @@ class WholeForm(Protocol):
     @property
     def expected(self) -> str:
         """The accepted values, for messages."""
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """Common values."""
 
 
 NO_LIMIT: Final = -1
@@ -109,6 +117,11 @@ class WholeNumber:
         number = _WHOLE if self.quantity is None else self.quantity.expected
         return number + "".join(f", or {word}" for word in self.words)
 
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return (*(() if self.quantity is None else self.quantity.samples), *self.words)
+
 
 @dataclass(frozen=True, slots=True)
 class Fraction:
@@ -139,6 +152,11 @@ class Fraction:
     def expected(self) -> str:
         """See Shape.expected."""
         return "a number"
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +190,11 @@ class Flag:
         """See Shape.expected."""
         return "on or off"
 
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return ("on", "off")
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -203,6 +226,11 @@ class Word:
         """See Shape.expected."""
         return f"one of {', '.join(self.words)}"
 
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return self.words
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -230,6 +258,11 @@ class Text:
     def expected(self) -> str:
         """See Shape.expected."""
         return "a string"
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +293,11 @@ class Several:
         if isinstance(self.of, Text):
             return "a comma-separated list"
         return f"a comma-separated list of {', '.join(self.of.words)}"
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return self.of.examples
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +334,11 @@ class TextMap:
     def expected(self) -> str:
         """See Shape.expected."""
         return "semicolon-separated name=value pairs"
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,6 +399,11 @@ class ObjectShape:
     def pairs(self) -> str:
         """The accepted names of ``name=value`` pairs, for messages."""
         return f"comma-separated name=value pairs with the names {', '.join(self.members)}"
+
+    @property
+    def examples(self) -> Sequence[str]:
+        """See Shape.examples."""
+        return () if self.form is None else self.form.examples
 
 
 def _has_commas(value: Any) -> bool:

@@ -49,6 +49,7 @@ class RetentionForm:
     """A time, a size, or both; without one of them, there is no limit of that kind."""
 
     expected: str = "a time, a size, or both, such as 7d, 10G or 7d,10G; unlimited; or off"
+    examples: tuple[str, ...] = ("7d", "10G", "7d,10G", UNLIMITED, OFF)
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -102,6 +103,11 @@ class RateForm:
         """See WholeForm.expected."""
         kinds = "messages, bytes or both, such as 100/s, 5M/s or 100/s,5M/s" if self.size else "a rate such as 10/s"
         return f"{kinds}{' or 600/10s' if self.period else ''}; or {UNLIMITED}"
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """See WholeForm.examples."""
+        return ("100/s", "5M/s", "100/s,5M/s", UNLIMITED) if self.size else ("10/s", UNLIMITED)
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -168,6 +174,11 @@ class QuotaForm:
         """See WholeForm.expected."""
         return f"a size or an age, and one of {', '.join(self.actions)}, such as 10G,hold or 7d,evict; or {UNLIMITED}"
 
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """See WholeForm.examples."""
+        return *(f"{limit},{action}" for limit in ("10G", "7d") for action in self.actions), UNLIMITED
+
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
         if text.strip().lower() == UNLIMITED:
@@ -201,6 +212,7 @@ class QuorumForm:
     """Ensemble size, write quorum and ack quorum: ``3/2/2``."""
 
     expected: str = "ensemble size, write quorum and ack quorum, such as 3/2/2"
+    examples: tuple[str, ...] = ("1/1/1", "2/2/2", "3/2/2")
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -236,6 +248,11 @@ class InactivityForm:
         return (
             f"a time and optionally one of {', '.join(self.modes)}, such as 7d or 1h,{list(self.modes)[-1]}; or {OFF}"
         )
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        """See WholeForm.examples."""
+        return "7d", *(f"7d,{mode}" for mode in self.modes), OFF
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -274,6 +291,7 @@ class DelayForm:
     """On or off, optionally with the tick and the maximum delay: ``on``, ``on,tick=1s,max=10d``."""
 
     expected: str = "on or off, optionally with the tick and the maximum delay, such as on,tick=1s,max=10d"
+    examples: tuple[str, ...] = (ON, OFF, "on,tick=1s,max=10d")
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -305,6 +323,7 @@ class TopicCreationForm:
     """On, off, or the number of partitions of new topics: ``partitions=4``."""
 
     expected: str = "on, off, or partitions=N for partitioned topics"
+    examples: tuple[str, ...] = (ON, OFF, "partitions=4")
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -332,6 +351,7 @@ class SwitchForm:
 
     member: str
     expected: str = "on or off"
+    examples: tuple[str, ...] = (ON, OFF)
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""

@@ -115,10 +115,16 @@ def test_a_resource_group(run: Run, box: Running) -> None:
     [
         (["ns", "policy", NAMESPACE, "message-tll", "3"], 2, "did you mean message-ttl"),
         (["ns", "policy", NAMESPACE, "message-ttl", "soon"], 2, "or a duration such as 90s, 15m, 1h30m or 7d"),
-        (["ns", "policy", NAMESPACE, "message-ttl", "3", "--unset"], 2, "requires a policy and no value"),
-        (["ns", "policy", NAMESPACE, "--unset"], 2, "requires a policy and no value"),
+        (["ns", "policy", NAMESPACE, "message-ttl", "3", "--unset"], 2, "unknown policy '3'"),
+        (["ns", "policy", NAMESPACE, "--unset"], 2, "--unset requires the name of a policy"),
         (["ns", "policy", NAMESPACE, "max-message-size", "3"], 2, "applies to topics only"),
-        (["ns", "policy", NAMESPACE, "backlog-quota", "3"], 2, "`pulsarbox quota set`"),
+        (
+            ["ns", "policy", NAMESPACE, "backlog-quota", "3"],
+            2,
+            "expected a size or an age, and one of hold, refuse, evict",
+        ),
+        (["ns", "policy", NAMESPACE, "message-ttl", "3", "retention"], 2, "retention has no value"),
+        (["ns", "policy", NAMESPACE, "message-ttl", "3", "message-ttl", "4"], 2, "message-ttl is specified twice"),
         (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
@@ -149,6 +155,40 @@ def test_quotas_of_a_topic_and_a_namespace(run: Run) -> None:
     said(run("quota", "unset", NAMESPACE, "--size"))
     rows = shown(run("topic", "policy", topic, "backlog-quota", "-o", "json"))
     assert [row["level"] for row in rows] == ["broker", "broker"]
+
+
+def test_several_policies_in_one_command(run: Run) -> None:
+    topic = f"{NAMESPACE}/several"
+    said(run("topic", "create", topic))
+    done = said(run("topic", "policy", topic, "retention", "7d,1G", "backlog-quota", "100M,hold", "message-ttl", "1h"))
+    assert done.splitlines() == [
+        f"set {policy} of persistent://{topic}"
+        for policy in ("retention", "backlog-quota:destination_storage", "message-ttl")
+    ]
+    said(run("topic", "policy", topic, "backlog-quota:message_age", "2d,evict"))
+    rows = shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"'))
+    assert {row["policy"]: row["setting"] for row in rows} == {
+        "backlog-quota:destination_storage": "100MiB,hold",
+        "backlog-quota:message_age": "2d,evict",
+        "message-ttl": "1h",
+        "retention": "7d,1GiB",
+    }
+    # Nothing is changed if one value is invalid.
+    done = run("topic", "policy", topic, "message-ttl", "5h", "retention", "7x")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said(run("topic", "policy", topic, "message-ttl")) == "1h    (topic)\n"
+    said(run("topic", "policy", topic, "--unset", "backlog-quota", "retention"))
+    said(run("topic", "policy", topic, "message-ttl", "default"))
+    assert shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"')) == []
+
+
+def test_policies_of_a_namespace_are_shown_as_people_write_them(run: Run) -> None:
+    said(run("ns", "policy", NAMESPACE, "message-ttl", "1h"))
+    table = said(run("ns", "policy", NAMESPACE))
+    assert table.split()[:4] == ["POLICY", "SETTING", "LEVEL", "APPLIED"]
+    assert ["message-ttl", "1h", "namespace", "yes"] in [line.split() for line in table.splitlines()]
+    assert shown(run("ns", "policy", NAMESPACE, "-o", "json"))["message_ttl_in_seconds"] == 3600
+    said(run("ns", "policy", NAMESPACE, "--unset", "message-ttl"))
 
 
 def test_a_dry_run_changes_nothing(run: Run) -> None:

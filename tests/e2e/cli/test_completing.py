@@ -42,6 +42,17 @@ def place(box: Running, topic: str) -> str:
     return name
 
 
+def test_policies_and_their_values_are_offered() -> None:
+    assert offered_for("topic policy orders rete") == ["retention"]
+    assert offered_for("topic policy orders retention 7") == ["7d", "7d,10G"]
+    assert offered_for("ns policy acme/prod message-ttl ") == ["90s", "15m", "1h30m", "7d", "off", "default"]
+    assert offered_for("ns policy acme/prod retention 7d schema-validation-enforced o") == ["on", "off"]
+    assert offered_for("ns policy acme/prod subscription-types-enabled K") == ["Key_Shared"]
+    assert "retention" not in offered_for("ns policy acme/prod retention 7d ")
+    assert offered_for("ns policy acme/prod --unset retention message-t") == ["message-ttl"]
+    assert offered_for("topic policy orders nonsense ") == []
+
+
 def test_names_of_the_box_are_offered(offered: Offered, place: str) -> None:
     shop = f"{place}/shop"
     assert offered(f"tenant delete {place}") == [place]

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli.commands.policies import _value
+from pulsarbox.cli.commands.policies import _quotas, _value
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.protocol.policies.offload_shape import OFFLOAD
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
-from pulsarbox.protocol.policies.table import row_of
+from pulsarbox.protocol.policies.table import NAMES, row_of
 
 RATE = {"dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
 
@@ -108,3 +108,36 @@ def test_a_map_is_typed_with_semicolons() -> None:
     }
     with pytest.raises(Misused, match="expected semicolon-separated name=value pairs, not 'a'"):
         _value(row_of("offload-policies"), "managedLedgerExtraConfigurations=a")
+
+
+SIZE, AGE = "destination_storage", "message_age"
+
+
+@pytest.mark.parametrize(
+    ("policy", "text", "limits"),
+    [
+        ("backlog-quota", "1G,hold", {SIZE: (1 << 30, -1)}),
+        ("backlog-quota", "7d,evict", {AGE: (-1, 604800)}),
+        ("backlog-quota", "limit=1K,limitTime=1h,policy=producer_exception", {SIZE: (1024, -1), AGE: (-1, 3600)}),
+        ("backlog-quota", "unlimited", {SIZE: (-1, -1), AGE: (-1, -1)}),
+        (f"backlog-quota:{SIZE}", "unlimited", {SIZE: (-1, -1)}),
+        (f"backlog-quota:{AGE}", "7d,evict", {AGE: (-1, 604800)}),
+    ],
+)
+def test_a_quota_is_set_for_each_type_that_it_limits(
+    policy: str, text: str, limits: dict[str, tuple[int, int]]
+) -> None:
+    bodies = _quotas(policy, _value(row_of(policy), text))
+    assert {kind: (body["limitSize"], body["limitTime"]) for kind, body in bodies.items()} == limits
+
+
+def test_a_quota_of_another_type_is_refused() -> None:
+    with pytest.raises(Misused, match="backlog-quota:message_age: expected an age and an action, such as 7d,evict"):
+        _quotas(f"backlog-quota:{AGE}", _value(row_of(f"backlog-quota:{AGE}"), "1G,hold"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_of_a_policy_are_accepted(name: str) -> None:
+    row = row_of(name)
+    for text in row.shape.examples:
+        assert row.shape.read(row.shape.parse(text), name) is not None
