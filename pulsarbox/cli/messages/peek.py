@@ -44,7 +44,8 @@ def peek(service: Target, admin: Callable[[], Target], topic: str, **options: An
     """Show stored messages of TOPIC without acknowledging them.
 
     With -s, shows the messages that the subscription has not acknowledged, including those delivered to a consumer.
-    Their positions come from the Admin API; that of Apache Pulsar reports a batch only as a whole.
+    Their positions come from the Admin API; that of Apache Pulsar reports a batch only as a whole. REDELIVERED and the
+    filter field redelivery count redeliveries by the subscription; Apache Pulsar does not report them.
 
     \b
     Exit codes:
@@ -58,6 +59,7 @@ def peek(service: Target, admin: Callable[[], Target], topic: str, **options: An
       pulsarbox peek orders
       pulsarbox peek orders --from -3 -o hex
       pulsarbox peek orders -s billing -n 100 -o ndjson
+      pulsarbox peek orders -s billing --filter 'redelivery > 2'
     """
     if options["subscription"] is not None and options["begin"] is not None:
         raise Misused("-s and --from cannot be combined: -s starts at the position of the subscription")

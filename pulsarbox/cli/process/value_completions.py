@@ -210,7 +210,7 @@ _OF_ALL: Final[Mapping[str, Any]] = {
     "--data-dir": DIRECTORIES, "--parquet": DIRECTORIES, "--history": DIRECTORIES, "--token-file": FILES,
     "--token-key": FILES, "--private-key": FILES, "--public-key": FILES, "--tls-cert": FILES, "--tls-key": FILES,
     "--tls-trust-cert-path": FILES, "--file": FILES, "--init": FILES, "FILE": FILES, "PATH": FILES,
-    "--backup": _backups, "VALUE": words("default", "unlimited", "on", "off"),
+    "--backup": _backups,
 }  # fmt: skip
 """Completers by the name of the parameter, of every command."""
 

@@ -398,6 +398,26 @@ def test_peek_shows_what_a_subscription_has_left(box: Running, client: Any, topi
     assert b"no subscription other" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
 
 
+def test_peek_finds_what_a_subscription_has_redelivered(box: Running, client: Any, topic: str) -> None:
+    consumer = subscribed(
+        client, topic, "s", consumer_type=pulsar.ConsumerType.Shared, negative_ack_redelivery_delay_ms=10
+    )
+    run("produce", topic, "--no-batch", "--url", box.url, stdin=b"\n".join(numbered(3)))
+    deliveries = 0
+    while deliveries < 4:
+        message = receive(consumer)
+        if message.data() == b"1":
+            deliveries += 1
+            if deliveries < 4:
+                consumer.negative_acknowledge(message)
+    words = ("-s", "s", "--url", box.url, "--admin-url", box.web_url)
+    table = run("peek", topic, "--filter", "redelivery > 2", *words).stdout.decode().splitlines()
+    assert [line.split()[-2:] for line in table] == [["REDELIVERED", "VALUE"], ["3", "1"]]
+    envelopes = run("peek", topic, "-o", "ndjson", *words).stdout.splitlines()
+    assert [json.loads(line)["redelivery"] for line in envelopes] == [0, 3, 0]
+    consumer.close()
+
+
 def test_tap_shows_what_comes_and_new_topics(box: Running, fresh: Callable[[str], str]) -> None:
     base = fresh("tapped")
     one, two, other = f"{base}-one", f"{base}-two", fresh("other")

@@ -1,18 +1,20 @@
 """Implementation of ``consume``: open the topics at the start position, and read."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.interruption import Interruption
 from pulsarbox.cli.common.position_options import End, From
 from pulsarbox.cli.common.terminal_text import is_coloured
+from pulsarbox.cli.common.text_table import terminal_width
 from pulsarbox.cli.common.topic_suggestion import suggesting
 from pulsarbox.cli.connect.target import Target
 from pulsarbox.cli.messages.loops.read_loop import Manner, ReadLoop
 from pulsarbox.cli.messages.loops.start_position import check_place, reader, start_of
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import form_of, is_colored
+from pulsarbox.cli.messages.message_table import MessageTable
 from pulsarbox.cli.messages.reading_options import END_SECONDS
 from pulsarbox.client.client import Client
 from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
@@ -20,12 +22,14 @@ from pulsarbox.client.partition_consumer import TYPES, Subscribing
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
 from pulsarbox.protocol.chunks import Chunking
 
-if TYPE_CHECKING:
-    pass
 
+def manner_of(
+    options: dict[str, Any], *, several_topics: bool = False, redelivery: bool = False, **more: Any
+) -> Manner:
+    """Return how to read messages, from the options. Raises Misused.
 
-def manner_of(options: dict[str, Any], **more: Any) -> Manner:
-    """Return how to read messages, from the options. Raises Misused."""
+    ``several_topics`` and ``redelivery`` select columns of tables; see MessageTable.
+    """
     writes_decoded = options["output"] == "table" if options["decode"] is None else options["decode"]
     decoding = None
     if writes_decoded or options["expression"] is not None:
@@ -40,7 +44,11 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
     try:
         colors = is_coloured(options["color"]) and is_colored(options["output"], options["line_format"])
         shown = decoding if writes_decoded else None
-        form = form_of(options["output"], options["line_format"], shown, schemas, colors=colors)
+        table = None
+        if options["output"] == "table" and options["line_format"] is None:
+            width = terminal_width()
+            table = MessageTable(colors=colors, width=width, several_topics=several_topics, redelivery=redelivery)
+        form = form_of(options["output"], options["line_format"], shown, schemas, table=table, colors=colors)
         wanted = None
         if options["expression"] is not None:
             from pulsarbox.cli.messages.message_filter import parse_filter
@@ -49,7 +57,8 @@ def manner_of(options: dict[str, Any], **more: Any) -> Manner:
     except ValueError as error:
         raise Misused(str(error)) from None
     progress = not options["no_progress"]
-    return Manner(form, wanted, progress=progress, decoding=decoding, schemas=schemas, colors=colors, **more)
+    begin = None if table is None else table.begin
+    return Manner(form, wanted, begin, progress=progress, decoding=decoding, schemas=schemas, colors=colors, **more)
 
 
 def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, Any]) -> None:
@@ -61,6 +70,7 @@ def consume_topics(service: Target, topics: tuple[str, ...], options: dict[str, 
     ack = options["ack"] if subscription is not None else "none"
     manner = manner_of(
         options,
+        several_topics=len(topics) > 1,
         ack=ack,
         in_order=options["kind"] in ("exclusive", "failover"),
         ack_filtered=options["ack_filtered"],

@@ -21,7 +21,7 @@ from pulsarbox.client.places import EARLIEST, QUEUE, Start
 
 def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
     """Show the messages. Raises the exit of the command unless it succeeds."""
-    manner = manner_of(options, timeout=END_SECONDS)
+    manner = manner_of(options, redelivery=options["subscription"] is not None, timeout=END_SECONDS)
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:
@@ -54,6 +54,10 @@ def _through_subscription(
     also = manner.wanted
 
     def wanted(message: ReceivedMessage) -> bool:
-        return places[message.topic].is_open(message.id) and (also is None or also(message))
+        place = places[message.topic]
+        if not place.is_open(message.id):
+            return False
+        message.entry.redelivery = place.redeliveries(message.id)  # not those to this reader
+        return also is None or also(message)
 
     return replace(manner, wanted=wanted)

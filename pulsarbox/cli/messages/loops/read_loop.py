@@ -44,6 +44,8 @@ class Manner:
     form: Form
     wanted: Callable[[ReceivedMessage], bool] | None = None
     """Filter, None for all messages."""
+    begin: Callable[[Sequence[ReceivedMessage]], bytes] | None = None
+    """Returns what is written before the first messages."""
     ack: str = "none"
     """When to acknowledge: ``after`` writing (on a pipe, reading), ``before`` writing, or ``none``."""
     in_order: bool = False
@@ -81,6 +83,7 @@ class ReadLoop:
         self._interruption = interruption
         self._ending = ending
         self._manner = manner
+        self._begin = manner.begin
         self._stdout = Stdout(client, interruption, is_clean=manner.colors)
         self._unread = Unread(self._acknowledge)
         self._progress = ProgressLine("read", manner.progress and not self._stdout.is_terminal)
@@ -208,6 +211,9 @@ class ReadLoop:
 
     def _write(self, chosen: Sequence[ReceivedMessage], acknowledged: Sequence[ReceivedMessage]) -> None:
         """Write the chosen messages, and queue the others with them for acknowledgement, in order."""
+        if chosen and self._begin is not None:
+            self._stdout.write(self._begin(chosen), self._release)
+            self._begin = None
         pieces = list(map(self._manner.form, chosen))
         data = b"".join(pieces)
         if self._manner.ack == "after":

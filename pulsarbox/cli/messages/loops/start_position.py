@@ -19,6 +19,8 @@ from pulsarbox.names import TopicName, parse_topic
 
 _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 _HTTP_SECONDS: Final = 10.0
+At = tuple[int, int]
+"""A position: ledger and entry."""
 
 
 def own_name() -> str:
@@ -91,11 +93,16 @@ class SubscriptionPosition:
         mark: MessageId,
         ranges: list[tuple[tuple[int, int], tuple[int, int]]],
         batches: Mapping[tuple[int, int], int],
+        redeliveries: Mapping[tuple[int, int], int],
     ) -> None:
-        """``batches`` maps partially acknowledged entries to a bitmap of their unacknowledged messages."""
+        """``batches`` maps partially acknowledged entries to a bitmap of their unacknowledged messages.
+
+        ``redeliveries`` maps redelivered entries to their counts.
+        """
         self.mark = mark
         self._ranges = ranges
         self._batches = batches
+        self._redeliveries = redeliveries
 
     def is_open(self, message: MessageId) -> bool:
         """Return whether a message is unacknowledged. Apache Pulsar reports a batch only as a whole."""
@@ -104,6 +111,10 @@ class SubscriptionPosition:
             return False
         left = self._batches.get(here)
         return left is None or message.batch_index < 0 or bool(left >> message.batch_index & 1)
+
+    def redeliveries(self, message: MessageId) -> int:
+        """Return how often the subscription has redelivered a message; for a message of a batch, the whole batch."""
+        return self._redeliveries.get(message[:2], 0)
 
 
 def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPosition:
@@ -125,17 +136,19 @@ def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPositi
         ((int(a), int(b)), (int(c), int(d)))
         for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ]
-    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, _in_part(admin, name, subscription))
+    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, *_entries(admin, name, subscription))
 
 
-def _in_part(admin: Target, name: TopicName, subscription: str) -> dict[tuple[int, int], int]:
-    """Return the partially acknowledged batches; empty if the broker does not report them."""
+def _entries(admin: Target, name: TopicName, subscription: str) -> tuple[dict[At, int], dict[At, int]]:
+    """Return the partially acknowledged batches and the redelivered entries; nothing if the broker reports neither."""
     path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
     try:
         told = _get(admin, path, subscription=subscription)
     except Failed:  # Apache Pulsar
-        return {}
-    return {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
+        return {}, {}
+    batches = {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
+    redelivered = told.get("redelivered", ())  # not reported by older boxes
+    return batches, {(each["ledger"], each["entry"]): each["count"] for each in redelivered}
 
 
 def _get(admin: Target, path: str, **query: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 
 def tap_topics(service: Target, topic: str, options: dict[str, Any]) -> None:
     """Show new messages. Raises the exit of the command unless it succeeds."""
-    manner = manner_of(options)
+    manner = manner_of(options, several_topics=_WILD.search(topic) is not None)
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:

@@ -28,6 +28,8 @@ AT_ONCE: Final = 2000
 """Ledgers and hidden runs processed per turn."""
 BATCHES_MAX: Final = 10_000
 """Maximum number of partly acknowledged batches of a subscription in one answer."""
+REDELIVERED_MAX: Final = 10_000
+"""Maximum number of redelivered entries of a subscription in one answer."""
 TOPICS_MAX: Final = 1000
 """Maximum number of topics per request."""
 _NAME_TOPICS: Final = 'The body must name topics: {"topics": ["persistent://tenant/namespace/topic"]}'
@@ -168,8 +170,9 @@ def places(call: HttpRequest) -> DeferredAnswer:
     With ``time``, also ``at``: the first entry published at that time or later. With ``subscription``, also its next
     position as ``subscription``: ``ledger:entry``, and ``:index`` within a batch; and its partly acknowledged
     ``batches``: ``ledger``, ``entry``, ``messages``, and ``left``, a hexadecimal bit set of unacknowledged messages.
-    ``batchesTotal`` counts them all, of which the first 10,000 are returned. ``before`` and ``total`` are the topic's
-    messages before the first entry and up to the end.
+    ``redelivered`` are its entries that were redelivered: ``ledger``, ``entry``, ``count``. ``batchesTotal`` and
+    ``redeliveredTotal`` count all of them, of which the first 10,000 are returned. ``before`` and ``total`` are the
+    topic's messages before the first entry and up to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
     begin, end = begin_of(topic.stored)[0], end_of(topic.stored)[0]
@@ -178,7 +181,7 @@ def places(call: HttpRequest) -> DeferredAnswer:
     if name:
         call.broker.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
         subscription = subscription_of(topic, name)
-        told |= {"subscription": _goes_on(subscription), **_in_part(subscription)}
+        told |= {"subscription": _goes_on(subscription), **_in_part(subscription), **_redelivered(subscription)}
     later = DeferredAnswer()
     text = call.query.get("time", "")
     if not text:
@@ -262,6 +265,14 @@ def _in_part(subscription: Subscription) -> dict[str, Any]:
         {"ledger": at[0], "entry": at[1], "messages": messages, "left": f"{left:x}"} for at, (messages, left) in some
     ]
     return {"batches": batches, "batchesTotal": len(every) if len(batches) == BATCHES_MAX else len(batches)}
+
+
+def _redelivered(subscription: Subscription) -> dict[str, Any]:
+    """Return the redelivered entries with their counts."""
+    every = subscription.cursor.redeliveries
+    some = islice(every.items_after(_EARLIEST), REDELIVERED_MAX)
+    found = [{"ledger": at[0], "entry": at[1], "count": count} for at, count in some]
+    return {"redelivered": found, "redeliveredTotal": len(every) if len(found) == REDELIVERED_MAX else len(found)}
 
 
 def _place(call: HttpRequest, name: str, default: Position) -> Position:

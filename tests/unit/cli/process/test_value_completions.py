@@ -151,7 +151,7 @@ def offered(line: str) -> list[str]:
         ("fault add error --command lo", ["lookup"]),
         ("topic list -o n", ["ndjson", "name"]),
         ("start --data-dir da", ["da"]),
-        ("ns policy a/b message-ttl unl", ["unlimited"]),
+        ("ns policy a/b retention unl", ["unlimited"]),
         ("token create me --algorithm ES2", ["ES256"]),
     ],
 )

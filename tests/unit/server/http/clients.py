@@ -63,6 +63,11 @@ class Client(Connection):
         ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in positions]
         self.ask("ack", consumer_id=consumer_id, ack_type=CommandAck.Individual, message_id=ids)
 
+    def redeliver(self, consumer_id: int, *positions: tuple[int, int]) -> None:
+        """Request the redelivery of entries."""
+        ids = [MessageIdData(ledgerId=ledger, entryId=entry) for ledger, entry in positions]
+        self.ask("redeliverUnacknowledgedMessages", consumer_id=consumer_id, message_ids=ids)
+
     def ack_in_batch(self, consumer_id: int, position: tuple[int, int], left: int, messages: int = 4) -> None:
         """Acknowledge the messages of a batch except those whose bits are set in ``left``."""
         some = MessageIdData(ledgerId=position[0], entryId=position[1], ack_set=[left], batch_size=messages)

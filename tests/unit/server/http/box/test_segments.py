@@ -151,6 +151,23 @@ async def test_batches_that_are_acknowledged_in_part(box: HttpBox) -> None:
     assert (found["batches"], found["subscription"]) == ([], "{}:{}".format(*other))
 
 
+async def test_redelivered_entries(box: HttpBox, monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(box)
+    consumer = client.subscribe(T, permits=10)
+    first, _, third = client.publish(T, 3)
+    assert (await told(box, f"{PLACES}?subscription=s"))["redelivered"] == []
+    client.redeliver(consumer, first)
+    client.redeliver(consumer, first, third)
+    rows = [{"ledger": at[0], "entry": at[1], "count": count} for at, count in ((first, 2), (third, 1))]
+    found = await told(box, f"{PLACES}?subscription=s")
+    assert (found["redelivered"], found["redeliveredTotal"]) == (rows, 2)
+    monkeypatch.setattr(route, "REDELIVERED_MAX", 1)
+    found = await told(box, f"{PLACES}?subscription=s")
+    assert (found["redelivered"], found["redeliveredTotal"]) == (rows[:1], 2)
+    client.ack(consumer, first)
+    assert (await told(box, f"{PLACES}?subscription=s"))["redelivered"] == rows[1:]
+
+
 async def test_places_of_many_topics() -> None:
     other, missing = "persistent://public/default/other", "persistent://public/default/missing"
     away = "persistent://public/nowhere/t"
