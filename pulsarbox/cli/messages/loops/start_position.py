@@ -5,6 +5,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere, ending_of_status
@@ -93,12 +94,9 @@ class SubscriptionPosition:
         mark: MessageId,
         ranges: list[tuple[tuple[int, int], tuple[int, int]]],
         batches: Mapping[tuple[int, int], int],
-        redeliveries: Mapping[tuple[int, int], int],
+        redeliveries: "RedeliveryCounts",
     ) -> None:
-        """``batches`` maps partially acknowledged entries to a bitmap of their unacknowledged messages.
-
-        ``redeliveries`` maps redelivered entries to their counts.
-        """
+        """``batches`` maps partially acknowledged entries to a bitmap of their unacknowledged messages."""
         self.mark = mark
         self._ranges = ranges
         self._batches = batches
@@ -114,7 +112,25 @@ class SubscriptionPosition:
 
     def redeliveries(self, message: MessageId) -> int:
         """Return how often the subscription has redelivered a message; for a message of a batch, the whole batch."""
-        return self._redeliveries.get(message[:2], 0)
+        return self._redeliveries.of(message[:2])
+
+
+class RedeliveryCounts:
+    """Redelivery counts of a subscription, which are requested in the order of the entries."""
+
+    def __init__(self, request: Callable[[At], Mapping[At, int]]) -> None:
+        """``request`` returns the next redelivered entries behind a position; none behind the last one."""
+        self._request = request
+        self._page: Mapping[At, int] = {}
+        self._last: At | None = (-1, -1)
+        """The last entry with a known count; None if all are known."""
+
+    def of(self, position: At) -> int:
+        """Return the count of an entry that is not before those asked for earlier."""
+        while self._last is not None and position > self._last:
+            self._page = self._request(self._last)
+            self._last = max(self._page, default=None)
+        return self._page.get(position, 0)
 
 
 def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPosition:
@@ -136,19 +152,22 @@ def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPositi
         ((int(a), int(b)), (int(c), int(d)))
         for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ]
-    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, *_entries(admin, name, subscription))
+    request = partial(_entries, admin, name, subscription)
+    counts = RedeliveryCounts(lambda after: {at: each["count"] for at, each in request("redelivered", after).items()})
+    batches = {at: int(each["left"], 16) for at, each in request("batches").items()}
+    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, batches, counts)
 
 
-def _entries(admin: Target, name: TopicName, subscription: str) -> tuple[dict[At, int], dict[At, int]]:
-    """Return the partially acknowledged batches and the redelivered entries; nothing if the broker reports neither."""
+def _entries(
+    admin: Target, name: TopicName, subscription: str, member: str, after: At = (-1, -1)
+) -> dict[At, dict[str, Any]]:
+    """Return details of a subscription's entries by position; none if the broker does not report them."""
     path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
     try:
-        told = _get(admin, path, subscription=subscription)
+        told = _get(admin, path, subscription=subscription, after=f"{after[0]}:{after[1]}")
     except Failed:  # Apache Pulsar
-        return {}, {}
-    batches = {(each["ledger"], each["entry"]): int(each["left"], 16) for each in told["batches"]}
-    redelivered = told.get("redelivered", ())  # not reported by older boxes
-    return batches, {(each["ledger"], each["entry"]): each["count"] for each in redelivered}
+        return {}
+    return {(each["ledger"], each["entry"]): each for each in told.get(member, ())}
 
 
 def _get(admin: Target, path: str, **query: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ AT_ONCE: Final = 2000
 """Ledgers and hidden runs processed per turn."""
 BATCHES_MAX: Final = 10_000
 """Maximum number of partly acknowledged batches of a subscription in one answer."""
-REDELIVERED_MAX: Final = 10_000
+REDELIVERED_MAX: Final = 1000
 """Maximum number of redelivered entries of a subscription in one answer."""
 TOPICS_MAX: Final = 1000
 """Maximum number of topics per request."""
@@ -170,9 +170,9 @@ def places(call: HttpRequest) -> DeferredAnswer:
     With ``time``, also ``at``: the first entry published at that time or later. With ``subscription``, also its next
     position as ``subscription``: ``ledger:entry``, and ``:index`` within a batch; and its partly acknowledged
     ``batches``: ``ledger``, ``entry``, ``messages``, and ``left``, a hexadecimal bit set of unacknowledged messages.
-    ``redelivered`` are its entries that were redelivered: ``ledger``, ``entry``, ``count``. ``batchesTotal`` and
-    ``redeliveredTotal`` count all of them, of which the first 10,000 are returned. ``before`` and ``total`` are the
-    topic's messages before the first entry and up to the end.
+    ``batchesTotal`` counts them all, of which the first 10,000 are returned. ``redelivered`` are the first 1,000
+    redelivered entries (behind the position ``after``): ``ledger``, ``entry``, ``count``; ``redeliveredTotal`` counts
+    all. ``before`` and ``total`` are the topic's messages before the first entry and up to the end.
     """
     topic = stored_topic(call, "Places", PERSISTENT)
     begin, end = begin_of(topic.stored)[0], end_of(topic.stored)[0]
@@ -181,7 +181,8 @@ def places(call: HttpRequest) -> DeferredAnswer:
     if name:
         call.broker.authorization.require_on_topic(call.principal, topic.name, (CONSUME,), name)
         subscription = subscription_of(topic, name)
-        told |= {"subscription": _goes_on(subscription), **_in_part(subscription), **_redelivered(subscription)}
+        after = _place(call, "after", _EARLIEST)
+        told |= {"subscription": _goes_on(subscription), **_in_part(subscription), **_redelivered(subscription, after)}
     later = DeferredAnswer()
     text = call.query.get("time", "")
     if not text:
@@ -267,12 +268,12 @@ def _in_part(subscription: Subscription) -> dict[str, Any]:
     return {"batches": batches, "batchesTotal": len(every) if len(batches) == BATCHES_MAX else len(batches)}
 
 
-def _redelivered(subscription: Subscription) -> dict[str, Any]:
-    """Return the redelivered entries with their counts."""
+def _redelivered(subscription: Subscription, after: Position) -> dict[str, Any]:
+    """Return the redelivered entries behind a position, with their counts."""
     every = subscription.cursor.redeliveries
-    some = islice(every.items_after(_EARLIEST), REDELIVERED_MAX)
+    some = islice(every.items_after(after), REDELIVERED_MAX)
     found = [{"ledger": at[0], "entry": at[1], "count": count} for at, count in some]
-    return {"redelivered": found, "redeliveredTotal": len(every) if len(found) == REDELIVERED_MAX else len(found)}
+    return {"redelivered": found, "redeliveredTotal": len(every)}
 
 
 def _place(call: HttpRequest, name: str, default: Position) -> Position:

@@ -164,6 +164,8 @@ async def test_redelivered_entries(box: HttpBox, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(route, "REDELIVERED_MAX", 1)
     found = await told(box, f"{PLACES}?subscription=s")
     assert (found["redelivered"], found["redeliveredTotal"]) == (rows[:1], 2)
+    found = await told(box, f"{PLACES}?subscription=s&after={first[0]}:{first[1]}")
+    assert (found["redelivered"], found["redeliveredTotal"]) == (rows[1:], 2)
     client.ack(consumer, first)
     assert (await told(box, f"{PLACES}?subscription=s"))["redelivered"] == rows[1:]
 
