@@ -24,6 +24,8 @@ class TableView(NamedTuple):
     """Values to request always; others are requested only if shown. None requests all."""
     example: str = ""
     """A filter, for the hint of the filter line."""
+    noun: str = "row"
+    """What a row stands for."""
 
     def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
         """Return the values to request for these columns, so that the box computes no others; empty for all."""
@@ -58,6 +60,7 @@ TOPICS: Final = TableView(
     "No topics. Create one by publishing: pulsarbox produce hello 'Hello, world'",
     needed=(),
     example="backlog > 1000 and producers == 0",
+    noun="topic",
 )
 
 SUBSCRIPTIONS: Final = TableView(
@@ -92,6 +95,7 @@ SUBSCRIPTIONS: Final = TableView(
     "No subscriptions. Create one by consuming: pulsarbox consume hello --subscription mine",
     needed=("type",),
     example='backlog > 1000 and type == "Shared"',
+    noun="subscription",
 )
 
 QUOTAS: Final = TableView(
@@ -116,6 +120,7 @@ QUOTAS: Final = TableView(
     "No limits. Limit a backlog: pulsarbox quota set orders --size 2G --then hold",
     needed=("change",),
     example='share > 0.8 and scope == "topic"',
+    noun="limit",
 )
 
 DEAD_LETTERS: Final = TableView(
@@ -144,6 +149,7 @@ DEAD_LETTERS: Final = TableView(
     ("topic", "origin"),
     "No dead letters. Set a dead letter policy: pulsarbox sub dead-letter TOPIC SUB 3",
     example="left > 100 and lost == true",
+    noun="dead letter topic",
 )
 
 CLIENTS: Final = TableView(
@@ -172,6 +178,7 @@ CLIENTS: Final = TableView(
     ("topic", "subscription", "name", "address", "version"),
     "No client is connected.",
     example='kind == "producer" and rate > 100',
+    noun="client",
 )
 
 
@@ -193,6 +200,7 @@ PLUGINS: Final = TableView(
     ("kind", "name", "state", "lastError"),
     "No plugin is in use. List installed plugins: pulsarbox plugins list",
     example='errors > 0 and kind == "routing"',
+    noun="plugin",
 )
 
 JOBS: Final = TableView(
@@ -217,6 +225,7 @@ JOBS: Final = TableView(
     ("kind", "state", "topic", "error", "by"),
     "No jobs. Replay dead letters: 4, then x.",
     example='state == "running" and failed > 0',
+    noun="job",
 )
 
 PIPELINES: Final = TableView(
@@ -241,6 +250,7 @@ PIPELINES: Final = TableView(
     ("pipeline", "query", "inputs", "output"),
     "No pipeline is running. To write and run one, see docs/spark.md",
     example='lag > 1000 or state == "failed"',
+    noun="pipeline",
 )
 
 EVENTS: Final = TableView(
@@ -258,6 +268,7 @@ EVENTS: Final = TableView(
     ("kind", "subject", "text", "severity"),
     "No events.",
     example='severity == "error" and count > 1',
+    noun="event",
 )
 
 STORAGE: Final = TableView(
@@ -279,6 +290,7 @@ STORAGE: Final = TableView(
     ("name", "state"),
     "No volumes: the box keeps all data in memory.",
     example='state == "sealed" and liveShare < 0.5',
+    noun="volume",
 )
 
 GROUPS: Final = TableView(
@@ -300,6 +312,7 @@ GROUPS: Final = TableView(
     ("reason", "origin", "subscription", "shape"),
     "No dead letters in this topic.",
     example='count > 100 and reason != ""',
+    noun="failure",
 )
 
 MESSAGES: Final = TableView(
@@ -338,6 +351,7 @@ MESSAGES: Final = TableView(
     ("id", "key", "shown", "told"),
     "No messages.",
     example='key == "a" and json.total > 100',
+    noun="message",
 )
 
 VIEWS: Final = {

@@ -91,6 +91,7 @@ _VIEW: Final = (
     Action("sort", "Choose the sort column", "s", "sort"),
     Action("reverse", "Reverse the sort order", "S"),
     Action("columns", "Choose and order the columns", "c", "columns"),
+    Action("row details", "Show or hide the details of the row, on wide terminals", "i"),
     Action("menu", "Actions for the row, or the marked rows", "x", "actions"),
     Action("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
     Action("time travel", "Go back in recorded history", "t", "time"),

@@ -24,6 +24,7 @@ from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
 if TYPE_CHECKING:
+    from pulsarbox.tui.actions.action_table import Action
     from pulsarbox.tui.actions.operation import OperationSpec, Request, Row, Values
     from pulsarbox.tui.app import Top
 
@@ -402,13 +403,8 @@ class TopScreen(Screen[None]):
         if not rows:
             self.top.notify("No row is selected", severity="warning")
             return
-        actions = [
-            each
-            for each in for_row(self.kind)
-            if each.fits(rows[0]) and (each.deed is None or (each.deed.fits(rows[0]) and not self.top.read_only))
-        ]
         options = []
-        for action in actions:
+        for action in self.actions_for(rows[0]):
             deed = action.deed
             told = ""
             if deed is not None:
@@ -422,6 +418,14 @@ class TopScreen(Screen[None]):
         found = await self.app.push_screen_wait(ChoiceDialog(title, options, here))
         if found is not None:
             self.act_on(found, rows)
+
+    def actions_for(self, row: "Row") -> "list[Action]":
+        """Return the actions that apply to a row, without those that change the box if it is read-only."""
+        return [
+            each
+            for each in for_row(self.kind)
+            if each.fits(row) and (each.deed is None or (each.deed.fits(row) and not self.top.read_only))
+        ]
 
     def act_on(self, name: str, rows: "Sequence[Row]") -> None:
         """Run an action on the rows for which the menu was opened, even if the cursor has moved."""

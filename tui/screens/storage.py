@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.text import Text
+from textual import events
 from textual.app import ComposeResult
 from textual.widgets import Static
 
@@ -99,7 +100,7 @@ class Storage(ViewScreen):
             shown.display = bool(text)
             shown.update(text)
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
         """Draw the panels for the new size, once the layout has it."""
         self.call_after_refresh(self._draw)
 

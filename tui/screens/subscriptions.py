@@ -1,8 +1,9 @@
 """Subscriptions screen: backlogs, their causes, and the time to drain them."""
 
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pulsarbox.tui import views
+from pulsarbox.tui.actions.advice import advice
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
@@ -10,6 +11,9 @@ from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.table import Row
+
+if TYPE_CHECKING:
+    from pulsarbox.tui.widgets.row_details import Note
 
 
 class Subscriptions(ViewScreen):
@@ -26,6 +30,19 @@ class Subscriptions(ViewScreen):
     def title_of(self, row: Row) -> str:
         """Return the name of the subscription."""
         return f"{row.get('subscription')}  of  {short_topic(str(row.get('topic')))}"
+
+    def notes(self, row: Row) -> "list[Note]":
+        """Return why the subscription gets no messages, and what helps."""
+        from pulsarbox.tui.widgets.row_details import Note
+
+        if numbers.keeps_up(dict(row)):
+            return []
+        cause, remedy = str(row.get("causeText") or ""), advice(row.get("cause"))
+        return [
+            Note(name, text, look)
+            for name, text, look in (("cause", cause, "warn"), ("advice", remedy, "plain"))
+            if text
+        ]
 
     def status_line(self) -> list[Part]:
         """Return why the subscription gets no messages, and the command that explains it."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
+from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import PLACES
-from pulsarbox.tui.actions.box_queries import chosen_columns, chosen_order, of_view
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
+from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import NO_DATA, TopScreen
@@ -25,11 +26,14 @@ from pulsarbox.tui.widgets.table import Table
 
 if TYPE_CHECKING:
     from pulsarbox.expressions import Language
+    from pulsarbox.tui.widgets.row_details import Note
 
 FILTER_HINT: Final = "word, /pattern, !/pattern or condition: "
 """Begins the hint of the filter line; an example of the view follows."""
 _WORD: Final = re.compile(r"[\w.:@-]+")
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
+_DETAILS: Final = "details"
+"""Name of the preference whether details of a row are shown."""
 EXPORTED_MAX: Final = 100_000
 _PORTION: Final = 500
 
@@ -40,9 +44,15 @@ class ViewScreen(TopScreen):
     DEFAULT_CSS = """
     ViewScreen #filtered { display: none; }
     ViewScreen #filtered.-shown { display: block; }
+    ViewScreen #beside { height: 1fr; min-height: 4; }
+    ViewScreen #beside Table { width: 1fr; }
     """
     AUTO_FOCUS: ClassVar[str | None] = ""
     view: ClassVar[TableView]
+    noun: ClassVar[str] = ""
+    """What a row stands for, if not what the view says."""
+    has_details: ClassVar[bool] = True
+    """Whether wide terminals show the details of the row beside the table."""
 
     def __init__(self, passing: str = "") -> None:
         super().__init__()
@@ -55,7 +65,12 @@ class ViewScreen(TopScreen):
     def body(self) -> ComposeResult:
         """Compose the filter line and the table."""
         yield Line(key="filtered")
-        yield Table(self.view.columns, self.view.identity, key="table", classes="panel")
+        table = Table(self.view.columns, self.view.identity, key="table", classes="panel")
+        if self.has_details:
+            with Horizontal(id="beside"):
+                yield table
+        else:
+            yield table
 
     @property
     def table(self) -> Table:
@@ -74,12 +89,70 @@ class ViewScreen(TopScreen):
         super().begin()
         self.set_focus(table)  # now: keys may follow
 
+    # Details of the row
+
+    @property
+    def shows_details(self) -> bool:
+        """Whether there are panels beside the table."""
+        return self.has_details and self.app.size.width >= WIDE and self.top.kept.get(_DETAILS, True) is True
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the panels beside the table if there is room."""
+        self._place_details()
+
+    def do_row_details(self) -> None:
+        """Show or hide the panels beside the table, also in the next runs."""
+        if not self.has_details or self.app.size.width < WIDE:
+            self.top.notify(f"Details of a row need a terminal of {WIDE} columns; enter opens the row", timeout=4)
+            return
+        self.top.kept.set(_DETAILS, False if self.shows_details else None)
+        self._place_details()
+        self.ask_again()
+
+    def _place_details(self) -> None:
+        panels = self.query("#details")
+        if panels:
+            panels.set(display=self._has_row_details)
+        elif self.shows_details:
+            from pulsarbox.tui.widgets.row_details import RowDetails
+
+            self.query_one("#beside").mount(RowDetails(self.view, self.noun or self.view.noun))
+            self.call_after_refresh(self._show_details)
+        self._show_details()
+
+    @property
+    def _has_row_details(self) -> bool:
+        """Whether there is a row to show details of, or may be one in the first answer."""
+        return self.shows_details and (self.table.count > 0 or not self.answered)
+
+    def _show_details(self) -> None:
+        if not self.shows_details:
+            return
+        from pulsarbox.tui.widgets.row_details import RowDetails
+
+        for panels in self.query("#details").results(RowDetails):
+            panels.display = self._has_row_details
+            if panels.is_mounted and panels.children:
+                row = self.table.pointed
+                notes = [] if row is None else self.notes(row)
+                panels.show(row, self.table.unknown, notes, [] if row is None else self._listed_actions(row))
+
+    def notes(self, row: TableRow) -> "list[Note]":
+        """Return sentences about a row, for its details."""
+        return []
+
+    def _listed_actions(self, row: TableRow) -> list[tuple[str, str]]:
+        """Return the keys and titles of the actions on a row of the table."""
+        if self.rows_chosen() != [row] and not self.table.marked:  # they concern another object
+            return []
+        return [(action.shown_keys or BY_NAME["menu"].shown_keys, action.title) for action in self.actions_for(row)]
+
     # Queries
 
     def query_now(self) -> RowQuery:
         """Return the query for the visible rows."""
         table = self.table
-        shown = [column for column, _, _ in table.laid_out]
+        shown = table.columns if self.shows_details else [column for column, _, _ in table.laid_out]
         lines, top = self.app.size.height, table.scroll_offset.y
         return of_view(self.view, shown, table.sorted_by, lines, top, self.filter, self.top.at)
 
@@ -104,6 +177,7 @@ class ViewScreen(TopScreen):
         told = how_many(answer.matching, answer.total)
         table.set_subtitle(told if self.filter else numbers.count(answer.total))
         self._show_filter(told)
+        self._show_details()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)
 
@@ -140,6 +214,7 @@ class ViewScreen(TopScreen):
 
     @on(Table.Moved)
     def _moved(self) -> None:
+        self._show_details()
         self.refresh_status_lines()
 
     @on(Table.Sorting)

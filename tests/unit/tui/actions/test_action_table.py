@@ -144,6 +144,7 @@ LOOKS: Final[dict[str, Check]] = {
     "live": lambda driver: driver.app.at is None,
     "clear marks": lambda driver: not driver.table.marked,
     "pause": lambda driver: driver.app.paused,
+    "row details": lambda driver: any("need a terminal of 170 columns" in each for each in driver.said),
     "back": lambda driver: not driver.screen.filter,
     "follow": lambda driver: driver.screen.following,
     **{name: lambda driver, name=name: driver.app.current_mode == name for name, _, _, _ in PLACES},  # type: ignore[misc]

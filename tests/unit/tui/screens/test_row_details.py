@@ -1,0 +1,114 @@
+"""Details of a row beside the table of wide terminals."""
+
+import pytest
+from textual.geometry import Size
+
+from pulsarbox.tui.actions.box_queries import WIDE as WIDE_COLUMNS
+from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.widgets.graph import Graphs
+from pulsarbox.tui.widgets.row_details import RowDetails, TextLines
+from tests.unit.tui.driving import WIDE, Driver, dashboard
+from tests.unit.tui.fake import FakeBox, subscription
+
+BROAD = (200, 50)
+
+
+def panel(driver: Driver, name: str) -> str:
+    return driver.screen.query_one(f"#{name}", TextLines).text
+
+
+def is_shown(driver: Driver) -> bool:
+    return any(each.display for each in driver.screen.query(RowDetails))
+
+
+async def test_all_values_of_the_row_and_its_actions() -> None:
+    async with dashboard(place="subscriptions", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and "1,000" in panel(driver, "values"))
+        told = panel(driver, "values").splitlines()
+        assert told[:3] == ["orders-0", "billing", ""]
+        assert ["delayed", "0"] in [line.split() for line in told], "also of a column without room in the table"
+        assert "press 5 for the limit, and enter there to" in told
+        assert sum(line.startswith("cause") for line in told) == 1
+        assert "b   Browse the messages; nothing is acknowledged" in panel(driver, "deeds").splitlines()
+        assert "x   Clear the backlog" in panel(driver, "deeds").splitlines()
+        assert driver.screen.query_one(Graphs).display
+        await driver.press("down")
+        await driver.until(lambda: panel(driver, "values").startswith("orders-1\nbilling\n"))
+
+
+async def test_each_line_fits_its_panel() -> None:
+    name = "a-" * 60 + "z"
+    box = FakeBox()
+    box.rows["subscriptions"] = [{**subscription(0), "topic": f"persistent://public/default/{name}"}]
+    async with dashboard(box, place="subscriptions", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and name[-9:] in panel(driver, "values"))
+        lines = driver.screen.query_one("#values", TextLines)
+        assert max(map(len, lines.text.splitlines())) <= lines.size.width
+        assert lines.text.replace("\n", "").startswith(name), "names are whole"
+
+
+@pytest.mark.parametrize("place", ["events", "storage"])
+async def test_rows_without_actions_have_no_panel_of_actions(place: str) -> None:
+    async with dashboard(place=place, size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and len(panel(driver, "values").splitlines()) > 3)
+        assert not driver.screen.query_one("#deeds").display
+        assert driver.screen.query_one(RowDetails).size.height == driver.screen.query_one("#values").outer_size.height
+
+
+async def test_a_read_only_dashboard_lists_no_action_that_changes_the_box() -> None:
+    async with dashboard(place="subscriptions", size=BROAD, read_only=True) as driver:
+        await driver.until(lambda: is_shown(driver) and panel(driver, "deeds"))
+        assert "Browse the messages" in panel(driver, "deeds")
+        assert "Clear the backlog" not in panel(driver, "deeds")
+
+
+async def test_without_rows_the_table_has_the_whole_width() -> None:
+    async with dashboard(place="topics", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and driver.table.count)
+        narrow = driver.table.outer_size.width
+        await driver.filter("/nothing-matches")
+        await driver.until(lambda: not is_shown(driver))
+        assert driver.table.outer_size.width > narrow
+        await driver.press("escape")
+        await driver.until(lambda: is_shown(driver))
+
+
+async def test_the_panels_can_be_hidden_and_stay_hidden() -> None:
+    kept = Preferences(None)
+    async with dashboard(place="topics", size=BROAD, kept=kept) as driver:
+        await driver.until(lambda: is_shown(driver))
+        await driver.press("i")
+        await driver.until(lambda: not is_shown(driver))
+        await driver.press("2", "3")
+        await driver.at("Subscriptions")
+        assert not is_shown(driver)
+    assert kept.get("details") is False
+    async with dashboard(place="topics", size=BROAD, kept=kept) as driver:
+        assert not is_shown(driver)
+        await driver.press("i")
+        await driver.until(lambda: is_shown(driver))
+    assert kept.get("details") is None
+
+
+async def test_other_terminals_have_no_panels() -> None:
+    async with dashboard(place="topics", size=WIDE) as driver:
+        assert not driver.screen.query(RowDetails)
+        await driver.press("i")
+        await driver.until(lambda: any(f"{WIDE_COLUMNS} columns" in each for each in driver.said))
+        await driver.pilot.resize_terminal(*BROAD)
+        await driver.until(lambda: is_shown(driver))
+        await driver.pilot.resize_terminal(*WIDE)
+        await driver.until(lambda: not is_shown(driver) and driver.app.size == Size(*WIDE))
+
+
+async def test_a_row_that_does_not_change_is_not_drawn_again() -> None:
+    async with dashboard(place="topics", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and len(panel(driver, "values")) > 100)
+        values = driver.screen.query_one("#values", TextLines)
+        drawn: list[bool] = []
+        values.refresh = lambda *regions, layout=False, **more: drawn.append(layout)  # type: ignore[method-assign,assignment]
+        before = len(driver.box.asked)
+        driver.screen.ask_again()
+        await driver.until(lambda: len(driver.box.asked) > before)
+        await driver.pilot.pause()
+        assert drawn == []

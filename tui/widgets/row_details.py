@@ -1,0 +1,208 @@
+"""Panels beside a table, on wide terminals: all values of the row of the cursor, its trend, and the actions for it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.strip import Strip
+from textual.widget import Widget
+
+from pulsarbox.tui.views import TableView
+from pulsarbox.tui.widgets.columns import KINDS, Column
+from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.styles import ColorNames, Looks
+from pulsarbox.tui.widgets.table import Row, Table
+from pulsarbox.tui.widgets.wrapping import breaks
+
+WIDTH: Final = 52
+"""Columns of the panels."""
+_INSIDE: Final = WIDTH - 4
+_WHOLE: Final = 10_000
+"""Width for which no value is shortened."""
+_GAP: Final = 2
+_TREND_SECONDS: Final = 3.0
+"""Seconds between two values of a trend."""
+_ALONE: Final = frozenset({"text", "topic", "topics", "line", "message"})
+"""Kinds of texts, which follow their names in lines of their own if they have no room beside them."""
+_NO_ROW: Final = "No row is selected."
+
+Part = tuple[str, str]
+"""Text and look (a key of ``TextLines.looks``)."""
+DetailLine = tuple[Part, ...]
+
+
+class Note(NamedTuple):
+    """A sentence about a row, with its name."""
+
+    name: str
+    text: str
+    look: str = "plain"
+
+
+class Trend(NamedTuple):
+    """Name and format of the values of a trend, as for ``Graph``."""
+
+    name: str
+    form: str
+    color: str
+    unit: str = ""
+    now: str = ""
+    """Key of the current value."""
+
+
+TRENDS: Final[Mapping[str, Trend]] = {
+    "topics": Trend("Published", "rate", "primary", "/s", "publishRate"),
+    "subscriptions": Trend("Backlog", "count", "warning", "", "backlog"),
+}
+"""Trends by the view that has them."""
+
+
+def details(
+    view: TableView, row: Row, unknown: Mapping[str, str], notes: Sequence[Note] = (), width: int = _INSIDE
+) -> list[DetailLine]:
+    """Return the lines of a row: its whole names, all other values that it has, and notes.
+
+    ``unknown`` has the columns without known values, with the reason. A note replaces the value of its name.
+    """
+    told = row if isinstance(row, dict) else dict(row)
+    lines: list[DetailLine] = []
+    for column in view.columns:
+        if column.key in view.identity and told.get(column.key) not in (None, ""):
+            lines += (((part, "name"),) for part in _wrapped(_cell(column, told)[0], width))
+    if lines:
+        lines.append(())
+    left_out = {*view.identity, *(note.name for note in notes)}
+    for column in view.columns:
+        if column.kind != "trend" and column.key not in left_out:
+            if column.key in unknown and told.get(column.key) is None:
+                lines += _fact(column.title.lower(), f"? {unknown[column.key]}", "dim", width, is_text=True)
+            elif column.key in told:
+                text, look = _cell(column, told)
+                lines += _fact(column.title.lower(), text, look, width, is_text=column.kind in _ALONE)
+    for note in notes:
+        lines += [(), ((note.name, "label"),)]
+        lines += (((part, note.look),) for part in _wrapped(note.text, width))
+    return lines
+
+
+def _cell(column: Column, told: dict[str, Any]) -> Part:
+    """Return a value as the table shows it: bars as wide as there, texts whole."""
+    wide = column.width if column.kind in ("share", "progress") else _WHOLE
+    text, look = KINDS[column.kind](told.get(column.key), told, wide)
+    return text, look or "plain"
+
+
+def _fact(name: str, text: str, look: str, width: int, *, is_text: bool) -> Iterator[DetailLine]:
+    """Yield the name of a value and the value at the right, or below it if there is no room."""
+    room = width - len(name) - _GAP
+    if cell_len(text) <= room or not is_text:
+        yield (name, "label"), (" " * max(width - len(name) - cell_len(text), _GAP), "plain"), (text, look)
+        return
+    yield ((name, "label"),)
+    for part in _wrapped(text, width - _GAP):
+        yield (" " * _GAP, "plain"), (part, look)
+
+
+def _wrapped(text: str, width: int) -> Iterator[str]:
+    for line in text.splitlines():
+        ends = [0, *breaks(line, width, width), len(line)]
+        yield from (line[start:end].rstrip() for start, end in pairwise(ends))
+
+
+class TextLines(Looks, Widget):
+    """A panel of lines with looks."""
+
+    DEFAULT_CSS = """
+    TextLines { height: auto; border: round $edge; padding: 0 1; border-title-color: $text; border-title-style: bold; }
+    """
+    looks: Mapping[str, ColorNames] = {
+        **Table.looks,
+        "name": ColorNames("text", bold=True),
+        "label": ColorNames("text-muted"),
+        "key": ColorNames("accent", bold=True),
+    }
+
+    def __init__(self, title: str, *, key: str) -> None:
+        super().__init__(id=key)
+        self.border_title = title
+        self._lines: list[DetailLine] = []
+
+    @property
+    def text(self) -> str:
+        """The whole text."""
+        return "\n".join("".join(text for text, _ in line) for line in self._lines)
+
+    def show(self, lines: list[DetailLine]) -> None:
+        """Show these lines. The layout changes with their number only."""
+        if lines != self._lines:
+            is_higher = len(lines) != len(self._lines)
+            self._lines = lines
+            self.refresh(layout=is_higher)
+
+    def get_content_height(self, container: Any, viewport: Any, width: int) -> int:
+        """See textual.widget.Widget."""
+        return max(len(self._lines), 1)
+
+    def render_line(self, y: int) -> Strip:
+        """See textual.widget.Widget."""
+        parts = self._lines[y] if y < len(self._lines) else ()
+        segments = [Segment(text, self.look(look)) for text, look in parts]
+        return Strip(segments).adjust_cell_length(self.size.width, self.look("plain"))
+
+
+class RowDetails(Vertical):
+    """The panels: values, trend if the view has one, and actions."""
+
+    DEFAULT_CSS = f"""
+    RowDetails {{ width: {WIDTH}; height: 1fr; overflow: hidden hidden; }}
+    RowDetails #graphs {{ height: 9; }}
+    RowDetails #deeds {{ height: 1fr; min-height: 3; }}
+    RowDetails.-idle #deeds {{ display: none; }}
+    RowDetails.-idle #values {{ height: 1fr; }}
+    """
+
+    def __init__(self, view: TableView, noun: str) -> None:
+        """``noun`` says what a row stands for."""
+        super().__init__(id="details")
+        self._view = view
+        self._noun = noun
+        self._trend = TRENDS.get(view.name)
+
+    def compose(self) -> ComposeResult:
+        """See textual.widget.Widget."""
+        yield TextLines(self._noun.capitalize(), key="values")
+        if self._trend is not None:
+            yield Graphs(
+                Graph("trend", self._trend.name, self._trend.form, self._trend.color, self._trend.unit), across=1
+            )
+        yield TextLines("Actions", key="deeds")
+
+    def show(
+        self, row: Row | None, unknown: Mapping[str, str], notes: Sequence[Note], deeds: Iterable[tuple[str, str]]
+    ) -> None:
+        """Show a row, with notes, and the keys and titles of the actions for it."""
+        values = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
+        self.query_one("#values", TextLines).show(list(values))
+        if self._trend is not None:
+            now = None if row is None else row.get(self._trend.now)
+            past = () if row is None else row.get("trend") or ()
+            self.query_one(Graphs).show("trend", past, now, _TREND_SECONDS)
+        listed = list(_listed(deeds))
+        self.set_class(not listed, "-idle")
+        self.query_one("#deeds", TextLines).show(listed)
+
+
+def _listed(deeds: Iterable[tuple[str, str]]) -> Iterator[DetailLine]:
+    """Yield a line per action. Titles are wrapped behind their keys."""
+    for key, title in deeds:
+        room = _INSIDE - _KEYS
+        for at, part in enumerate(_wrapped(title, room)):
+            yield ((key if at == 0 else "").ljust(_KEYS), "key"), (part, "plain")
+
+
+_KEYS: Final = 4
+"""Width of the keys of actions."""
