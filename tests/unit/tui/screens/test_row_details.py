@@ -14,7 +14,8 @@ BROAD = (200, 50)
 
 
 def panel(driver: Driver, name: str) -> str:
-    return driver.screen.query_one(f"#{name}", TextLines).text
+    lines: TextLines = driver.screen.query_one(f"#{name}", TextLines)
+    return lines.text
 
 
 def is_shown(driver: Driver) -> bool:
@@ -106,7 +107,7 @@ async def test_a_row_that_does_not_change_is_not_drawn_again() -> None:
         await driver.until(lambda: is_shown(driver) and len(panel(driver, "values")) > 100)
         values = driver.screen.query_one("#values", TextLines)
         drawn: list[bool] = []
-        values.refresh = lambda *regions, layout=False, **more: drawn.append(layout)  # type: ignore[method-assign,assignment]
+        values.refresh = lambda *regions, layout=False, **more: drawn.append(layout)
         before = len(driver.box.asked)
         driver.screen.ask_again()
         await driver.until(lambda: len(driver.box.asked) > before)
