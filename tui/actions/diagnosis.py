@@ -354,7 +354,7 @@ def _by_kind(found: BoxFinding) -> tuple[int, float]:
 def _of_letters(row: Row) -> BoxFinding:
     name, rate, left = _topic(row.get("topic")), row.get("rate") or 0.0, row.get("left") or 0
     if rate >= _MOVING and row.get("lost"):
-        told = f"Dead letters are lost: {name} receives {numbers.rate(rate)}/s and has no subscription"
+        told = f"Dead letters are lost: {name} has no subscription and receives {numbers.rate(rate)}/s"
         return BoxFinding("dead-letters-lost", BAD, told, "deadletters", row, "sub create", rate)
     if rate >= _MOVING:
         told = f"Messages fail: {name} receives {numbers.rate(rate)}/s and has {numbers.counted(left, 'dead letter')}"

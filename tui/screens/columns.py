@@ -1,7 +1,7 @@
 """Dialog to choose and order columns."""
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Collection, Sequence
+from typing import ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -11,6 +11,9 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.dialog import Dialog
+
+_NARROW: Final = "● shown   ◌ no room on this terminal   ○ hidden"
+"""Legend of the signs before the columns."""
 
 
 class ColumnsDialog(Dialog[list[Column] | None]):
@@ -36,8 +39,10 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         Binding("d", "usual", show=False),
     ]
 
-    def __init__(self, known: Sequence[Column], shown: Sequence[Column]) -> None:
+    def __init__(self, known: Sequence[Column], shown: Sequence[Column], fitting: Collection[str]) -> None:
+        """``fitting`` has the keys of the columns for which the table has room."""
         super().__init__()
+        self._fitting = fitting
         self._known = tuple(known)
         self._order = [*shown, *(column for column in known if column not in shown)]
         self._shown = set(shown)
@@ -47,7 +52,11 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static("space show   shift+↑ ↓ move   d defaults   enter apply   esc back", id="foot", markup=False)
+            yield Static(
+                f"space show or hide   shift+↑ shift+↓ move   d defaults   enter apply   esc back\n{_NARROW}",
+                id="foot",
+                markup=False,
+            )
 
     def on_mount(self) -> None:
         """List the columns."""
@@ -57,11 +66,16 @@ class ColumnsDialog(Dialog[list[Column] | None]):
     def _list(self, at: int) -> None:
         listed = self.query_one(OptionList)
         listed.clear_options()
+        wide = max(len(column.title) for column in self._order)
         listed.add_options(
-            Option(f"{'●' if column in self._shown else '○'} {column.title:<13} {column.meaning}")
-            for column in self._order
+            Option(f"{self._sign(column)} {column.title:<{wide}}  {column.meaning}") for column in self._order
         )
         listed.highlighted = at
+
+    def _sign(self, column: Column) -> str:
+        if column not in self._shown:
+            return "○"
+        return "●" if column.key in self._fitting else "◌"
 
     def _at(self) -> int:
         return self.query_one(OptionList).highlighted or 0

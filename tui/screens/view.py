@@ -316,7 +316,8 @@ class ViewScreen(TopScreen):
     async def _choose_columns(self) -> None:
         from pulsarbox.tui.screens.columns import ColumnsDialog
 
-        found = await self.app.push_screen_wait(ColumnsDialog(self.view.columns, self.table.columns))
+        fitting = {column.key for column, _, _ in self.table.laid_out}
+        found = await self.app.push_screen_wait(ColumnsDialog(self.view.columns, self.table.columns, fitting))
         if found is not None:
             keys = [column.key for column in found]
             is_usual = keys == [column.key for column in self.view.columns]

@@ -63,6 +63,18 @@ async def test_from_a_topic_to_its_consumers_and_back() -> None:
         await driver.at("TopicsScreen")
 
 
+async def test_columns_without_room_are_marked_in_the_dialog() -> None:
+    async with dashboard(place="topics", size=SMALL) as driver:
+        await driver.press("c")
+        await driver.at("ColumnsDialog")
+        listed = {
+            str(each.prompt)[2:].split("  ")[0]: str(each.prompt)[0]
+            for each in driver.screen.query_one(OptionList).options
+        }
+        assert (listed["BACKLOG"], listed["SUBSCRIPTIONS"]) == ("●", "◌")
+        assert "no room on this terminal" in driver.text()
+
+
 async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
     async with dashboard(place="subscriptions") as driver:
         for text, count in (("orders-7", 1), ("/orders-1.$", 10), ("!/orders-1", 29), ("backlog >= 990", 11)):

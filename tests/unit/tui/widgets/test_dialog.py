@@ -150,7 +150,7 @@ def opened() -> Iterator[ModalScreen[Any]]:
     yield ChoiceDialog("actions", [(str(at), LONG[:100], f"pulsarbox {LONG[:100]}") for at in range(40)])
     yield Question("Write all rows to", LONG[:200], "rows.csv")
     yield TextDialog("Job 3", LONG, f"pulsarbox {LONG[:100]}")
-    yield ColumnsDialog(CLIENTS.columns * 3, CLIENTS.columns)
+    yield ColumnsDialog(CLIENTS.columns * 3, CLIENTS.columns, {"topic"})
     yield Editing(message(3, properties={str(at): "shop" for at in range(40)}))
     yield ActionPalette()
 
