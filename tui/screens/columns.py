@@ -53,7 +53,7 @@ class ColumnsDialog(Dialog[list[Column] | None]):
             box.border_title = "Columns"
             yield OptionList()
             yield Static(
-                f"space show or hide   shift+↑ shift+↓ move   d defaults   enter apply   esc back\n{_NARROW}",
+                f"space show or hide   shift+↑↓ move   d defaults   enter apply   esc back\n{_NARROW}",
                 id="foot",
                 markup=False,
             )

@@ -66,7 +66,7 @@ async def test_from_a_topic_to_its_consumers_and_back() -> None:
 async def test_columns_without_room_are_marked_in_the_dialog() -> None:
     async with dashboard(place="topics", size=SMALL) as driver:
         await driver.press("c")
-        await driver.at("ColumnsDialog")
+        await driver.at("ColumnsDialog", answered=False)
         listed = {
             str(each.prompt)[2:].split("  ")[0]: str(each.prompt)[0]
             for each in driver.screen.query_one(OptionList).options
