@@ -11,7 +11,7 @@ from pulsarbox.tui.screens.directories import MAP_SECONDS, SINGLE_SECONDS, STATE
 from tests.unit.storage.ensemble.fake import LOST, SINCE, FakeEnsemble, member, status
 from tests.unit.tui.driving import Driver, dashboard
 from tests.unit.tui.fake import FakeBox
-from tests.unit.tui.widgets.test_panel import framed
+from tests.unit.tui.framing import framed
 
 ENSEMBLE = "/pulsarbox/v1/ensemble"
 LEGEND = (

@@ -13,8 +13,8 @@ from pulsarbox.tui.screens.store_facts import brief, refusal, store_facts
 from pulsarbox.tui.widgets.panel import in_a_row, in_columns, lines_of
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import STORE, FakeBox
+from tests.unit.tui.framing import framed
 from tests.unit.tui.screens.test_key_bar import COLORS
-from tests.unit.tui.widgets.test_panel import framed
 
 SIZES = (SMALL, (120, 40), (200, 50))
 GIB = 1 << 30

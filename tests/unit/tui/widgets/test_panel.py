@@ -1,35 +1,9 @@
 """Panels: texts in borders."""
 
-from typing import Final
-
 import pytest
-from textual.geometry import Region
 
-from pulsarbox.tui.widgets.panel import Panel, beginning, fact, in_a_row, in_columns, lines_of
-from tests.unit.tui.driving import Driver
+from pulsarbox.tui.widgets.panel import beginning, fact, in_a_row, in_columns, lines_of
 from tests.unit.tui.screens.test_key_bar import COLORS
-
-_SIDES: Final = {"╭": "╮", "╰": "╯", "│": "│"}
-
-
-def framed(driver: Driver) -> dict[str, Region]:
-    """Return the visible panels by the first word or words of their titles, after a check of their borders."""
-    lines, found = driver.lines(), {}
-    for panel in driver.screen.query(Panel):
-        region = panel.region
-        if not panel.display or not region or panel.has_class("-plain") or not panel.parent.display:
-            continue
-        assert region.right <= driver.app.size.width and region.bottom <= driver.app.size.height - 2
-        for y in range(region.y, region.bottom):
-            line = lines[y]
-            sign = "╭" if y == region.y else "╰" if y == region.bottom - 1 else "│"
-            assert (line[region.x], line[region.right - 1]) == (sign, _SIDES[sign]), (panel, line)
-        text = panel.content
-        inside = panel.content_size.width
-        assert all(len(each.rstrip()) <= inside for each in str(text).split("\n")), (panel, inside, str(text))
-        found[str(panel.border_title)] = region
-    return found
-
 
 FACTS = [fact("commits", "12"), fact("failed commits", "3", "bad"), fact("size", "1.00 GiB", "warn")]
 
