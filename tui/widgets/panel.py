@@ -1,11 +1,14 @@
 """A text in a border with a title: the panel of numbers, maps and legends."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.style import Style
 from rich.text import Text
+from textual.containers import Vertical
+from textual.content import Content
 from textual.widgets import Static
 
 from pulsarbox.tui.widgets.plain_title import plain_title
@@ -15,6 +18,7 @@ EDGES: Final = 4
 """Columns of a panel beside its text: the border, and a blank on both sides."""
 FRAME: Final = 2
 """Lines of a border."""
+_LABEL: Final = re.compile(r"[^ ]*( [^ ]+)?(  +|(?<=[^ ]) )")
 _GAP: Final = 3
 """Blank cells between facts on a line."""
 _ALARMS: Final = {"bad": "text-error", "warn": "text-warning"}
@@ -53,6 +57,25 @@ class Panel(Static):
         if title != self._called:
             self._called = title
             self.border_title = plain_title(title, width or self.app.size.width)
+
+
+class PanelFrame(Vertical):
+    """A border with a title around a widget, in the color of the focus if that has it."""
+
+    DEFAULT_CSS = """
+    PanelFrame { height: 1fr; width: 1fr; border: round $edge; border-title-color: $text; border-title-style: bold;
+                 border-subtitle-color: $text-muted; }
+    PanelFrame:focus-within { border: round $edge-focus; }
+    """
+
+    def name_it(self, title: str, subtitle: str = "") -> None:
+        """Set the titles, shortened to the width of the panel. Equal ones draw nothing."""
+        width = self.outer_size.width or self.app.size.width
+        told, below = plain_title(title, width), plain_title(subtitle, width) if subtitle else Content("")
+        if str(self.border_title or "") != str(told):
+            self.border_title = told
+        if str(self.border_subtitle or "") != str(below):
+            self.border_subtitle = below
 
 
 class LabeledFact(NamedTuple):
@@ -110,6 +133,18 @@ def in_a_row(facts: Sequence[LabeledFact], width: int, colors: Mapping[str, str]
         text.append(f"{each.label} ", style=ink_of(colors, "text-muted"))
         text.append(value, style=alarm_style(each.alarm, colors))
         used += wide + (_GAP if used else 0)
+    return text
+
+
+def labeled(lines: Iterable[str], colors: Mapping[str, str]) -> Text:
+    """Return lines whose labels end in front of two blanks, with muted labels."""
+    text = Text()
+    for number, line in enumerate(lines):
+        label = _LABEL.match(line)
+        end = label.end() if label else 0
+        text.append("\n" if number else "")
+        text.append(line[:end], style=ink_of(colors, "text-muted"))
+        text.append(line[end:])
     return text
 
 

@@ -270,7 +270,8 @@ class Treemap(Looks, Widget, can_focus=True):
         told, edge = text.rstrip(), self.look("edge")
         is_last = y == area.y + area.height - 1 and y < self.size.height - 1
         blank = len(text) - max(len(told), 1)
-        parts = (text[:1], edge), (told[1:], self.look(tile.look)), (("▁" if is_last else " ") * blank, edge)
+        end = f"{' ' if told[1:] else ''}{'▁' * blank}"[:blank] if is_last else " " * blank
+        parts = (text[:1], edge), (told[1:], self.look(tile.look)), (end, edge)
         row = [Segment(part, style) for part, style in parts if part]
         cells = 0 if tile.share is None else round(area.width * min(tile.share, 1.0))
         if not cells or self.app.current_theme.ansi:  # a color of the terminal's palette is no ground for another one
