@@ -71,33 +71,43 @@ def sign_of(number: int) -> str:
     return NOBODY if number < 0 else LETTERS[number] if number < len(LETTERS) else OTHERS
 
 
-def drawn(told: Mapping[str, Any], bar: KeyBar, keys: Sequence[Mapping[str, Any]], colors: Mapping[str, str]) -> Text:
-    """Return the bar, the keys below it, and both legends. ``colors`` are the variables of the theme."""
+def drawn(
+    told: Mapping[str, Any], bar: KeyBar, keys: Sequence[Mapping[str, Any]], colors: Mapping[str, str], height: int = 1
+) -> Text:
+    """Return the bar, ``height`` lines high, the keys below it, and both legends.
+
+    ``colors`` are the variables of the theme.
+    """
     width, text = len(bar.owners), Text(no_wrap=True, overflow="crop")
     whole = told.get("slots") or 65536
     scale = f"0{f'hash {whole // 2:,}':^{max(width - 2 - len(f'{whole - 1:,}'), 1)}} {whole - 1:,}"
     text.append(scale[:width] + "\n", style=ink(colors, "text-muted"))
-    for owner in bar.owners:
-        text.append(sign_of(owner), style=consumer_style(owner, colors))
-    text.append("\n")
+    for _ in range(height):
+        for owner in bar.owners:
+            text.append(sign_of(owner), style=consumer_style(owner, colors))
+        text.append("\n")
     signs = {name: (sign, color) for name, sign, _, color in STATES}
     for state in bar.states:
         sign, color = signs.get(state, (" ", "text-muted"))
         text.append(sign, style=ink(colors, color))
     text.append("\n")
     _states(text, keys, width, colors)
-    text.append("\n\n")
-    _consumers(text, told, width, colors)
+    text.append("\n" * min(height, 2))
+    _consumers(text, told, keys, width, colors)
+    text.rstrip()
     return text
 
 
-def _consumers(text: Text, told: Mapping[str, Any], width: int, colors: Mapping[str, str]) -> None:
+def _consumers(
+    text: Text, told: Mapping[str, Any], keys: Sequence[Mapping[str, Any]], width: int, colors: Mapping[str, str]
+) -> None:
     """Append the legend of the consumers, in as many columns as fit."""
     consumers = list(told.get("consumers") or ())[: len(LETTERS)]
     if not consumers:
         text.append("No client is connected.\n")
         return
-    entries = [_consumer(each) for each in consumers]
+    held = Counter(str(key.get("name")) for key in keys)
+    entries = [_consumer(each, held[str(each.get("name"))]) for each in consumers]
     broad = max(map(cell_len, entries)) + 2
     columns = max(width // (broad + 2), 1)
     for number, entry in enumerate(entries):
@@ -109,11 +119,16 @@ def _consumers(text: Text, told: Mapping[str, Any], width: int, colors: Mapping[
         text.append(f"{OTHERS} {numbers.counted(more, 'other consumer')}\n")
 
 
-def _consumer(told: Mapping[str, Any]) -> str:
+def _consumer(told: Mapping[str, Any], keys: int) -> str:
+    """Return the name of a consumer, its share of the hashes, and the numbers of its keys in the table."""
     name = clean(str(told.get("name")))
     share = f"{numbers.percent(told.get('share')):>4}" if told.get("share") is not None else ""
     unacked = f"{numbers.count(told.get('unacked'))} unacked{'  blocked' if told.get('blocked') else ''}"
-    return " ".join(filter(None, (set_cell_size(name, min(cell_len(name), _NAME)), share, unacked)))
+    return " ".join(
+        filter(
+            None, (set_cell_size(name, min(cell_len(name), _NAME)), share, numbers.counted(keys, "key") + ",", unacked)
+        )
+    )
 
 
 def _states(text: Text, keys: Sequence[Mapping[str, Any]], width: int, colors: Mapping[str, str]) -> None:

@@ -1,13 +1,10 @@
 """Cursor map and key map of a subscription."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from rich.text import Text
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.containers import Horizontal, Vertical, VerticalScroll
 
 from pulsarbox.cleaning import clean
 from pulsarbox.client.admin import path_of, subscription_segment
@@ -15,17 +12,28 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
 from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.key_bar import drawn, ink, key_bar
+from pulsarbox.tui.screens.key_bar import drawn, key_bar
+from pulsarbox.tui.screens.log_map import cells_per_line, cursor_facts, ledgers_of, ranges_of, scale_of
+from pulsarbox.tui.screens.log_map import drawn as drawn_log
 from pulsarbox.tui.screens.topics import quoted as text_of
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.panel import EDGES, FRAME, Panel, in_a_row, in_columns, lines_of
 from pulsarbox.tui.widgets.table import Row
 
-_ROWS_MAX: Final = 6
-"""Lines of the cursor map; with 150 cells each, about a thousand buckets."""
+_BUCKETS_MAX: Final = 2000
+"""Maximum number of buckets of a response."""
+_WIDE: Final = 160
+"""Columns from which the log has room beside the cursor."""
+_CURSOR: Final = 40
+"""Columns of the panel of the cursor beside the log."""
+_BARS: Final = ((40, 3), (30, 2))
+"""Lines of a screen from which bars have more lines than one, and how many."""
+_MARK_DELETE: Final = "acknowledged up to mark-delete"
+_LISTED: Final = 3
+"""Lines of the lists below the map, at least."""
 
 
 def _target(kind: str, row: Row) -> str:
@@ -34,38 +42,24 @@ def _target(kind: str, row: Row) -> str:
 
 
 def _title(row: Row) -> str:
-    return f"{row.get('subscription')}  of  {short_topic(str(row.get('topic')))}"
+    return f"{row.get('subscription')} of {short_topic(str(row.get('topic')))}"
 
 
-STATES: Final = (
-    ("acknowledged", "█", "acknowledged", "text-success"),
-    ("mixed", "▒", "partially acknowledged", "text-success"),
-    ("inFlight", "»", "in flight", "text-warning"),
-    ("delayed", "·", "delayed, not due yet", "text-secondary"),
-    ("waiting", "░", "waiting", "text-muted"),
-)
-"""States of a cell in the order of the legend: name, sign, meaning, colour."""
-
-
-def state_of(bucket: Mapping[str, Any]) -> str:
-    """Return the state of a bucket. In flight and delayed take precedence over waiting."""
-    entries = bucket.get("entries") or 0
-    acknowledged = bucket.get("acknowledged") or 0
-    if bucket.get("inFlight"):
-        return "inFlight"
-    if entries and acknowledged >= entries:
-        return "acknowledged"
-    if (bucket.get("delayed") or 0) + acknowledged >= entries > 0 and bucket.get("delayed"):
-        return "delayed"
-    return "mixed" if acknowledged else "waiting"
+def bar_lines(height: int) -> int:
+    """Return the lines of a bar on a screen of this height."""
+    return next((lines for least, lines in _BARS if height >= least), 1)
 
 
 class CursorMapScreen(TopScreen):
     """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
-    CursorMapScreen VerticalScroll { padding: 0 2; }
-    CursorMapScreen Static { height: auto; }
+    CursorMapScreen #above, CursorMapScreen #log, CursorMapScreen #cursor { height: auto; }
+    CursorMapScreen.-wide #above { layout: horizontal; }
+    CursorMapScreen.-wide #cursor { width: 40; height: 100%; }
+    CursorMapScreen.-wide #log { width: 1fr; }
+    CursorMapScreen #below { height: 1fr; min-height: 5; }
+    CursorMapScreen #below Panel { width: 1fr; height: 100%; }
     """
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
@@ -74,15 +68,41 @@ class CursorMapScreen(TopScreen):
     def __init__(self, row: Row) -> None:
         super().__init__()
         self.row = row
+        self._last = ""
+        """The last position of the log, as far as it is known."""
 
     def body(self) -> ComposeResult:
-        """Compose one text."""
+        """Compose the panels: cursor and log, and below them the acknowledgements and the ledgers."""
         with VerticalScroll():
-            yield Static("", id="map", markup=False)
+            with Vertical(id="above"):
+                yield Panel("Cursor", key="cursor")
+                yield Panel("Log", key="log")
+            with Horizontal(id="below"):
+                yield Panel("Acknowledged beyond mark-delete", key="ranges")
+                yield Panel("Ledgers", key="ledgers")
+
+    def begin(self) -> None:
+        """Start with the name of the subscription in the border."""
+        super().begin()
+        self._name_log()
+
+    def _name_log(self) -> None:
+        self.query_one("#log", Panel).retitle(f"Log: {_title(self.row)}", self._log_width + EDGES)
+
+    @property
+    def _log_width(self) -> int:
+        """Columns of a line of the map."""
+        return max(self.size.width - (_CURSOR if self.size.width >= _WIDE else 0) - EDGES, 20)
+
+    @property
+    def _map_lines(self) -> int:
+        """Lines of the map, more on high screens."""
+        return min(max(self.query_one("#body").size.height // 3, 1), max(_BUCKETS_MAX // self._log_width, 1))
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries one bucket per cell."""
-        feed, buckets = self.top.feed, max(self.size.width - 6, 20) * _ROWS_MAX
+        feed = self.top.feed
+        buckets = min(cells_per_line(self._log_width, self._last) * self._map_lines, _BUCKETS_MAX)
         target = f"{_target('cursor', self.row)}?buckets={buckets}"
         return lambda: feed.ask("GET", target)
 
@@ -90,40 +110,32 @@ class CursorMapScreen(TopScreen):
         """Draw the map."""
         if not isinstance(answer, Mapping):
             raise FeedError("the response is not a map", 502)
-        self.query_one("#map", Static).update(self._drawn(answer, max(self.size.width - 6, 20)))
+        self._last = str(answer.get("lastConfirmed") or "")
+        self._draw(answer)
 
-    def _drawn(self, told: Mapping[str, Any], width: int) -> Text:
-        variables = self.app.theme_variables
-        inks = {name: ink(variables, variable) for name, _, _, variable in STATES}
-        signs = {name: sign for name, sign, _, _ in STATES}
-        buckets = list(told.get("buckets") or ())
-        text = Text(f"{_title(self.row)}\n\n", style="bold")
-        text.append(
-            f"mark-delete   {told.get('markDelete') or '-'}   everything up to here is acknowledged\n", style="not bold"
-        )
-        text.append(f"last          {told.get('lastConfirmed') or '-'}\n", style="not bold")
-        text.append(f"entries       {numbers.count(told.get('entries'))}", style="not bold")
-        text.append(f"   in {numbers.counted(told.get('ledgersTotal'), 'ledger')}\n", style="not bold")
-        text.append(f"backlog       {numbers.counted(told.get('backlog'), 'message')}\n\n", style="not bold")
-        if not buckets:
-            text.append("The log is empty.\n", style="not bold")
-        for at in range(0, len(buckets), width):
-            for bucket in buckets[at : at + width]:
-                state = state_of(bucket)
-                text.append(signs[state], style=inks[state])
-            text.append("\n")
-        text.append("\n")
-        counts = Counter(map(state_of, buckets))
-        for name, sign, meaning, _ in STATES:
-            text.append(f"{sign * 2} ", style=inks[name])
-            share = numbers.percent(counts[name] / len(buckets)) if buckets else "-"
-            text.append(f"{meaning:<24} {share:>4}\n", style="not bold")
-        ranges = list(told.get("ranges") or ())
-        if ranges:
-            text.append("\nacknowledged beyond mark-delete\n", style="bold")
-            listed = "   ".join(f"{ledger}:{first}-{last}" for ledger, first, last in ranges[:60])
-            text.append(listed + ("   ..." if len(ranges) > 60 else "") + "\n", style="not bold")
-        return text
+    def on_resize(self) -> None:
+        """Draw the map for the new size, once the layout has it."""
+        self.call_after_refresh(self._redraw)
+
+    def _redraw(self) -> None:
+        if isinstance(self.latest, Mapping):
+            self._name_log()
+            self._draw(self.latest)
+
+    def _draw(self, told: Mapping[str, Any]) -> None:
+        colors, width, high = self.app.theme_variables, self.size.width, self.query_one("#body").size.height
+        is_wide = width >= _WIDE
+        self.set_class(is_wide, "-wide")
+        facts = cursor_facts(told)
+        cursor = in_columns(facts, _CURSOR - EDGES, colors) if is_wide else in_a_row(facts, width - EDGES, colors)
+        log = drawn_log(told.get("buckets") or (), self._log_width, colors, bar_lines(high))
+        self.query_one("#cursor", Panel).put(cursor, _MARK_DELETE)
+        self.query_one("#log", Panel).put(log, scale_of(told))
+        above = max(lines_of(cursor), lines_of(log)) if is_wide else lines_of(cursor) + lines_of(log) + FRAME
+        lines = max(high - above - 2 * FRAME, _LISTED)
+        left, right = width // 2 - EDGES, width - width // 2 - EDGES
+        self.query_one("#ranges", Panel).put(ranges_of(told, left, lines, colors))
+        self.query_one("#ledgers", Panel).put(ledgers_of(told, right, lines, colors))
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the subscription."""
@@ -172,7 +184,7 @@ class KeyMapScreen(ViewScreen):
     """
 
     DEFAULT_CSS = """
-    KeyMapScreen #consumers { height: auto; max-height: 60%; padding: 0 2 1 2; }
+    KeyMapScreen #consumers { max-height: 60%; }
     """
     view: ClassVar[views.TableView] = _KEYS
     place: ClassVar[str] = "subscriptions"
@@ -185,13 +197,18 @@ class KeyMapScreen(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Compose the consumers and the keys."""
-        yield Static("", id="consumers", markup=False)
+        yield Panel("Hash ranges", key="consumers")
         yield from super().body()
+
+    def begin(self) -> None:
+        """Start with the name of the subscription in the border."""
+        super().begin()
+        self.query_one("#consumers", Panel).retitle(f"Hash ranges: {_title(self.row)}")
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""
         feed, target, query, passes = self.top.feed, _target("keys", self.row), self.query_now(), self.passes()
-        width = max(self.size.width - 6, 20)
+        width = max(self.size.width - EDGES, 20)
         mine = (
             f"topic == {text_of(real(self.row, 'topic'))} and subscription == {text_of(real(self.row, 'subscription'))}"
         )
@@ -209,10 +226,8 @@ class KeyMapScreen(ViewScreen):
     def show(self, answer: Any) -> None:
         """Draw consumers and keys."""
         told, keys, bar, snapshot = answer
-        text = Text(f"{_title(self.row)}\n\n", style="bold")
-        text.append(drawn(told, bar, keys, self.app.theme_variables))
-        text.rstrip()
-        self.query_one("#consumers", Static).update(text)
+        height = bar_lines(self.size.height)
+        self.query_one("#consumers", Panel).put(drawn(told, bar, keys, self.app.theme_variables, height))
         super().show(snapshot)
 
     def status_line(self) -> list[Part]:

@@ -76,17 +76,20 @@ def shares(space: SpaceUse, width: int) -> list[int]:
     return cells
 
 
-def drawn(space: SpaceUse, width: int, colors: Mapping[str, str]) -> Text:
-    """Return the bar and its legend. ``colors`` are the variables of the theme."""
-    text = Text(" ", no_wrap=True, overflow="crop")
-    for cells, (_, sign, _, color) in zip(shares(space, max(width - 2, 1)), KINDS, strict=True):
-        text.append(sign * cells, style=ink(colors, color))
-    text.append("\n ")
+def drawn(space: SpaceUse, width: int, colors: Mapping[str, str], height: int = 1) -> Text:
+    """Return the bar, ``height`` lines high, and the legend of the kinds in it. ``colors``: variables of the theme."""
+    text = Text(no_wrap=True, overflow="crop")
+    for _ in range(height):
+        for cells, (_, sign, _, color) in zip(shares(space, max(width, 1)), KINDS, strict=True):
+            text.append(sign * cells, style=ink(colors, color))
+        text.append("\n")
     entries = [
         (sign, f"{meaning} {numbers.size(size)} ({numbers.percent(size / space.total)})", color)
         for size, (_, sign, meaning, color) in zip(space, KINDS, strict=True)
+        if size
     ]
-    legend(text, entries, width, colors, indent=" ")
+    legend(text, entries, width, colors)
+    text.rstrip()
     return text
 
 

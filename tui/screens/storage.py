@@ -1,11 +1,12 @@
-"""Storage screen: memory map, readers, commits, syncs, data directories, and volumes with their live data."""
+"""Storage screen: commits, latencies and the cache, the space of the volumes, data directories, and the volumes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.containers import Container
 from textual.widgets import Static
 
 from pulsarbox.tui import views
@@ -13,23 +14,39 @@ from pulsarbox.tui.feed import ViewSnapshot
 from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
 from pulsarbox.tui.screens.space_map import CompressedQuery, OffloadedQuery, SpaceUse, space_of
 from pulsarbox.tui.screens.space_map import drawn as drawn_space
+from pulsarbox.tui.screens.store_facts import StoreFacts, brief, refusal, store_facts
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.panel import EDGES, FRAME, Panel, beginning, in_a_row, in_columns, lines_of
+from pulsarbox.tui.widgets.wrapping import hanging
 
 _ROWS_LEAST: Final = 4
 """Rows that the table has at least, whatever else there is to show."""
 _ROW_EDGES: Final = 3
 """Lines of the table besides its rows."""
 _FACTS_LEAST: Final = 3
-"""Lines of numbers that are more important than the bar of the space."""
+"""Lines of numbers without which panels with borders are not worth their lines."""
+_THREE: Final = 110
+"""Columns from which three panels have room beside each other."""
+_FOUR: Final = 160
+"""Columns from which the panel of the space has room beside them."""
+_BROAD: Final = 34
+"""Columns of a panel of numbers beside that of the space."""
+_BAR: Final = 3
+"""Lines of the bar beside the panels of numbers, which have more lines than it."""
+_REFUSAL_MAX: Final = 3
+_PANELS: Final = ("journal", "latency", "cache", "space")
 
 
 class Storage(ViewScreen):
-    """Numbers above, then the data directories if there are several, and a table of volumes below."""
+    """Panels of numbers above, then the data directories if there are several, and a table of volumes below."""
 
     DEFAULT_CSS = """
-    Storage #facts { height: auto; padding: 0 1 1 1; display: none; }
-    Storage #space, Storage #directories { height: auto; padding: 0 0 1 0; display: none; }
+    Storage #refusal { height: auto; padding: 0 1; color: $text-error; text-style: bold; display: none; }
+    Storage #facts { height: auto; padding: 0 1; display: none; }
+    Storage #panels { layout: grid; height: auto; display: none; }
+    Storage #panels Panel { height: 100%; }
+    Storage #directories { display: none; }
+    Storage #directories.-plain { padding: 0 0 1 0; }
     """
     view: ClassVar[views.TableView] = views.STORAGE
     place: ClassVar[str] = "storage"
@@ -40,13 +57,25 @@ class Storage(ViewScreen):
         self._parts: tuple[CompressedQuery, OffloadedQuery] | None = None
         self._has_several = False
         self._shown: tuple[ViewSnapshot, Copies | None, SpaceUse | None] | None = None
+        self._grid: tuple[int, str, list[int]] | None = None
+        """The layout of the panels: columns, their widths, and the heights of the rows."""
 
     def body(self) -> ComposeResult:
-        """Compose the numbers, the directories and the table."""
+        """Compose the panels and the table."""
+        yield Static("", id="refusal", markup=False)
         yield Static("", id="facts", markup=False)
-        yield Static("", id="space", markup=False)
-        yield Static("", id="directories", markup=False)
+        with Container(id="panels"):
+            yield Panel("Journal", key="journal")
+            yield Panel("Latency", key="latency")
+            yield Panel("Decompression cache", key="cache")
+            yield Panel("Space", key="space")
+        yield Panel("Directories", key="directories", classes="-flush")
         yield from super().body()
+
+    def begin(self) -> None:
+        """Start with the name of the table."""
+        super().begin()
+        self.table.border_title = "Volumes"
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the visible rows and, unless in history, the directories."""
@@ -63,12 +92,12 @@ class Storage(ViewScreen):
                 return found, None, None
             share = offloaded.ask() if found.totals.get("volumeBytes") else 0.0
             space = space_of(found.rows, found.totals, int(compressed.ask()), share)
-            return found, copies.ask(width), space
+            return found, copies.ask(width - FRAME), space
 
         return ask
 
     def show(self, answer: Any) -> None:
-        """Draw the numbers, the directories and the table."""
+        """Draw the panels and the table."""
         rows, copies, _ = answer
         self.top.update_vitals(rows)
         super().show(rows if copies is None else rows._replace(rows=with_short_names(copies, rows.rows)))
@@ -80,21 +109,62 @@ class Storage(ViewScreen):
         if self._shown is None:
             return
         (rows, copies, space), width, colors = self._shown, self.size.width, self.app.theme_variables
-        bar = "" if space is None else drawn_space(space, width, colors)
-        room = self.query_one("#body").size.height - min(rows.matching, _ROWS_LEAST) - _ROW_EDGES
-        numbers_text = facts(rows.totals, width)
-        directories = "" if copies is None else drawn(copies, width, colors)
-        lines = divided(room, *(_lines(text) for text in (numbers_text, bar, directories)))
-        if 0 < lines.facts < _lines(numbers_text):
-            numbers_text = facts(rows.totals, width, lines.facts)
-        if copies is not None and 0 < lines.directories < _lines(directories):
-            directories = drawn(copies, width, colors, lines.directories)
-        self._put("facts", numbers_text if lines.facts else "")
-        self._put("space", bar if lines.space else "")
+        facts = store_facts(rows.totals)
+        refused = beginning(hanging(Text(refusal(rows.totals)), width - FRAME, FRAME), _REFUSAL_MAX)
+        self._put("refusal", refused)
+        room = self.query_one("#body").size.height - min(rows.matching, _ROWS_LEAST) - _ROW_EDGES - lines_of(refused)
+        directories = "" if copies is None else drawn(copies, width - FRAME, colors)
+        inside = self._space_width(facts, width)
+        is_beside = width >= _FOUR and facts.lines > 0
+        used = space_lines(facts, space, inside, colors, _BAR if is_beside else 1)
+        beside = max(facts.lines, lines_of(used)) if is_beside else facts.lines
+        lines = divided(room, beside, 0 if is_beside else lines_of(used), lines_of(directories))
+        if copies is not None and 0 < lines.directories < lines_of(directories):
+            directories = drawn(copies, width - FRAME, colors, lines.directories)
+        panels = self.query_one("#panels")
+        panels.display = lines.is_framed and bool(lines.facts or lines.space)
+        if panels.display:
+            self._lay_out(facts, lines, used if is_beside or lines.space else "", colors)
+        self._put(
+            "facts", "" if lines.is_framed else beginning(in_a_row(brief(facts), width - FRAME, colors), lines.facts)
+        )
+        framed = self.query_one("#directories", Panel)
+        framed.set_class(not lines.has_framed_directories, "-plain")
         self._put("directories", directories if lines.directories else "")
 
+    def _space_width(self, facts: StoreFacts, width: int) -> int:
+        """Return the columns inside the panel of the space."""
+        beside = _BROAD * sum(map(bool, facts[:3])) if width >= _FOUR else 0
+        return width - beside - EDGES
+
+    def _lay_out(self, facts: StoreFacts, lines: "PanelLines", used: str | Text, colors: Mapping[str, str]) -> None:
+        """Show the panels in a grid: two beside each other, three, or all four."""
+        width = self.size.width
+        shown = [bool(each) for each in facts[:3]]
+        if width < _THREE and all(shown):
+            shown[2] = False
+        columns = max(sum(shown), 1)
+        is_beside = width >= _FOUR and bool(facts.lines)
+        for key, group, is_shown in zip(_PANELS, facts[:3], shown, strict=False):
+            panel = self.query_one(f"#{key}", Panel)
+            panel.display = is_shown
+            inside = (_BROAD if is_beside else width // columns) - EDGES
+            panel.put(in_columns(group[: lines.facts], inside, colors))
+        panel = self.query_one("#space", Panel)
+        panel.display = bool(used)
+        panel.put(used)
+        heights = [each + FRAME for each in (lines.facts, lines.space) if each]
+        widths = " ".join([str(_BROAD)] * columns + ["1fr"]) if is_beside else "1fr"
+        if (grid := (columns, widths, heights)) != self._grid:
+            self._grid, styles = grid, self.query_one("#panels").styles
+            styles.grid_size_columns = columns + is_beside
+            styles.grid_columns = widths
+            styles.grid_rows = " ".join(map(str, heights))
+            styles.height = sum(heights)
+            panel.styles.column_span = 1 if is_beside else columns
+
     def _put(self, panel: str, text: str | Text) -> None:
-        """Show a text in a panel. One that it shows already causes no layout."""
+        """Show a text in a panel, which is hidden without one. One that it shows already causes no layout."""
         shown = self.query_one(f"#{panel}", Static)
         if shown.content != text:
             shown.display = bool(text)
@@ -112,84 +182,48 @@ class Storage(ViewScreen):
 
 
 class PanelLines(NamedTuple):
-    """Lines of the panels above the table, each without the blank line behind it. 0: not shown."""
+    """Lines of the texts above the table. 0: not shown."""
 
     facts: int
     space: int
     directories: int
+    is_framed: bool = True
+    """Whether the panels of the facts and the space have borders."""
+    has_framed_directories: bool = True
+
+    @property
+    def total(self) -> int:
+        """All lines, with borders or else a blank line below the directories."""
+        frames = FRAME * (bool(self.facts) + bool(self.space)) if self.is_framed else 0
+        below = (FRAME if self.has_framed_directories else 1) if self.directories else 0
+        return self.facts + self.space + self.directories + frames + below
 
 
 def divided(room: int, facts: int, space: int, directories: int) -> PanelLines:
-    """Divide lines among panels of these lengths: directories first, then the most important numbers, then the bar."""
+    """Divide lines among panels of these lengths: directories first, then the most important facts, then the space.
+
+    Borders go where lines are missing, those of the facts and the space first.
+    """
+    least = min(facts, _FACTS_LEAST)
+    for bar in (space, 0):
+        spare = room - PanelLines(facts, bar, directories).total
+        if facts + min(spare, 0) >= least and (facts or spare >= 0):
+            return PanelLines(facts + min(spare, 0), bar, directories)
+    if directories and (rest := room - directories - FRAME) > 0:
+        return PanelLines(min(facts, rest), 0, directories, is_framed=False)
     directories = max(min(directories, room - 1), 0)
-    room -= directories + 1 if directories else 0
-    is_space = space > 0 and room - space - 1 > min(facts, _FACTS_LEAST)
-    room -= space + 1 if is_space else 0
-    return PanelLines(max(min(facts, room - 1), 0), space if is_space else 0, directories)
+    rest = room - directories - bool(directories)
+    return PanelLines(max(min(facts, rest), 0), 0, directories, is_framed=False, has_framed_directories=False)
 
 
-def _lines(text: str | Text) -> int:
-    plain = str(text).rstrip("\n")
-    return plain.count("\n") + 1 if plain else 0
+def space_lines(
+    facts: StoreFacts, space: SpaceUse | None, width: int, colors: Mapping[str, str], height: int = 1
+) -> Text:
+    """Return the facts of the disk, the bar and its legend; empty if the box reports none of them.
 
-
-def facts(totals: Any, width: int, lines: int | None = None) -> str:
-    """Return numbers with their names in as many columns as fit; only the most important if lines do not suffice."""
-    told = {
-        name: (_spaced(name), _written(name, value))
-        for name, value in totals.items()
-        if not isinstance(value, dict | list)
-    }
-    columns = _columns(list(told.values()), width)
-    if lines is not None and len(told) > lines * columns:
-        order = [*filter(told.__contains__, _IMPORTANT), *(name for name in told if name not in _IMPORTANT)]
-        kept = set(order[: lines * columns])
-        told = {name: each for name, each in told.items() if name in kept}
-    return _in_columns(list(told.values()), columns)
-
-
-def _columns(told: Sequence[tuple[str, str]], width: int) -> int:
-    return max((width - 2) // _broad(told), 1) if told else 1
-
-
-def _broad(told: Sequence[tuple[str, str]]) -> int:
-    return max(len(name) for name, _ in told) + max(len(value) for _, value in told) + 5
-
-
-def _in_columns(told: Sequence[tuple[str, str]], columns: int) -> str:
-    if not told:
-        return ""
-    broad, height = _broad(told), -(-len(told) // columns)
-    names = max(len(name) for name, _ in told)
-    lines = []
-    for row in range(height):
-        cells = [f"{name:<{names}}  {value}" for name, value in told[row::height]]
-        lines.append("".join(cell.ljust(broad) for cell in cells).rstrip())
-    return "\n".join(lines)
-
-
-_IMPORTANT: Final = (
-    *("refusal", "diskFree", "volumeBytes", "liveBytes", "commitP99", "receiptP99", "checkpointLag", "commitsFailed"),
-    *("reserveHeld", "diskTotal"),
-)
-"""Numbers that remain on a screen with few lines, in this order."""
-
-
-def _spaced(name: str) -> str:
-    """Return the words of a name, without its unit, which the value has."""
-    return "".join(f" {one.lower()}" if one.isupper() else one for one in name).removesuffix(" ms")
-
-
-def _written(name: str, value: Any) -> str:
-    low = name.lower()
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None or isinstance(value, str):
-        return numbers.NOTHING if value in (None, "") else str(value)
-    if low.endswith(("p50", "p99", "millis", "ms")):
-        return numbers.milliseconds(value)
-    if any(word in low for word in ("bytes", "used", "free", "size", "disk", "memory", "lag")) and "pages" not in low:
-        return numbers.size(value)
-    if low.endswith(("ratio", "share")):
-        return f"{value:.2f}"
-    return numbers.count(value)
+    The bar is ``height`` lines high. Facts that do not fit on the first line are left out.
+    """
+    text = beginning(in_a_row(facts.space, width, colors), 1)
+    if space is not None:
+        text.append("\n" if text else "").append_text(drawn_space(space, width, colors, height))
+    return text

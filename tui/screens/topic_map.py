@@ -6,15 +6,17 @@ from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
+from textual.content import Content
 
 from pulsarbox.tui.actions.operation import Row, short
 from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic, shortened
-from pulsarbox.tui.widgets.treemap import Tile, Treemap
+from pulsarbox.tui.widgets.plain_title import plain_title
+from pulsarbox.tui.widgets.treemap import SIGNS, Tile, Treemap
 
 TOPICS_MAX: Final = 100
 """Maximum number of topics to request; others have no visible share."""
@@ -24,8 +26,8 @@ MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
     ("size", "size", "bytes stored", numbers.size),
 )
 """Measures that areas can represent: field of a topic, name, meaning, and format."""
-_FULL: Final = 0.8
-"""Used share of the backlog quota from which a topic is highlighted."""
+_TITLES: Final = {"backlog": "backlog", "publishRate": "publish rate", "size": "size"}
+_EXAMPLE: Final = "pulsarbox produce hello 'Hello, world'"
 
 
 class TopicMap(TopScreen):
@@ -41,8 +43,7 @@ class TopicMap(TopScreen):
         self._rows: dict[str, ShownRow] = {}
 
     def body(self) -> ComposeResult:
-        """Compose the title and the map."""
-        yield Line(key="title")
+        """Compose the map."""
         yield Treemap(key="map")
 
     @property
@@ -53,7 +54,7 @@ class TopicMap(TopScreen):
     def begin(self) -> None:
         """Start the refresh."""
         super().begin()
-        self.map.empty = "loading ..."
+        self.map.empty, self.map.limit = "loading ...", "of the quota"
         self.set_focus(self.map)
 
     def load(self) -> Callable[[], Any]:
@@ -72,16 +73,25 @@ class TopicMap(TopScreen):
             return
         tiles = tiles_of(snapshot.rows, self._measure)
         self._rows = {short_topic(str(row.get("topic"))): row for row in snapshot.rows}
-        self.map.empty = f"No topic has {MEASURES[self._measure][2]}." if not tiles else ""
+        self.map.empty = (
+            "" if tiles else f"No topic has {MEASURES[self._measure][2]}.\nTo publish a message: {_EXAMPLE}"
+        )
         self.map.show(tiles, MEASURES[self._measure][3])
         self._show_title(snapshot.matching)
 
     def _show_title(self, total: int) -> None:
-        what = MEASURES[self._measure][2]
-        shown = self.map.own
+        """Name the measure in the border, and explain the signs and the fill of the areas."""
+        field, _, what, _ = MEASURES[self._measure]
+        shown, width = self.map.own, self.map.size.width
         others = f"   {shown} of {numbers.counted(total, 'topic')}" if shown < total else ""
-        parts: list[Part] = [(" Area: ", "dim", ""), (what, "name", "sort"), (others, "dim", "")]
-        self.query_one("#title", Line).put(parts, [("! backlog quota at 80% or more ", "bad", "")])
+        self.map.border_title = plain_title(f"Topics by {_TITLES[field]} ({what}){others}", width)
+        fill = "backlog quota: " if self.app.current_theme.ansi else "fill: used backlog quota, "
+        self.map.border_subtitle = Content.assemble(
+            fill,
+            (f"{SIGNS['warm']} from 80%", "$text-warning"),
+            "  ",
+            (f"{SIGNS['hot']} from 100%", "$text-error"),
+        )
 
     def do_sort(self) -> None:
         """Let areas stand for the next measure."""
@@ -109,7 +119,7 @@ class TopicMap(TopScreen):
     def rows_chosen(self) -> Sequence[Row]:
         """Return the topic of the cursor."""
         tile = self.map.pointed if self.is_mounted and not self.map.is_at_merged else None
-        row = None if tile is None else self._rows.get(tile.name.removeprefix("! "))
+        row = None if tile is None else self._rows.get(tile.name)
         return [] if row is None else [row]
 
     def status_line(self) -> list[Part]:
@@ -133,13 +143,11 @@ class TopicMap(TopScreen):
 
 
 def tiles_of(rows: Sequence[ShownRow], measure: int) -> list[Tile]:
-    """Return the tiles of topics, largest first. Those near their backlog quota have a mark."""
+    """Return the tiles of topics, largest first, with the used shares of their backlog quotas."""
     name, _, _, form = MEASURES[measure]
     tiles = []
     for row in rows:
         value = row.get(name) or 0
-        is_full = (row.get("quota") or 0) >= _FULL
-        label = short_topic(str(row.get("topic")))
         if value > 0:
-            tiles.append(Tile(f"! {label}" if is_full else label, value, form(value), "hot" if is_full else "cool"))
+            tiles.append(Tile(short_topic(str(row.get("topic"))), value, form(value), row.get("quota")))
     return sorted(tiles, key=lambda tile: -tile.value)

@@ -1,4 +1,7 @@
-"""A treemap: values as areas, largest first, with their names, and a cursor that follows a value by its name."""
+"""A treemap: values as areas, largest first, with their names, and a cursor that follows a value by its name.
+
+An area may be filled by a share of a limit, from left to right, as a gauge.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, Final, NamedTuple
@@ -12,10 +15,16 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from pulsarbox.tui.widgets.numbers import percent
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 ASPECT: Final = 2
 """Height of a cell in widths of a cell."""
+FULL: Final = 1.0
+NEARLY_FULL: Final = 0.8
+"""Shares from which a limit is used up, and nearly so."""
+SIGNS: Final = {"hot": "!", "warm": "▲"}
+"""Signs of shares, so that color carries no information alone."""
 _LABEL_LEAST: Final = 5
 """Least width of a shortened name."""
 _LEAST: Final = 1 + _LABEL_LEAST
@@ -105,7 +114,7 @@ def _division(tiles: Sequence["Tile"], own: int, width: int, height: int, form: 
 
 def _is_named(division: Division) -> bool:
     """Return whether every tile has an area with room for its name."""
-    labels = (label_of(division.tiles[area.number].name, area.width - 1) for area in division.areas)
+    labels = (label_of(division.tiles[area.number].label, area.width - 1) for area in division.areas)
     return len(division.areas) == len(division.tiles) and all(labels)
 
 
@@ -124,21 +133,38 @@ class Tile(NamedTuple):
     value: float
     told: str
     """The value as text."""
-    look: str = "cool"
+    share: float | None = None
+    """Used share of a limit, 1 for all of it; None without a limit."""
+
+    @property
+    def look(self) -> str:
+        """The severity of the share, as in a column of shares."""
+        return "hot" if (self.share or 0) >= FULL else "warm" if (self.share or 0) >= NEARLY_FULL else "cool"
+
+    @property
+    def label(self) -> str:
+        """The name, with a sign for a share that is nearly or fully used."""
+        return f"{SIGNS[self.look]} {self.name}" if self.look in SIGNS else self.name
 
 
 class Treemap(Looks, Widget, can_focus=True):
-    """Areas with names. Edges separate them, so no area needs a color of its own; ``>`` shows the cursor."""
+    """Areas with names, separated by edges. ``>`` and thick sides show the cursor."""
 
     DEFAULT_CSS = """
-    Treemap { height: 1fr; width: 1fr; }
+    Treemap { height: 1fr; width: 1fr; border: round $edge; border-title-color: $text; border-title-style: bold;
+              border-subtitle-color: $text-muted; }
+    Treemap:focus { border: round $edge-focus; }
     """
     looks: Mapping[str, ColorNames] = {
         "plain": ColorNames(),
         "dim": ColorNames("text-muted"),
-        "cool": ColorNames("foreground", "surface-lighten-1"),
-        "pale": ColorNames("foreground", "panel"),
-        "hot": ColorNames("text-error", "surface-lighten-1", bold=True),
+        "edge": ColorNames("text-disabled"),
+        "cool": ColorNames(),
+        "warm": ColorNames("text-warning", bold=True),
+        "hot": ColorNames("text-error", bold=True),
+        "cool-fill": ColorNames(ground="panel"),
+        "warm-fill": ColorNames(ground="warning-muted", bold=True),
+        "hot-fill": ColorNames(ground="error-muted", bold=True),
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -164,6 +190,8 @@ class Treemap(Looks, Widget, can_focus=True):
         self._all: Sequence[Tile] = ()
         self._form: Callable[[float], str] = str
         self.empty = ""
+        self.limit = ""
+        """What the shares of tiles are of, such as ``of the quota``."""
         self._at = 0
         self._areas: list[Area] = []
 
@@ -214,8 +242,10 @@ class Treemap(Looks, Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to the clicked tile; open it on a double click."""
-        for at, area in enumerate(self._areas):
-            if area.x <= event.x < area.x + area.width and area.y <= event.y < area.y + area.height:
+        offset = event.get_content_offset(self)
+        for at, area in enumerate(self._areas if offset is not None else ()):
+            assert offset is not None
+            if area.x <= offset.x < area.x + area.width and area.y <= offset.y < area.y + area.height:
                 self._at = at
                 self.action_move(0)
                 if event.chain >= 2:
@@ -225,30 +255,43 @@ class Treemap(Looks, Widget, can_focus=True):
         """See textual.widget.Widget."""
         width = self.size.width
         if not self._areas:
-            text = f" {self.empty}" if y == 1 else ""
+            text = dict(enumerate(self.empty.split("\n"), 1)).get(y, "")
+            text = f" {text}" if text else ""
             return Strip([Segment(text, self.look("dim"))]).adjust_cell_length(width, self.rich_style)
         here = sorted((area for area in self._areas if area.y <= y < area.y + area.height), key=lambda area: area.x)
         segments = [segment for area in here for segment in self._segments(area, y)]
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _segments(self, area: Area, y: int) -> list[Segment]:
-        """Return a row of an area. Its lower edge is a line beside the text, because neighbors have similar grounds."""
-        text = set_cell_size(self._text_of(area, y), area.width)
+        """Return a row of an area. Its lower edge is a line beside the text, in the color of all edges."""
+        text, tile = set_cell_size(self._text_of(area, y), area.width), self.tiles[area.number]
         if area.number == self._at and self.has_focus:
-            return [Segment(text, self.look("cursor"))]
-        look = self.tiles[area.number].look
-        style = self.look("pale" if look == "cool" and area.number % 2 else look)
-        if y < area.y + area.height - 1:
-            return [Segment(text, style)]
-        told = text.rstrip()
-        begin = told if len(told) > 1 else ""
-        return [Segment(begin, style), Segment(text[len(begin) :], style + Style(underline=True))]
+            return [Segment(f"{text[:-1]}▐" if text.endswith(" ") else text, self.look("cursor"))]
+        told, edge = text.rstrip(), self.look("edge")
+        is_last = y == area.y + area.height - 1 and y < self.size.height - 1
+        blank = len(text) - max(len(told), 1)
+        end = f"{' ' if told[1:] else ''}{'▁' * blank}"[:blank] if is_last else " " * blank
+        parts = (text[:1], edge), (told[1:], self.look(tile.look)), (end, edge)
+        row = [Segment(part, style) for part, style in parts if part]
+        cells = 0 if tile.share is None else round(area.width * min(tile.share, 1.0))
+        if not cells or self.app.current_theme.ansi:  # a color of the terminal's palette is no ground for another one
+            return row
+        filled, rest = Strip(row).divide([cells, area.width]) if cells < area.width else (Strip(row), Strip([]))
+        fill = self.look(f"{tile.look}-fill")
+        ground = Style(bgcolor=fill.bgcolor)
+        return [*(Segment(each.text, self._on(each.style, edge, fill, ground)) for each in filled), *rest]
+
+    @staticmethod
+    def _on(style: Style | None, edge: Style, fill: Style, ground: Style) -> Style:
+        """Return a style on a fill: edges keep their color, texts get that of the fill."""
+        return (style or edge) + (ground if style is None or style.color == edge.color else fill)
 
     def _text_of(self, area: Area, y: int) -> str:
         tile, row = self.tiles[area.number], y - area.y
-        mark = ">" if area.number == self._at else "▏"
+        is_pointed = area.number == self._at
+        mark = ">" if is_pointed and row == 0 else "▌" if is_pointed else "▏" if area.x else " "
         is_merged = bool(self.merged) and area.number == self.own
-        name = tile.name.split(" ")[0] if is_merged and len(tile.name) >= area.width else tile.name
+        name = tile.label.split(" ")[0] if is_merged and len(tile.label) >= area.width else tile.label
         if row == 0 and area.height == 1:
             whole = f"{name} {tile.told}"
             text = whole if cell_len(whole) < area.width else label_of(name, area.width - 1)
@@ -256,5 +299,13 @@ class Treemap(Looks, Widget, can_focus=True):
             text = label_of(name, area.width - 1)
         else:  # a number without its last digits would be another number, and one without its name says nothing
             is_named = bool(label_of(name, area.width - 1))
-            text = tile.told if row == 1 and is_named and cell_len(tile.told) < area.width else ""
-        return f"{mark if row == 0 else '▏'}{text}"
+            text = self._value_of(tile, row, area.width - 1) if is_named else ""
+        return f"{mark}{text}"
+
+    def _value_of(self, tile: Tile, row: int, room: int) -> str:
+        """Return the text of a row below the name: the value, then the share of the limit if it fits."""
+        forms = [tile.told] if row == 1 else []
+        if row == 2 and tile.share is not None:
+            told = percent(tile.share)
+            forms = [f"{told} {self.limit}", told]
+        return next((form for form in forms if cell_len(form) <= room), "")

@@ -15,9 +15,10 @@ from pulsarbox.tui.viewer.document import Document, Kind
 from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.viewer.value_reader import ValueReader
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.pager import Pager
+from pulsarbox.tui.widgets.panel import PanelFrame
 
 Address = tuple[str, str, str]
 """Topic, subscription (may be empty) and message ID."""
@@ -30,6 +31,7 @@ _COMPARED: Final = (
 _TIMES: Final = frozenset({"eventTime", "deliverAt", "publishTime"})
 """Times in ms since 1970."""
 _TO_MS: Final = len("2026-11-21 22:25:40.300")
+_WORDS: Final = (("+", "added"), ("-", "removed"), ("~", "changed"))
 _LOOKS: Final = {"+": "added", "-": "removed", "~": "changed"}
 
 
@@ -100,15 +102,16 @@ class MessageDifference(TopScreen):
         self._is_wanted = True
 
     def body(self) -> ComposeResult:
-        """Compose the title and the differences."""
-        yield Line(key="title")
-        yield Pager(key="content")
+        """Compose the differences."""
+        with PanelFrame(id="differences"):
+            yield Pager(key="content")
 
     def begin(self) -> None:
         """Start to load the messages."""
         super().begin()
         pager = self.query_one(Pager)
         pager.show(self.lines)
+        self._show_titles()
         self.set_focus(pager)
 
     def load(self) -> Callable[[], Any]:
@@ -128,9 +131,17 @@ class MessageDifference(TopScreen):
         """Compare the messages."""
         if isinstance(answer, Compared):
             self._is_wanted = False
-            names = [f"{at} of {short_topic(topic)}" for topic, _, at in self.addresses]
-            self.query_one("#title", Line).put([(f" {names[0]}  ", "name", ""), (f"→  {names[1]}", "name", "")])
+            self._show_titles()
             self.run_worker(self._compare(answer), group="comparing", exclusive=True)
+
+    def _show_titles(self) -> None:
+        """Show the messages and the numbers of differences in the border."""
+        names = [f"{at} of {short_topic(topic)}" for topic, _, at in self.addresses]
+        told = "" if self._is_wanted else "   ".join(self._counted())
+        self.query_one("#differences", PanelFrame).name_it(f"Differences: {names[0]} → {names[1]}", told)
+
+    def _counted(self) -> list[str]:
+        return [f"{sign} {self.counts[sign]:,} {word}" for sign, word in _WORDS]
 
     async def _compare(self, both: Compared) -> None:
         first, second = (ValueReader(metadata(each)) for each in both[:2])
@@ -143,6 +154,7 @@ class MessageDifference(TopScreen):
         else:
             self._list_texts(both.texts or text_differences(both.first, both.second))
         self.query_one(Pager).changed()
+        self._show_titles()
         self.refresh_status_lines()
 
     async def _list(self, title: str, first: Document, second: Document) -> None:
@@ -170,9 +182,8 @@ class MessageDifference(TopScreen):
         """Return the number of differences."""
         if self._is_wanted:
             return []
-        count = self.counts
-        told = f" + {count['+']:,} added   - {count['-']:,} removed   ~ {count['~']:,} changed"
-        more = f"   (only the first {CHANGES_MAX:,})" if sum(count.values()) >= CHANGES_MAX else ""
+        told = f" {'   '.join(self._counted())}"
+        more = f"   (only the first {CHANGES_MAX:,})" if sum(self.counts.values()) >= CHANGES_MAX else ""
         return [(told + more, "plain", "")]
 
     def command_line(self) -> str:

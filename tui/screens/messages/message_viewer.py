@@ -12,7 +12,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.widgets import Static
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
@@ -26,9 +25,10 @@ from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.pager import Pager
+from pulsarbox.tui.widgets.panel import FRAME, Panel, PanelFrame, labeled
 
 FORMS: Final = ("outline", "text", "hex")
 FOLDED_FROM: Final = 64 << 10
@@ -37,6 +37,10 @@ FOUND_MAX: Final = 100_000
 """Maximum number of matches of a search."""
 _WIDE: Final = 100
 """Columns from which a dump beside an outline has 16 bytes per row instead of 8."""
+_BESIDE: Final = 120
+"""Columns from which the bytes are beside the contents at first."""
+_CONTENT_LEAST: Final = 12
+"""Lines of the contents without which the metadata has no border."""
 _HINT: Final = "a text in names or values; case is ignored"
 
 
@@ -44,10 +48,10 @@ class MessageViewer(TopScreen):
     """The whole message, loaded from the box by its ID."""
 
     DEFAULT_CSS = """
-    MessageViewer #facts { height: auto; max-height: 40%; padding: 0 1; color: $text-muted; }
+    MessageViewer #facts { max-height: 40%; }
     MessageViewer #facts.-hidden { display: none; }
-    MessageViewer #bytes { display: none; border-left: solid $edge; }
-    MessageViewer.-beside #bytes { display: block; }
+    MessageViewer #dump { display: none; }
+    MessageViewer.-beside #dump { display: block; }
     """
     BINDINGS: ClassVar[list[BindingType]] = bindings(CONTENT)
     place: ClassVar[str] = "topics"
@@ -78,16 +82,19 @@ class MessageViewer(TopScreen):
         self.found: list[int] = []
         """Lines with a match, in order."""
         self._outline: Outline | None = None
+        self._is_beside: bool | None = None
+        """Whether the user wants the bytes beside the contents; None: where there is room."""
         self._is_wanted = True
         self._is_reading = self._is_searching = False
 
     def body(self) -> ComposeResult:
         """Compose the metadata, the contents, and the bytes beside them."""
-        yield Line(key="title")
-        yield Static("", id="facts", markup=False)
+        yield Panel("Metadata", key="facts")
         with Horizontal():
-            yield Pager(key="content")
-            yield Pager(key="bytes")
+            with PanelFrame(id="contents"):
+                yield Pager(key="content")
+            with PanelFrame(id="dump"):
+                yield Pager(key="bytes")
 
     @property
     def pager(self) -> Pager:
@@ -103,7 +110,51 @@ class MessageViewer(TopScreen):
         """Start to load the message."""
         super().begin()
         self.dump.has_cursor = self.dump.can_focus = self.dump.is_wrapped = False
+        self.query_one("#dump", PanelFrame).name_it("Bytes")
         self.set_focus(self.pager)
+
+    def on_resize(self) -> None:
+        """Lay out the panels for the new size, once the layout has it."""
+        self.call_after_refresh(self._lay_out)
+
+    def _lay_out(self) -> None:
+        """Draw the metadata, without a border where the contents would lack lines."""
+        if self.message is None:
+            return
+        panel, height = self.query_one("#facts", Panel), self.query_one("#body").size.height
+        lines = facts(self.message.row, self._fact_room)
+        is_framed = height - len(lines) - 2 * FRAME >= _CONTENT_LEAST
+        panel.set_class(not is_framed, "-plain")
+        panel.put(labeled(lines, self.app.theme_variables))
+        panel.retitle(f"Metadata: {self._called}")
+        self._show_bytes()
+        self._show_titles()
+
+    @property
+    def _called(self) -> str:
+        row: Mapping[str, Any] = self.message.row if self.message is not None else {}
+        return f"{row.get('id')} of {short_topic(self.topic)}"
+
+    def _show_titles(self) -> None:
+        """Update the form, the numbers of values and matches, and the size in the border of the contents."""
+        if self.message is None:
+            return
+        panel = self.query_one("#facts", Panel)
+        is_named = panel.display and not panel.has_class("-plain")
+        document, told = self.message.contents.document, [self.form]
+        if self.form == "outline" and document is not None:
+            told.append(numbers.counted(len(document), "value"))
+        told.append(numbers.size(self.message.row.get("size")))
+        if self.searched and self.found:
+            told.append(numbers.counted(len(self.found), "match", "matches"))
+        title = "Contents" if is_named else f"Contents: {self._called}"
+        self.query_one("#contents", PanelFrame).name_it(title, "   ".join(told))
+
+    def refresh_status_lines(self) -> None:
+        """See TopScreen."""
+        super().refresh_status_lines()
+        if self.is_whole:
+            self._show_titles()
 
     # Loading
 
@@ -128,16 +179,12 @@ class MessageViewer(TopScreen):
         if not isinstance(answer, LoadedMessage):
             return
         self._is_wanted, self.message, self._outline = False, answer, None
-        row, contents = answer.row, answer.contents
-        self.query_one("#facts", Static).update("\n".join(facts(row, self._fact_room)))
-        size = numbers.size(row.get("size"))
-        self.query_one("#title", Line).put(
-            [(f" {row.get('id')} ", "name", ""), (f" of {short_topic(self.topic)}  {size}", "plain", "")]
-        )
+        contents = answer.contents
         payload = contents.payload or b""
         if contents.document is not None:
             self._outline = Outline(contents.document, 2 if len(payload) > FOLDED_FROM else EVERYTHING)
         self._use("outline" if self._outline is not None else "text" if is_text(payload) else "hex")
+        self._lay_out()
         self.run_worker(self._read(), group="reading", exclusive=True)
 
     @property
@@ -198,19 +245,25 @@ class MessageViewer(TopScreen):
     def do_details(self) -> None:
         """Show or hide the metadata."""
         self.query_one("#facts").toggle_class("-hidden")
+        self._show_titles()
 
     def do_dump(self) -> None:
         """Show or hide the bytes beside the contents."""
-        self.toggle_class("-beside")
+        self._is_beside = not self.has_class("-beside")
         self._show_bytes()
 
     def _show_bytes(self) -> None:
-        """Show the bytes of the value at the cursor."""
-        if self.message is None or not self.has_class("-beside"):
+        """Show the bytes of the value at the cursor, on a wide screen also unasked. A dump has none beside it."""
+        is_wanted = self.size.width >= _BESIDE if self._is_beside is None else self._is_beside
+        is_dump = isinstance(self.pager.lines, HexLines)
+        has_bytes = self.message is not None and bool(self.message.contents.payload)
+        is_shown = is_wanted and not is_dump and (has_bytes or self._is_beside is True)
+        self.set_class(is_shown, "-beside")
+        if self.message is None or not is_shown:
             return
         width = 16 if self.size.width >= _WIDE + 40 else 8
         dump, contents = self.dump, self.message.contents
-        dump.styles.width = 10 + 4 * width + 3 + (1 if width == 16 else 0)
+        self.query_one("#dump").styles.width = 10 + 4 * width + 2 + (1 if width == 16 else 0) + FRAME
         lines = contents.dump(width)
         lines.marked = self._marked_bytes()
         dump.show(lines, lines.at(lines.marked[0]) if lines.marked else None)

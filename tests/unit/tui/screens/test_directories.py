@@ -11,6 +11,7 @@ from pulsarbox.tui.screens.directories import MAP_SECONDS, SINGLE_SECONDS, STATE
 from tests.unit.storage.ensemble.fake import LOST, SINCE, FakeEnsemble, member, status
 from tests.unit.tui.driving import Driver, dashboard
 from tests.unit.tui.fake import FakeBox
+from tests.unit.tui.framing import framed
 
 ENSEMBLE = "/pulsarbox/v1/ensemble"
 LEGEND = (
@@ -41,7 +42,8 @@ def box_of(now: EnsembleStatus, *open_ledgers: int) -> FakeBox:
 
 
 def line_of(driver: Driver, start: str) -> str:
-    (found,) = [line for line in driver.text().split("\n") if line[1:].startswith(start) and " vol" not in line]
+    lines = [line.strip("│▸ ") for line in driver.text().split("\n")]
+    (found,) = [line for line in lines if line.startswith(start) and " vol" not in line]
     return found
 
 
@@ -53,7 +55,8 @@ async def test_the_map_of_directories_and_ledgers(size: tuple[int, int]) -> None
         assert line_of(driver, "disk2 ").endswith("!·!") and "✕ lost" in line_of(driver, "disk2 ")
         assert line_of(driver, "disk3 ").endswith("+▶█")
         assert [each for each in LEGEND if each not in driver.text()] == []
-        text = " ".join(driver.text().split())
+        assert "Directories" in framed(driver)
+        text = " ".join(driver.text().replace("│", " ").split())
         assert "● 1,204 entries lack a copy; repair 50%" in text
         assert "✕ /disk2: input/output error" in text
         assert "✕ 1 directory lost" in driver.told("vitals")

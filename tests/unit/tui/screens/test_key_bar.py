@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import pytest
+
 from pulsarbox.tui.screens.key_bar import LETTERS, STATES, cells_of, drawn, key_bar, sign_of
 from pulsarbox.tui.screens.maps import keys_of
 from pulsarbox.tui.themes import DARK
 from pulsarbox.tui.widgets.columns import KINDS
+from tests.unit.tui.driving import SMALL, dashboard
+from tests.unit.tui.fake import FakeBox, subscription
+from tests.unit.tui.framing import framed
 
 COLORS = dict.fromkeys(
     ("text-muted", "text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error"),
@@ -65,9 +70,11 @@ def test_signs_and_legends_tell_all_that_colors_tell() -> None:
     assert lines[2] == "   !" + " " * 60
     assert lines[3].split("   ") == ["! 1 stuck", "▴ 0 waiting for a consumer", "~ 0 draining", ""]
     assert lines[4].strip() == "• 0 in flight"
-    assert lines[6].split() == ["A", "one\\x1b", "50%", "3", "unacked", "blocked"]
-    assert lines[7].split() == ["B", "two", "50%", "3", "unacked"]
+    assert lines[5].split() == ["A", "one\\x1b", "50%", "0", "keys,", "3", "unacked", "blocked"]
+    assert lines[6].split() == ["B", "two", "50%", "0", "keys,", "3", "unacked"]
     assert all(len(line.rstrip()) <= 64 for line in lines)
+    high = drawn(told, key_bar(told, keys, 64), keys, COLORS, 3).plain.split("\n")
+    assert high[1:4] == [lines[1]] * 3 and [*high[:2], *high[4:7], *high[8:]] == lines, "only the bar is higher"
     assert "No client is connected." in drawn({}, key_bar({}, (), 20), (), COLORS).plain
     many = {"consumers": [consumer(str(at)) for at in range(20)], "consumersTotal": 20}
     assert "+ 8 other consumers" in drawn(many, key_bar(many, (), 80), (), COLORS).plain
@@ -76,3 +83,20 @@ def test_signs_and_legends_tell_all_that_colors_tell() -> None:
 def test_a_stuck_key_is_an_alarm_in_the_bar_and_in_the_table() -> None:
     looks = {name: color for name, _, _, color in STATES}
     assert looks["stuck"] == "text-error" and KINDS["state"]("stuck", {}, 20) == ("stuck", "bad")
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_hash_ranges_are_a_panel_as_wide_as_the_screen(size: tuple[int, int]) -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number, type="Key_Shared") for number in range(3)]
+    async with dashboard(box, size, place="subscriptions") as driver:
+        await driver.press("K")
+        await driver.at("KeyMapScreen")
+        await driver.until(lambda: "customer-9" in driver.text())
+        (region,) = [framed(driver)["Hash ranges: billing of orders-0"]]
+        lines = driver.lines()
+        assert region.width == size[0] and lines[3].endswith(" 65,535 │"), "the scale ends at the border"
+        bars = [line for line in lines if "AAAA" in line]
+        assert len(bars) == (1 if size == SMALL else 3)
+        assert all(len(bar.strip("│ ")) == size[0] - 4 for bar in bars)
+        assert "A c0 3 keys, 3 unacked" in driver.text() and "B c1 0 keys, 0 unacked" in driver.text()

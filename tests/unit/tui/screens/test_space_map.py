@@ -6,6 +6,7 @@ import pytest
 
 from pulsarbox.tui.feed import Feed, FeedError
 from pulsarbox.tui.screens.space_map import KINDS, CompressedQuery, OffloadedQuery, SpaceUse, drawn, shares, space_of
+from pulsarbox.tui.widgets import numbers
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox
 from tests.unit.tui.screens.test_key_bar import COLORS
@@ -59,12 +60,16 @@ def test_cells_are_in_proportion_and_whatever_there_is_has_one(width: int) -> No
     assert shares(SpaceUse(50, 0, 0, 50, 0), 10) == [5, 0, 0, 5, 0]
 
 
-def test_the_legend_has_the_signs_of_the_bar() -> None:
-    lines = drawn(SpaceUse(1 << 30, 1 << 28, 1 << 28, 1 << 29, 0), 60, COLORS).plain.split("\n")
-    assert len(lines[0]) == 59 and set(lines[0]) == set(" █▓▒░")
-    legend = " ".join(lines[1:])
-    assert all(f"{sign} {meaning} " in legend for _, sign, meaning, _ in KINDS)
-    assert "live 1.00 GiB (50%)" in legend and all(len(line.rstrip()) <= 60 for line in lines)
+@pytest.mark.parametrize("height", [1, 3])
+def test_the_legend_has_the_signs_of_the_bar(height: int) -> None:
+    for space in (SpaceUse(1 << 30, 1 << 28, 1 << 28, 1 << 29, 0), SpaceUse(5, 1, 1, 1, 1), SpaceUse(1 << 30)):
+        lines = drawn(space, 60, COLORS, height).plain.split("\n")
+        assert {len(line) for line in lines[:height]} == {60} and len(set(lines[:height])) == 1
+        legend = " ".join(lines[height:])
+        told = {sign for _, sign, meaning, _ in KINDS if f"{sign} {meaning} " in legend}
+        assert told == set(lines[0]), "exactly the kinds in the bar"
+        assert f"live {numbers.size(space.live)} ({numbers.percent(space.live / space.total)})" in legend
+        assert all(len(line.rstrip()) <= 60 for line in lines)
 
 
 def test_compressed_bytes_are_asked_for_now_and_then() -> None:

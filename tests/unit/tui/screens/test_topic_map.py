@@ -1,9 +1,18 @@
 """Topics as areas."""
 
+from typing import Any, Final
+
+import pytest
+
 from pulsarbox.tui.feed import ShownRow
 from pulsarbox.tui.screens.topic_map import tiles_of
+from pulsarbox.tui.themes import OURS
+from pulsarbox.tui.widgets.treemap import Treemap
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox, topic
+from tests.unit.tui.legibility import TERMINAL, least_of, poor_in, wearing
+
+THEMES: Final = [each.name for each in OURS]
 
 
 def row(name: str, **more: object) -> ShownRow:
@@ -12,8 +21,8 @@ def row(name: str, **more: object) -> ShownRow:
 
 def test_topics_without_a_share_have_no_area_and_full_quotas_a_mark() -> None:
     rows = [row("b\x1b", backlog=5, quota=0.9), row("a", backlog=7, quota=0.2), row("none", backlog=0)]
-    assert [(tile.name, tile.told, tile.look) for tile in tiles_of(rows, 0)] == [
-        *(("a", "7", "cool"), ("! b\\x1b", "5", "hot"))
+    assert [(tile.label, tile.told, tile.look) for tile in tiles_of(rows, 0)] == [
+        *(("a", "7", "cool"), ("▲ b\\x1b", "5", "warm"))
     ]
     assert tiles_of(rows, 1) == []
 
@@ -37,16 +46,17 @@ async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
         await driver.press("M")
         await driver.at("TopicMap")
         await driver.until(lambda: ">orders-8" in driver.text() and "orders-0" not in driver.text())
-        assert "unacknowledged messages" in driver.told("title")
-        (legend,) = [each.style for each in driver.strips()[2] if "backlog quota" in each.text]
-        assert legend is not None and legend.color == driver.screen.map.look("hot").color, "as the names of tiles"
+        assert "─ Topics by backlog (unacknowledged messages)" in driver.text()
+        found = [each.style for each in driver.strips()[-3] if "! from 100%" in each.text]
+        assert found and found[0] is not None and found[0].color == driver.screen.map.look("hot").color
         await driver.press("down")
         await driver.until(lambda: ">orders-7" in driver.text() and "backlog 70" in driver.told("told"))
         strips = [driver.screen.map.render_line(y) for y in range(driver.screen.map.size.height)]
-        edges = ["".join(each.text for each in strip if each.style and each.style.underline) for strip in strips]
-        assert edges[-1] and all("orders" not in each for each in edges), "lines between areas, not below names"
+        edges = ["".join(each.text for each in strip if "▁" in each.text) for strip in strips]
+        assert any(edges) and all("orders" not in each for each in edges), "lines between areas, not below names"
+        assert not edges[-1], "the border of the panel is the last line"
         await driver.press("s")
-        await driver.until(lambda: "messages published per second" in driver.told("title"))
+        await driver.until(lambda: "publish rate (messages published per second)" in driver.text())
         await driver.until(lambda: ">orders-7" in driver.text() and "orders-0" in driver.text())
         await driver.press("home", "enter")
         await driver.at("Subscriptions")
@@ -61,10 +71,62 @@ async def test_topics_without_room_for_their_names_are_listed_by_one_area() -> N
         await driver.at("TopicMap")
         await driver.until(lambda: ">orders-0" in driver.text() and driver.screen.map.merged)
         merged = len(driver.screen.map.merged)
-        assert f"{40 - merged} of 40 topics" in driver.told("title") and f"▏+{merged}" in driver.text()
+        assert f"{40 - merged} of 40 topics" in driver.text() and f"▏+{merged}" in driver.text()
         await driver.press("end")
         await driver.until(lambda: f"lists the {merged} smaller topics" in driver.told("told"))
         assert not driver.screen.rows_chosen()
         await driver.press("enter")
         await driver.at("TopicsScreen")
         await driver.until(lambda: driver.table.count == merged)
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("theme", [*(each.name for each in OURS), *TERMINAL, "NO_COLOR"])
+async def test_tiles_are_gauges_of_their_quotas(theme: str, size: tuple[int, int], monkeypatch: Any) -> None:
+    if theme == "NO_COLOR":
+        monkeypatch.setenv("NO_COLOR", "1")
+    box = FakeBox()
+    box.rows["topics"] = [
+        topic(at, backlog=90 - at, quota=quota) for at, quota in enumerate((0.1, 0.5, 0.85, 1.2, None))
+    ]
+    async with dashboard(box, size, wearing(theme) if theme != "NO_COLOR" else None, place="topics") as driver:
+        await driver.press("M")
+        await driver.at("TopicMap")
+        await driver.until(lambda: ">orders-0" in driver.text())
+        lines, text, shown = driver.lines(), driver.text(), driver.screen.map
+        assert lines[2].startswith("╭─ Topics by backlog") and lines[-3].endswith("! from 100% ─╯")
+        assert all(line[0] + line[-1] == "││" for line in lines[3:-3]), "tiles are inside of the border"
+        shares = ("85%", "120%") if size == SMALL else ("85% of the quota", "120% of the quota")
+        assert all(told in text for told in ("▲ orders-2", "! orders-3", "10%", *shares))
+        first = shown._areas[0]
+        sides = [line[1 + first.x] + line[first.x + first.width] for line in lines[3 : 3 + first.height]]
+        assert sides == [">▐", *["▌▐"] * (first.height - 1)], "the selected tile has thick sides in each theme"
+        looks = [gauge(shown, at) for at in range(5)]
+        if theme in TERMINAL:
+            assert all(len(grounds) == 1 for grounds, _ in looks[1:])
+        else:
+            assert [round(share, 1) for _, share in looks[1:]] == [0.5, 0.8, 1.0, 0.0] or size == SMALL
+            assert {len(grounds) for grounds, _ in (looks[1], looks[2])} == {2}, "a part of the tile is filled"
+            assert len({frozenset(grounds) for grounds, _ in looks[1:4]}) == 3, "each severity has its own ground"
+        if theme in THEMES:
+            assert not poor_in(driver, shown.region, least_of(theme))
+
+
+def gauge(shown: Treemap, number: int) -> tuple[set[str], float]:
+    """Grounds of a tile, and the filled share of its width."""
+    area = shown._areas[number]
+    segments = [
+        (len(each.text), str(each.style.bgcolor) if each.style else "") for each in shown._segments(area, area.y)
+    ]
+    last = segments[-1][1]
+    filled = sum(width for width, ground in segments if ground != str(shown.look("plain").bgcolor))
+    return {ground for _, ground in segments} | {last}, filled / area.width
+
+
+async def test_an_empty_map_names_the_command_that_publishes() -> None:
+    box = FakeBox()
+    box.rows["topics"].clear()
+    async with dashboard(box, SMALL, place="topics") as driver:
+        await driver.press("M")
+        await driver.until(lambda: "pulsarbox produce hello 'Hello, world'" in driver.text())
+        assert all(len(line) <= SMALL[0] and line.count("│") in (0, 2) for line in driver.lines())

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from pulsarbox.tui.widgets.columns import KINDS
 from pulsarbox.tui.widgets.treemap import Tile, areas, label_of, named
 
 
@@ -49,9 +50,21 @@ def test_tiles_without_room_for_a_name_become_one(size: tuple[int, int]) -> None
         shown, found, own = named(tiles, *size, str)
         assert list(shown[:own]) == tiles[:own] and len(shown) == len(found) == own + (own < count)
         assert [each.number for each in found] == list(range(len(shown)))
-        assert all(label_of(shown[each.number].name, each.width - 1) for each in found)
+        assert all(label_of(shown[each.number].label, each.width - 1) for each in found)
         if own < count:
             assert shown[-1].name == f"+{count - own} more" and shown[-1].value == pytest.approx(sum(values[own:]))
+
+
+@pytest.mark.parametrize(
+    ("share", "label", "look"),
+    [(None, "a", "cool"), (0.79, "a", "cool"), (0.8, "▲ a", "warm"), (0.99, "▲ a", "warm"), (1.0, "! a", "hot")],
+)
+def test_a_share_has_the_severity_and_sign_of_the_table_of_topics(share: float | None, label: str, look: str) -> None:
+    tile = Tile("a", 1.0, "1", share)
+    assert (tile.label, tile.look) == (label, look)
+    if share is not None:
+        column = KINDS["share"](share, {}, 12)[1]
+        assert {"good": "cool", "warn": "warm", "bad": "hot"}[column] == tile.look
 
 
 def test_without_room_for_any_name_tiles_have_none() -> None:

@@ -15,6 +15,7 @@ from pulsarbox.tui.viewer.lines import HexLines, TextLines
 from pulsarbox.tui.viewer.outline import Outline
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, message
+from tests.unit.tui.framing import framed
 
 ORDER = {"id": 7, "customer": {"name": "Ada\x1b[2J", "tags": ["vip"]}, "total": 12.50}
 
@@ -131,10 +132,50 @@ async def test_two_messages_are_compared_by_field() -> None:
         await driver.press("D")
         await driver.at("MessageDifference")
         await driver.until(lambda: "added" in driver.told("told") and "paid" in driver.text())
-        lines = [line.strip("> ").rstrip() for line in driver.text().split("\n")]
+        lines = [line.strip("│> ") for line in driver.text().split("\n")]
         assert {"~ id: 8 → 7", "- paid: true", "+ total: 12.5"} <= set(lines)
         assert '~ key: "customer-1" → "customer-0"' in lines
         assert "customer.name" not in driver.text()
+        assert "─ Differences: 12:1 of orders-0 → 12:0 of orders-0 ─" in driver.text()
+        assert f" {driver.told('told').strip()} ─╯" in driver.lines()[-3], "as in the status line"
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_metadata_contents_and_bytes_are_panels(size: tuple[int, int]) -> None:
+    async with viewing(json.dumps(ORDER).encode(), size=size) as driver:
+        await driver.until(lambda: "outline   7 values" in driver.text())
+        panels, screen = framed(driver), viewer(driver)
+        assert list(panels) == ["Metadata: 12:0 of orders-0"] and " Contents ─" in driver.text()
+        contents, dump = screen.query_one("#contents"), screen.query_one("#dump")
+        assert dump.display == (size[0] >= 120), "beside the contents where there is room"
+        assert screen.pager.size.height >= 12
+        assert contents.region.bottom == size[1] - 2
+        await driver.press("slash")
+        await driver.type("vip")
+        await driver.press("enter")
+        await driver.until(lambda: "outline   7 values   79 B   1 match ─" in driver.text())
+        await driver.press("h")
+        await driver.until(lambda: dump.display == (size[0] < 120))
+        await driver.press("h", "v", "v")
+        await driver.until(lambda: isinstance(screen.pager.lines, HexLines) and not dump.display)
+        await driver.press("i")
+        await driver.until(lambda: "─ Contents: 12:0 of orders-0 ─" in driver.text())
+
+
+async def test_metadata_has_no_border_where_the_contents_would_lack_lines() -> None:
+    many = {f"name-{at}": "x" for at in range(9)}
+    async with viewing(b"{}", properties=many) as driver:
+        await driver.until(lambda: "outline   1 value " in driver.text())
+        assert "─ Contents: 12:0 of orders-0 ─" in driver.text() and "Metadata" not in driver.text()
+        assert viewer(driver).pager.size.height >= 10
+
+
+async def test_a_message_without_bytes_has_no_dump_beside_it() -> None:
+    async with viewing(None, b"", size=(120, 40)) as driver:
+        assert not viewer(driver).query_one("#dump").display
+        await driver.press("less_than_sign")
+        await shown(driver, 0)
+        assert not viewer(driver).query_one("#dump").display
 
 
 async def test_texts_are_compared_by_line() -> None:

@@ -1,0 +1,28 @@
+"""Panels: texts in borders."""
+
+import pytest
+
+from pulsarbox.tui.widgets.panel import beginning, fact, in_a_row, in_columns, lines_of
+from tests.unit.tui.screens.test_key_bar import COLORS
+
+FACTS = [fact("commits", "12"), fact("failed commits", "3", "bad"), fact("size", "1.00 GiB", "warn")]
+
+
+@pytest.mark.parametrize("width", [20, 30, 60])
+def test_labels_are_left_and_values_right(width: int) -> None:
+    lines = in_columns(FACTS, width, COLORS).plain.split("\n")
+    assert len({len(line) for line in lines}) == 1 and len(lines[0]) <= max(width, 26)
+    assert [line.split()[0] for line in lines] == ["commits", "failed", "size"]
+    assert lines[1].endswith("  ! 3") and lines[2].endswith("  ▲ 1.00 GiB")
+
+
+def test_a_panel_wider_than_its_facts_keeps_labels_and_values_together() -> None:
+    assert {len(line) for line in in_columns(FACTS, 90, COLORS, 40).plain.split("\n")} == {40}
+
+
+@pytest.mark.parametrize("width", [22, 40, 80])
+def test_facts_in_a_row_begin_another_line_where_they_do_not_fit(width: int) -> None:
+    text = in_a_row(FACTS, width, COLORS)
+    assert all(len(line) <= width for line in text.plain.split("\n"))
+    assert "   ".join(text.plain.split("\n")) == "commits 12   failed commits ! 3   size ▲ 1.00 GiB"
+    assert lines_of(beginning(text, 1)) == 1 and lines_of("") == 0 and lines_of("a\nb\n") == 2
