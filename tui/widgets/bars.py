@@ -34,7 +34,7 @@ class Line(Looks, Widget):
         "dim": ColorNames("text-muted"),
         "key": ColorNames("accent", bold=True),
         "name": ColorNames("primary", bold=True),
-        "here": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+        "here": ColorNames("here-foreground", "here-background", bold=True),
         "good": ColorNames("text-success"),
         "warn": ColorNames("text-warning", bold=True),
         "bad": ColorNames("text-error", bold=True),
