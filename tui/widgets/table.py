@@ -19,7 +19,16 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, PlacedColumn, laid_out, widest
+from pulsarbox.tui.widgets.columns import (
+    KINDS,
+    TO_THE_RIGHT,
+    Column,
+    PlacedColumn,
+    is_cut,
+    laid_out,
+    widest,
+    widest_numbers,
+)
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
@@ -151,7 +160,11 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def _measure(self, rows: Sequence[Row]) -> None:
         """Lay out again if texts are wider than all before."""
-        found = widest((column for column, _, _ in self.laid_out), rows, self._content)
+        self._learn(widest((column for column, _, _ in self.laid_out), rows, self._content))
+        if is_cut(self.laid_out, self._content):
+            self._learn(widest_numbers((column for column, _, _ in self.laid_out), rows, self._content))
+
+    def _learn(self, found: Mapping[str, int]) -> None:
         if any(self._content.get(key, -1) < wide for key, wide in found.items()):
             self._content |= found
             self._layout = None
