@@ -20,7 +20,7 @@ from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges, grounds
 from pulsarbox.tui.widgets.box_label import Label
-from pulsarbox.tui.widgets.styles import Looks
+from pulsarbox.tui.widgets.styles import Looks, text_style
 
 if TYPE_CHECKING:
     from rich.terminal_theme import TerminalTheme
@@ -328,7 +328,9 @@ class Top(App[None]):
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        self.push_screen(TextDialog("Help", help_text(getattr(screen, "kind", ""), meanings, self.size.width)))
+        key_style = text_style(self.theme_variables, "accent", bold=True)
+        text = help_text(getattr(screen, "kind", ""), meanings, self.size.width, key_style)
+        self.push_screen(TextDialog("Help", text))
 
     # History
 

@@ -11,6 +11,7 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.key_hints import key_hints
 
 
 class ColumnsDialog(Dialog[list[Column] | None]):
@@ -47,7 +48,8 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static("space show   shift+↑ ↓ move   d defaults   enter apply   esc back", id="foot", markup=False)
+            keys = ("space", "show"), ("shift+↑ ↓", "move"), ("d", "defaults"), ("enter", "apply"), ("esc", "back")
+            yield Static(key_hints(*keys), id="foot")
 
     def on_mount(self) -> None:
         """List the columns."""

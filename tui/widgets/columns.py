@@ -146,8 +146,12 @@ def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
-    word = str(value or "")
-    return shortened(word or numbers.NOTHING, width), _STATES.get(word.lower(), PLAIN)
+    return shortened(str(value or numbers.NOTHING), width), state_look(value)
+
+
+def state_look(value: object) -> str:
+    """Return the look of a state."""
+    return _STATES.get(str(value or "").lower(), PLAIN)
 
 
 def _policy(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -241,7 +245,7 @@ _FIXED_MAX: Final = 24
 """Widths up to which a column gets the room that its texts need, if it grows or not."""
 _UNKNOWN: Final[Mapping[str, int]] = {}
 _MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
-"""Kinds of texts. Those of other kinds have about the same width in each row, and are measured for texts that are cut."""
+"""Kinds of texts. Those of other kinds have about the same width in each row, measured only if a text is cut."""
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
 """Kinds that are aligned to the right."""
 _SPARING: Final = TO_THE_RIGHT | {"moment", "flag", "yes"}
@@ -268,7 +272,7 @@ def is_cut(placed: Iterable[PlacedColumn], content: Mapping[str, int]) -> bool:
 def widest_numbers(
     columns: Iterable[Column], rows: Sequence[Mapping[str, Any]], known: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the widths of the widest values of columns without texts, by key. Omits those that need all their cells."""
+    """Return the widths of the widest values of columns without texts, by key, unless they need all their cells."""
     found = {}
     for column in columns:
         if column.kind in _BARS:

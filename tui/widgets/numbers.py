@@ -8,7 +8,7 @@ DOTS_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
 DOTS_RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 """Bits of a braille cell (U+2800 and above) whose left or right column has so many dots, filled from below."""
 _TREND_MAX: Final = 3
-"""Dots of the highest value of a trend. The upper line of dots stays blank, so that the trends of two rows stay apart."""
+"""Dots of the highest value of a trend. The upper line of dots stays blank, so that the trends of rows stay apart."""
 _FLAT: Final = 0.7
 NOTHING: Final = "-"
 

@@ -35,6 +35,18 @@ def theme_color(value: str) -> Color:
     return Color.parse(name)._replace(a=opacity / 100) if percentage else Color.parse(name)
 
 
+def least_contrast(variables: Mapping[str, str]) -> float:
+    """Return the minimum contrast of text in a theme."""
+    return float(variables.get("least-contrast", LEAST_CONTRAST))
+
+
+def text_style(variables: Mapping[str, str], name: str, *, bold: bool | None = None) -> Style:
+    """Return the style of text in a dialog, in a color of the theme."""
+    ground, color = theme_color(variables["surface"]), theme_color(variables[name])
+    is_dim = True if color.ansi is not None and color.a < 1 else None
+    return Style(color=(ground + color).rich_color, bold=bold, dim=is_dim)
+
+
 class ColorNames(NamedTuple):
     """Colours by their names of CSS variables."""
 
@@ -78,7 +90,7 @@ class Looks(_Base):
         ink, color = self.look(name).color, ground.bgcolor
         if ink is None or color is None or ink.triplet is None or color.triplet is None:
             return False
-        wanted = least or float(self.app.theme_variables.get("least-contrast", LEAST_CONTRAST))
+        wanted = least or least_contrast(self.app.theme_variables)
         return contrast(Color.from_rich_color(ink), Color.from_rich_color(color)) >= wanted
 
     def kept_on(self, name: str, ground: Style, least: float | None = None) -> Style:
