@@ -5,6 +5,7 @@ import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual.app import App, ScreenStackError
@@ -17,8 +18,9 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges
+from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges, grounds
 from pulsarbox.tui.widgets.box_label import Label
+from pulsarbox.tui.widgets.styles import Looks, text_style
 
 if TYPE_CHECKING:
     from rich.terminal_theme import TerminalTheme
@@ -78,7 +80,10 @@ class Top(App[None]):
         Binding("f3", "turn(-1)", show=False),
     ]
     CSS = """
-    Toast { max-width: 90%; }
+    Toast { max-width: 90%; padding: 0 1; background: $surface; }
+    Toast.-information { border: round $text-success; }
+    Toast.-warning { border: round $text-warning; }
+    Toast.-error { border: round $text-error; }
     ToastRack { margin-bottom: 3; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     OptionList { scrollbar-size-vertical: 1; }
@@ -167,6 +172,7 @@ class Top(App[None]):
         self.theme_variables = super().get_css_variables()
         label = None if self.no_color else self._label  # as gray, its color may be that of the background
         self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
+        self.theme_variables |= grounds(self.theme_variables, self.current_theme)
         if self.no_color:
             self.theme_variables |= alarms(self.theme_variables, self.current_theme)
         return self.theme_variables
@@ -175,6 +181,11 @@ class Top(App[None]):
         """See textual.app.App. Does nothing while the first screen is created, which is then styled as a whole."""
         if self._is_dressed:
             super().refresh_css(animate)
+            # Textual draws only widgets whose own styles have changed, which knows nothing of the looks of their parts.
+            for screen in chain.from_iterable(self._screen_stacks.values()):
+                for each in screen.query("*"):
+                    if isinstance(each, Looks):
+                        each.refresh()
 
     def on_mount(self) -> None:
         """Set the key bindings and timers."""
@@ -317,7 +328,9 @@ class Top(App[None]):
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        self.push_screen(TextDialog("Help", help_text(getattr(screen, "kind", ""), meanings, self.size.width)))
+        key_style = text_style(self.theme_variables, "accent", bold=True)
+        text = help_text(getattr(screen, "kind", ""), meanings, self.size.width, key_style)
+        self.push_screen(TextDialog("Help", text))
 
     # History
 

@@ -33,20 +33,28 @@ DARK: Final = Theme(
     name="pulsarbox",
     primary="#5BA4E6",
     secondary="#B48EE8",
-    accent="#F2C14E",
+    accent="#F4DC62",
     foreground="#D5DAE3",
     background="#10141B",
     surface="#151A23",
     panel="#1E2531",
     success="#6CC58A",
-    warning="#F0A952",
+    warning="#F59642",
     error="#F26D78",
     dark=True,
     variables={
-        "block-cursor-background": "#2B4C73",
+        "block-cursor-background": "#254362",
         "block-cursor-foreground": "#FFFFFF",
-        "footer-key-foreground": "#F2C14E",
+        "here-background": "#2F5D90",
+        "here-foreground": "#FFFFFF",
+        "footer-key-foreground": "#F4DC62",
         "text-disabled": "#868D99",
+        "text-primary": "#7DB9F0",
+        "text-secondary": "#C6A8F0",
+        "text-accent": "#F4DC62",
+        "text-success": "#76D096",
+        "text-warning": "#FFA24D",
+        "text-error": "#FF8C95",
         "edge": "#34465E",
         "edge-focus": "#5BA4E6",
         **_scrollbar("#4A6484", "#1E2531"),
@@ -56,7 +64,7 @@ LIGHT: Final = Theme(
     name="pulsarbox-light",
     primary="#1A62A5",
     secondary="#7A4FB5",
-    accent="#7A5200",
+    accent="#006B76",
     foreground="#1F2733",
     background="#FAFBFC",
     surface="#FFFFFF",
@@ -66,43 +74,55 @@ LIGHT: Final = Theme(
     error="#B3202D",
     dark=False,
     variables={
-        "block-cursor-background": "#CFE2F5",
+        "block-cursor-background": "#BCD6F0",
         "block-cursor-foreground": "#10141B",
-        "text-disabled": "#666E7A",
-        "panel-lighten-1": "#D5DFEA",
-        "edge": "#B3C0CF",
+        "here-background": "#1A62A5",
+        "here-foreground": "#FFFFFF",
+        "text-disabled": "#5C6470",
+        "text-primary": "#15569A",
+        "text-secondary": "#6B40A6",
+        "text-accent": "#00636D",
+        "text-success": "#166132",
+        "text-warning": "#804900",
+        "text-error": "#A81B28",
+        "least-share": "0.75",
+        "edge": "#8FA1B5",
         "edge-focus": "#1A62A5",
-        **_scrollbar("#8FA3B8", "#E6EBF1"),
+        **_scrollbar("#71879E", "#E6EBF1"),
     },
 )
 CONTRAST: Final = Theme(
     name="pulsarbox-contrast",
     primary="#6FC3FF",
     secondary="#E0B0FF",
-    accent="#FFE14D",
+    accent="#FFEE4D",
     foreground="#FFFFFF",
     background="#000000",
     surface="#000000",
     panel="#1A1A1A",
     success="#5CFF8F",
-    warning="#FFC04D",
+    warning="#FFA040",
     error="#FF8A8A",
     dark=True,
     variables={
-        "block-cursor-background": "#FFE14D",
+        "block-cursor-background": "#FFEE4D",
         "block-cursor-foreground": "#000000",
-        "footer-key-foreground": "#FFE14D",
+        "footer-key-foreground": "#FFEE4D",
         "text-muted": "#E6E6E6",
         "text-disabled": "#C8C8C8",
-        "text-error": "#FF8A8A",
-        "text-warning": "#FFC04D",
+        "text-primary": "#6FC3FF",
+        "text-secondary": "#E0B0FF",
+        "text-accent": "#FFEE4D",
         "text-success": "#5CFF8F",
-        "input-selection-background": "#FFE14D",
+        "text-warning": "#FFA040",
+        "text-error": "#FF8A8A",
+        "input-selection-background": "#FFEE4D",
         "input-selection-foreground": "#000000",
-        "panel-lighten-1": "#202020",
         "least-share": "0.6",
+        "least-contrast": "7",
+        "field": "#303030",
         "edge": "#FFFFFF",
-        "edge-focus": "#FFE14D",
+        "edge-focus": "#FFEE4D",
         **_scrollbar("#FFFFFF", "#1A1A1A"),
     },
 )
@@ -135,6 +155,8 @@ ANSI_LIGHT: Final = replace(
 REPLACED: Final = (ANSI_DARK, ANSI_LIGHT)
 """Themes with the names of Textual's."""
 
+_MARKED_SHARE: Final = 0.12
+"""Share of the accent in the background of marked rows."""
 _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""
 _LEAST: Final = (1.8, 3.0)
@@ -162,6 +184,18 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
         else Color.parse(variables["background"]).blend(Color.parse(variables["foreground"]), 0.25).hex6
     )
     return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
+
+
+def grounds(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
+    """Return the backgrounds of the current tab and the focused button, of marked rows, and of fields."""
+    background, accent = (Color.parse(variables[name]) for name in ("background", "accent"))
+    is_mixed = background.ansi is None and accent.ansi is None
+    return {
+        "here-background": variables.get("here-background", variables["block-cursor-background"]),
+        "here-foreground": variables.get("here-foreground", variables["block-cursor-foreground"]),
+        "marked-background": background.blend(accent, _MARKED_SHARE).hex6 if is_mixed else variables["background"],
+        "field": variables.get("field", variables["panel"]),
+    }
 
 
 def alarms(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:

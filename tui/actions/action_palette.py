@@ -9,6 +9,7 @@ from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.widgets.dialog import FaintBelow
+from pulsarbox.tui.widgets.key_hints import key_hints, option_style
 
 _KEYS: Final = 9
 """Width of the column of keys."""
@@ -34,7 +35,10 @@ class ActionSearch(Provider):
                 yield Hit(score, self._shown(action, matcher.highlight(text)), self._command(action), text)
 
     def _shown(self, action: Action, text: Content) -> Content:
-        return Content(action.shown_keys.split(" ")[0].ljust(_KEYS)) + text
+        key = action.shown_keys.split(" ")[0]
+        return Content.assemble(
+            (key, option_style(self.app.theme_variables, "text-accent")), " " * (_KEYS - len(key)), text
+        )
 
     def _command(self, action: Action) -> partial[None]:
         screen: Any = self.screen
@@ -53,11 +57,12 @@ class ActionPalette(FaintBelow, CommandPalette):
     ActionPalette > #--container { visibility: visible; width: 84; max-width: 96%; height: auto;
       max-height: 90%; margin: 0; padding: 1 2; background: $surface; border: round $primary;
       border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted; }
-    ActionPalette #--input, ActionPalette #--input.--list-visible { border: none; height: 1; background: $panel; }
+    ActionPalette #--input, ActionPalette #--input.--list-visible { border: none; border-left: thick $edge-focus;
+      height: 1; background: $field; }
     ActionPalette #--input:ansi { text-style: underline; }
     ActionPalette SearchIcon { display: none; }
     ActionPalette CommandInput, ActionPalette CommandInput:focus { border: none; height: 1; padding: 0 1; }
-    ActionPalette CommandInput:focus > .input--cursor { background: $panel; color: $foreground;
+    ActionPalette CommandInput:focus > .input--cursor { background: $field; color: $foreground;
       text-style: reverse; }
     ActionPalette #--results { overlay: none; height: auto; margin-top: 1; }
     ActionPalette CommandList { border: none; background: $surface; text-wrap: nowrap;
@@ -75,7 +80,7 @@ class ActionPalette(FaintBelow, CommandPalette):
     def on_mount(self) -> None:
         """Add the title and the hint."""
         box = self.query_one("#--container")
-        box.border_title, box.border_subtitle = "Actions", "enter run   esc back"
+        box.border_title, box.border_subtitle = "Actions", key_hints(("enter", "run"), ("esc", "back"))
 
     def on_resize(self, event: events.Resize) -> None:
         """Limit the list to the lines that remain in the box."""

@@ -21,33 +21,37 @@ from pulsarbox.tui.actions import dry_run
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.key_hints import key_hints, option_style
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
 BUTTONS: Final = """
-#buttons Button { background: $panel; color: $foreground; text-style: none; }
+#buttons Button { background: $field; color: $foreground; text-style: none; border-left: outer $edge !important;
+  border-right: outer $edge !important; }
 #buttons Button.-primary { color: $text-primary; text-style: bold; }
 #buttons Button.-error { color: $text-error; text-style: bold; }
-#buttons Button:focus { background: $block-cursor-background; color: $block-cursor-foreground; text-style: bold;
-  background-tint: transparent; }
+#buttons Button:focus { background: $here-background; color: $here-foreground; text-style: bold;
+  background-tint: transparent; border-left: outer $edge-focus !important; border-right: outer $edge-focus !important; }
 #buttons Button:ansi { text-style: bold underline; }
 #buttons Button:ansi:focus { background: ansi_default; color: ansi_default; text-style: bold reverse; }
 """
 """Styles of the buttons of a dialog. Those of Textual show the focus only in some themes."""
+FIELDS: Final = """
+%(name)s Input, %(name)s TextArea { border: none; border-left: outer $edge; padding: 0 1 0 0; background: $field; }
+%(name)s Input { height: 1; width: 1fr; }
+%(name)s Input:ansi { text-style: underline; }
+%(name)s Input:focus, %(name)s TextArea:focus { border: none; border-left: thick $edge-focus; background: $field;
+  background-tint: transparent; }
+%(name)s Input:focus > .input--cursor { background: $field; color: $foreground; text-style: reverse; }
+%(name)s Input:focus > .input--selection { background: $block-cursor-background; color: $block-cursor-foreground; }
+%(name)s Input > .input--placeholder { color: $text-disabled; text-style: italic; }
+"""
+"""Styles of the fields of a dialog: an edge at the left, which is thick in the field with the focus."""
 _CSS: Final = (
     """
 %(name)s { align: center middle; background: $background 60%%; }
 %(name)s > #box { width: %(width)s; max-width: 96%%; height: auto; max-height: 90%%; padding: 1 2;
   background: $surface; border: round $primary; border-title-color: $accent; border-title-style: bold; }
-%(name)s Input { border: none; height: 1; padding: 0 1; background: $panel; width: 1fr; }
-%(name)s Input:ansi { text-style: underline; }
-%(name)s Input:focus { border: none; background: $block-cursor-background; color: $block-cursor-foreground;
-  text-style: none; }
-%(name)s Input:focus > .input--selection, %(name)s Input:focus > .input--cursor {
-  background: $block-cursor-background; color: $block-cursor-foreground; text-style: reverse; }
-%(name)s Input > .input--placeholder { text-style: italic; }
-%(name)s Input:focus > .input--placeholder { color: $block-cursor-foreground 75%%; text-style: italic; }
-%(name)s Input:ansi:focus > .input--placeholder { color: $block-cursor-foreground; }
 %(name)s .explained { color: $text-muted; margin-bottom: 1; }
 %(name)s .field { height: 1; width: 100%%; }
 %(name)s .field Label { width: 24; }
@@ -65,6 +69,7 @@ _CSS: Final = (
 %(name)s #buttons { height: 1; align-horizontal: right; }
 %(name)s Button { margin-left: 2; min-width: 10; }
 """
+    + FIELDS
     + BUTTONS
 )
 
@@ -100,11 +105,15 @@ class ChoiceDialog(Dialog[str | None]):
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _CHOICE_WIDTH)
-            yield OptionList(*(Option(Text(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
-            copied = "   y copy the command" if any(is_command(told) for _, _, told in self._options) else ""
+            danger = option_style(self.app.theme_variables, "text-error")
+            yield OptionList(
+                *(Option(_option(shown, danger), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options))
+            )
+            has_command = any(is_command(told) for _, _, told in self._options)
+            copied = [("y", "copy the command")] if has_command else []
             with Vertical(id="foot"):
                 yield HangingText(key="said", classes="line")
-                yield Static(f"enter select{copied}   esc back", classes="keys", markup=False)
+                yield Static(key_hints(("enter", "select"), *copied, ("esc", "back")), classes="keys")
 
     def on_mount(self) -> None:
         """Highlight the current value."""
@@ -166,7 +175,7 @@ class Question(Dialog[str | None]):
             yield Static(self._hint, classes="dim", markup=False)
             with Vertical(id="foot"):
                 yield Static("", id="wrong", markup=False)
-                yield Static("enter confirm   esc back", classes="keys", markup=False)
+                yield Static(key_hints(("enter", "confirm"), ("esc", "back")), classes="keys")
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
@@ -233,7 +242,8 @@ class OperationDialog(Dialog[list[Request] | None]):
             with Vertical(id="foot"):
                 yield Static("", id="wrong", markup=False)
                 with Horizontal(id="buttons"):
-                    yield Static("ctrl+s confirm   ctrl+y copy   esc back", classes="dim", markup=False)
+                    keys = ("ctrl+s", "confirm"), ("ctrl+y", "copy"), ("esc", "back")
+                    yield Static(key_hints(*keys), classes="dim")
                     yield Button("Back", id="leave", compact=True)
                     yield Button("Confirm", id="do", compact=True)
 
@@ -370,8 +380,8 @@ class TextDialog(Dialog[None]):
                 if self._line:
                     yield HangingText(f"\n{clean(self._line)}", COMMAND_INDENT, classes="line")
             with Vertical(id="foot"):
-                copied = "   y copy the command" if self._line else ""
-                yield Static(f"esc back{copied}", classes="dim", markup=False)
+                copied = [("y", "copy the command")] if self._line else []
+                yield Static(key_hints(("esc", "back"), *copied), classes="dim")
 
     def action_leave(self) -> None:
         """Close the dialog."""
@@ -407,6 +417,12 @@ def copy(screen: Any, text: str) -> None:
     """Copy to the terminal's clipboard (OSC 52), and show the text, because not every terminal supports it."""
     screen.app.copy_to_clipboard(text)
     screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
+
+
+def _option(text: str, danger: str) -> Content:
+    """Return the text of an option. The mark of a dangerous one has a style of its own."""
+    mark = "!" if text.startswith("! ") else ""
+    return Content.assemble((mark, danger), text.removeprefix(mark))
 
 
 def is_command(text: str) -> bool:

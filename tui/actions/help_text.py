@@ -1,8 +1,9 @@
 """The help: keys and commands of actions, and the meanings of the columns of a screen."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
+from rich.style import Style
 from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
@@ -10,47 +11,64 @@ from pulsarbox.tui.actions.action_table import REGISTRY, Action
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
 _KEYS, _NAMES = 8, 13
-"""Least widths of the keys and the commands, so that the groups are aligned."""
-_HEADING: Final = r"(?m)^\S.*$"
+"""Least widths of the keys and the commands."""
+_BOLD: Final = Style(bold=True)
+_IN_TABLES: Final = (
+    ("↑ ↓ j k", "up, down; page up, page down, home, end, g, G"),
+    ("enter", "open the row; space: mark it"),
+    ("mouse", "click: point; twice: open; a heading: sort; the wheel: scroll"),
+)
 
 
-def help_text(kind: str, meanings: str, width: int = 80) -> Text:
+class _Columns(NamedTuple):
+    """The columns of a help: the same for all groups of actions, so that they are aligned."""
+
+    keys: int
+    names: int
+    """Width of the commands, 0 for none."""
+    style: Style
+    """Style of the keys."""
+
+    def line(self, key: str, text: str) -> Text:
+        """Return a line with a key, and a text in the next column."""
+        return Text.assemble("  ", (key, self.style), " " * (self.keys - len(key) + 1), text)
+
+    def listed(self, actions: Sequence[Action]) -> Iterator[Text]:
+        """Yield the lines of actions. Without commands, only an action without a key has one, above its title."""
+        for each in actions:
+            if self.names:
+                yield self.line(each.shown_keys, f":{each.name:<{self.names}}  {each.title}")
+            elif each.keys:
+                yield self.line(each.shown_keys, each.title)
+            else:
+                yield Text(f"  :{each.name}")
+                yield Text(f"{'':{self.keys + 3}}{each.title}")
+
+
+def help_text(kind: str, meanings: str, width: int = 80, key_style: Style = _BOLD) -> Text:
     """Return the help for a terminal of this width: keys by group, starting with the actions on rows of this screen.
 
     Two blanks or more separate the columns of a line, which a dialog wraps below its last column.
     """
-    parts = []
-    fitting = [action for action in REGISTRY if kind and kind in action.on]
-    if fitting:
-        parts.append("With the row, or with all marked ones (space)\n" + _listed(fitting, width))
-    parts += [
-        f"{group}\n" + _listed([each for each in REGISTRY if each.group == group and not each.on], width)
-        for group in ("View", "Screens", "Program")
-    ]
-    parts.append(
-        "In tables\n"
-        "  ↑ ↓ j k     up, down; page up, page down, home, end, g, G\n"
-        "  enter       open the row; space: mark it\n"
-        "  mouse       click: point; twice: open; a heading: sort; the wheel: scroll"
-    )
+    groups = {"With the row, or with all marked ones (space)": [each for each in REGISTRY if kind and kind in each.on]}
+    for group in ("View", "Screens", "Program"):
+        groups[group] = [each for each in REGISTRY if each.group == group and not each.on]
+    columns = _columns([each for actions in groups.values() for each in actions], width, key_style)
+    parts = [[_heading(title), *columns.listed(actions)] for title, actions in groups.items() if actions]
+    parts.append([_heading("In tables"), *(columns.line(*each) for each in _IN_TABLES)])
     if meanings:
-        parts.append("Columns\n" + meanings)
-    parts.append("Preferences\n  To change the keys, edit top.json in the configuration directory; see docs/tui.md")
-    text = Text("\n\n".join(parts))
-    text.highlight_regex(_HEADING, "bold")
-    return text
+        parts.append([_heading("Columns"), Text(meanings)])
+    preferences = "  To change the keys, edit top.json in the configuration directory; see docs/tui.md"
+    parts.append([_heading("Preferences"), Text(preferences)])
+    return Text("\n\n").join(Text("\n").join(part) for part in parts)
 
 
-def _listed(actions: Sequence[Action], width: int) -> str:
+def _heading(title: str) -> Text:
+    return Text.assemble((title, _BOLD))
+
+
+def _columns(actions: Sequence[Action], width: int, key_style: Style) -> _Columns:
     longest = max(len(each.shown_keys) for each in actions)
     if width < _NARROW:
-        return "\n".join(_listed_narrow(each, max(_KEYS, longest + 1)) for each in actions)
-    keys, names = max(_KEYS, longest), max(_NAMES, *(len(each.name) for each in actions))
-    return "\n".join(f"  {each.shown_keys:<{keys}} :{each.name:<{names}}  {each.title}" for each in actions)
-
-
-def _listed_narrow(action: Action, keys: int) -> str:
-    """Return an action with its key, or above its title the command of an action without a key."""
-    if action.keys:
-        return f"  {action.shown_keys:<{keys}} {action.title}"
-    return f"  :{action.name}\n{'':{keys + 3}}{action.title}"
+        return _Columns(max(_KEYS, longest + 1), 0, key_style)
+    return _Columns(max(_KEYS, longest), max(_NAMES, *(len(each.name) for each in actions)), key_style)

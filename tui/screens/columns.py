@@ -11,8 +11,9 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.key_hints import key_hints
 
-_NARROW: Final = "● shown   ◌ no room on this terminal   ○ hidden"
+_SIGNS: Final = "  ● shown   ◌ no room on this terminal   ○ hidden"
 """Legend of the signs before the columns."""
 
 
@@ -52,11 +53,15 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static(
-                f"space show or hide   shift+↑↓ move   d defaults   enter apply   esc back\n{_NARROW}",
-                id="foot",
-                markup=False,
+            yield Static(_SIGNS, markup=False)
+            keys = (
+                ("space", "show or hide"),
+                ("shift+↑↓", "move"),
+                ("d", "defaults"),
+                ("enter", "apply"),
+                ("esc", "back"),
             )
+            yield Static(key_hints(*keys), id="foot")
 
     def on_mount(self) -> None:
         """List the columns."""

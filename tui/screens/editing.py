@@ -11,10 +11,11 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label, Static, TextArea
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.dialogs import BUTTONS, after_keys
+from pulsarbox.tui.actions.dialogs import BUTTONS, FIELDS, after_keys
 from pulsarbox.tui.actions.operation import Row, Wrong
 from pulsarbox.tui.widgets.columns import short_id
 from pulsarbox.tui.widgets.dialog import Dialog
+from pulsarbox.tui.widgets.key_hints import key_hints
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
 LINE_MAX: Final = 4096
@@ -31,21 +32,17 @@ class Editing(Dialog[str | None]):
       border: round $primary;
       border-title-color: $accent; border-title-style: bold; }
     Editing TextArea { height: 1fr; min-height: 3; }
-    Editing TextArea, Editing Input { border: none; border-left: blank; padding: 0 1 0 0; background: $panel; }
-    Editing TextArea:ansi, Editing Input:ansi { border-left: solid $edge; }
-    Editing TextArea:focus, Editing Input:focus { border: none; border-left: thick $edge-focus;
-      background-tint: transparent; }
     Editing #properties { height: 1fr; min-height: 3; max-height: 14; }
     Editing Static, Editing Label { height: auto; }
     Editing .field { height: 1; margin: 1 0; }
     Editing .field Label { width: 12; }
-    Editing Input { height: 1; width: 1fr; }
     Editing TextArea { scrollbar-size-vertical: 1; }
     Editing .dim { color: $text-muted; width: 1fr; }
     Editing #foot { padding-top: 1; }
     Editing #buttons { height: 1; }
     Editing Button { margin-left: 2; min-width: 10; }
     """
+        + FIELDS % {"name": "Editing"}
         + BUTTONS
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,7 +77,7 @@ class Editing(Dialog[str | None]):
             with Vertical(id="foot"):
                 yield Static("", id="wrong", markup=False)
                 with Horizontal(id="buttons"):
-                    yield Static("ctrl+s continue, not sent yet   esc back", classes="dim", markup=False)
+                    yield Static(key_hints(("ctrl+s", "continue, not sent yet"), ("esc", "back")), classes="dim")
                     yield Button("Back", id="leave", compact=True)
                     yield Button("Continue", id="take", variant="primary", compact=True)
 

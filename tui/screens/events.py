@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
-from rich.text import Text
-
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.feed import EVENTS, ViewSnapshot
@@ -13,6 +11,8 @@ from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part, by_enter
+from pulsarbox.tui.widgets.columns import state_look
+from pulsarbox.tui.widgets.details_text import DetailsText
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 
@@ -65,13 +65,19 @@ class EventsScreen(ListScreen):
 
     def opened(self, row: Row) -> None:
         """Show the full event."""
-        text = Text(f"{numbers.instant(row.get('time'))}   {row.get('severity')}   {row.get('kind')}\n")
-        text.append(f"{row.get('subject') or ''}\n\n{row.get('text') or ''}\n")
+        look = state_look(row.get("severity"))
+        details = DetailsText(self.app.theme_variables).line(
+            str(row.get("text") or ""), _LOOKS.get(str(row.get("severity")), "")
+        )
+        details.line("").fact("time", numbers.instant(row.get("time")))
+        details.fact("severity", str(row.get("severity")), look).fact("kind", str(row.get("kind")))
+        if row.get("subject"):
+            details.fact("subject", str(row["subject"]))
         for name, value in (row.get("fields") or {}).items():
-            text.append(f"\n{name:<16}  {value if name in _IDS else written(value)}")
+            details.fact(name, str(value) if name in _IDS else written(value))
         if (row.get("count") or 1) > 1:
-            text.append(f"\n{'count':<16}  {row['count']:,}")
-        self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", text, self.command_line()))
+            details.fact("count", f"{row['count']:,}")
+        self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", details.text, self.command_line()))
 
     def status_line(self) -> list[Part]:
         """Return the full text of the event, which the table may truncate."""

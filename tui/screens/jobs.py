@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from rich.text import Text
-
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.actions.replay_operations import JOBS
@@ -12,6 +10,8 @@ from pulsarbox.tui.feed import VIEWS
 from pulsarbox.tui.screens.listed import ListScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part, by_enter
+from pulsarbox.tui.widgets.columns import state_look
+from pulsarbox.tui.widgets.details_text import DetailsText
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -38,18 +38,18 @@ class JobsScreen(ListScreen):
 
     def opened(self, row: Row) -> None:
         """Show the parameters and results of the job."""
-        text = Text()
+        details = DetailsText(self.app.theme_variables)
         if row.get("error"):
-            text.append(f"{row['error']}\n\n", style="bold")
+            details.line(str(row["error"]), "bad").line("")
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", {}, []):
                 shown = numbers.instant(value) if name in ("started", "ended") else written(value)
-                text.append(f"{title:<16}  {shown}\n")
+                details.fact(title, shown, state_look(value) if name == "state" else "")
         for name, title in (("targets", "sent to"), ("returnedIn", "returned to"), ("reasons", "failed")):
             for what, count in (row.get(name) or {}).items():
-                text.append(f"{title:<16}  {count:,}  {what}\n")
-        self.app.push_screen(TextDialog(self.title_of(row), text, self.command_line()))
+                details.fact(title, f"{count:,}  {what}")
+        self.app.push_screen(TextDialog(self.title_of(row), details.text, self.command_line()))
 
     def title_of(self, row: Row) -> str:
         """Return the title of a job."""

@@ -300,16 +300,16 @@ def _numbers(totals: Any) -> list[Part]:
     held, dead = totals.get("throttled"), totals.get("deadLetters")
     if totals.get("lackingCopies"):
         parts.append(
-            (f"● {numbers.counted(totals['lackingCopies'], 'entry lacks', 'entries lack')} a copy  ", "bad", "storage")
+            (f"✕ {numbers.counted(totals['lackingCopies'], 'entry lacks', 'entries lack')} a copy  ", "bad", "storage")
         )
     if held:  # problems first, because a narrow line truncates the rest
-        parts.append((f"● {numbers.counted(held, 'limit')} in effect  ", "warn", "quotas"))
+        parts.append((f"▲ {numbers.counted(held, 'limit')} in effect  ", "warn", "quotas"))
     if totals.get("unread"):
-        parts.append((f"● {numbers.counted(totals['unread'], 'connection')} not read  ", "bad", "clients"))
+        parts.append((f"✕ {numbers.counted(totals['unread'], 'connection')} not read  ", "bad", "clients"))
     if totals.get("suspended"):
-        parts.append((f"● {numbers.counted(totals['suspended'], 'producer')} suspended  ", "warn", "clients"))
+        parts.append((f"▲ {numbers.counted(totals['suspended'], 'producer')} suspended  ", "warn", "clients"))
     if dead:
-        parts.append((f"● {numbers.counted(dead, 'dead letter')}  ", "bad", "deadletters"))
+        parts.append((f"✕ {numbers.counted(dead, 'dead letter')}  ", "bad", "deadletters"))
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
         if totals.get(name) is not None:
             where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")

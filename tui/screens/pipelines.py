@@ -2,8 +2,6 @@
 
 from typing import Any, ClassVar
 
-from rich.text import Text
-
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
@@ -12,6 +10,8 @@ from pulsarbox.tui.screens.jobs import written
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part, by_enter
+from pulsarbox.tui.widgets.columns import state_look
+from pulsarbox.tui.widgets.details_text import DetailsText
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -31,16 +31,17 @@ class PipelinesScreen(ViewScreen):
 
     def opened(self, row: Row) -> None:
         """Show the details of the query."""
-        first, *more = _error(row) or ["No errors."]
-        text = Text(f"{first}\n\n", style="bold")
+        error = _error(row)
+        details = DetailsText(self.app.theme_variables)
+        details.line(*((error[0], "bad") if error else ("No errors.", "good"))).line("")
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", []):
-                text.append(f"{title:<16}  {_shown(name, value)}\n", style="not bold")
-        if more:
-            text.append("\n" + "\n".join((first, *more)))
+                details.fact(title, _shown(name, value), state_look(value) if name == "state" else "")
+        if len(error) > 1:
+            details.line("").line("\n".join(error))
         title = f"Pipeline {row.get('pipeline')}: {row.get('query')}"
-        self.app.push_screen(TextDialog(title, text, self.command_line()))
+        self.app.push_screen(TextDialog(title, details.text, self.command_line()))
 
     def status_line(self) -> list[Part]:
         """Return the last error, if any."""

@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-from rich.text import Text
-
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import TextDialog
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.columns import state_look
+from pulsarbox.tui.widgets.details_text import DetailsText
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -20,18 +20,18 @@ class PluginsScreen(ViewScreen):
 
     def opened(self, row: Row) -> None:
         """Show the details of the plugin."""
-        text = Text()
+        details = DetailsText(self.app.theme_variables)
         for name in ("kind", "name", "state", "source"):
             if row.get(name):
-                text.append(f"{name:<14}  {row[name]}\n")
+                details.fact(name, str(row[name]), state_look(row[name]) if name == "state" else "")
         calls, errors = numbers.count(row.get("calls")), numbers.count(row.get("errors"))
-        text.append(f"{'calls':<14}  {calls}, {errors} failed\n")
+        details.fact("calls", f"{calls}, {errors} failed")
         usual, long = numbers.nanoseconds(row.get("p50Nanos")), numbers.nanoseconds(row.get("p99Nanos"))
-        text.append(f"{'duration':<14}  median {usual}, 99th percentile {long}\n")
-        text.append(f"{'used by':<14}  {numbers.counted(row.get('subscriptions'), 'subscription')}\n")
+        details.fact("duration", f"median {usual}, 99th percentile {long}")
+        details.fact("used by", numbers.counted(row.get("subscriptions"), "subscription"))
         if row.get("lastError"):
-            text.append(f"\n{row['lastError']}\n")
-        self.app.push_screen(TextDialog(f"Plugin {row.get('name')}", text, self.command_line()))
+            details.line("").line(str(row["lastError"]), "bad")
+        self.app.push_screen(TextDialog(f"Plugin {row.get('name')}", details.text, self.command_line()))
 
     def command_line(self) -> str:
         """Return the command that shows the plugin."""

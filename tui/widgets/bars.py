@@ -34,7 +34,7 @@ class Line(Looks, Widget):
         "dim": ColorNames("text-muted"),
         "key": ColorNames("accent", bold=True),
         "name": ColorNames("primary", bold=True),
-        "here": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+        "here": ColorNames("here-foreground", "here-background", bold=True),
         "good": ColorNames("text-success"),
         "warn": ColorNames("text-warning", bold=True),
         "bad": ColorNames("text-error", bold=True),
@@ -119,28 +119,41 @@ def by_enter(text: str, look: str, width: int) -> list[Part]:
 
 
 def tabs(here: str, width: int) -> list[Part]:
-    """Return the tabs of screens with their keys. On narrow screens, tabs far from the current one have only a key."""
+    """Return the tabs of screens with their keys. On narrow screens, tabs far from the current one have only a key.
+
+    The last cell of the line stays blank.
+    """
     titles = [title for _, title, _, _ in PLACES]
-    gap = "  " if _tabs_width(titles, "  ") <= width else " "
     at = next((number for number, (name, *_) in enumerate(PLACES) if name == here), 0)
-    while _tabs_width(titles, gap) > width and any(titles[:at] + titles[at + 1 :]):
+    for gap, is_apart in ((1, True), (0, True), (0, False)):
+        if _fits(found := _tabs(here, titles, gap, is_apart=is_apart), width):
+            return found
+    while not _fits(found := _tabs(here, titles, 0), width) and any(titles[:at] + titles[at + 1 :]):
         far = max((number for number, title in enumerate(titles) if title), key=lambda number: abs(number - at))
         titles[far] = ""
+    return found
+
+
+def _tabs(here: str, titles: Sequence[str], gap: int, *, is_apart: bool = True) -> list[Part]:
+    """Return tabs with these titles and so many more cells between them.
+
+    ``is_apart`` leaves a cell between the background of the current tab and the word before it.
+    """
     parts: list[Part] = []
     for (name, _, _, key), title in zip(PLACES, titles, strict=True):
         if name == here:
-            if parts and not parts[-1][0].endswith(" ") and parts[-2][0].strip():
-                parts.append((" ", "plain", ""))  # apart from the ground of the current one
+            if is_apart and not gap and parts and parts[-2][0].strip():
+                parts.append((" ", "plain", ""))
             parts.append((f" {key} {title} ", "here", name))
         else:
             parts += [(f" {key}", "key", name), (f" {title}" if title else "", "dim", name)]
-        parts.append((gap[1:] if title else "", "plain", ""))
+        parts.append((" " * gap if title else "", "plain", ""))
     return parts
 
 
-def _tabs_width(titles: Sequence[str], gap: str) -> int:
-    """Return the width of tabs, with the space that surrounds the current one."""
-    return sum(2 + (len(title) + len(gap) if title else 0) for title in titles) + 2
+def _fits(parts: Sequence[Part], width: int) -> bool:
+    text = "".join(text for text, _, _ in parts)
+    return len(text) <= width and len(text.rstrip()) < width
 
 
 def vitals(label: str, totals: Mapping[str, Any], width: int, name: str = "") -> list[Part]:

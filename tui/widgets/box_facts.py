@@ -13,6 +13,8 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 Fact = tuple[str, str, str]
 """Name, value, and look of the value."""
 _BAR: Final = 12
+_MARKS: Final = {"bad": "✕", "warn": "▲"}
+"""Marks of severities, as in the diagnosis."""
 _NO_DATA: Final = "no data yet"
 
 
@@ -55,7 +57,7 @@ def _warnings(totals: Mapping[str, Any]) -> Iterator[Fact]:
         ("deadLetters", "dead letters", "bad"),
     ):
         if totals.get(key):
-            yield name, f"● {numbers.count(totals[key])}", look
+            yield name, f"{_MARKS[look]} {numbers.count(totals[key])}", look
 
 
 class BoxFacts(Looks, Widget):

@@ -146,8 +146,12 @@ def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
-    word = str(value or "")
-    return shortened(word or numbers.NOTHING, width), _STATES.get(word.lower(), PLAIN)
+    return shortened(str(value or numbers.NOTHING), width), state_look(value)
+
+
+def state_look(value: object) -> str:
+    """Return the look of a state."""
+    return _STATES.get(str(value or "").lower(), PLAIN)
 
 
 def _policy(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -232,6 +236,8 @@ _SQUEEZED: Final = 2
 """Cells that a growing column gives up for the gaps between columns."""
 _SHARE: Final = 7
 """Width of a bar with its percentage on a narrow screen."""
+_BAR_LEAST: Final = 8
+"""Width of a bar with its percentage that gives up cells for texts."""
 _GROWN: Final = 8
 """Cells that a growing column gets before gaps become wider."""
 _GROWING_MAX: Final = 60
@@ -239,10 +245,13 @@ _FIXED_MAX: Final = 24
 """Widths up to which a column gets the room that its texts need, if it grows or not."""
 _UNKNOWN: Final[Mapping[str, int]] = {}
 _MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
-"""Kinds of texts. Those of other kinds have about the same width in each row."""
+"""Kinds of texts. Those of other kinds have about the same width in each row, measured only if a text is cut."""
 TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
 """Kinds that are aligned to the right."""
-_ENDS_RIGHT: Final = TO_THE_RIGHT | {"share", "progress", "trend"}
+_SPARING: Final = TO_THE_RIGHT | {"moment", "flag", "yes"}
+"""Other kinds whose columns give up cells that they do not need."""
+_BARS: Final = frozenset({"share", "progress"})
+_ENDS_RIGHT: Final = TO_THE_RIGHT | _BARS | {"trend"}
 """Kinds whose last cell has no blank, so that a text behind them would seem to belong to them."""
 
 
@@ -253,6 +262,28 @@ class PlacedColumn(NamedTuple):
     width: int
     gap: int = 1
     """Blank cells behind it."""
+
+
+def is_cut(placed: Iterable[PlacedColumn], content: Mapping[str, int]) -> bool:
+    """Return whether a column of a layout is too narrow for a text of up to ``content`` cells."""
+    return any(width < content.get(column.key, 0) for column, width, _ in placed if column.kind in _MEASURED)
+
+
+def widest_numbers(
+    columns: Iterable[Column], rows: Sequence[Mapping[str, Any]], known: Mapping[str, int]
+) -> dict[str, int]:
+    """Return the widths of the widest values of columns without texts, by key, unless they need all their cells."""
+    found = {}
+    for column in columns:
+        if column.kind in _BARS:
+            found[column.key] = min(_BAR_LEAST, column.width)
+        elif column.kind in _SPARING and known.get(column.key, 0) < column.width and rows:
+            form = KINDS[column.kind]
+            texts = (
+                form(row.get(column.key), row if isinstance(row, dict) else dict(row), column.width)[0] for row in rows
+            )
+            found[column.key] = max(known.get(column.key, 0), *map(len, texts))
+    return found
 
 
 def widest(columns: Iterable[Column], rows: Sequence[Mapping[str, Any]], known: Mapping[str, int]) -> dict[str, int]:
@@ -425,6 +456,5 @@ def _width(column: Column, sorted_by: str | None) -> int:
 
 def _least(column: Column, sorted_by: str | None) -> int:
     """Return the width of a column on a phone."""
-    shares = {"share": _SHARE, "progress": _SHARE}
-    most = _SHRUNK if column.grow else shares.get(column.kind, column.width)
+    most = _SHRUNK if column.grow else _SHARE if column.kind in _BARS else column.width
     return min(_width(column, sorted_by), most)

@@ -154,10 +154,13 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         shown = set_cell_size(text, max(room - 1, 0)) + "…" if cell_len(text) > room else set_cell_size(text, room)
         base = self.look("cursor") if is_here else None
         mark = found.mark if y == 0 or lines[y - 1][0] != at else " "
-        own = base or self.look(_LOOKS[found.severity])
+        look = _LOOKS[found.severity]
+        own = self.look(look) if base is None else self.kept_on(look, base)
+        is_colored = at == 0 and (base is None or self.is_legible_on(look, base))
+        around = base or own
         segments = [
-            Segment(f" {mark} ", own),
-            Segment(shown, own if at == 0 else base or self.look("plain")),
+            *(Segment(" ", around), Segment(mark, own), Segment(" ", around)),
+            Segment(shown, own if is_colored else base or self.look("plain")),
             Segment(hint, base or self.look("dim")),
         ]
         return Strip(segments).adjust_cell_length(width, base or self.look("plain"))

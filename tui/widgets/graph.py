@@ -16,8 +16,6 @@ from textual.widget import Widget
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
-_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
-_RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
 _DOTS: Final = 4
 WINDOWS: Final = (15, 30, 60, 120, 300, 600)
 """Time spans of a graph in seconds: the shortest that holds all values."""
@@ -57,7 +55,8 @@ def area(values: Sequence[float | None], width: int, height: int, top: float | N
         cells = [min(max(level - floor, 0), _DOTS) for level in levels]
         lines.append(
             "".join(
-                chr(0x2800 + _LEFT[left] + _RIGHT[right]) for left, right in zip(cells[::2], cells[1::2], strict=True)
+                chr(0x2800 + numbers.DOTS_LEFT[left] + numbers.DOTS_RIGHT[right])
+                for left, right in zip(cells[::2], cells[1::2], strict=True)
             )
         )
     return lines

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-_BLOCKS: Final = "▁▂▃▄▅▆"
-"""Without the highest blocks, so that the trends of two rows stay apart."""
+DOTS_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
+DOTS_RIGHT: Final = (0x00, 0x80, 0xA0, 0xB0, 0xB8)
+"""Bits of a braille cell (U+2800 and above) whose left or right column has so many dots, filled from below."""
+_TREND_MAX: Final = 3
+"""Dots of the highest value of a trend. The upper line of dots stays blank, so that the trends of rows stay apart."""
 _FLAT: Final = 0.7
 NOTHING: Final = "-"
 
@@ -156,16 +159,16 @@ def percent(share: float | None) -> str:
 
 
 def trend(values: Sequence[float | None] | None, width: int) -> str:
-    """Draw the last ``width`` values as blocks; a flat line at the bottom if they are constant."""
+    """Draw the last values as dots, two in a cell; a flat line at the bottom if they are constant."""
     if not values:
         return " " * width
-    shown = [value or 0.0 for value in values[-width:]]
+    shown = [value or 0.0 for value in values[-2 * width :]]
     high = max(shown)
     low = min(*shown, _FLAT * high)  # do not exaggerate small changes
-    if high <= min(shown):
-        return (_BLOCKS[0] * len(shown)).rjust(width)
-    step = (len(_BLOCKS) - 1) / (high - low)
-    return "".join(_BLOCKS[round((value - low) * step)] for value in shown).rjust(width)
+    step = (_TREND_MAX - 1) / (high - low) if high > min(shown) else 0.0
+    dots = [0] * (len(shown) % 2) + [1 + round((value - low) * step) for value in shown]
+    cells = zip(dots[::2], dots[1::2], strict=True)
+    return "".join(chr(0x2800 + DOTS_LEFT[left] + DOTS_RIGHT[right]) for left, right in cells).rjust(width)
 
 
 def keeps_up(row: dict[str, Any]) -> bool:

@@ -37,6 +37,7 @@ class Pager(Looks, Widget, can_focus=True):
         "word": ColorNames("text-accent", bold=True),
         "mark": ColorNames("accent", bold=True),
         "found": ColorNames("background", "warning", bold=True, underline=True),
+        "found here": ColorNames("block-cursor-background", "block-cursor-foreground", bold=True, underline=True),
         "added": ColorNames("text-success"),
         "removed": ColorNames("text-error"),
         "changed": ColorNames("text-warning"),
@@ -211,8 +212,9 @@ class Pager(Looks, Widget, can_focus=True):
         line, pieces = self.rows[y]
         is_here = self.has_cursor and line == self.cursor
         base = self.look("cursor") if is_here else self.rich_style
+        found = self.look("found here" if is_here else "found")
         segments = [
-            Segment(piece.text, base if is_here and piece.look != "found" else self.look(piece.look))
+            Segment(piece.text, found if piece.look == "found" else base if is_here else self.look(piece.look))
             for piece in highlighted(pieces, self.searched)
         ]
         strip = Strip(segments)

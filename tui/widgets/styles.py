@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.style import Style
 from textual.color import Color
 
+from pulsarbox.tui.widgets.box_label import contrast
+
 if TYPE_CHECKING:
     from textual.widget import Widget as _Base
 else:
     _Base = object
 
+LEAST_CONTRAST: Final = 4.5
+"""Minimum contrast of text (WCAG 2.2, 1.4.3). A theme can ask for more: its variable ``least-contrast``."""
 _AUTO: Final = "auto"
 """The value of a theme variable that stands for black or white, whichever contrasts with the background."""
 
@@ -29,6 +33,18 @@ def theme_color(value: str) -> Color:
     if name == _AUTO:
         return Color.automatic(opacity)
     return Color.parse(name)._replace(a=opacity / 100) if percentage else Color.parse(name)
+
+
+def least_contrast(variables: Mapping[str, str]) -> float:
+    """Return the minimum contrast of text in a theme."""
+    return float(variables.get("least-contrast", LEAST_CONTRAST))
+
+
+def text_style(variables: Mapping[str, str], name: str, *, bold: bool | None = None) -> Style:
+    """Return the style of text in a dialog, in a color of the theme."""
+    ground, color = theme_color(variables["surface"]), theme_color(variables[name])
+    is_dim = True if color.ansi is not None and color.a < 1 else None
+    return Style(color=(ground + color).rich_color, bold=bold, dim=is_dim)
 
 
 class ColorNames(NamedTuple):
@@ -49,15 +65,38 @@ class Looks(_Base):
     looks: Mapping[str, ColorNames] = {}
     """Looks of parts by name."""
     _found: dict[str, Style] | None = None
+    _found_in: Mapping[str, str] | None = None
+    """Variables of the theme of these styles."""
     _own_ground: Color | None = None
 
     def look(self, name: str) -> Style:
         """Return the style of a look."""
+        if self._found_in is not self.app.theme_variables:
+            # Textual does not notify of a theme whose styles for the widget itself are those of the last one.
+            self._found_in = self.app.theme_variables
+            self.notify_style_update()
         if self._found is None:
             self._found = {}
         if name not in self._found:
             self._found[name] = self._made(self.looks[name])
         return self._found[name]
+
+    def is_legible_on(self, name: str, ground: Style, least: float | None = None) -> bool:
+        """Return whether the ink of a look can be read on the background of a style.
+
+        ``least`` is the minimum contrast, by default that of text in the theme. Colors of the terminal's palette are
+        unknown, so that they are legible on its default background only.
+        """
+        ink, color = self.look(name).color, ground.bgcolor
+        if ink is None or color is None or ink.triplet is None or color.triplet is None:
+            return False
+        wanted = least or least_contrast(self.app.theme_variables)
+        return contrast(Color.from_rich_color(ink), Color.from_rich_color(color)) >= wanted
+
+    def kept_on(self, name: str, ground: Style, least: float | None = None) -> Style:
+        """Return a look, in bold, on the background of a style, or on its own one if it can only be read there."""
+        own = self.look(name) + Style(bold=True)
+        return own + Style(bgcolor=ground.bgcolor) if self.is_legible_on(name, ground, least) else own
 
     def _made(self, look: ColorNames) -> Style:
         variables = self.app.theme_variables

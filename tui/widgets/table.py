@@ -19,7 +19,16 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, PlacedColumn, laid_out, widest
+from pulsarbox.tui.widgets.columns import (
+    KINDS,
+    TO_THE_RIGHT,
+    Column,
+    PlacedColumn,
+    is_cut,
+    laid_out,
+    widest,
+    widest_numbers,
+)
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
@@ -38,6 +47,8 @@ CURSOR_KEYS: Final[Sequence[BindingType]] = (
 
 _BAR: Final = 1
 """Width of the scroll bar in cells."""
+_KEPT: Final = {"good": None, "warn": None, "bad": None, "cool": None, "marked": None, "trend": 3.0}
+"""Looks that stay on the row of the cursor, with the minimum contrast if it is not that of text (WCAG 2.2, 1.4.11)."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -53,8 +64,9 @@ class Table(Looks, ScrollView, can_focus=True):
         "heading": ColorNames("text-muted", "panel", bold=True),
         "sorted": ColorNames("text", "panel", bold=True, underline=True),
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
-        "blurred": ColorNames(ground="surface-lighten-1"),
-        "marked": ColorNames("accent", bold=True),
+        "blurred": ColorNames(ground="panel", bold=True),
+        "marked": ColorNames("text-accent", bold=True),
+        "marked row": ColorNames(ground="marked-background"),
         "plain": ColorNames(),
         "dim": ColorNames("text-disabled"),
         "good": ColorNames("text-success"),
@@ -148,7 +160,11 @@ class Table(Looks, ScrollView, can_focus=True):
 
     def _measure(self, rows: Sequence[Row]) -> None:
         """Lay out again if texts are wider than all before."""
-        found = widest((column for column, _, _ in self.laid_out), rows, self._content)
+        self._learn(widest((column for column, _, _ in self.laid_out), rows, self._content))
+        if is_cut(self.laid_out, self._content):
+            self._learn(widest_numbers((column for column, _, _ in self.laid_out), rows, self._content))
+
+    def _learn(self, found: Mapping[str, int]) -> None:
         if any(self._content.get(key, -1) < wide for key, wide in found.items()):
             self._content |= found
             self._layout = None
@@ -343,6 +359,7 @@ class Table(Looks, ScrollView, can_focus=True):
         """
         self._drawn_width = self.size.width  # once: computing it took a sixth of the time to draw a line
         try:
+            self.look("plain")  # forgets rows drawn in another theme
             top = self.styles.gutter.top + 1
             first, end = max(crop.y, top), min(crop.bottom, top + self._rows_in_view())
             if first >= end:
@@ -405,17 +422,15 @@ class Table(Looks, ScrollView, can_focus=True):
         for column, width, gap in self.laid_out:
             is_sorted = column.orders(key)
             text = column.title + (("▾" if descending else "▴") if is_sorted else "")
-            fitted = _fitted(text, width, column.kind in TO_THE_RIGHT)
-            word = fitted.strip()
-            before, _, behind = fitted.partition(word)
+            before, word, behind = _split(_fitted(text, width, column.kind in TO_THE_RIGHT))
             segments += [Segment(before, plain), Segment(word, hot if is_sorted else plain)]
             segments.append(Segment(f"{behind}{' ' * gap}", plain))
         return Strip(segments)
 
-    def _base(self, index: int) -> Style:
+    def _base(self, index: int, *, is_marked: bool) -> Style:
         if self._is_here(index):
             return self.look("cursor" if self.has_focus else "blurred")
-        return self._ground
+        return self.look("marked row") if is_marked else self._ground
 
     def _is_here(self, index: int) -> bool:
         """Whether a row shows the cursor."""
@@ -444,35 +459,50 @@ class Table(Looks, ScrollView, can_focus=True):
     def _row_style(self, look: str | None, base: Style) -> Style:
         """Return the style of a cell in a row, filtered as Textual filters whole lines."""
         if (look, base) not in self._row_styles:
-            style = base if look is None else self.look(look) + Style(bgcolor=base.bgcolor)
+            style = self._on_row(look, base)
             segments = [Segment(" ", style)]
             for each in self.get_line_filters():
                 segments = each.apply(segments, self.background_colors[1])
             self._row_styles[look, base] = segments[0].style or Style.null()
         return self._row_styles[look, base]
 
+    def _on_row(self, look: str | None, base: Style) -> Style:
+        if look is None:
+            return base
+        if base == self.look("cursor"):
+            return self.kept_on(look, base, _KEPT[look]) if look in _KEPT else base
+        return self.look(look) + Style(bgcolor=base.bgcolor, bold=base.bold)
+
     def _cells(self, index: int, row: Row | None, across: int) -> list[Segment]:
         """Draw a row over ``across`` cells, None for one that is not loaded."""
-        base = self._base(index)
+        is_marked = row is not None and self.identity(row) in self.marked
+        base = self._base(index, is_marked=is_marked)
         if row is None:
             return [Segment(" ·".ljust(across), self._row_style("dim", base))]
         is_here = self._is_here(index)
         is_hot = is_here and self.has_focus
-        is_marked = self.identity(row) in self.marked
         told = row if isinstance(row, dict) else dict(row)
         signs = (">" if is_here else " ") + (("●" if is_marked else " ") if self.marked else "")
-        runs: list[tuple[str | None, list[str]]] = [("marked" if is_marked and not is_hot else None, [signs])]
+        # adjacent cells of one look are drawn and sent together
+        runs: list[tuple[str | None, list[str]]] = [(None, [signs[:1]]), ("marked" if is_marked else None, [signs[1:]])]
         used = len(signs)
         for column, width, gap in self.laid_out:
             used += width + gap
             value = told.get(column.key)
             unknown = value is None and column.key in self.unknown
             text, look = ("?", "dim") if unknown else KINDS[column.kind](value, told, width)
-            wanted = None if is_hot else "marked" if is_marked else look or "plain"
-            if runs[-1][0] != wanted:  # adjacent cells of one look are drawn and sent together
+            if is_marked and not (look or is_hot) and column is self.laid_out[0].column:
+                look = "marked"
+            wanted = None if is_hot and look not in _KEPT else look or "plain"
+            cell = _fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap
+            if is_hot and wanted is not None:  # only the words have a background of their own
+                blank, cell, behind = _split(cell)
+                runs += [(None, [blank]), (wanted, [cell]), (None, [behind])]
+                continue
+            if runs[-1][0] != wanted:
                 runs.append((wanted, []))
-            runs[-1][1].append(_fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap)
-        segments = [Segment("".join(texts), self._row_style(look, base)) for look, texts in runs]
+            runs[-1][1].append(cell)
+        segments = [Segment("".join(texts), self._row_style(look, base)) for look, texts in runs if any(texts)]
         if used < across:
             segments.append(Segment(" " * (across - used), self._row_style(None, base)))
         return segments if used <= across else list(Strip(segments, used).crop(0, across))
@@ -485,6 +515,13 @@ class Table(Looks, ScrollView, can_focus=True):
         left, width = self.styles.gutter.left, self.outer_size.width
         if lines:
             self.refresh(*(Region(-left, line, width, 1) for line in lines))
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    """Return the blanks before the words of a text, the words, and the blanks behind them."""
+    words = text.strip()
+    before, _, behind = text.partition(words) if words else ("", "", text)
+    return before, words, behind
 
 
 def _fitted(text: str, width: int, right: bool) -> str:

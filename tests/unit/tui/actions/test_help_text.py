@@ -1,6 +1,7 @@
 """The help: every action, aligned, and readable on a phone once a dialog has wrapped it."""
 
 import pytest
+from rich.style import Style
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
@@ -30,8 +31,8 @@ def test_commands_are_aligned() -> None:
 def test_on_a_phone_a_wrapped_title_continues_below_its_beginning() -> None:
     lines = hanging(help_text("subscription", "", 46), 36).plain.partition("In tables")[0].split("\n")
     assert max(map(len, lines)) <= 36
-    at = lines.index("  b        Browse the messages; ")
-    assert "  :sub clear" in lines and lines[at + 1].startswith(" " * 11) and lines[at + 1][11] != " "
+    at = next(at for at, line in enumerate(lines) if line.startswith("  b         Browse the "))
+    assert "  :sub clear" in lines and lines[at + 1].startswith(" " * 12) and lines[at + 1][12] != " "
     program = lines[lines.index("Program") + 1 :]
     assert all(line[:3].strip() or line.startswith(" " * 12) for line in program if line)
 
@@ -47,7 +48,21 @@ def test_a_wrapped_line_continues_in_its_column(width: int) -> None:
 
 
 def test_headings_are_bold() -> None:
-    text = help_text("", "")
-    assert [text.plain[span.start : span.end] for span in text.spans] == [
+    text = help_text("", "", key_style=Style(italic=True))
+    assert [text.plain[span.start : span.end] for span in text.spans if str(span.style) == "bold"] == [
         *("View", "Screens", "Program", "In tables", "Preferences"),
     ]
+
+
+@pytest.mark.parametrize("width", [46, 80])
+def test_keys_are_set_off(width: int) -> None:
+    text = help_text("subscription", "", width, Style(italic=True))
+    keys = {text.plain[span.start : span.end] for span in text.spans if str(span.style) == "italic"}
+    assert keys >= {each.shown_keys for each in REGISTRY if each.keys and (not each.on or "subscription" in each.on)}
+
+
+def test_the_groups_are_aligned_with_one_another() -> None:
+    lines = lines_of(CONTENT, 120)
+    listed = [action for action in REGISTRY if CONTENT in action.on or (not action.on and action.group != "Box")]
+    starts = [line.index(each.title) for each in listed for line in lines if line.endswith(f"  {each.title}")]
+    assert len(starts) == len(listed) and len(set(starts)) == 1

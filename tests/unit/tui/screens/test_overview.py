@@ -102,7 +102,7 @@ async def test_a_wide_terminal_has_the_box_and_its_busiest_topics_at_the_side() 
         await driver.until(lambda: "Busiest topics" in driver.text() and "unacknowledged" in driver.text())
         assert "limits in effect" in driver.text() and "TYPE" in driver.text()
         await driver.pilot.resize_terminal(100, 40)
-        await driver.until(lambda: "Busiest topics" not in driver.text() and "● 2 limits in effect" in driver.text())
+        await driver.until(lambda: "Busiest topics" not in driver.text() and "▲ 2 limits in effect" in driver.text())
     async with dashboard(size=(100, 40)) as driver:
         assert not any("/top/topics" in target for _, target, _ in driver.box.asked), "not asked where not shown"
         await driver.pilot.resize_terminal(200, 50)
