@@ -8,7 +8,7 @@ from rich.text import Text
 
 from pulsarbox.tui.screens.key_bar import ink, legend
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.panel import LabeledFact, fact, ink_of
+from pulsarbox.tui.widgets.panel import LabeledFact, fact
 
 Bucket = Mapping[str, Any]
 """Entries of a part of the log by state, with the first and the last position."""
@@ -45,9 +45,7 @@ def drawn(buckets: Sequence[Bucket], width: int, colors: Mapping[str, str], heig
     """
     text = Text(no_wrap=True, overflow="crop")
     if not buckets:
-        text.append("The log is empty: ")
-        text.append("pulsarbox produce", style=ink_of(colors, "text-accent"))
-        text.append(" publishes messages.")
+        text.append("The log is empty. Publish a message: pulsarbox produce hello 'Hello, world'")
         return text
     if len(buckets) <= width:
         _bar(text, buckets, width, colors, height)

@@ -172,7 +172,7 @@ _KEYS: Final = views.TableView(
     ("slot",),
     "waiting",
     ("key", "name", "stands"),
-    "No keys are assigned.",
+    "No keys are assigned. Publish a message with a key: pulsarbox produce hello 'Hello, world' --key customer-1",
     example='stands == "stuck" and waiting > 10',
 )
 
