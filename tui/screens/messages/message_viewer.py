@@ -60,13 +60,13 @@ class MessageViewer(TopScreen):
         "fold",
         "search",
         "next match",
-        "form",
-        "dump",
-        "copy",
-        "next by key",
-        "next message",
         "back",
         "help",
+        "copy",
+        "form",
+        "dump",
+        "next message",
+        "next by key",
         "quit",
     )
 
