@@ -33,7 +33,11 @@ _LINE: Final = 200
 _IN_MESSAGES: Final = "publish times are stored in the messages: only a running box looks them up"
 UNKNOWN: Final = {
     "topics": {"oldest": _IN_MESSAGES, "quota": "only a running box determines which quota applies"},
-    "subscriptions": {"oldest": _IN_MESSAGES, "type": "consumers set it when they subscribe, and none has since"},
+    "subscriptions": {
+        "oldest": _IN_MESSAGES,
+        "type": "consumers set it when they subscribe, and none has since",
+        "drain": "a stopped box delivers nothing",
+    },
     "deadletters": {},
     "storage": {},
 }

@@ -47,6 +47,8 @@ class Document:
         """The number of children; for a scalar of ``source``, the end of its text."""
         self._starts = array("l")
         """The start of the node's text in ``source``; -1 for a node from a value."""
+        self._stops: dict[int, int] = {}
+        """The end in ``source`` of the text of each closed container."""
         self._values: dict[int, Any] = {}
 
     def __len__(self) -> int:
@@ -58,10 +60,11 @@ class Document:
         """Add a container and return its number."""
         return self._add(name, kind, parent, 0, start, 0)
 
-    def close(self, node: int, count: int) -> None:
-        """End a container with a number of children."""
+    def close(self, node: int, count: int, stop: int = 0) -> None:
+        """End a container with a number of children. ``stop`` is the end of its text in ``source``."""
         self._ends[node] = len(self.kinds)
         self._sizes[node] = count
+        self._stops[node] = stop
 
     def count(self, node: int, count: int) -> None:
         """Set the number of children of an open container."""
@@ -110,7 +113,9 @@ class Document:
         start = self._starts[node]
         if start < 0:
             return None
-        return (start, start + 1) if self.is_container(node) else (start, self._sizes[node])
+        if not self.is_container(node):
+            return start, self._sizes[node]
+        return start, self._stops.get(node) or len(self.source)
 
     def text_of(self, node: int, most: int | None = None) -> str:
         """Return the JSON text of a scalar, or only the first characters of it."""

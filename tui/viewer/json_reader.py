@@ -170,7 +170,7 @@ class JsonReader:
         first = self._next()
         if first == closing:
             self._at += 1
-            self.document.close(self._open.pop(), self._counts.pop())
+            self.document.close(self._open.pop(), self._counts.pop(), self._at)
             self._counted()
             return True
         if self.document.end_of(node) > node + 1:  # not directly after the opening bracket
@@ -183,5 +183,5 @@ class JsonReader:
 
     def _close_all(self) -> None:
         while self._open:
-            self.document.close(self._open.pop(), self._counts.pop())
+            self.document.close(self._open.pop(), self._counts.pop(), self._at)
             self._counted()

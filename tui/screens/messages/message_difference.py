@@ -214,11 +214,11 @@ def drawn(change: Difference, first: Document, second: Document, room: int) -> l
 
 
 def summary(document: Document, node: int, room: int) -> str:
-    """Return a scalar, or the number of values of a container."""
+    """Return a scalar, or the kind of a container with the number of its values."""
     if not document.is_container(node):
         return document.shown(node, room)
-    is_object = document.kinds[node] == Kind.OBJECT
-    return numbers.counted(document.size_of(node), "field" if is_object else "element")
+    kind, value = ("object", "field") if document.kinds[node] == Kind.OBJECT else ("array", "element")
+    return f"{kind} ({numbers.counted(document.size_of(node), value)})"
 
 
 def text_differences(first: LoadedMessage, second: LoadedMessage) -> list[str]:

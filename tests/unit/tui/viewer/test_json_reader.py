@@ -112,3 +112,18 @@ def test_names_and_paths_are_fit_for_a_terminal_and_values_are_decoded() -> None
     long = read(json.dumps("x" * 10_000))
     assert long.shown(0, 10) == '"xxxxxxxxx ... (10,002 characters)'
     assert long.span_of(0) == (0, 10_002)
+
+
+def test_the_text_of_a_container_ends_with_its_bracket() -> None:
+    text = ' {"a": [1, {"b": 2} ] , "c": {} } '
+    document = read(text)
+    texts = {document.path_of(node): text[slice(*document.span_of(node) or (0, 0))] for node in range(len(document))}
+    assert texts == {
+        "": text.strip(),
+        "a": '[1, {"b": 2} ]',
+        "a[0]": "1",
+        "a[1]": '{"b": 2}',
+        "a[1].b": "2",
+        "c": "{}",
+    }
+    assert read('{"a": [1').span_of(0) == (0, 8), "of one that is not closed: up to the end"
