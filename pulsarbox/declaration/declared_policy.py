@@ -1,18 +1,18 @@
 """Values of declared policies: JSON as in the Admin API, or text as `pulsarbox ns policy` takes it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.checks import check, quota
-from pulsarbox.protocol.policies.policy_values import meaningful, problem
+from pulsarbox.protocol.policies.policy_values import meaningful
 from pulsarbox.protocol.policies.row import DEFAULT, Blank, PolicyEndpoint, PolicyRow
-from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, Text, ValueShape, WholeNumber
+from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, ValueShape, WholeNumber, Word
 from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, ENTRY_FILTERS, SHADOW_TOPICS
 from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.written_value import OR_DEFAULT, check_members, completed, parsed
+from pulsarbox.quantities import InvalidText
 
 UNDECLARED: Final = (ENTRY_FILTERS,)
 """Policies that brokers refuse to change."""
@@ -41,9 +41,13 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
 
     Rejects meaningless numbers and unknown members, which brokers accept.
     """
-    if given == DEFAULT and not isinstance(row.shape, Text):
+    if given == DEFAULT:
         return None
-    value = read_value(row.shape, row.typed, given)
+    check_members(given)
+    try:
+        value = read_value(row.shape, row.typed, given)
+    except InvalidText as error:
+        raise error.or_also(OR_DEFAULT) from None
     try:
         value = quota(value) if row in QUOTA_ROWS else value
         check(row, place, value)
@@ -51,7 +55,7 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
     except PulsarBoxError as error:
         raise ValueError(str(error)) from None
     if place.blank is Blank.UNMET and (not value or (isinstance(value, str) and not value.strip())):
-        raise ValueError("the value is empty: specify null to remove the policy")
+        raise ValueError(f"the value is empty; to remove the policy, specify {DEFAULT}")
     if place.always is not None and value != place.always:
         return None
     return value if row.sets(value) and value != place.nothing else None
@@ -62,35 +66,28 @@ def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> An
     if isinstance(given, bool) and isinstance(shape, ObjectShape | WholeNumber):
         given = Flag().text(given)  # YAML reads `off` as false
     if isinstance(given, str):
-        given = _from_json(given) if given[:1] in ("{", "[", '"') else shape.parse(given)
+        given = parsed(shape, given)
     if isinstance(given, dict):
-        given = _completed(shape, defaults, given)
+        given = completed(shape, defaults, _members(shape, given))
     try:
         return shape.read(given, "the value")
     except PulsarBoxError as error:
         raise ValueError(str(error)) from None
 
 
-def _from_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def _completed(shape: ValueShape, defaults: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(shape, ObjectShape):
-        for name in given:
-            if name not in shape.members:
-                raise ValueError(f"unknown member '{name}'{did_you_mean(name, shape.members)}")
-    missing = [name for name, default in defaults.items() if default is None and given.get(name) is None]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing: specify {' and '.join(defaults)}; -1 for no limit")
-    value = {**defaults, **given}
-    wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
-    if wrong:
-        raise ValueError(wrong)
-    return value
+def _members(shape: ValueShape, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object, with the numbers of those that are text (``limitSize: 1.5G``)."""
+    if not isinstance(shape, ObjectShape):
+        return given
+    found = dict(given)
+    for name, value in given.items():
+        member = shape.members.get(name, (None, None))[0]
+        if isinstance(value, str) and isinstance(member, WholeNumber | Flag | Word):
+            try:
+                found[name] = member.parse(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+    return found
 
 
 def is_unset(row: PolicyRow, place: PolicyEndpoint, present: Any) -> bool:

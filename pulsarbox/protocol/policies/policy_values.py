@@ -28,7 +28,7 @@ from pulsarbox.protocol.policies.short_forms import (
 )
 from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECONDS, Quantity
 
-_OFF_IS_0: Final = {OFF: 0}
+_OFF_IS_0: Final = {OFF: 0, UNLIMITED: 0}
 
 
 def number_or_off(quantity: Quantity | None = None) -> WholeNumber:
@@ -72,11 +72,14 @@ OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
 """Schema compatibility strategies by their name in schemaAutoUpdateCompatibilityStrategy."""
 
 _UNLIMITED_IS_NEGATIVE: Final = {UNLIMITED: NO_LIMIT}
+_OFF_IS_NEGATIVE: Final = {UNLIMITED: NO_LIMIT, OFF: NO_LIMIT}
 
 
-def _limit(quantity: Quantity | None = None, bits: int = INT_BITS) -> WholeNumber:
+def _limit(
+    quantity: Quantity | None = None, bits: int = INT_BITS, words: Mapping[str, int] = _OFF_IS_NEGATIVE
+) -> WholeNumber:
     """Return the shape of a member of which -1 is no limit."""
-    return WholeNumber(bits, quantity=quantity, words=_UNLIMITED_IS_NEGATIVE)
+    return WholeNumber(bits, quantity=quantity, words=words)
 
 
 _MESSAGES: Final = _limit()
@@ -108,7 +111,10 @@ SUBSCRIBE_RATE: Final = ObjectShape(
     form=RateForm("subscribeThrottlingRatePerConsumer", period="ratePeriodInSecond"),
 )
 RETENTION: Final = ObjectShape(
-    {"retentionTimeInMinutes": (_limit(MINUTES), 0), "retentionSizeInMB": (_limit(MEBIBYTES, LONG_BITS), 0)},
+    {  # 0 keeps nothing, so that off would be read as 0
+        "retentionTimeInMinutes": (_limit(MINUTES, words=_UNLIMITED_IS_NEGATIVE), 0),
+        "retentionSizeInMB": (_limit(MEBIBYTES, LONG_BITS, _UNLIMITED_IS_NEGATIVE), 0),
+    },
     form=RetentionForm(),
 )
 QUOTA: Final = ObjectShape(

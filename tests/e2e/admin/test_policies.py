@@ -50,7 +50,7 @@ def test_one_policy_from_the_broker_to_the_topic_and_back(run: Run) -> None:
         return found["value"], found["level"]
 
     assert holds() == (0, "broker")
-    assert said(run("ns", "policy", NAMESPACE, "max-consumers", "5")) == f"set max-consumers of {NAMESPACE}\n"
+    assert said(run("ns", "policy", NAMESPACE, "max-consumers", "5")) == f"set max-consumers of {NAMESPACE} to 5\n"
     assert holds() == (5, "namespace")
     said(run("topic", "policy", topic, "max-consumers", "6"))
     assert holds() == (6, "topic")
@@ -162,8 +162,9 @@ def test_several_policies_in_one_command(run: Run) -> None:
     said(run("topic", "create", topic))
     done = said(run("topic", "policy", topic, "retention", "7d,1G", "backlog-quota", "100M,hold", "message-ttl", "1h"))
     assert done.splitlines() == [
-        f"set {policy} of persistent://{topic}"
-        for policy in ("retention", "backlog-quota:destination_storage", "message-ttl")
+        f"set retention of {topic} to 7d,1GiB",
+        f"set backlog-quota:destination_storage of {topic} to 100MiB,hold",
+        f"set message-ttl of {topic} to 1h",
     ]
     said(run("topic", "policy", topic, "backlog-quota:message_age", "2d,evict"))
     rows = shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"'))
@@ -180,6 +181,37 @@ def test_several_policies_in_one_command(run: Run) -> None:
     said(run("topic", "policy", topic, "--unset", "backlog-quota", "retention"))
     said(run("topic", "policy", topic, "message-ttl", "default"))
     assert shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"')) == []
+
+
+def test_default_removes_policies_that_are_text(run: Run) -> None:
+    said(run("ns", "policy", NAMESPACE, "anti-affinity-group", '"default"', "compression-at-rest", "zstd"))
+    rows = {row["policy"]: row for row in shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json"))}
+    assert rows["anti-affinity-group"]["value"] == "default"
+    assert rows["anti-affinity-group"]["setting"] == '"default"'
+    said(run("ns", "policy", NAMESPACE, "anti-affinity-group", "default", "compression-at-rest", "default"))
+    said(run("ns", "policy", NAMESPACE, "resource-group", "default"))
+    rows = {row["policy"]: row for row in shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json"))}
+    assert {row["level"] for name, row in rows.items() if name in ("anti-affinity-group", "compression-at-rest")} <= {
+        "broker"
+    }
+
+
+def test_a_set_value_is_shown_as_it_was_understood(run: Run) -> None:
+    topic = f"{NAMESPACE}/understood"
+    said(run("topic", "create", topic))
+    done = run("topic", "policy", topic, "publish-rate", "5mb/s", "backlog-quota", "1.5G,producer_request_hold")
+    assert said(done).splitlines() == [
+        f"set publish-rate of {topic} to 5MiB/s",
+        f"set backlog-quota:destination_storage of {topic} to 1.5GiB,hold",
+    ]
+    unknown = run("topic", "policy", topic, "publish-rate", '{"foo": 1}')
+    assert unknown.returncode == 2
+    assert "unknown member 'foo'" in unknown.stderr
+    assert "publish-rate" in run("topic", "policy", topic, "publish-rate", "1k/s").stderr
+    assert said(run("topic", "policy", topic, "publish-rate")).startswith("5MiB/s ")
+    too_large = run("topic", "policy", topic, "max-message-size", "100M")
+    assert too_large.returncode == 2
+    assert "(maxMessageSize of the broker: 5MiB)" in too_large.stderr
 
 
 def test_policies_of_a_namespace_are_shown_as_people_write_them(run: Run) -> None:
