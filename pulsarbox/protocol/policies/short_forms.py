@@ -211,6 +211,8 @@ class QuotaForm:
         if read is None or action is None:
             raise InvalidText(self.expected, text)
         quantity, number = read
+        if number < 1:
+            raise ValueError(f"the limit must be 1 or more, not '{parts[0]}'; for no limit, specify {OFF}")
         size, seconds = (number, NO_LIMIT) if quantity is BYTES else (NO_LIMIT, number)
         return _quota(size, seconds, action)
 

@@ -128,7 +128,7 @@ def test_a_resource_group(run: Run, box: Running) -> None:
         (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "expected a size such as"),
+        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "expected a number of bytes, or a size such as"),
         (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "expected a limit of 1 or more"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
@@ -181,6 +181,39 @@ def test_several_policies_in_one_command(run: Run) -> None:
     said(run("topic", "policy", topic, "--unset", "backlog-quota", "retention"))
     said(run("topic", "policy", topic, "message-ttl", "default"))
     assert shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"')) == []
+
+
+def test_a_quota_may_be_off_or_removed(run: Run) -> None:
+    topic = f"{NAMESPACE}/quotas"
+    said(run("topic", "create", topic))
+    set_to = ("quota", "set", topic, "--then", "producer_request_hold")
+    assert said(run(*set_to, "--size", "2G", "--age", "1h")).splitlines() == [
+        f"set the size quota of {topic} to 2GiB,hold",
+        f"set the age quota of {topic} to 1h,hold",
+    ]
+    done = said(run("quota", "set", topic, "--size", "off", "--age", "default")).splitlines()
+    assert done == [f"set the size quota of {topic} to unlimited", f"unset the age quota of {topic}"]
+    rows = shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"'))
+    assert {row["policy"]: row["setting"] for row in rows} == {"backlog-quota:destination_storage": "unlimited"}
+    said(run("quota", "set", topic, "--size", "default"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("set orders --size 0 --then hold", 2, "expected a limit of 1 or more, not '0'; for no limit, specify off"),
+        ("set orders --size 1,5G --then hold", 2, "or off or unlimited; or default, not '1,5G'; did you mean 1.5G?"),
+        ("set orders --size 1G --then keep", 2, "hold (producer_request_hold), "),
+        ("set orders --size 1G", 2, "specify the action at the limit: --then hold, refuse, evict"),
+        ("set orders", 2, "specify --size, --age, or both"),
+        ("show public/default", 2, "public/default is a namespace: specify a topic"),
+        ("show default", 3, "public/default is a namespace: specify tenant/namespace or a topic"),
+    ],
+)
+def test_what_a_quota_needs(run: Run, words: str, code: int, told: str) -> None:
+    done = run("quota", *words.split())
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
 
 
 def test_default_removes_policies_that_are_text(run: Run) -> None:

@@ -11,6 +11,7 @@ from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_optio
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import MessageRate, Share
 from pulsarbox.cli.connect.admin_client import suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -39,7 +40,7 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
     help="Replay all messages, as without --filter; an edit of the key or the payload requires either.",
 )
 @click.option("--to", "target", metavar="TOPIC", help="Target topic. [default: the origin of each message]")
-@click.option("--rate", type=click.FloatRange(0), help="Messages per second; 0 for no limit. [default: 100]")
+@click.option("--rate", type=MessageRate(), help="Messages per second, such as 10/s, or off. [default: 100/s]")
 @click.option("--set", "put", metavar="NAME=VALUE", multiple=True, help="Set a property; repeatable.")
 @click.option("--unset", "remove", metavar="NAME", multiple=True, help="Remove a property; repeatable.")
 @click.option("--key", metavar="KEY", help="Set the key; requires --filter or --all.")
@@ -60,8 +61,8 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
 )
 @click.option(
     "--max-returned-share",
-    type=click.FloatRange(0, 1),
-    help="Stop if a greater share of messages fails again; 0: never. [default: 0.2]",
+    type=Share(off=True),
+    help="Stop if a greater share of messages fails again, such as 5%, or off. [default: 20%]",
 )
 @click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
@@ -88,7 +89,7 @@ def replay(
     Examples:
       pulsarbox dlq replay orders-billing-DLQ --dry-run
       pulsarbox dlq replay orders-billing-DLQ --filter 'fingerprint == "a1b2c3d4e5f6"' --wait
-      pulsarbox dlq replay orders-billing-DLQ --to orders-again --rate 10 --set retried=yes
+      pulsarbox dlq replay orders-billing-DLQ --to orders-again --rate 10/s --set retried=yes
       pulsarbox dlq replay orders-billing-DLQ --filter 'id == "12:3:-1:-1"' --payload '{"n": 1}'
     """
     edit = _edit(given)
