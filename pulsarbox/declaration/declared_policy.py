@@ -6,12 +6,17 @@ from typing import Any, Final
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.checks import check, quota
-from pulsarbox.protocol.policies.policy_values import meaningful
+from pulsarbox.protocol.policies.policy_values import (
+    QUOTA_AGE,
+    QUOTA_TYPES,
+    limited_types,
+    meaningful,
+)
 from pulsarbox.protocol.policies.row import DEFAULT, Blank, PolicyEndpoint, PolicyRow
-from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, ValueShape, WholeNumber, Word
+from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, Text, ValueShape, WholeNumber, Word
 from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, ENTRY_FILTERS, SHADOW_TOPICS
-from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
-from pulsarbox.protocol.policies.written_value import OR_DEFAULT, check_members, completed, parsed
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.written_value import OR_DEFAULT, check_members, completed, parsed, shown
 from pulsarbox.quantities import InvalidText
 
 UNDECLARED: Final = (ENTRY_FILTERS,)
@@ -49,7 +54,9 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
     except InvalidText as error:
         raise error.or_also(OR_DEFAULT) from None
     try:
-        value = quota(value) if row in QUOTA_ROWS else value
+        if row in QUOTA_ROWS:
+            value = quota(value)
+            _check_type(row.name.partition(":")[2], value)
         check(row, place, value)
         value = [str(parse_topic(each)) for each in value] if row is SHADOW_TOPICS else value
     except PulsarBoxError as error:
@@ -59,6 +66,34 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
     if place.always is not None and value != place.always:
         return None
     return value if row.sets(value) and value != place.nothing else None
+
+
+def _check_type(kind: str, value: Mapping[str, Any]) -> None:
+    if kind not in limited_types(value):
+        limit = "an age, such as 7d,evict" if kind == QUOTA_AGE else "a size, such as 10G,hold"
+        raise ValueError(f"expected {limit}")
+
+
+def quota_types_of(text: str) -> tuple[str, ...]:
+    """Return the types of backlog quota that a text such as ``10G,hold`` declares. Raises ValueError."""
+    value = QUOTA_TYPES if text == DEFAULT else parsed(BACKLOG_QUOTA.shape, text)
+    return limited_types(value) if isinstance(value, dict) else QUOTA_TYPES
+
+
+def written_value(row: PolicyRow, place: PolicyEndpoint, value: Any) -> Any:
+    """Return a stored value as people write it, if a declaration reads it back to the same; otherwise as it is."""
+    shape = row.shape
+    if isinstance(shape, ObjectShape):
+        text = shape.form.text(meaningful(value)) if shape.form is not None else None
+    else:
+        text = shown(shape, value) if isinstance(shape, WholeNumber | Text) else None
+    if text is None or text == str(value):
+        return value
+    try:
+        is_same = is_equal(policy_value(row, place, text), value)
+    except ValueError:
+        return value
+    return text if is_same else value
 
 
 def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> Any:

@@ -122,14 +122,14 @@ QUOTA: Final = ObjectShape(
         "limit": (_BYTES, None),
         "limitSize": (_BYTES, None),
         "limitTime": (_limit(SECONDS), 0),
-        "policy": (Word(tuple(QUOTA_ACTIONS.values())), None),
+        "policy": (Word(tuple(QUOTA_ACTIONS.values()), short=QUOTA_ACTIONS), None),
         "excludeDelayed": (Flag(), None),
     },
     form=QuotaForm(QUOTA_ACTIONS),
 )
 INACTIVE_TOPICS: Final = ObjectShape(
     {
-        "inactiveTopicDeleteMode": (Word(tuple(INACTIVE_MODES.values())), None),
+        "inactiveTopicDeleteMode": (Word(tuple(INACTIVE_MODES.values()), short=INACTIVE_MODES), None),
         "maxInactiveDurationSeconds": (WholeNumber(quantity=SECONDS), 0),
         "deleteWhileInactive": (Flag(), False),
     },
@@ -204,6 +204,12 @@ def quota_seconds(value: Mapping[str, Any]) -> int:
     """Return the limit of an age quota in seconds; NO_LIMIT for none. 0 is no limit either, as in Pulsar."""
     seconds = int(value.get("limitTime") or 0)
     return seconds if seconds > 0 else NO_LIMIT
+
+
+def limited_types(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the types of backlog quota that a value limits; all of them if it limits nothing."""
+    limits = {QUOTA_SIZE: quota_size(value), QUOTA_AGE: quota_seconds(value)}
+    return tuple(kind for kind, limit in limits.items() if limit != NO_LIMIT) or QUOTA_TYPES
 
 
 def quota_action(value: Mapping[str, Any]) -> str:

@@ -210,17 +210,19 @@ class Word:
 
     words: tuple[str, ...]
     zero: Any = None
+    short: Mapping[str, str] = field(default_factory=dict)
+    """Words that people may write instead."""
 
     def read(self, value: Any, what: str) -> str:
         """See Shape.read."""
         if not isinstance(value, str) or value not in self.words:
             shown = f'"{value}"' if isinstance(value, str) else _kind(value)
-            raise BadRequest(f"{what} must be {self.expected}, not {shown}")
+            raise BadRequest(f"{what} must be one of {', '.join(self.words)}, not {shown}")
         return value
 
     def parse(self, text: str) -> str:
         """See Shape.parse; case-insensitive."""
-        by_folded = {word.casefold(): word for word in self.words}
+        by_folded = {**self.short, **{word.casefold(): word for word in self.words}}
         if text.casefold() not in by_folded:
             raise InvalidText(self.expected, text)
         return by_folded[text.casefold()]
@@ -232,7 +234,7 @@ class Word:
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return f"one of {', '.join(self.words)}"
+        return f"one of {', '.join((*self.short, *self.words))}"
 
     @property
     def examples(self) -> Sequence[str]:

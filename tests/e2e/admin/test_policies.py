@@ -128,7 +128,11 @@ def test_a_resource_group(run: Run, box: Running) -> None:
         (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "expected a number of bytes, or a size such as"),
+        (
+            ["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"],
+            2,
+            "expected a number of bytes, or a size such as",
+        ),
         (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "expected a limit of 1 or more"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
