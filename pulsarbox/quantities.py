@@ -12,11 +12,29 @@ from typing import Final
 _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,20}")
 _PART: Final = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,9})?) *([a-zA-Z]+)")
 _SUFFIX: Final = re.compile(r"[a-zA-Z]+$")
+_COMMA: Final = re.compile(r"[0-9]{1,20},[0-9]{1,9} *[a-zA-Z]+")
 _SHOWN_MAX: Final = 60
 """Characters of an invalid value that an error message repeats."""
 _TEXT_MAX: Final = 100
 _DECIMALS: Final = 100
 """Sizes are shown with at most two decimals, and only if these are exact."""
+_COUNT_MAX: Final = 10_000
+"""Sizes of that many of a suffix are shown in a larger one, or in the unit of the quantity."""
+
+
+class InvalidText(ValueError):
+    """A text is none of the accepted values."""
+
+    def __init__(self, expected: str, text: str, hint: str = "") -> None:
+        hint = hint or _with_point(text)
+        super().__init__(f"expected {expected}, not '{_cut(text)}'{hint}")
+        self.expected = expected
+        self.text = text
+        self.hint = hint
+
+    def or_also(self, more: str) -> "InvalidText":
+        """Return the error for a place that accepts more."""
+        return InvalidText(f"{self.expected}{more}", self.text, self.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,7 @@ class Quantity:
             return int(text)
         amount = self._amount(self._folded(text))
         if amount is None:
-            raise ValueError(f"expected {self.expected}, not '{_cut(text)}'")
+            raise InvalidText(self.expected, text)
         if amount % self.size:
             raise ValueError(f"'{_cut(text)}' is not a whole number of {self.unit}")
         return int(amount // self.size)
@@ -101,10 +119,16 @@ class Quantity:
 
     def _largest(self, amount: int) -> str:
         for suffix, size in self.shown:
-            if amount >= size and amount * _DECIMALS % size == 0:
+            if size <= amount < _COUNT_MAX * size and amount * _DECIMALS % size == 0:
                 whole, rest = divmod(amount * _DECIMALS // size, _DECIMALS)
                 return f"{whole}.{rest:02}".rstrip("0").rstrip(".") + suffix
-        raise AssertionError("the smallest suffix is one byte")
+        suffix, size = next(each for each in self.shown if each[1] == self.size)
+        return f"{amount // size}{suffix}"
+
+
+def _with_point(text: str) -> str:
+    """Return the question whether a comma was meant as a decimal point."""
+    return f"; did you mean {text.replace(',', '.')}?" if _COMMA.fullmatch(text) else ""
 
 
 def _cut(text: str) -> str:
@@ -122,7 +146,14 @@ _BYTES_BY_SUFFIX: Final = {
     for suffix in ("", "b", "ib")
     if power or suffix == "b"
 }
-_SHOWN_BYTES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1))
+_SHOWN_BYTES: Final = (
+    ("PiB", 1 << 50),
+    ("TiB", 1 << 40),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+)
 
 
 def _duration(unit: str, size: int, *samples: str) -> Quantity:

@@ -14,7 +14,7 @@ from pulsarbox.declaration.declaration import (
     TokenDeclaration,
     TopicDeclaration,
 )
-from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, level_of, policy_value, read_value
+from pulsarbox.declaration.declared_policy import ROWS_BY_NAME, level_of, policy_value, quota_types_of, read_value
 from pulsarbox.declaration.member_reader import SHOWN_MAX, MemberReader, is_null
 from pulsarbox.declaration.places import InvalidDeclaration
 from pulsarbox.declaration.topic_parser import TopicParser
@@ -191,7 +191,10 @@ class DeclarationParser:
         """Return the declared policies of a topic or a namespace."""
         found: dict[str, Declared[Any]] = {}
         for name, member in self.read.members(node, "policies").items():
-            if name == BACKLOG_QUOTA.name and not is_null(member.node):
+            if name == BACKLOG_QUOTA.name and isinstance(text := plain(member.node), str):
+                kinds = self.read.attempt(member.place, name, partial(quota_types_of, text)) or ()
+                found |= {quota_name(kind): self._policy(quota_name(kind), member, topic) for kind in kinds}
+            elif name == BACKLOG_QUOTA.name and not is_null(member.node):
                 quotas = self.read.members(member.node, name, QUOTA_TYPES)
                 found |= {
                     quota_name(kind): self._policy(quota_name(kind), each, topic) for kind, each in quotas.items()

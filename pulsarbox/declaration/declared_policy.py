@@ -1,18 +1,23 @@
 """Values of declared policies: JSON as in the Admin API, or text as `pulsarbox ns policy` takes it."""
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pulsarbox.config.setting import did_you_mean
 from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import parse_topic
 from pulsarbox.protocol.policies.checks import check, quota
-from pulsarbox.protocol.policies.policy_values import meaningful, problem
+from pulsarbox.protocol.policies.policy_values import (
+    QUOTA_AGE,
+    QUOTA_TYPES,
+    limited_types,
+    meaningful,
+)
 from pulsarbox.protocol.policies.row import DEFAULT, Blank, PolicyEndpoint, PolicyRow
-from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, Text, ValueShape, WholeNumber
+from pulsarbox.protocol.policies.shapes import Flag, ObjectShape, Text, ValueShape, WholeNumber, Word
 from pulsarbox.protocol.policies.stored_rows import CLUSTER_ROWS, ENTRY_FILTERS, SHADOW_TOPICS
-from pulsarbox.protocol.policies.table import QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, RESOURCE_GROUP_NAME, ROWS
+from pulsarbox.protocol.policies.written_value import OR_DEFAULT, check_members, completed, parsed, shown
+from pulsarbox.quantities import InvalidText
 
 UNDECLARED: Final = (ENTRY_FILTERS,)
 """Policies that brokers refuse to change."""
@@ -41,20 +46,54 @@ def policy_value(row: PolicyRow, place: PolicyEndpoint, given: Any) -> Any:
 
     Rejects meaningless numbers and unknown members, which brokers accept.
     """
-    if given == DEFAULT and not isinstance(row.shape, Text):
+    if given == DEFAULT:
         return None
-    value = read_value(row.shape, row.typed, given)
+    check_members(given)
     try:
-        value = quota(value) if row in QUOTA_ROWS else value
+        value = read_value(row.shape, row.typed, given)
+    except InvalidText as error:
+        raise error.or_also(OR_DEFAULT) from None
+    try:
+        if row in QUOTA_ROWS:
+            value = quota(value)
+            _check_type(row.name.partition(":")[2], value)
         check(row, place, value)
         value = [str(parse_topic(each)) for each in value] if row is SHADOW_TOPICS else value
     except PulsarBoxError as error:
         raise ValueError(str(error)) from None
     if place.blank is Blank.UNMET and (not value or (isinstance(value, str) and not value.strip())):
-        raise ValueError("the value is empty: specify null to remove the policy")
+        raise ValueError(f"the value is empty; to remove the policy, specify {DEFAULT}")
     if place.always is not None and value != place.always:
         return None
     return value if row.sets(value) and value != place.nothing else None
+
+
+def _check_type(kind: str, value: Mapping[str, Any]) -> None:
+    if kind not in limited_types(value):
+        limit = "an age, such as 7d,evict" if kind == QUOTA_AGE else "a size, such as 10G,hold"
+        raise ValueError(f"expected {limit}")
+
+
+def quota_types_of(text: str) -> tuple[str, ...]:
+    """Return the types of backlog quota that a text such as ``10G,hold`` declares. Raises ValueError."""
+    value = QUOTA_TYPES if text == DEFAULT else parsed(BACKLOG_QUOTA.shape, text)
+    return limited_types(value) if isinstance(value, dict) else QUOTA_TYPES
+
+
+def written_value(row: PolicyRow, place: PolicyEndpoint, value: Any) -> Any:
+    """Return a stored value as people write it, if a declaration reads it back to the same; otherwise as it is."""
+    shape = row.shape
+    if isinstance(shape, ObjectShape):
+        text = shape.form.text(meaningful(value)) if shape.form is not None else None
+    else:
+        text = shown(shape, value) if isinstance(shape, WholeNumber | Text) else None
+    if text is None or text == str(value):
+        return value
+    try:
+        is_same = is_equal(policy_value(row, place, text), value)
+    except ValueError:
+        return value
+    return text if is_same else value
 
 
 def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> Any:
@@ -62,35 +101,28 @@ def read_value(shape: ValueShape, defaults: Mapping[str, Any], given: Any) -> An
     if isinstance(given, bool) and isinstance(shape, ObjectShape | WholeNumber):
         given = Flag().text(given)  # YAML reads `off` as false
     if isinstance(given, str):
-        given = _from_json(given) if given[:1] in ("{", "[", '"') else shape.parse(given)
+        given = parsed(shape, given)
     if isinstance(given, dict):
-        given = _completed(shape, defaults, given)
+        given = completed(shape, defaults, _members(shape, given))
     try:
         return shape.read(given, "the value")
     except PulsarBoxError as error:
         raise ValueError(str(error)) from None
 
 
-def _from_json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
-
-
-def _completed(shape: ValueShape, defaults: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(shape, ObjectShape):
-        for name in given:
-            if name not in shape.members:
-                raise ValueError(f"unknown member '{name}'{did_you_mean(name, shape.members)}")
-    missing = [name for name, default in defaults.items() if default is None and given.get(name) is None]
-    if missing:
-        raise ValueError(f"{missing[0]} is missing: specify {' and '.join(defaults)}; -1 for no limit")
-    value = {**defaults, **given}
-    wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
-    if wrong:
-        raise ValueError(wrong)
-    return value
+def _members(shape: ValueShape, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the members of an object, with the numbers of those that are text (``limitSize: 1.5G``)."""
+    if not isinstance(shape, ObjectShape):
+        return given
+    found = dict(given)
+    for name, value in given.items():
+        member = shape.members.get(name, (None, None))[0]
+        if isinstance(value, str) and isinstance(member, WholeNumber | Flag | Word):
+            try:
+                found[name] = member.parse(value)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+    return found
 
 
 def is_unset(row: PolicyRow, place: PolicyEndpoint, present: Any) -> bool:

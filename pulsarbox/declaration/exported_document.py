@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pulsarbox.declaration.declared_policy import is_unset, rows_at
+from pulsarbox.declaration.declared_policy import is_unset, rows_at, written_value
 from pulsarbox.declaration.planner import namespace_policies
 from pulsarbox.declaration.present_state import PresentState, PresentSubscription, PresentTopic
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.cluster_data import SECRETS
 from pulsarbox.protocol.policies.policy_values import meaningful
-from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, RESOURCE_GROUP_NAME
+from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, QUOTA_ROWS, RESOURCE_GROUP_NAME, row_of
 
 _LEGACY_SIZE: Final = "limit"
 """Older name of a quota's limitSize, which brokers store as well."""
@@ -64,10 +64,12 @@ def _policies(present: Mapping[str, Any], *, topic: bool) -> dict[str, Any]:
         if is_unset(row, place, value) or (row is RESOURCE_GROUP_NAME and not value):
             continue
         if row in QUOTA_ROWS:
-            quota = {name: each for name, each in meaningful(value).items() if name != _LEGACY_SIZE}
+            quota = written_value(row, place, value)
+            if isinstance(quota, Mapping):
+                quota = {name: each for name, each in meaningful(quota).items() if name != _LEGACY_SIZE}
             found.setdefault(BACKLOG_QUOTA.name, {})[place.members[0]] = quota
         else:
-            found[row.name] = meaningful(value)
+            found[row.name] = meaningful(written_value(row, place, value))
     return found
 
 
@@ -91,12 +93,17 @@ def _schema(schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return _filled({"type": schema["type"], "definition": schema["schema"] or None, "properties": schema["properties"]})
 
 
+def _rate(value: Mapping[str, Any] | None) -> Any:
+    row = row_of("subscription-dispatch-rate")
+    return None if value is None or row.topic is None else written_value(row, row.topic, value)
+
+
 def _subscription(subscription: PresentSubscription) -> dict[str, Any]:
     """Position: earliest, so that a subscription of an empty topic skips nothing that is published meanwhile."""
     return {"position": "earliest"} | _filled(
         {
             "properties": subscription.properties,
             "dead-letter": subscription.dead_letter,
-            "dispatch-rate": subscription.dispatch_rate,
+            "dispatch-rate": _rate(subscription.dispatch_rate),
         }
     )

@@ -7,6 +7,7 @@ import click
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import Share
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
 
@@ -49,7 +50,7 @@ def fault() -> None:
 @click.option("--nth", type=click.IntRange(1), help="Fire only on the Nth match.")
 @click.option("--every", type=click.IntRange(1), help="Fire on every Nth match.")
 @click.option("--first", type=click.IntRange(1), help="Fire on the first N matches only.")
-@click.option("--probability", type=click.FloatRange(0, 1), help="Fire with this probability per match, 0 to 1.")
+@click.option("--probability", type=Share(), help="Fire with this probability per match, such as 10%.")
 @click.option("--seed", type=click.IntRange(0), help="Seed for --probability, for reproducible runs.")
 @admin_options
 @form_option

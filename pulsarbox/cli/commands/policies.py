@@ -1,7 +1,7 @@
 """Shared part of `ns policy` and `topic policy`: show, set and unset a policy by the policy table."""
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +13,8 @@ from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
+from pulsarbox.cli.connect.admin_client import did_you_mean, short, suggesting, topic_named
+from pulsarbox.errors import PulsarBoxError
 from pulsarbox.names import TopicName
 
 if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to do
@@ -34,7 +35,7 @@ class Subject:
         """``of`` is a topic, or ``tenant/namespace``."""
         self._admin = admin
         self._of = of
-        self.name = str(of)
+        self.name = short(of) if isinstance(of, TopicName) else of
 
     # Reading
 
@@ -86,17 +87,22 @@ class Subject:
 
     def _changes(self, policy: str, text: str) -> list[_Step]:
         from pulsarbox.protocol.policies.policy_values import quota_name
+        from pulsarbox.protocol.policies.row import DEFAULT
 
-        if self._is_default(policy, text):
+        if text == DEFAULT:
             return self._removals(policy)
         row, place = self._place(policy)
         value = _value(row, text)
         if _quota_types(policy):
             bodies = _quotas(policy, value).items()
-            return [
-                (f"set {quota_name(kind)} of", self.name, partial(self.set_quota, kind, body)) for kind, body in bodies
-            ]
-        return [(f"set {policy} of", self.name, partial(self._set, row, place, value))]
+            return [self.quota_step(f"{quota_name(kind)} of", kind, body) for kind, body in bodies]
+        return [(f"set {policy} of", f"{self.name} to {_shown(row, value)}", partial(self._set, row, place, value))]
+
+    def quota_step(self, what: str, kind: str, body: dict[str, Any]) -> _Step:
+        """Return the change to a backlog quota of a type, with its value; ``what``: the quota, in the report."""
+        from pulsarbox.protocol.policies.table import BACKLOG_QUOTA
+
+        return f"set {what}", f"{self.name} to {_shown(BACKLOG_QUOTA, body)}", partial(self.set_quota, kind, body)
 
     def _removals(self, policy: str) -> list[_Step]:
         from pulsarbox.protocol.policies.policy_values import quota_name
@@ -106,12 +112,6 @@ class Subject:
         if kinds:
             return [(f"unset {quota_name(kind)} of", self.name, partial(self.unset_quota, kind)) for kind in kinds]
         return [(f"unset {policy} of", self.name, partial(self._unset, row, place))]
-
-    def _is_default(self, policy: str, text: str) -> bool:
-        from pulsarbox.protocol.policies.row import DEFAULT
-        from pulsarbox.protocol.policies.shapes import Text
-
-        return text == DEFAULT and not isinstance(self._row(policy).shape, Text)
 
     def _set(self, row: "PolicyRow", place: "PolicyEndpoint", value: Any) -> None:
         from pulsarbox.protocol.policies.table import RESOURCE_GROUP_NAME
@@ -126,9 +126,26 @@ class Subject:
             elif place.query:
                 self._admin.ask(place.verb, f"{self.path}/{place.path}", **{place.query: str(value)})
             else:
-                self._report(row, place.verb, place, value)
+                with self._naming_limit(row):
+                    self._report(row, place.verb, place, value)
         if not row.sets(value):
             notify(f"{row.name}: this value sets no limit of its own: that of the next level applies")
+
+    @contextlib.contextmanager
+    def _naming_limit(self, row: "PolicyRow") -> Iterator[None]:
+        """Append the broker's setting to its rejection of a value that must not exceed it."""
+        from pulsarbox.client.admin import AdminRefused
+
+        try:
+            yield
+        except AdminRefused as error:
+            if row.name != "max-message-size" or error.status != 412:
+                raise
+            setting, reason = row.settings[0], str(error)
+            with contextlib.suppress(PulsarBoxError, KeyError, ValueError):
+                limit = row.shape.text(int(self._admin.ask("GET", "/brokers/configuration/runtime")[setting]))
+                reason += f" ({setting} of the broker: {limit})"
+            raise AdminRefused(error.status, reason, error.method, error.code) from None
 
     def _unset(self, row: "PolicyRow", place: "PolicyEndpoint") -> None:
         from pulsarbox.protocol.policies.row import Blank, Silent
@@ -190,31 +207,28 @@ def _row(name: str, found: dict[str, Any]) -> Row:
 
 
 def _shown(row: "PolicyRow", value: Any) -> str:
-    from pulsarbox.protocol.policies.policy_values import meaningful
+    from pulsarbox.protocol.policies.written_value import shown
 
-    return "" if value is None else row.shape.text(meaningful(value))
+    return "" if value is None else shown(row.shape, value)
 
 
 def _value(row: "PolicyRow", text: str) -> Any:
-    """Parse a value: as JSON if it looks like JSON, otherwise by the policy's shape. Raises Misused.
-
-    Rejects meaningless numbers that brokers accept.
-    """
-    from pulsarbox.protocol.policies.policy_values import problem
+    """Parse a value: as JSON if it looks like JSON, otherwise by the policy's shape. Raises Misused."""
+    from pulsarbox.protocol.policies.written_value import OR_DEFAULT, check_members, completed, parsed
+    from pulsarbox.quantities import InvalidText
 
     try:
-        value = json.loads(text) if text[:1] in ("{", "[", '"') else row.shape.parse(text)
+        value = parsed(row.shape, text)
+        check_members(value)
+        if isinstance(value, dict):
+            value = completed(row.shape, row.typed, value)
+    except InvalidText as error:
+        raise Misused(f"{row.name}: {error.or_also(OR_DEFAULT)}") from None
     except ValueError as error:
         raise Misused(f"{row.name}: {error}") from None
-    if isinstance(value, dict):
-        missing = [name for name, default in row.typed.items() if default is None and name not in value]
-        if missing:
-            raise Misused(f"{row.name}: {missing[0]} is missing: specify {' and '.join(row.typed)}; -1 for no limit")
-        value = {**row.typed, **value}
-        wrong = next(filter(None, (problem(name, each) for name, each in value.items())), "")
-        if wrong:
-            raise Misused(f"{row.name}: {wrong}")
-    elif type(value) is int and not row.sets(value):
+    if value is None or value == "":
+        raise Misused(f"{row.name}: the value is empty; to remove the policy, specify default")
+    if type(value) is int and not row.sets(value):
         raise Misused(f"{row.name}: expected 0 or more, not {value}; to remove the policy, use --unset")
     return value
 

@@ -1,5 +1,7 @@
 """``pulsarbox quota``: limits of a topic and their usage; backlog quotas."""
 
+import contextlib
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -7,20 +9,27 @@ import click
 
 from pulsarbox.cli.commands.policies import Subject
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
-from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.exits import Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.value_types import Seconds, ValueType
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
 from pulsarbox.protocol.policies.policy_values import QUOTA_ACTIONS, QUOTA_AGE, QUOTA_SIZE, quota_value
+from pulsarbox.protocol.policies.row import DEFAULT
+from pulsarbox.protocol.policies.shapes import NO_LIMIT
+from pulsarbox.protocol.policies.short_forms import OFF, UNLIMITED, QuotaForm
+from pulsarbox.quantities import BYTES, SECONDS, InvalidText
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completions.topics)
 _SUBSCRIPTION: Final = click.argument("subscription", required=False, shell_complete=completions.subscriptions)
-_NAME: Final = click.argument("name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completions.topics)
+_NAME: Final = click.argument(
+    "name", metavar="TOPIC|TENANT/NAMESPACE", shell_complete=completions.topics_and_namespaces
+)
 
 
 @click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -41,66 +50,106 @@ def quota() -> None:
     """
 
 
-def _size(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    from pulsarbox.cli.pulsar_admin.values import size
-
-    return _read(size, value, 0)
+_Limit = int | str
+"""The limit of a quota, NO_LIMIT for none, or DEFAULT to remove the quota."""
 
 
-def _age(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    from pulsarbox.cli.pulsar_admin.values import seconds
+class QuotaLimit(ValueType):
+    """The size or the age of a quota: an amount, off, unlimited or default."""
 
-    return _read(seconds, value, 1)  # an age of 0 is no limit
+    def __init__(self, kind: str) -> None:
+        self.name = "size" if kind == QUOTA_SIZE else "duration"
+        self._quantity = BYTES if kind == QUOTA_SIZE else SECONDS
+        self.examples = (*self._quantity.samples, OFF, DEFAULT)
+
+    def parse(self, text: str) -> _Limit:
+        """See ValueType.parse."""
+        word = text.strip().lower()
+        if word in (OFF, UNLIMITED):
+            return NO_LIMIT
+        if word == DEFAULT:
+            return DEFAULT
+        try:
+            number = self._quantity.parse(text)
+        except InvalidText as error:
+            raise error.or_also(f", or {OFF} or {UNLIMITED}; or {DEFAULT}") from None
+        if number < 1:
+            raise ValueError(
+                f"expected a limit of 1 or more, not '{text}'; for no limit, specify {OFF};"
+                f" to remove the quota, specify {DEFAULT}"
+            )
+        return number
 
 
-def _read(how: Any, value: str | None, least: int) -> int | None:
-    if value is None:
-        return None
-    try:
-        number: int = how(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if number < least:
-        raise click.BadParameter(f"expected a limit of {least} or more; `pulsarbox quota unset` removes it")
-    return number
+class Action(ValueType):
+    """The action at the limit of a quota, by its word or its name in the Admin API."""
+
+    name = "action"
+    examples = tuple(QUOTA_ACTIONS)
+
+    def parse(self, text: str) -> str:
+        """See ValueType.parse."""
+        found = QuotaForm(QUOTA_ACTIONS).action(text)
+        if found is None:
+            names = ", ".join(f"{word} ({name})" for word, name in QUOTA_ACTIONS.items())
+            raise InvalidText(f"one of {names}", text)
+        return found
 
 
 @quota.command("set")
 @_NAME
-@click.option("--size", metavar="QUOTA_SIZE", callback=_size, help="Maximum backlog size in bytes: 2G, 500M.")
-@click.option("--age", metavar="TIME", callback=_age, help="Maximum age of the oldest message: 1h, 7d.")
+@click.option("--size", type=QuotaLimit(QUOTA_SIZE), help="Maximum backlog size: 2G, 500M, off, default.")
+@click.option("--age", type=QuotaLimit(QUOTA_AGE), help="Maximum age of the oldest message: 1h, 7d, off, default.")
 @click.option(
     "--then",
-    type=click.Choice(tuple(QUOTA_ACTIONS)),
-    required=True,
-    help="Action at the limit: hold producers, refuse them, or evict the oldest messages from the backlog.",
+    metavar=f"[{'|'.join(QUOTA_ACTIONS)}]",
+    type=Action(),
+    help="Action at the limit: hold producers, refuse them, or evict the oldest messages from the backlog. Required"
+    " with a limit.",
 )
 @click.option("--exclude-delayed", is_flag=True, help="Do not count delayed messages. pulsarbox only.")
 @dry_run_option
 @with_admin
 def set_quota(
-    name: str, size: int | None, age: int | None, then: str, exclude_delayed: bool, dry_run: bool, admin: "Admin"
+    name: str,
+    size: _Limit | None,
+    age: _Limit | None,
+    then: str | None,
+    exclude_delayed: bool,
+    dry_run: bool,
+    admin: "Admin",
 ) -> None:
     """Set a backlog quota by size, by age, or both. Each has its own --then.
+
+    A limit of off or unlimited is no limit, whatever the level above has; default removes the quota, as `quota unset`
+    does.
 
     \b
     Examples:
       pulsarbox quota set orders --size 2G --then hold
       pulsarbox quota set orders --age 1h --then refuse
       pulsarbox quota set acme/prod --size 10G --age 7d --then evict
+      pulsarbox quota set orders --size off --age default
     """
-    if size is None and age is None:
+    limits = {kind: each for kind, each in ((QUOTA_SIZE, size), (QUOTA_AGE, age)) if each is not None}
+    if not limits:
         raise Misused("specify --size, --age, or both")
+    if then is None and any(each not in (DEFAULT, NO_LIMIT) for each in limits.values()):
+        raise Misused(f"specify the action at the limit: --then {', '.join(QUOTA_ACTIONS)}")
     subject = _subject(admin, name)
-    made = partial(quota_value, QUOTA_ACTIONS[then], exclude_delayed=exclude_delayed)
-    things = []
-    if size is not None:
-        body = made(size=size)
-        things.append(("set the size quota of", subject.name, partial(subject.set_quota, QUOTA_SIZE, body)))
-    if age is not None:
-        body = made(seconds=age)
-        things.append(("set the age quota of", subject.name, partial(subject.set_quota, QUOTA_AGE, body)))
-    carry_out(things, dry_run=dry_run)
+    steps = [
+        _setting(subject, kind, limit, then or QUOTA_ACTIONS["hold"], exclude_delayed) for kind, limit in limits.items()
+    ]
+    with _naming_namespace(admin, name):
+        carry_out(steps, dry_run=dry_run)
+
+
+def _setting(subject: Subject, kind: str, limit: _Limit, action: str, exclude_delayed: bool) -> Any:
+    of = f"the {'size' if kind == QUOTA_SIZE else 'age'} quota of"
+    if isinstance(limit, str):
+        return f"unset {of}", subject.name, partial(subject.unset_quota, kind)
+    limited = {"size": limit} if kind == QUOTA_SIZE else {"seconds": limit}
+    return subject.quota_step(of, kind, quota_value(action, exclude_delayed=exclude_delayed, **limited))
 
 
 @quota.command()
@@ -124,13 +173,40 @@ def unset(name: str, size: bool, age: bool, dry_run: bool, admin: "Admin") -> No
         things.append(("unset the size quota of", subject.name, partial(subject.unset_quota, QUOTA_SIZE)))
     if age or both:
         things.append(("unset the age quota of", subject.name, partial(subject.unset_quota, QUOTA_AGE)))
-    carry_out(things, dry_run=dry_run)
+    with _naming_namespace(admin, name):
+        carry_out(things, dry_run=dry_run)
 
 
 def _subject(admin: "Admin", name: str) -> Subject:
-    if "://" not in name and name.count("/") == 1:
-        return Subject(admin, name)
-    return Subject(admin, topic_named(name))
+    return Subject(admin, name if _is_namespace(name) else topic_named(name))
+
+
+def _is_namespace(name: str) -> bool:
+    return "://" not in name and name.count("/") == 1
+
+
+@contextlib.contextmanager
+def _naming_namespace(admin: "Admin", name: str) -> Iterator[None]:
+    """Append to the error of a missing topic that a namespace has this name."""
+    from pulsarbox.client.admin import AdminRefused
+
+    try:
+        yield
+    except NotThere as error:
+        with contextlib.suppress(AdminRefused):
+            if "/" not in name and f"public/{name}" in admin.namespaces("public"):
+                hint = f"public/{name} is a namespace: specify tenant/namespace or a topic"
+                raise NotThere(f"{error.message}; {hint}") from error
+        raise
+
+
+def _topic_of(name: str) -> TopicName:
+    """Return a topic. Raises Misused for a namespace."""
+    if _is_namespace(name):
+        raise Misused(
+            f"{name} is a namespace: specify a topic; `pulsarbox ns policy {name}` shows limits of a namespace"
+        )
+    return topic_named(name)
 
 
 # Reading
@@ -156,7 +232,8 @@ def show_quota(topic_name: str, subscription: str | None, output: OutputOptions,
       pulsarbox quota show orders billing --watch 1
       pulsarbox quota show orders --filter 'heldMillisLastMinute > 0' -o json
     """
-    show(output, partial(_shown, admin, topic_named(topic_name), subscription))
+    with _naming_namespace(admin, topic_name):
+        show(output, partial(_shown, admin, _topic_of(topic_name), subscription))
 
 
 def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:
@@ -170,7 +247,7 @@ def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> TableO
 @quota.command()
 @_TOPIC
 @_SUBSCRIPTION
-@click.option("--watch", metavar="S", type=click.FloatRange(0.1), help="Repeat every S seconds until Ctrl-C.")
+@click.option("--watch", type=Seconds(0.1), help="Repeat at this interval, such as 2s, until Ctrl-C.")
 @with_admin
 def explain(topic_name: str, subscription: str | None, watch: float | None, admin: "Admin") -> None:
     """Explain the limits of TOPIC: the value per level, the effective one, and its current usage.
@@ -183,8 +260,9 @@ def explain(topic_name: str, subscription: str | None, watch: float | None, admi
       pulsarbox quota explain orders
       pulsarbox quota explain orders billing
     """
-    topic = topic_named(topic_name)
-    show(OutputOptions("table", watch, None), partial(_explained, admin, topic, subscription))
+    topic = _topic_of(topic_name)
+    with _naming_namespace(admin, topic_name):
+        show(OutputOptions("table", watch, None), partial(_explained, admin, topic, subscription))
 
 
 def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:

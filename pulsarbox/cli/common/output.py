@@ -15,6 +15,7 @@ import click
 
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.common.text_table import fitted, terminal_width
+from pulsarbox.cli.common.value_types import Seconds
 
 Row = dict[str, Any]
 
@@ -70,11 +71,11 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
     )
     watching = click.option(
         "--watch",
-        metavar="[S]",
-        type=click.FloatRange(0.1),
+        metavar="[DURATION]",
+        type=Seconds(0.1),
         is_flag=False,
         flag_value=2,
-        help="Repeat every S seconds (default 2) until Ctrl-C. Prints timestamped ndjson if stdout is not a terminal.",
+        help="Repeat at this interval (default 2s) until Ctrl-C. Timestamped ndjson if stdout is not a terminal.",
     )
     return _forms(watching(filtering(called)))
 

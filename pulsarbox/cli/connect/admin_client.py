@@ -9,6 +9,7 @@ import click
 
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused, NotThere, ending
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
@@ -42,11 +43,10 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
 
     seconds = click.option(
         "--timeout",
-        metavar="S",
-        type=click.FloatRange(0.1),
-        default=30,
+        type=Seconds(0.1),
+        default="30s",
         show_default=True,
-        help="Seconds to wait for each response.",
+        help="Time to wait for each response.",
     )
     return admin_options(seconds(called))
 

@@ -10,13 +10,12 @@ from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify, print_document
-from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
+from pulsarbox.cli.common.value_types import ByteRate
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-RATE: Final = click.option(
-    "--rate", metavar="SIZE", callback=size_of, help="Maximum bytes per second: 20M; 0: no limit."
-)
+RATE: Final = click.option("--rate", type=ByteRate(), help="Maximum bytes per second, such as 20MB/s, or off.")
 
 
 class BackupGroup(SuggestingGroup):

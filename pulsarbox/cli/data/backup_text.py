@@ -6,8 +6,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import click
-
 from pulsarbox.cli.common.exits import Failed, InTheWay, NotThere, run
 from pulsarbox.cli.common.progress import ProgressBar, sized
 
@@ -63,21 +61,6 @@ def lower_priority() -> None:
     with contextlib.suppress(OSError, AttributeError, psutil.Error):
         os.nice(_NICE)
         psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
-
-
-def size_of(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
-    """Click callback for a size option such as 20M."""
-    if value is None:
-        return None
-    from pulsarbox.cli.pulsar_admin.values import size
-
-    try:
-        number = size(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    if number < 0:
-        raise click.BadParameter(f"{value!r} is negative; 0 is no limit")
-    return number
 
 
 def document_of(manifest: "Manifest") -> dict[str, Any]:

@@ -11,6 +11,7 @@ import click
 from pulsarbox.cli.common.confirmation import confirm, yes_option
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.data.ensemble_text import member_row
 from pulsarbox.config.replica_address import is_replica
@@ -29,9 +30,8 @@ _USED: Final = frozenset({"active", "full", "leaving"})
 _WAIT = click.option("--wait", is_flag=True, help="Wait until it is done; show the progress on stderr.")
 _WAIT_TIMEOUT = click.option(
     "--wait-timeout",
-    metavar="S",
-    type=click.FloatRange(0),
-    help="Fail if it is not done after S seconds; implies --wait. The box continues.",
+    type=Seconds(),
+    help="Fail if it is not done after this time, such as 30s; implies --wait. The box continues.",
 )
 FORCE = click.option(
     "-f", "--force", is_flag=True, help="Accept the loss of entries, and fewer copies than configured."

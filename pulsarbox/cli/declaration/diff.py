@@ -27,8 +27,8 @@ _SHOWN_MAX: Final = 60
 def diff(files: tuple[str, ...], token_key: str | None, prune: bool, output: OutputOptions, admin: "Admin") -> None:
     """Show what `pulsarbox apply` with the same options would change, and change nothing.
 
-    Fields: change (create, set, unset, ...), object, name, present and declared (values, in JSON), place (file and
-    line).
+    Fields: change (create, set, unset, ...), object, name, present and declared (values, as people write them in the
+    table, in JSON otherwise), place (file and line).
 
     \b
     Exit codes:
@@ -54,8 +54,9 @@ def diff(files: tuple[str, ...], token_key: str | None, prune: bool, output: Out
 
 def _row(step: "Step", form: str) -> Row:
     present, declared = step.present, step.declared
-    if form == "table":
-        present, declared = _brief(present), _brief(declared)
+    if form in ("table", "wide"):
+        policy = step.what.partition(" of ")[0]
+        present, declared = _brief(_written(policy, present)), _brief(_written(policy, declared))
     return {
         "change": step.verb,
         "object": f"{step.what} {step.name}",
@@ -64,6 +65,18 @@ def _row(step: "Step", form: str) -> Row:
         "declared": declared,
         "place": "" if step.place is None else str(step.place),
     }
+
+
+def _written(policy: str, value: Any) -> Any:
+    """Return the value of a policy as people write it; that of another object as it is."""
+    from pulsarbox.protocol.policies.table import row_of
+    from pulsarbox.protocol.policies.written_value import shown
+
+    try:
+        row = row_of(policy)
+    except KeyError:
+        return value
+    return None if value is None else shown(row.shape, value)
 
 
 def _brief(value: Any) -> str:

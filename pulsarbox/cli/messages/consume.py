@@ -6,6 +6,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.position_options import FROM, UNTIL, Until
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, service_options
 from pulsarbox.cli.messages.reading_options import END_SECONDS, form_options
 from pulsarbox.cli.process import completions
@@ -66,9 +67,9 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
 @click.option("--exec", "command", metavar="CMD", help="Run CMD for each message, with the payload on stdin.")
 @click.option(
     "--timeout",
-    metavar="S",
-    type=click.FloatRange(0, min_open=True),
-    help=f"Fail after S seconds without a message. [default: {END_SECONDS:g} if --until is end or an ID, else never]",
+    type=Seconds(above=True),
+    help="Fail after this time without a message, such as 5s."
+    f" [default: {END_SECONDS:g}s if --until is end or an ID, else never]",
 )
 @form_options("lines")
 @service_options

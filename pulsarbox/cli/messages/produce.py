@@ -7,6 +7,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.time_arguments import DURATION, MOMENT
+from pulsarbox.cli.common.value_types import MessageRate, Seconds
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR
 from pulsarbox.cli.process import completions
@@ -59,9 +60,8 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 )
 @click.option(
     "--rate",
-    metavar="R",
-    type=click.FloatRange(0, min_open=True),
-    help="Maximum messages per second. [default: no limit]",
+    type=MessageRate(off=None),
+    help="Maximum messages per second, such as 100/s. [default: off]",
 )
 @click.option("--at", "deliver_at", metavar="TIME", type=MOMENT, help="Delay delivery until this time.")
 @click.option(
@@ -124,11 +124,10 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
 @click.option("--ids", is_flag=True, help="Print the ID of each stored message, in input order.")
 @click.option(
     "--timeout",
-    metavar="S",
-    type=click.FloatRange(0, min_open=True),
-    default=TIMEOUT_SECONDS,
+    type=Seconds(above=True),
+    default=f"{TIMEOUT_SECONDS:g}s",
     show_default=True,
-    help="Fail after S seconds without a receipt or a connection, or while blocked by a backlog quota.",
+    help="Fail after this time without a receipt or a connection, or while blocked by a backlog quota.",
 )
 @click.option("--no-progress", is_flag=True, help="Do not show progress.")
 @click.option("-q", "--quiet", is_flag=True, help="Print diagnostics only on failure.")

@@ -9,6 +9,7 @@ import click
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import MessageRate
 from pulsarbox.cli.pipeline.option_values import absolute, checked, pairs_of
 from pulsarbox.cli.pipeline.options import STATE, pipeline_options
 from pulsarbox.cli.pipeline.work_bar import SparkBar
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     "--order-by", metavar="COL", multiple=True, help="Sort column; repeatable. [default: order of the source]"
 )
 @click.option(
-    "--rate", type=click.FloatRange(0), default=0.0, show_default=True, help="Messages per second; 0: no limit."
+    "--rate", type=MessageRate(), default="off", show_default=True, help="Messages per second, such as 100/s."
 )
 @click.option(
     "--keep", metavar="NAME", default="", help="Retain the rows: create durable subscription NAME on each topic first."

@@ -12,6 +12,7 @@ from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, run
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify, print_document
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, admin_options, late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process import completions
@@ -175,9 +176,7 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
 
 @plugins.command()
 @click.argument("plugin", metavar="NAME|FILE", shell_complete=completions.plugins())
-@click.option(
-    "--seconds", type=click.FloatRange(0.01), default=1.0, show_default=True, help="Duration of each measurement."
-)
+@click.option("--seconds", type=Seconds(0.01), default="1s", show_default=True, help="Duration of each measurement.")
 @PLUGINS_DIR
 @OUTPUT
 def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) -> None:

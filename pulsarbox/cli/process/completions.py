@@ -94,6 +94,12 @@ def _topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterat
             yield from (f"{scheme}{name}" for name in _of_namespace(admin, each, domain))
 
 
+def _topics_and_namespaces(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    if "://" not in incomplete:
+        yield from _namespaces(admin, given, incomplete)
+    yield from _topics(admin, given, incomplete)
+
+
 def _of_namespace(admin: "Admin", namespace: str, domain: str) -> list[str]:
     """Return the topics of a namespace without scheme. A partitioned topic replaces its partitions."""
     from pulsarbox.names import parse_topic
@@ -126,6 +132,7 @@ def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterato
 tenants: Final = asking(_tenants)
 namespaces: Final = asking(_namespaces)
 topics: Final = asking(_topics)
+topics_and_namespaces: Final = asking(_topics_and_namespaces)
 subscriptions: Final = asking(_subscriptions)
 sinks: Final = asking(_sinks)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, coloured, megabytes, notify, print_document
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.process.box_lookup import box_options, directory_of
 from pulsarbox.cli.process.lock_holder import bytes_on_disk, find, resident_bytes
 
@@ -31,11 +32,11 @@ _COLOURS = {"running": "green", "starting": "yellow", "not running": "red"}
 @OUTPUT
 @click.option(
     "--watch",
-    metavar="[S]",
-    type=click.FloatRange(0.1),
+    metavar="[DURATION]",
+    type=Seconds(0.1),
     is_flag=False,
     flag_value=2,
-    help="Repeat every S seconds (default 2) until Ctrl-C. JSON output is one document per line.",
+    help="Repeat at this interval (default 2s) until Ctrl-C. JSON output is one document per line.",
 )
 def status(
     config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, output: str, watch: float | None

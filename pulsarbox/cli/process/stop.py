@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.process.box_lookup import box_options, directory_of
 from pulsarbox.cli.process.lock_holder import find
 from pulsarbox.cli.process.process_control import find_process
@@ -21,11 +22,10 @@ EXIT_TIMEOUT: Final = 7
 @box_options
 @click.option(
     "--timeout",
-    metavar="S",
-    type=click.FloatRange(0),
-    default=30,
+    type=Seconds(),
+    default="30s",
     show_default=True,
-    help="Seconds to wait for the process to exit. The box itself takes at most brokerShutdownTimeoutMs to shut down.",
+    help="Time to wait for the process to exit. The box itself takes at most brokerShutdownTimeoutMs to shut down.",
 )
 def stop(config_file: Path | None, data_dir: str | None, memory: bool, pid: int | None, timeout: float) -> None:
     """Stop the box of a data directory.

@@ -14,6 +14,7 @@ from pulsarbox.cli.common.exits import Failed, Misused, Unreachable, ending_of_s
 from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import Words
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, late_admin_options
 
 if TYPE_CHECKING:
@@ -72,11 +73,10 @@ def _time(text: str) -> str:
 @click.option("--read-only", is_flag=True, help="Disable all actions that change the box.")
 @click.option(
     "--interval",
-    metavar="S",
-    type=click.FloatRange(0.1, 60),
-    default=0.5,
+    type=Seconds(0.1, 60),
+    default="500ms",
     show_default=True,
-    help="Refresh interval in seconds; 1 or 2 over a slow link.",
+    help="Refresh interval; 1s or 2s over a slow link.",
 )
 @click.option("--label", metavar="TEXT", help="Label above every screen, such as PRODUCTION. [default: of the context]")
 @click.option("--label-color", metavar="COLOR", help="Colour of the label: red, darkgreen, #b3202d.")

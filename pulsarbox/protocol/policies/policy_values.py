@@ -28,7 +28,7 @@ from pulsarbox.protocol.policies.short_forms import (
 )
 from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECONDS, Quantity
 
-_OFF_IS_0: Final = {OFF: 0}
+_OFF_IS_0: Final = {OFF: 0, UNLIMITED: 0}
 
 
 def number_or_off(quantity: Quantity | None = None) -> WholeNumber:
@@ -72,11 +72,14 @@ OLD_SCHEMA_STRATEGIES: Final[Mapping[str, str]] = {
 """Schema compatibility strategies by their name in schemaAutoUpdateCompatibilityStrategy."""
 
 _UNLIMITED_IS_NEGATIVE: Final = {UNLIMITED: NO_LIMIT}
+_OFF_IS_NEGATIVE: Final = {UNLIMITED: NO_LIMIT, OFF: NO_LIMIT}
 
 
-def _limit(quantity: Quantity | None = None, bits: int = INT_BITS) -> WholeNumber:
+def _limit(
+    quantity: Quantity | None = None, bits: int = INT_BITS, words: Mapping[str, int] = _OFF_IS_NEGATIVE
+) -> WholeNumber:
     """Return the shape of a member of which -1 is no limit."""
-    return WholeNumber(bits, quantity=quantity, words=_UNLIMITED_IS_NEGATIVE)
+    return WholeNumber(bits, quantity=quantity, words=words)
 
 
 _MESSAGES: Final = _limit()
@@ -108,7 +111,10 @@ SUBSCRIBE_RATE: Final = ObjectShape(
     form=RateForm("subscribeThrottlingRatePerConsumer", period="ratePeriodInSecond"),
 )
 RETENTION: Final = ObjectShape(
-    {"retentionTimeInMinutes": (_limit(MINUTES), 0), "retentionSizeInMB": (_limit(MEBIBYTES, LONG_BITS), 0)},
+    {  # 0 keeps nothing, so that off would be read as 0
+        "retentionTimeInMinutes": (_limit(MINUTES, words=_UNLIMITED_IS_NEGATIVE), 0),
+        "retentionSizeInMB": (_limit(MEBIBYTES, LONG_BITS, _UNLIMITED_IS_NEGATIVE), 0),
+    },
     form=RetentionForm(),
 )
 QUOTA: Final = ObjectShape(
@@ -116,14 +122,14 @@ QUOTA: Final = ObjectShape(
         "limit": (_BYTES, None),
         "limitSize": (_BYTES, None),
         "limitTime": (_limit(SECONDS), 0),
-        "policy": (Word(tuple(QUOTA_ACTIONS.values())), None),
+        "policy": (Word(tuple(QUOTA_ACTIONS.values()), short=QUOTA_ACTIONS), None),
         "excludeDelayed": (Flag(), None),
     },
     form=QuotaForm(QUOTA_ACTIONS),
 )
 INACTIVE_TOPICS: Final = ObjectShape(
     {
-        "inactiveTopicDeleteMode": (Word(tuple(INACTIVE_MODES.values())), None),
+        "inactiveTopicDeleteMode": (Word(tuple(INACTIVE_MODES.values()), short=INACTIVE_MODES), None),
         "maxInactiveDurationSeconds": (WholeNumber(quantity=SECONDS), 0),
         "deleteWhileInactive": (Flag(), False),
     },
@@ -198,6 +204,12 @@ def quota_seconds(value: Mapping[str, Any]) -> int:
     """Return the limit of an age quota in seconds; NO_LIMIT for none. 0 is no limit either, as in Pulsar."""
     seconds = int(value.get("limitTime") or 0)
     return seconds if seconds > 0 else NO_LIMIT
+
+
+def limited_types(value: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the types of backlog quota that a value limits; all of them if it limits nothing."""
+    limits = {QUOTA_SIZE: quota_size(value), QUOTA_AGE: quota_seconds(value)}
+    return tuple(kind for kind, limit in limits.items() if limit != NO_LIMIT) or QUOTA_TYPES
 
 
 def quota_action(value: Mapping[str, Any]) -> str:

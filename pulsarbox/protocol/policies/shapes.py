@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from pulsarbox.errors import BadRequest
-from pulsarbox.quantities import Quantity
+from pulsarbox.quantities import InvalidText, Quantity
 
 INT_BITS: Final = 32
 FRACTION_MAX: Final = 1e300
@@ -98,11 +98,14 @@ class WholeNumber:
         if text.lower() in self.words:
             return self.words[text.lower()]
         if self.quantity is not None:
-            return self.quantity.parse(text)
+            try:
+                return self.quantity.parse(text)
+            except InvalidText as error:
+                raise error.or_also(self._or_words) from None
         try:
             return int(text)
         except ValueError:
-            raise ValueError(f"expected {self.expected}, not '{text}'") from None
+            raise InvalidText(self.expected, text) from None
 
     def text(self, value: int) -> str:
         """See Shape.text."""
@@ -115,12 +118,17 @@ class WholeNumber:
     def expected(self) -> str:
         """See Shape.expected."""
         number = _WHOLE if self.quantity is None else self.quantity.expected
-        return number + "".join(f", or {word}" for word in self.words)
+        return number + self._or_words
+
+    @property
+    def _or_words(self) -> str:
+        return f", or {' or '.join(self.words)}" if self.words else ""
 
     @property
     def examples(self) -> Sequence[str]:
         """See Shape.examples."""
-        return (*(() if self.quantity is None else self.quantity.samples), *self.words)
+        one_each = {number: word for word, number in reversed(tuple(self.words.items()))}
+        return (*(() if self.quantity is None else self.quantity.samples), *one_each.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +150,7 @@ class Fraction:
         try:
             return float(text)
         except ValueError:
-            raise ValueError(f"expected a number, not '{text}'") from None
+            raise InvalidText(self.expected, text) from None
 
     def text(self, value: float) -> str:
         """See Shape.text."""
@@ -178,7 +186,7 @@ class Flag:
         """See Shape.parse."""
         known = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
         if text.lower() not in known:
-            raise ValueError(f"expected {self.expected}, not '{text}'")
+            raise InvalidText(self.expected, text)
         return known[text.lower()]
 
     def text(self, value: bool) -> str:
@@ -202,19 +210,21 @@ class Word:
 
     words: tuple[str, ...]
     zero: Any = None
+    short: Mapping[str, str] = field(default_factory=dict)
+    """Words that people may write instead."""
 
     def read(self, value: Any, what: str) -> str:
         """See Shape.read."""
         if not isinstance(value, str) or value not in self.words:
             shown = f'"{value}"' if isinstance(value, str) else _kind(value)
-            raise BadRequest(f"{what} must be {self.expected}, not {shown}")
+            raise BadRequest(f"{what} must be one of {', '.join(self.words)}, not {shown}")
         return value
 
     def parse(self, text: str) -> str:
         """See Shape.parse; case-insensitive."""
-        by_folded = {word.casefold(): word for word in self.words}
+        by_folded = {**self.short, **{word.casefold(): word for word in self.words}}
         if text.casefold() not in by_folded:
-            raise ValueError(f"expected {self.expected}, not '{text}'")
+            raise InvalidText(self.expected, text)
         return by_folded[text.casefold()]
 
     def text(self, value: str) -> str:
@@ -224,7 +234,7 @@ class Word:
     @property
     def expected(self) -> str:
         """See Shape.expected."""
-        return f"one of {', '.join(self.words)}"
+        return f"one of {', '.join((*self.short, *self.words))}"
 
     @property
     def examples(self) -> Sequence[str]:
@@ -322,7 +332,7 @@ class TextMap:
         for pair in filter(str.strip, text.split(";")):
             name, equals, value = pair.partition("=")
             if not equals:
-                raise ValueError(f"expected {self.expected}, not '{pair.strip()}'")
+                raise InvalidText(self.expected, pair.strip())
             found[name.strip()] = value.strip()
         return found
 
@@ -363,14 +373,22 @@ class ObjectShape:
 
     def parse(self, text: str) -> dict[str, Any]:
         """See Shape.parse: comma-separated ``name=value``, or the short form."""
-        if self.form is not None and text.partition("=")[0].strip() not in self.members:
-            return self.form.parse(text)
+        first, equals, _ = text.partition("=")
+        if self.form is not None and first.strip() not in self.members:
+            try:
+                return self.form.parse(text)
+            except InvalidText:
+                if not equals or not first.strip().isidentifier():
+                    raise
+                raise InvalidText(self.expected, text, self._meant(first)) from None
         found: dict[str, Any] = {}
         for pair in text.split(","):
             name, equals, value = pair.partition("=")
             name = name.strip()
             if not equals or name not in self.members:
-                raise ValueError(f"expected {self.pairs}, not '{pair.strip()}'")
+                raise InvalidText(self.pairs, pair.strip(), self._meant(name) if equals else "")
+            if name in found:
+                raise ValueError(f"{name} is specified twice")
             try:
                 found[name] = self.members[name][0].parse(value.strip())
             except ValueError as error:
@@ -394,6 +412,11 @@ class ObjectShape:
         if self.form is not None:
             return f"{self.form.expected}; or {self.pairs}"
         return self.pairs
+
+    def _meant(self, name: str) -> str:
+        from pulsarbox.config.setting import did_you_mean
+
+        return did_you_mean(name.strip(), self.members)
 
     @property
     def pairs(self) -> str:

@@ -1,4 +1,4 @@
-"""Short forms of policies that are objects in the Admin API: ``7d,10G`` for a retention, ``100/s,5M/s`` for a rate.
+"""Short forms of policies that are objects in the Admin API: ``7d,10G`` for a retention, ``100/s,5MB/s`` for a rate.
 
 Each form is a ``WholeForm``. Its text is None for a value that says more than the short form can; such a value has
 ``name=value`` pairs.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pulsarbox.protocol.policies.shapes import NO_LIMIT, Flag, WholeForm
-from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECONDS, Quantity
+from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECONDS, InvalidText, Quantity
 
 UNLIMITED: Final = "unlimited"
 OFF: Final = "off"
@@ -18,6 +18,8 @@ ON: Final = "on"
 
 _Value = Mapping[str, Any]
 _RATE: Final = re.compile(r"([^/]+)/ *([0-9]{0,10}) *(s|sec|second|min|m|minute|h|hour)", re.IGNORECASE)
+_AMBIGUOUS: Final = re.compile(r"([0-9]{1,20})((?:\.[0-9]{1,9})?) *([kmgtp])", re.IGNORECASE)
+_THOUSANDS: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _COUNT: Final = re.compile(r"([0-9]{1,20}) *(?:msgs?|messages?|times)?", re.IGNORECASE)
 _PERIODS: Final = {"s": 1, "m": 60, "h": 3600}
 
@@ -41,7 +43,7 @@ def _switch(text: str, form: WholeForm) -> bool:
     try:
         return Flag().parse(text.strip())
     except ValueError:
-        raise ValueError(f"expected {form.expected}, not '{text}'") from None
+        raise InvalidText(form.expected, text) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +61,13 @@ class RetentionForm:
         found = {}
         for part in _parts(text):
             if "/" in part:  # not a mistake in a number: the parts are separated differently
-                raise ValueError(f"expected {self.expected}, not '{text}'")
+                raise InvalidText(self.expected, text)
             read = _quantity(part, MINUTES, MEBIBYTES)
             if read is None or read[0].unit in found:
-                raise ValueError(f"expected {self.expected}, not '{text}'")
+                raise InvalidText(self.expected, text)
             found[read[0].unit] = read[1]
         if not found:
-            raise ValueError(f"expected {self.expected}")
+            raise InvalidText(self.expected, text)
         return _retention(found.get(MINUTES.unit, NO_LIMIT), found.get(MEBIBYTES.unit, NO_LIMIT))
 
     def text(self, value: _Value) -> str | None:
@@ -87,7 +89,7 @@ def _retention(minutes: int, size: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RateForm:
-    """Messages, bytes, or both a period: ``100/s``, ``5M/s``, ``100/s,5M/s``, ``600/10s``."""
+    """Messages, bytes, or both a period: ``100/s``, ``5MB/s``, ``100/s,5MB/s``, ``600/10s``."""
 
     messages: str
     """Member with the number of messages."""
@@ -101,13 +103,13 @@ class RateForm:
     @property
     def expected(self) -> str:
         """See WholeForm.expected."""
-        kinds = "messages, bytes or both, such as 100/s, 5M/s or 100/s,5M/s" if self.size else "a rate such as 10/s"
-        return f"{kinds}{' or 600/10s' if self.period else ''}; or {UNLIMITED}"
+        kinds = "messages, bytes or both, such as 100/s, 5MB/s or 100/s,5MB/s" if self.size else "a rate such as 10/s"
+        return f"{kinds}{' or 600/10s' if self.period else ''}; or {UNLIMITED} or {OFF}"
 
     @property
     def examples(self) -> tuple[str, ...]:
         """See WholeForm.examples."""
-        return ("100/s", "5M/s", "100/s,5M/s", UNLIMITED) if self.size else ("10/s", UNLIMITED)
+        return ("100/s", "5MB/s", "100/s,5MB/s", UNLIMITED) if self.size else ("10/s", UNLIMITED)
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
@@ -117,14 +119,26 @@ class RateForm:
         periods: dict[str, int] = {}
         for part in _parts(text):
             rate = _RATE.fullmatch(part)
+            if rate is not None:
+                self._check_unit(rate[1].strip(), part)
             member, number = self._amount(rate[1].strip()) if rate is not None else ("", 0)
             if rate is None or not member or member in found:
-                raise ValueError(f"expected {self.expected}, not '{text}'")
+                raise InvalidText(self.expected, text)
             found[member] = number
             periods[member] = int(rate[2] or 1) * _PERIODS[rate[3][0].lower()]
         if not found:
-            raise ValueError(f"expected {self.expected}")
+            raise InvalidText(self.expected, text)
         return self._of_period(found, periods) if self.period else self._a_second(found, periods)
+
+    def _check_unit(self, amount: str, part: str) -> None:
+        """Raise ValueError for 1k, which may be a thousand messages or a KiB."""
+        found = _AMBIGUOUS.fullmatch(amount)
+        if found is None or not self.size:
+            return
+        decimals, rest = found[2][1:], part[len(amount) :].strip()
+        count = int(found[1] + decimals) * _THOUSANDS[found[3].lower()] // 10 ** len(decimals)
+        size = f"{found[1]}{found[2]}{found[3].upper()}B"
+        raise ValueError(f"'{part}' may be messages or bytes: specify {count}{rest} or {size}{rest}")
 
     def _amount(self, text: str) -> tuple[str, int]:
         """Return the member that an amount limits, and its number; an empty member if there is none."""
@@ -140,8 +154,15 @@ class RateForm:
         return self._value(found, next(iter(periods.values())))
 
     def _a_second(self, found: Mapping[str, int], periods: Mapping[str, int]) -> dict[str, Any]:
-        if any(period < 1 or found[member] % period for member, period in periods.items()):
-            raise ValueError("the rate is not a whole number a second")
+        for member, period in periods.items():
+            number = found[member]
+            if period < 1:
+                raise ValueError("the period must be 1 second or more")
+            if number % period:
+                floor = number // period
+                nearest = [each for each in (floor, floor + 1) if each]
+                words = [f"{BYTES.text(each) if member == self.size else each}/s" for each in nearest]
+                raise ValueError(f"the rate is not a whole number a second: specify {' or '.join(words)}")
         return self._value({member: found[member] // period for member, period in periods.items()}, 1)
 
     def _value(self, found: Mapping[str, int], period: int) -> dict[str, Any]:
@@ -172,7 +193,8 @@ class QuotaForm:
     @property
     def expected(self) -> str:
         """See WholeForm.expected."""
-        return f"a size or an age, and one of {', '.join(self.actions)}, such as 10G,hold or 7d,evict; or {UNLIMITED}"
+        actions = ", ".join(self.actions)
+        return f"a size or an age, and one of {actions}, such as 10G,hold or 7d,evict; or {UNLIMITED} or {OFF}"
 
     @property
     def examples(self) -> tuple[str, ...]:
@@ -181,15 +203,23 @@ class QuotaForm:
 
     def parse(self, text: str) -> dict[str, Any]:
         """See WholeForm.parse."""
-        if text.strip().lower() == UNLIMITED:
+        if text.strip().lower() in (OFF, UNLIMITED):
             return _quota(NO_LIMIT, NO_LIMIT, next(iter(self.actions.values())))
         parts = _parts(text)
         read = _quantity(parts[0], BYTES, SECONDS) if len(parts) == 2 else None
-        if read is None or parts[1].lower() not in self.actions:
-            raise ValueError(f"expected {self.expected}, not '{text}'")
+        action = self.action(parts[1]) if len(parts) == 2 else None
+        if read is None or action is None:
+            raise InvalidText(self.expected, text)
         quantity, number = read
+        if number < 1:
+            raise ValueError(f"the limit must be 1 or more, not '{parts[0]}'; for no limit, specify {OFF}")
         size, seconds = (number, NO_LIMIT) if quantity is BYTES else (NO_LIMIT, number)
-        return _quota(size, seconds, self.actions[parts[1].lower()])
+        return _quota(size, seconds, action)
+
+    def action(self, word: str) -> str | None:
+        """Return the action in the Admin API of a word or of itself, case-insensitive; None if there is none."""
+        word = word.strip().lower()
+        return word if word in self.actions.values() else self.actions.get(word)
 
     def text(self, value: _Value) -> str | None:
         """See WholeForm.text."""
@@ -218,7 +248,7 @@ class QuorumForm:
         """See WholeForm.parse."""
         found = re.fullmatch(r" *([0-9]{1,9}) */ *([0-9]{1,9}) */ *([0-9]{1,9}) *", text)
         if found is None:
-            raise ValueError(f"expected {self.expected}, not '{text}'")
+            raise InvalidText(self.expected, text)
         return dict(zip(_QUORUMS, map(int, found.groups()), strict=True)) | {_MARK_DELETE_RATE: _USUAL_RATE}
 
     def text(self, value: _Value) -> str | None:
@@ -247,6 +277,7 @@ class InactivityForm:
         """See WholeForm.expected."""
         return (
             f"a time and optionally one of {', '.join(self.modes)}, such as 7d or 1h,{list(self.modes)[-1]}; or {OFF}"
+            f" or {UNLIMITED}"
         )
 
     @property
@@ -258,12 +289,12 @@ class InactivityForm:
         """See WholeForm.parse."""
         usual = next(iter(self.modes))
         parts = [part.lower() for part in _parts(text)]
-        if parts == [OFF]:
+        if parts in ([OFF], [UNLIMITED]):
             return _inactivity(self.modes[usual], _OFF_SECONDS, deleted=False)
         read = _quantity(parts[0], SECONDS) if len(parts) in (1, 2) else None
         mode = self.modes.get(parts[1] if len(parts) == 2 else usual)
         if read is None or mode is None:
-            raise ValueError(f"expected {self.expected}, not '{text}'")
+            raise InvalidText(self.expected, text)
         return _inactivity(mode, read[1], deleted=True)
 
     def text(self, value: _Value) -> str | None:
@@ -300,7 +331,7 @@ class DelayForm:
         for part in others:
             name, _, amount = part.partition("=")
             if name.strip().lower() not in _DELAYS:
-                raise ValueError(f"expected {self.expected}, not '{text}'")
+                raise InvalidText(self.expected, text)
             found[_DELAYS[name.strip().lower()]] = MILLISECONDS.parse(amount)
         return found
 

@@ -50,7 +50,7 @@ def test_one_policy_from_the_broker_to_the_topic_and_back(run: Run) -> None:
         return found["value"], found["level"]
 
     assert holds() == (0, "broker")
-    assert said(run("ns", "policy", NAMESPACE, "max-consumers", "5")) == f"set max-consumers of {NAMESPACE}\n"
+    assert said(run("ns", "policy", NAMESPACE, "max-consumers", "5")) == f"set max-consumers of {NAMESPACE} to 5\n"
     assert holds() == (5, "namespace")
     said(run("topic", "policy", topic, "max-consumers", "6"))
     assert holds() == (6, "topic")
@@ -128,7 +128,11 @@ def test_a_resource_group(run: Run, box: Running) -> None:
         (["ns", "policy", "public/polices", "message-ttl", "3"], 3, "did you mean public/policies"),
         (["topic", "policy", f"{NAMESPACE}/none", "max-producers", "3"], 3, "no topic"),
         (["quota", "set", NAMESPACE, "--then", "hold"], 2, "--size, --age, or both"),
-        (["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"], 2, "expected a size such as"),
+        (
+            ["quota", "set", NAMESPACE, "--then", "hold", "--size", "x"],
+            2,
+            "expected a number of bytes, or a size such as",
+        ),
         (["quota", "set", NAMESPACE, "--then", "hold", "--age", "-1"], 2, "expected a limit of 1 or more"),
     ],
     ids=lambda given: " ".join(given) if isinstance(given, list) else "",
@@ -162,8 +166,9 @@ def test_several_policies_in_one_command(run: Run) -> None:
     said(run("topic", "create", topic))
     done = said(run("topic", "policy", topic, "retention", "7d,1G", "backlog-quota", "100M,hold", "message-ttl", "1h"))
     assert done.splitlines() == [
-        f"set {policy} of persistent://{topic}"
-        for policy in ("retention", "backlog-quota:destination_storage", "message-ttl")
+        f"set retention of {topic} to 7d,1GiB",
+        f"set backlog-quota:destination_storage of {topic} to 100MiB,hold",
+        f"set message-ttl of {topic} to 1h",
     ]
     said(run("topic", "policy", topic, "backlog-quota:message_age", "2d,evict"))
     rows = shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"'))
@@ -180,6 +185,70 @@ def test_several_policies_in_one_command(run: Run) -> None:
     said(run("topic", "policy", topic, "--unset", "backlog-quota", "retention"))
     said(run("topic", "policy", topic, "message-ttl", "default"))
     assert shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"')) == []
+
+
+def test_a_quota_may_be_off_or_removed(run: Run) -> None:
+    topic = f"{NAMESPACE}/quotas"
+    said(run("topic", "create", topic))
+    set_to = ("quota", "set", topic, "--then", "producer_request_hold")
+    assert said(run(*set_to, "--size", "2G", "--age", "1h")).splitlines() == [
+        f"set the size quota of {topic} to 2GiB,hold",
+        f"set the age quota of {topic} to 1h,hold",
+    ]
+    done = said(run("quota", "set", topic, "--size", "off", "--age", "default")).splitlines()
+    assert done == [f"set the size quota of {topic} to unlimited", f"unset the age quota of {topic}"]
+    rows = shown(run("topic", "policy", topic, "-o", "json", "--filter", 'level == "topic"'))
+    assert {row["policy"]: row["setting"] for row in rows} == {"backlog-quota:destination_storage": "unlimited"}
+    said(run("quota", "set", topic, "--size", "default"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        ("set orders --size 0 --then hold", 2, "expected a limit of 1 or more, not '0'; for no limit, specify off"),
+        ("set orders --size 1,5G --then hold", 2, "or off or unlimited; or default, not '1,5G'; did you mean 1.5G?"),
+        ("set orders --size 1G --then keep", 2, "hold (producer_request_hold), "),
+        ("set orders --size 1G", 2, "specify the action at the limit: --then hold, refuse, evict"),
+        ("set orders", 2, "specify --size, --age, or both"),
+        ("show public/default", 2, "public/default is a namespace: specify a topic"),
+        ("show default", 3, "public/default is a namespace: specify tenant/namespace or a topic"),
+    ],
+)
+def test_what_a_quota_needs(run: Run, words: str, code: int, told: str) -> None:
+    done = run("quota", *words.split())
+    assert (done.returncode, done.stdout) == (code, "")
+    assert told in done.stderr
+
+
+def test_default_removes_policies_that_are_text(run: Run) -> None:
+    said(run("ns", "policy", NAMESPACE, "anti-affinity-group", '"default"', "compression-at-rest", "zstd"))
+    rows = {row["policy"]: row for row in shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json"))}
+    assert rows["anti-affinity-group"]["value"] == "default"
+    assert rows["anti-affinity-group"]["setting"] == '"default"'
+    said(run("ns", "policy", NAMESPACE, "anti-affinity-group", "default", "compression-at-rest", "default"))
+    said(run("ns", "policy", NAMESPACE, "resource-group", "default"))
+    rows = {row["policy"]: row for row in shown(run("ns", "policy", NAMESPACE, "--levels", "-o", "json"))}
+    assert {row["level"] for name, row in rows.items() if name in ("anti-affinity-group", "compression-at-rest")} <= {
+        "broker"
+    }
+
+
+def test_a_set_value_is_shown_as_it_was_understood(run: Run) -> None:
+    topic = f"{NAMESPACE}/understood"
+    said(run("topic", "create", topic))
+    done = run("topic", "policy", topic, "publish-rate", "5mb/s", "backlog-quota", "1.5G,producer_request_hold")
+    assert said(done).splitlines() == [
+        f"set publish-rate of {topic} to 5MiB/s",
+        f"set backlog-quota:destination_storage of {topic} to 1.5GiB,hold",
+    ]
+    unknown = run("topic", "policy", topic, "publish-rate", '{"foo": 1}')
+    assert unknown.returncode == 2
+    assert "unknown member 'foo'" in unknown.stderr
+    assert "publish-rate" in run("topic", "policy", topic, "publish-rate", "1k/s").stderr
+    assert said(run("topic", "policy", topic, "publish-rate")).startswith("5MiB/s ")
+    too_large = run("topic", "policy", topic, "max-message-size", "100M")
+    assert too_large.returncode == 2
+    assert "(maxMessageSize of the broker: 5MiB)" in too_large.stderr
 
 
 def test_policies_of_a_namespace_are_shown_as_people_write_them(run: Run) -> None:

@@ -58,6 +58,9 @@ def test_names_of_the_box_are_offered(offered: Offered, place: str) -> None:
     assert offered(f"tenant delete {place}") == [place]
     assert offered(f"ns delete {place}/") == [shop]
     assert offered(f"topic list {place}") == [shop]
+    assert offered(f"quota set {place}/") == offered(f"quota unset {place}/") == [
+        shop, f"{shop}/cart", f"{shop}/orders",
+    ]  # fmt: skip
     assert offered(f"consume {place}") == [f"{shop}/cart", f"{shop}/orders"]
     assert offered(f"topic stats {shop}/o") == offered(f"produce {shop}/o") == [f"{shop}/orders"]
     assert offered(f"tap persistent://{shop}/o") == [f"persistent://{shop}/orders"]

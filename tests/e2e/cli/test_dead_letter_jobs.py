@@ -128,10 +128,14 @@ def test_a_changed_payload_has_to_fit_the_schema(client: Any, topic: str, run: R
     producer = client.create_producer(dlq, schema=schema)
     producer.send(Order(number=1), properties={"REAL_TOPIC": topic})
     producer.close()
-    refused = run("dlq", "replay", dlq, "--payload", '{"number": "x"}', "--dry-run")
+    refused = run("dlq", "replay", dlq, "--payload", '{"number": "x"}', "--all", "--dry-run")
     assert refused.returncode == 8
     assert "does not match the JSON schema of" in refused.stdout
-    told = jobs(run, "dlq", "replay", dlq, "--payload", '{"number": 2}', "--set", "fixed=yes", "--key", "k", "--wait")
+    edit = ("--payload", '{"number": 2}', "--set", "fixed=yes", "--key", "k")
+    unasked = run("dlq", "replay", dlq, *edit, "--wait")
+    assert unasked.returncode == 2
+    assert "select messages with --filter E" in unasked.stderr
+    told = jobs(run, "dlq", "replay", dlq, *edit, "--all", "--wait")
     assert told["done"] == 1
     message = receive(consumer)
     assert (message.value().number, message.properties()["fixed"], message.partition_key()) == (2, "yes", "k")

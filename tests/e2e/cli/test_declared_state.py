@@ -63,6 +63,20 @@ def test_the_example_is_applied_once_compared_and_exported(run: Run, tmp_path: P
         assert run("diff", "-f", "out.yaml", "--prune", "--admin-url", other.admin_url).returncode == 0
 
 
+def test_values_are_shown_as_people_write_them(run: Run, tmp_path: Path) -> None:
+    policies = "{retention: 8d, backlog-quota: '1.5G,hold', message-ttl: 7d}"
+    (tmp_path / "a.yaml").write_text(f"namespaces:\n  public/shown:\n    policies: {policies}\n")
+    table = run("diff", "-f", "a.yaml", "-o", "wide")
+    assert table.returncode == 1
+    assert "1.5GiB,hold" in table.stdout and " 8d " in table.stdout
+    assert run("apply", "-f", "a.yaml").returncode == 0
+    exported = run("export", "-n", "public/shown").stdout
+    assert "retention: 8d" in exported and "message-ttl: 7d" in exported
+    assert "destination_storage: 1.5GiB,hold" in exported
+    (tmp_path / "b.yaml").write_text(exported)
+    assert ended(run("diff", "-f", "b.yaml", "--prune")) == (0, "no difference")
+
+
 def test_a_difference_is_a_finding(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text("topics:\n  t:\n    policies: {max-producers: 3}\n")
     done = run("diff", "-f", "a.yaml", "-o", "json")

@@ -124,7 +124,8 @@ def test_everything_that_can_be_declared() -> None:
         ),
         (
             "namespaces:\n  a/b:\n    policies:\n      message-ttl: soon",
-            "f:4: message-ttl: expected a number of seconds, or a duration such as 90s, 15m, 1h30m or 7d, not 'soon'",
+            "f:4: message-ttl: expected a number of seconds, or a duration such as 90s, 15m, 1h30m or 7d, or off or"
+            " unlimited; or default, not 'soon'",
         ),
         (
             "namespaces: {a/b: {policies: {message-ttl: -1}}}",
@@ -141,7 +142,7 @@ def test_everything_that_can_be_declared() -> None:
         ),
         (
             "namespaces: {a/b: {policies: {retention: '[[[['}}}",
-            "f:1: retention: Expecting value: line 1 column 5 (char 4)",
+            "f:1: retention: invalid JSON at character 5: expecting value",
         ),
         (
             "namespaces: {a/b: {policies: {max-message-size: 3}}}",
@@ -169,11 +170,11 @@ def test_everything_that_can_be_declared() -> None:
         ),
         (
             "topics: {t: {policies: {replication-clusters: []}}}",
-            "f:1: replication-clusters: the value is empty: specify null to remove the policy",
+            "f:1: replication-clusters: the value is empty; to remove the policy, specify default",
         ),
         (
             "namespaces: {a/b: {policies: {anti-affinity-group: ' '}}}",
-            "f:1: anti-affinity-group: the value is empty: specify null to remove the policy",
+            "f:1: anti-affinity-group: the value is empty; to remove the policy, specify default",
         ),
         (
             "topics: {t: {policies: {shadow-topics: [a/b]}}}",

@@ -1,7 +1,7 @@
 """``pulsarbox dlq replay`` and ``drop``: republish or acknowledge dead letters by a job of the box."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -11,6 +11,7 @@ from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_optio
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import MessageRate, Share
 from pulsarbox.cli.connect.admin_client import suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -23,6 +24,8 @@ _FILTER = click.option(
     metavar="E",
     help="Select matching messages, such as 'fingerprint == \"a1b2c3d4e5f6\"' or 'props.region == \"eu\"'.",
 )
+_EQUAL_EDITS: Final = ("key", "payload", "payloadBase64")
+"""Edits after which all messages of a job are alike: what they had there before is lost."""
 _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; required if TOPIC has several.")
 
 
@@ -30,16 +33,26 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
 @_SUBSCRIPTION
 @_FILTER
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Replay all messages, as without --filter; an edit of the key or the payload requires either.",
+)
 @click.option("--to", "target", metavar="TOPIC", help="Target topic. [default: the origin of each message]")
-@click.option("--rate", type=click.FloatRange(0), help="Messages per second; 0 for no limit. [default: 100]")
+@click.option("--rate", type=MessageRate(), help="Messages per second, such as 10/s, or off. [default: 100/s]")
 @click.option("--set", "put", metavar="NAME=VALUE", multiple=True, help="Set a property; repeatable.")
 @click.option("--unset", "remove", metavar="NAME", multiple=True, help="Remove a property; repeatable.")
-@click.option("--key", metavar="KEY", help="Set the key.")
-@click.option("--payload", metavar="TEXT", help="Replace the payload; must match the topic's schema.")
+@click.option("--key", metavar="KEY", help="Set the key; requires --filter or --all.")
+@click.option(
+    "--payload",
+    metavar="TEXT",
+    help="Replace the payload, which must match the topic's schema; requires --filter or --all.",
+)
 @click.option(
     "--payload-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Replace the payload by a file's content.",
+    help="Replace the payload by a file's content; requires --filter or --all.",
 )
 @click.option("--edit", metavar="JSON", help="Edits as one object: setProperties, removeProperties, key, payload.")
 @click.option("--skip-refused", is_flag=True, help="Skip rejected messages and keep them. [default: pause]")
@@ -48,14 +61,16 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
 )
 @click.option(
     "--max-returned-share",
-    type=click.FloatRange(0, 1),
-    help="Stop if a greater share of messages fails again; 0: never. [default: 0.2]",
+    type=Share(off=True),
+    help="Stop if a greater share of messages fails again, such as 5%, or off. [default: 20%]",
 )
 @click.option("--wait", is_flag=True, help="Wait for the end, with progress on stderr. Ctrl-C leaves the job running.")
 @dry_run_option
 @form_option
 @with_admin
-def replay(name: str, output: OutputOptions, admin: "Admin", wait: bool, dry_run: bool, **given: Any) -> None:
+def replay(
+    name: str, output: OutputOptions, admin: "Admin", everything: bool, wait: bool, dry_run: bool, **given: Any
+) -> None:
     """Republish the dead letters of TOPIC, as a job of the box.
 
     The job publishes and acknowledges each message in one commit. It starts slowly, and stops if replayed messages
@@ -65,7 +80,7 @@ def replay(name: str, output: OutputOptions, admin: "Admin", wait: bool, dry_run
     \b
     Exit codes:
       1  with --wait, or a dry run: the job did not complete (tripped, paused, failed, cancelled)
-      2  an option is invalid
+      2  an option is invalid, or an edit of the key or the payload with neither --filter nor --all
       3  the topic or subscription does not exist
       4  the subscription has consumers, or another job
       8  with --wait, or a dry run: some messages were rejected and kept
@@ -74,10 +89,11 @@ def replay(name: str, output: OutputOptions, admin: "Admin", wait: bool, dry_run
     Examples:
       pulsarbox dlq replay orders-billing-DLQ --dry-run
       pulsarbox dlq replay orders-billing-DLQ --filter 'fingerprint == "a1b2c3d4e5f6"' --wait
-      pulsarbox dlq replay orders-billing-DLQ --to orders-again --rate 10 --set retried=yes
+      pulsarbox dlq replay orders-billing-DLQ --to orders-again --rate 10/s --set retried=yes
       pulsarbox dlq replay orders-billing-DLQ --filter 'id == "12:3:-1:-1"' --payload '{"n": 1}'
     """
     edit = _edit(given)
+    _check_scope(edit, everything=everything, expression=given["expression"])
     asked = {
         "kind": "dlq-replay",
         "target": given["target"],
@@ -175,6 +191,20 @@ def _edit(given: dict[str, Any]) -> dict[str, Any] | None:
 
         edit["payloadBase64"] = b64encode(given["payload_file"].read_bytes()).decode()
     return edit or None
+
+
+def _check_scope(edit: dict[str, Any] | None, *, everything: bool, expression: str | None) -> None:
+    """Raise Misused if an edit makes all messages of the topic alike and the command does not ask for all of them."""
+    if everything and expression is not None:
+        raise Misused("specify either --filter E or --all")
+    if everything or expression is not None or edit is None:
+        return
+    if any(edit.get(name) is not None for name in _EQUAL_EDITS):
+        part = "key" if all(edit.get(name) is None for name in _EQUAL_EDITS[1:]) else "payload"
+        raise Misused(
+            f"this would give every dead letter the same {part}: select messages with --filter E, such as"
+            " --filter 'id == \"12:3:-1:-1\"', or specify --all"
+        )
 
 
 def _begin(admin: "Admin", name: str, asked: dict[str, Any], output: OutputOptions, *, wait: bool) -> None:

@@ -1,5 +1,6 @@
 """Parsing of policy values: defaults, and rejection of numbers without meaning."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from pulsarbox.cli.common.exits import Misused
 from pulsarbox.protocol.policies.offload_shape import OFFLOAD
 from pulsarbox.protocol.policies.policy_values import meaningful, problem
 from pulsarbox.protocol.policies.table import NAMES, row_of
+from pulsarbox.protocol.policies.written_value import shown
 
 RATE = {"dispatchThrottlingRateInMsg": 100, "dispatchThrottlingRateInByte": -1, "ratePeriodInSecond": 1}
 
@@ -60,8 +62,16 @@ def test_what_means_something_is_taken(policy: str, text: str, value: Any) -> No
         ("max-producers", "-3", "expected 0 or more, not -3"),
         ("compaction-threshold", "-1", "expected 0 or more, not -1"),
         ("subscription-expiration-time", "-1", "expected 0 or more, not -1"),
-        ("max-message-size", "x", "expected a number of bytes, or a size such as 500K, 100M or 1.5G, not 'x'"),
-        ("max-producers", "x", "expected a whole number, or off, not 'x'"),
+        ("max-message-size", "x", "expected a number of bytes, or a size such as 500K, 100M or 1.5G, or off"),
+        ("max-producers", "x", "expected a whole number, or off or unlimited; or default, not 'x'"),
+        ("publish-rate", '{"foo": 1}', "unknown member 'foo': expected publishThrottlingRateInMsg, "),
+        ("publish-rate", '{"publishThrottlingRateInMsgs": 1}', "; did you mean publishThrottlingRateInMsg?"),
+        ("publish-rate", "{}", "the object is empty; to remove the policy, specify default"),
+        ("publish-rate", "{bad", "invalid JSON at character 2: expecting property name"),
+        ("retention", '{"retentionTimeInMinutes": null}', "the object is empty"),
+        ("resource-group", "", "the value is empty; to remove the policy, specify default"),
+        ("resource-group", '""', "the value is empty"),
+        ("max-producers", "null", "expected a whole number"),
     ],
 )
 def test_what_means_nothing_is_refused(policy: str, text: str, words: str) -> None:
@@ -98,6 +108,14 @@ def test_the_value_of_a_broker_can_be_typed_as_it_is_shown() -> None:
 )
 def test_what_contains_commas_can_be_typed_as_it_is_shown(policy: str, value: Any) -> None:
     assert _value(row_of(policy), row_of(policy).shape.text(value)) == value
+
+
+@pytest.mark.parametrize("literal", ["default", "{", '"'])
+def test_a_text_that_looks_like_something_else_is_shown_and_typed_as_json(literal: str) -> None:
+    shape = row_of("anti-affinity-group").shape
+    assert shown(shape, literal) == json.dumps(literal)
+    assert _value(row_of("anti-affinity-group"), shown(shape, literal)) == literal
+    assert shown(shape, "usual") == "usual"
 
 
 def test_a_map_is_typed_with_semicolons() -> None:
