@@ -1,7 +1,7 @@
 """Statistics of topics and subscriptions as text."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
 from pulsarbox.cli.common.backlog_units import BacklogColumns, backlog_columns, backlog_fields
@@ -11,7 +11,16 @@ from pulsarbox.cli.common.text_table import cell, table
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.names import TopicName
 
-PUBLISHERS_SHOWN = 20
+PUBLISHERS_SHOWN: Final = 20
+LEAST: Final = ("rate_acked", "type", "consumers", "backlog_entries", "rate_out", "unacked")
+"""Columns of a subscription table that a narrow terminal hides first."""
+WIDE: Final = ("seconds_to_drain", "backlog_bytes", "dead_letters", "expired", "ranges", "durable")
+FIELDS: Final = (
+    *("name", "topic", "type", "durable", "consumers", "backlog", "backlog_entries", "backlog_unit", "backlog_bytes"),
+    *("unacked", "rate_out", "rate_acked", "rate_dropped", "dropped", "rate_chunks", "ranges", "expired"),
+    *("seconds_to_drain", "why", "dead_letters", "properties"),
+)
+"""Fields of a subscription row."""
 
 
 def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list[str]:
@@ -103,6 +112,14 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
         "dead_letters": stats.get("deadLetters", {}).get("messages"),
         "properties": stats["subscriptionProperties"],
     }
+
+
+def shown_subscription(row: Row) -> Row:
+    """Return a subscription row with the cells of a table."""
+    seconds = row["seconds_to_drain"]
+    drained = None if not seconds else "never" if seconds < 0 else duration(seconds)
+    kind = None if row["type"] == "None" else row["type"]  # never consumed
+    return row | {"type": kind, "seconds_to_drain": drained, "backlog_bytes": megabytes(row["backlog_bytes"])}
 
 
 def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> list[str]:

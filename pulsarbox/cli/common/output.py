@@ -216,13 +216,12 @@ def _print(found: TableOutput, form: str, note: Callable[[str], None]) -> None:
     elif found.lines is not None:
         for line in found.lines if rows else []:
             click.echo(line)
-    elif form == "wide":
-        _print_table(found, [*found.columns, *found.wide], None, note)
     else:
-        _print_table(found, found.columns, terminal_width(), note)
+        _print_table(found, note, wide=form == "wide")
 
 
-def _print_table(found: TableOutput, columns: Sequence[str], width: int | None, note: Callable[[str], None]) -> None:
+def _print_table(found: TableOutput, note: Callable[[str], None], *, wide: bool) -> None:
+    columns, width = ([*found.columns, *found.wide], None) if wide else (found.columns, terminal_width())
     rows = found.rows if found.shown is None else [found.shown(row) for row in found.rows]
     lines, hidden = fitted(columns, rows, found.titles, found.cut, width, found.least)
     for line in lines:

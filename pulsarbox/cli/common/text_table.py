@@ -40,8 +40,8 @@ def fitted(
     """Return a table of at most ``width`` characters, if that is possible.
 
     Shortens the texts of the columns in ``cut``, by no more than is needed and to no less than the given width each.
-    Then hides columns: those without any value, then those in ``least``, in order, then the others from the right. The
-    first column always stays. Shortened texts get the room that hidden columns leave.
+    Then hides columns: those in ``least``, in order but those without any value first, then the others from the right,
+    likewise. The first column always stays. Shortened texts get the room that hidden columns leave.
     """
     drawn = {name: _Column(head_of(name, titles), [row.get(name) for row in rows]) for name in columns}
     natural = {name: each.width for name, each in drawn.items()}
@@ -89,8 +89,10 @@ def _total(widths: Collection[int]) -> int:
 def _hideable(drawn: Mapping[str, _Column], least: Sequence[str]) -> list[str]:
     """Return the columns that may be hidden, the least important one first."""
     others = list(drawn)[:0:-1]
+    ranked = [name for name in least if name in others]
     empty = [name for name in others if drawn[name].is_empty]
-    return list(dict.fromkeys([*empty, *(name for name in least if name in others), *others]))
+    first = [name for name in empty if name in ranked or not ranked]
+    return list(dict.fromkeys([*first, *ranked, *empty, *others]))
 
 
 def _widened(fewest: Mapping[str, int], natural: Mapping[str, int], width: int) -> dict[str, int]:

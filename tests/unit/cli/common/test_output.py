@@ -69,7 +69,9 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_least_important_columns_are_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 28)
-    found = TableOutput(ROWS, ["name", "partitions", "rate", "tags"], least=("partitions",), titles={"rate": "A SECOND"})
+    found = TableOutput(
+        ROWS, ["name", "partitions", "rate", "tags"], least=("partitions",), titles={"rate": "A SECOND"}
+    )
     done = printed(found=found)
     assert done.stdout.splitlines()[0] == "NAME         A SECOND  TAGS"
     assert done.stderr == "pulsarbox: PARTITIONS did not fit: -o wide shows all columns\n"
