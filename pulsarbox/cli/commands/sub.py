@@ -212,10 +212,10 @@ def stats(topic_name: str, subscription: str, output: OutputOptions, admin: "Adm
       pulsarbox sub stats orders billing
       pulsarbox sub stats orders billing --watch 1
     """
-    show(output, partial(_stats, admin, topic_named(topic_name), subscription))
+    show(output, partial(_stats, admin, topic_named(topic_name), subscription, output.width))
 
 
-def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
+def _stats(admin: "Admin", topic: TopicName, name: str, width: int | None) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import subscription_lines
 
     with suggesting(admin, topic, name):
@@ -223,7 +223,8 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
         if found is None:
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     row = {"name": name, "topic": str(topic), **found}
-    return TableOutput([row], lines=subscription_lines(topic, name, found))
+    lines, hidden = subscription_lines(topic, name, found, width)
+    return TableOutput([row], lines=lines, hidden=hidden)
 
 
 @sub.command()

@@ -288,16 +288,17 @@ def stats(name: str, output: OutputOptions, admin: "Admin") -> None:
       pulsarbox topic stats orders --watch 1
       pulsarbox topic stats orders -o json | jq .subscriptions.billing.backlogMessages
     """
-    show(output, partial(_stats, admin, topic_named(name)))
+    show(output, partial(_stats, admin, topic_named(name), output.width))
 
 
-def _stats(admin: "Admin", name: TopicName) -> TableOutput:
+def _stats(admin: "Admin", name: TopicName, width: int | None) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import topic_lines
 
     with suggesting(admin, name):
         partitions = admin.partitions(name)
         found = admin.stats(name, partitions)
-    return TableOutput([{"topic": str(name), **found}], lines=topic_lines(name, partitions, found), name="topic")
+    lines, hidden = topic_lines(name, partitions, found, width)
+    return TableOutput([{"topic": str(name), **found}], lines=lines, hidden=hidden, name="topic")
 
 
 @topic.command()

@@ -34,6 +34,8 @@ class TableOutput(NamedTuple):
     """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
     """Column titles that differ from the words of the field name in capitals."""
+    hidden: Sequence[str] = ()
+    """Titles of the columns that do not fit in ``lines``."""
     document: Any = None
     """JSON and YAML form, if it is neither the list of the rows nor the only row."""
     shown: Callable[[Row], Row] | None = None
@@ -60,6 +62,11 @@ class OutputOptions(NamedTuple):
     def is_table(self) -> bool:
         """Whether the output is a table for people."""
         return self.form in ("table", "wide")
+
+    @property
+    def width(self) -> int | None:
+        """Maximum width of a table: that of the terminal, None for no limit."""
+        return terminal_width() if self.form == "table" else None
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -216,6 +223,7 @@ def _print(found: TableOutput, form: str, note: Callable[[str], None]) -> None:
     elif found.lines is not None:
         for line in found.lines if rows else []:
             click.echo(line)
+        _note_hidden(found.hidden, note)
     else:
         _print_table(found, note, wide=form == "wide")
 
@@ -226,9 +234,12 @@ def _print_table(found: TableOutput, note: Callable[[str], None], *, wide: bool)
     lines, hidden = fitted(columns, rows, found.titles, found.cut, width, found.least)
     for line in lines:
         click.echo(line)
-    if hidden:
-        titles = ", ".join(head_of(name, found.titles) for name in hidden)
-        note(f"{titles} did not fit: -o wide shows all columns")
+    _note_hidden([head_of(name, found.titles) for name in hidden], note)
+
+
+def _note_hidden(titles: Sequence[str], note: Callable[[str], None]) -> None:
+    if titles:
+        note(f"{', '.join(titles)} did not fit: -o wide shows all columns")
 
 
 def _print_csv(rows: Sequence[Row], names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pulsarbox.cli.common.terminal_text import clean, megabytes, notify
+from pulsarbox.cli.common.terminal_text import clean, counted, megabytes, notify
 
 _EVERY_SECONDS: Final = 0.2
 _COLUMNS: Final = 80
@@ -166,4 +166,4 @@ class CountLine(LiveLine):
 
 def messages(count: int) -> str:
     """Return ``1 message``, ``1,000 messages``."""
-    return f"{count:,} message{'' if count == 1 else 's'}"
+    return counted(count, "message")

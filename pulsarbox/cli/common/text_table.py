@@ -51,13 +51,18 @@ def fitted(
         name: min(each.width, max(cut[name], len(each.cells[0]))) if name in cut else each.width
         for name, each in drawn.items()
     }
+    hidden = {}
     for name in _hideable(drawn, least):
         if _total(fewest.values()) <= width:
             break
-        del fewest[name]
+        hidden[name] = fewest.pop(name)
+    for name in reversed(hidden):  # those that fit after all because wider ones are hidden
+        if not drawn[name].is_empty and _total([*fewest.values(), hidden[name]]) <= width:
+            fewest[name] = hidden[name]
     for name, most in _widened(fewest, natural, width).items():
         drawn[name].shorten(most)
-    return FittedTable(_lines(drawn[name] for name in fewest), [name for name in columns if name not in fewest])
+    shown = [name for name in columns if name in fewest]
+    return FittedTable(_lines(drawn[name] for name in shown), [name for name in columns if name not in fewest])
 
 
 class _Column:

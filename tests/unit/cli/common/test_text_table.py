@@ -45,6 +45,7 @@ def test_the_least_important_columns_go_first() -> None:
     assert fitted(COLUMNS, ROWS, {}, {}, 40, ("count", "state")).hidden == ["count"]
     assert fitted(COLUMNS, ROWS, {}, {}, 25, ("count", "state")).hidden == ["count", "state"]
     assert fitted(COLUMNS, ROWS, {}, {}, 40, ("count", "state", "empty")).hidden == ["empty"]
+    assert fitted(COLUMNS, [{"name": "a", "count": 1, "state": "s" * 90}], {}, {}, 20).hidden == ["empty", "state"]
     assert fitted(COLUMNS, ROWS, {}, {}, 20, ("name",)).hidden == ["empty", "count", "state"]
 
 
