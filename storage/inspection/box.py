@@ -3,7 +3,7 @@
 import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +86,14 @@ class Box:
             if is_volume_name(path.name)
         ]
         return sorted(names)
+
+    def disk_size(self, name: str) -> int:
+        """Return the allocated bytes of a volume, 0 if it is gone."""
+        total = 0
+        for path in (self.path / name).glob("**/*"):
+            with suppress(OSError):
+                total += path.stat().st_blocks * 512
+        return total
 
     def strangers(self) -> list[tuple[str, bool]]:
         """Return names that are not part of the format, and whether each is an unfinished file or directory."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.storage.entry_index import VolumeRun
@@ -19,7 +20,8 @@ _ROUNDS_MAX = 5
 _OFTEN = 20
 """Maximum number of findings of one kind listed individually."""
 
-Progress = Callable[[str], None]
+Progress = Callable[[str, int, int], None]
+"""Gets the name of the environment that is examined, or is done, the bytes of those done, and of all."""
 
 
 class CheckReport(NamedTuple):
@@ -57,7 +59,7 @@ class CheckReport(NamedTuple):
 
 
 def check(
-    path: Path, *, quick: bool = False, progress: Progress = lambda _: None, plugins: Path | None = None
+    path: Path, *, quick: bool = False, progress: Progress = lambda name, done, total: None, plugins: Path | None = None
 ) -> CheckReport:
     """Check a box. ``quick`` skips the bodies of entries; ``plugins`` is a directory with codecs.
 
@@ -67,15 +69,19 @@ def check(
     volumes: dict[tuple[str, bool], ExaminedVolume] = {}
     again = _ROUNDS_MAX
     while True:
-        progress("meta")
+        progress(META, 0, 0)
         meta = ExaminedMeta(path)
         mark = meta.tables.mark
         wanted = _wanted(box, meta)
         missing = [one for one in wanted if one not in volumes]
+        work = _Work(box, [name for name, _ in missing], progress)
 
-        def examine(one: tuple[str, bool], mark: int = mark) -> ExaminedVolume:
-            progress(one[0])
-            return ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick, plugins=plugins)
+        def examine(
+            one: tuple[str, bool], mark: int = mark, work: _Work = work
+        ) -> ExaminedVolume:
+            found = ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick, plugins=plugins)
+            work.finish(one[0])
+            return found
 
         with ThreadPoolExecutor(CHILDREN) as pool:
             volumes.update(zip(missing, pool.map(examine, missing), strict=True))
@@ -96,6 +102,24 @@ def _wanted(box: Box, meta: ExaminedMeta) -> list[tuple[str, bool]]:
     """Return the volumes to examine, and whether each is known to be immutable."""
     names = box.volumes()
     return [(name, number_of(name) >= PACKED or number_of(name) in meta.tables.contents) for name in names]
+
+
+class _Work:
+    """Sizes of volumes to examine, and the progress of their examination in several threads."""
+
+    def __init__(self, box: Box, names: list[str], progress: Progress) -> None:
+        self._sizes = {name: box.disk_size(name) for name in names}
+        self._total = sum(self._sizes.values())
+        self._done = 0
+        self._progress = progress
+        self._lock = Lock()
+        if names:
+            progress(names[0], 0, self._total)
+
+    def finish(self, name: str) -> None:
+        with self._lock:
+            self._done += self._sizes[name]
+            self._progress(name, self._done, self._total)
 
 
 class _Judgement:

@@ -10,24 +10,23 @@ from pulsarbox.cli.common.exits import Misused, NotThere, ending
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.scope_options import scope_options
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.connect.admin_client import with_admin
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
 _COLUMNS: Final = (
-    "id",
-    "kind",
-    "address",
-    "role",
-    "version",
-    "topic",
-    "subscription",
-    "name",
-    "rate",
-    "unacked",
-    "cause",
+    *("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "unacked", "cause"),
 )
+_LEAST: Final = ("version", "role", "address", "name", "kind")
+_CUT: Final = {"topic": 14, "subscription": 10, "name": 8, "address": 12, "version": 8}
+_WIDE: Final = ("permits", "bytes", "held", "causeText", "since")
+_FIELDS: Final = (
+    *("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "bytes", "unacked"),
+    *("permits", "since", "producers", "consumers", "held", "cause", "causeText", "causeSince", "tls", "connection"),
+)
+_SHOWN: Final = readable(sizes=("bytes", "held"), times=("since",), topics=("topic",))
 
 
 @click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -69,7 +68,17 @@ def list_clients(output: OutputOptions, scope: dict[str, str], admin: "Admin") -
 
 
 def _listed(admin: "Admin", scope: dict[str, str]) -> TableOutput:
-    return TableOutput(_rows(admin, scope), _COLUMNS, name="id")
+    return TableOutput(
+        _rows(admin, scope),
+        _COLUMNS,
+        name="id",
+        titles={"bytes": "BYTES/S"},
+        shown=_SHOWN,
+        cut=_CUT,
+        least=_LEAST,
+        wide=_WIDE,
+        fields=_FIELDS,
+    )
 
 
 def _rows(admin: "Admin", query: dict[str, str]) -> list[dict[str, Any]]:

@@ -107,7 +107,15 @@ def _status(admin: "Admin", name: TopicName) -> TableOutput:
                 "error": clean(found["lastError"]),
             }
         )
-    return TableOutput(rows, ["name", "status", "phase", "read", "to_read", "keys", "written", "error"], name="topic")
+    columns = ["name", "status", "phase", "read", "to_read", "keys", "written", "error"]
+    return TableOutput(
+        rows,
+        columns,
+        name="topic",
+        cut={"name": 16, "error": 16},
+        least=("phase", "keys", "written"),
+        fields=("topic", *columns),
+    )
 
 
 def _wait(admin: "Admin", parts: list[TopicName]) -> None:

@@ -11,6 +11,7 @@ from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option
 from pulsarbox.cli.common.exits import Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.process import completions
@@ -65,7 +66,15 @@ def list_sinks(namespace: str | None, output: OutputOptions, admin: "Admin") -> 
 
 def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
     rows = [_row(each) for name in _namespaces(admin, namespace) for each in admin.sinks(name)]
-    return TableOutput(rows, ["sink", "epoch", "seconds", "writer"], name="sink")
+    return TableOutput(
+        rows,
+        ["sink", "epoch", "seconds", "writer"],
+        name="sink",
+        shown=readable(times=("committed",)),
+        cut={"sink": 20, "writer": 12},
+        wide=("run", "committed"),
+        fields=("sink", "epoch", "seconds", "committed", "writer", "run"),
+    )
 
 
 def _namespaces(admin: "Admin", namespace: str | None) -> Iterator[str]:

@@ -3,17 +3,17 @@
 import json
 import sys
 import time
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from pulsarbox.cli.common.exits import Interrupted, abandon_stdout
-from pulsarbox.cli.common.output import FORMS, OutputOptions, TableOutput, show
+from pulsarbox.cli.common.output import FORMS, OutputOptions, Row, TableOutput, show
 from pulsarbox.cli.common.scope_options import scope_options
+from pulsarbox.cli.common.table_cells import local_time
 from pulsarbox.cli.common.terminal_text import clean, coloured, notify
 from pulsarbox.cli.common.time_arguments import moment
-from pulsarbox.cli.connect.admin_client import with_admin
+from pulsarbox.cli.connect.admin_client import short, with_admin
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
@@ -116,13 +116,25 @@ def _past(admin: "Admin", query: dict[str, str], count: int | None, all_: bool, 
     if wanted is not None:
         rows = rows[max(len(rows) - wanted, 0) :]
     if output in ("table", "ndjson"):
+        if output == "table":
+            click.echo(_TITLE)
         _print(rows, output)
     else:
-        show(OutputOptions(output, None, None), lambda: TableOutput(rows, _COLUMNS, name="sequence"))
+        found = TableOutput(
+            rows, _COLUMNS, name="sequence", shown=_shown, wide=["fields"], fields=[*_COLUMNS, "fields"]
+        )
+        show(OutputOptions(output, None, None), lambda: found)
     return at
 
 
 _COLUMNS: Final = ("sequence", "time", "severity", "kind", "subject", "text", "count")
+_TITLE: Final = f"{'TIME':<19}  {'SEVERITY':<8}  {'KIND':<19}  SUBJECT  TEXT"
+
+
+def _shown(row: Row) -> Row:
+    return row | {
+        "sequence": str(row["sequence"]), "time": local_time(row["time"]), "subject": short(str(row["subject"]))
+    }  # fmt: skip
 
 
 def _follow(admin: "Admin", query: dict[str, str], at: int, output: str) -> None:
@@ -158,10 +170,9 @@ def _print(rows: list[dict[str, Any]], output: str) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
-    when = datetime.fromtimestamp(row["time"] / 1000).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     severity = str(row["severity"])
-    shown = (
-        coloured(f"{clean(severity):<7}", fg=_COLOURS[severity]) if severity in _COLOURS else f"{clean(severity):<7}"
-    )
-    words = [when, shown, f"{clean(str(row['kind'])):<19}", clean(str(row["subject"])), clean(str(row["text"]))]
+    padded = f"{clean(severity):<8}"
+    shown = coloured(padded, fg=_COLOURS[severity]) if severity in _COLOURS else padded
+    subject = clean(short(str(row["subject"])))
+    words = [local_time(row["time"]), shown, f"{clean(str(row['kind'])):<19}", subject, clean(str(row["text"]))]
     return "  ".join(word for word in words if word).rstrip()

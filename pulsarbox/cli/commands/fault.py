@@ -126,7 +126,12 @@ def clear(admin: Target) -> None:
 
 
 def _show(rules: list[dict[str, Any]], output: OutputOptions) -> None:
-    show(output, lambda: TableOutput(rules, _COLUMNS, name="id", shown=_with_selection))
+    show(
+        output,
+        lambda: TableOutput(
+            rules, _COLUMNS, name="id", shown=_with_selection, cut={"rule": 30}, least=("matched",), fields=_FIRST
+        ),
+    )
 
 
 _COLUMNS: Final = ("id", "action", "fired", "matched", "rule")

@@ -19,6 +19,15 @@ from pulsarbox.protocol.policies.policy_values import (
 )
 
 COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held", "why")
+LEAST: Final = ("setBy", "of", "allowed", "used")
+CUT: Final = {"of": 12, "why": 20, "allowed": 14, "used": 10}
+WIDE: Final = ("then", "subscription", "reason")
+FIELDS: Final = (
+    *("limit", "of", "topic", "subscription", "allowed", "used", "setBy", "waiting", "held", "why"),
+    *("limits", "scope", "name", "periodSeconds", "messagesLimit", "bytesLimit", "messagesUsed", "bytesUsed"),
+    *("nextPeriodMillis", "heldMillisLastMinute", "limitValue", "usedValue", "then", "reason"),
+)
+"""Fields of a row: those of rates, of quotas, and of waiting producers."""
 
 Stats = dict[str, Any]
 Held = dict[str, dict[str, Any]]

@@ -122,7 +122,7 @@ def _listed(admin: "Admin", tenant: str | None) -> TableOutput:
                 from pulsarbox.cli.connect.admin_client import tenant_missing
 
                 raise tenant_missing(admin, tenant) from error
-    return TableOutput(rows, ["name"])
+    return TableOutput(rows, ["name"], wide=["tenant"], fields=["name", "tenant"])
 
 
 @ns.command()

@@ -22,8 +22,8 @@ if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to d
     from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 
 _COLUMNS: Final = ("policy", "setting", "level", "applied")
-_SETTING_MAX: Final = 30
-"""Characters of a value in a table that would not fit the terminal."""
+_SETTING_MIN: Final = 12
+"""Characters of a value that stay in a table that would not fit the terminal."""
 _Step = tuple[str, str, Callable[[], object]]
 """A change as ``carry_out`` takes it: past-tense verb phrase, object name, callable."""
 
@@ -45,14 +45,14 @@ class Subject:
 
     def _all(self) -> TableOutput:
         rows = [_row(name, found) for name, found in self._ask().items()]
-        return TableOutput(rows, _COLUMNS, name="policy", cut={"setting": _SETTING_MAX})
+        return TableOutput(rows, _COLUMNS, name="policy", cut={"setting": _SETTING_MIN}, least=("setting",))
 
     def _one(self, policy: str) -> TableOutput:
         self._row(policy)
         found = {name: each for name, each in self._ask().items() if policy in (name, name.partition(":")[0])}
         rows = [_row(name, each) for name, each in found.items()]
         if len(rows) > 1:
-            return TableOutput(rows, _COLUMNS, name="policy")
+            return TableOutput(rows, _COLUMNS, name="policy", cut={"setting": _SETTING_MIN}, least=("setting",))
         lines = [f"{rows[0]['setting']}    ({rows[0]['level']})"]
         if rows[0]["stored_only"]:
             lines.append(f"No effect: {rows[0]['stored_only']}.")

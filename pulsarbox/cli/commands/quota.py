@@ -237,11 +237,11 @@ def show_quota(topic_name: str, subscription: str | None, output: OutputOptions,
 
 
 def _shown(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:
-    from pulsarbox.cli.commands.limits_text import COLUMNS, parts_of, rows_of
+    from pulsarbox.cli.commands.limits_text import COLUMNS, CUT, FIELDS, LEAST, WIDE, parts_of, rows_of
 
     stats, policies = _asked(admin, topic, subscription)
     found = [row for each, part in parts_of(topic, stats) for row in rows_of(each, part, policies, subscription)]
-    return TableOutput(found, COLUMNS, name="limit")
+    return TableOutput(found, COLUMNS, name="limit", cut=CUT, least=LEAST, wide=WIDE, fields=FIELDS)
 
 
 @quota.command()

@@ -13,6 +13,7 @@ from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.admin_client import short, topic_named, with_admin
 from pulsarbox.names import TopicName
@@ -81,7 +82,12 @@ def list_versions(topic: str, output: OutputOptions, admin: "Admin") -> None:
     """
     name = topic_named(topic)
     columns = ["version", "type", "created", "size"]
-    show(output, lambda: TableOutput(_rows(admin, name), columns, "version"))
+    fields = [*columns, "properties", "definition"]
+    sized = readable(sizes=("size",))
+    show(
+        output,
+        lambda: TableOutput(_rows(admin, name), columns, "version", shown=sized, wide=["properties"], fields=fields),
+    )
 
 
 def _definition(command: _F) -> _F:

@@ -1,23 +1,35 @@
 """Statistics of topics and subscriptions as text."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
 from pulsarbox.cli.common.backlog_units import BacklogColumns, backlog_columns, backlog_fields
 from pulsarbox.cli.common.output import Row
-from pulsarbox.cli.common.terminal_text import clean, megabytes
-from pulsarbox.cli.common.text_table import cell, table
+from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import clean, counted, megabytes
+from pulsarbox.cli.common.text_table import FittedTable, cell, fitted, head_of, title_of
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.names import TopicName
 
-PUBLISHERS_SHOWN = 20
+PUBLISHERS_SHOWN: Final = 20
+LEAST: Final = ("rate_acked", "type", "consumers", "backlog_entries", "rate_out", "unacked")
+"""Columns of a subscription table that a narrow terminal hides first."""
+_PRODUCER_CUT: Final = {"producer": 12, "why": 20}
+_PRODUCER_LEAST: Final = ("client", "since", "address")
+WIDE: Final = ("seconds_to_drain", "backlog_bytes", "dead_letters", "expired", "ranges", "durable")
+FIELDS: Final = (
+    *("name", "topic", "type", "durable", "consumers", "backlog", "backlog_entries", "backlog_unit", "backlog_bytes"),
+    *("unacked", "rate_out", "rate_acked", "rate_dropped", "dropped", "rate_chunks", "ranges", "expired"),
+    *("seconds_to_drain", "why", "dead_letters", "properties"),
+)
+"""Fields of a subscription row."""
 
 
-def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list[str]:
-    """Describe a topic: its statistics, then its producers and subscriptions."""
+def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any], width: int | None = None) -> FittedTable:
+    """Describe a topic: its statistics, then tables of its producers and subscriptions, which fit ``width``."""
     facts = {
-        "topic": str(name) + (f", {partitions} partitions" if partitions else ""),
+        "topic": short(name) + (f", {partitions} partitions" if partitions else ""),
         "in": f"{stats['msgRateIn']:,.1f} messages/s, {megabytes(int(stats['msgThroughputIn']))}/s,"
         f" {stats['msgInCounter']:,} in all",
         "out": f"{stats['msgRateOut']:,.1f} messages/s, {megabytes(int(stats['msgThroughputOut']))}/s,"
@@ -37,13 +49,17 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
         facts["dead letters"] = (
             f"LOST: no subscription, no retention; `pulsarbox sub create {short(name)} NAME --at earliest`"
         )
-    width = max(map(len, facts))
-    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    indent = max(map(len, facts))
+    lines = [f"{fact:<{indent}}  {clean(text)}" for fact, text in facts.items()]
+    hidden: list[str] = []
     publishers = [publisher_row(each) for each in stats["publishers"][:PUBLISHERS_SHOWN]]
     if publishers and not partitions:
         dropped = ["dropped"] if "msgDropRate" in stats else []
         why = ["why"] if any(each["why"] for each in publishers) else []
-        lines += ["", *table(["producer", "rate", *dropped, "address", "client", "since", *why], publishers)]
+        columns = ["producer", "rate", *dropped, "address", "client", "since", *why]
+        found = fitted(columns, publishers, {}, _PRODUCER_CUT, width, _PRODUCER_LEAST)
+        lines += ["", *found.lines]
+        hidden += map(title_of, found.hidden)
         if len(stats["publishers"]) > PUBLISHERS_SHOWN:
             lines.append(f"... and {len(stats['publishers']) - PUBLISHERS_SHOWN} more")
     subscriptions = [{"subscription": each[1], **subscription_row(*each)} for each in named(name, stats)]
@@ -52,8 +68,11 @@ def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any]) -> list
         columns = ["subscription", *columns_with(backlogs)]
         if "msgDropRate" in stats:
             columns = ["subscription", "type", "consumers", "rate_out", "rate_dropped", "dropped"]
-        lines += ["", *table(columns, subscriptions, backlogs.titles)]
-    return lines
+        rows = [shown_subscription(row) for row in subscriptions]
+        found = fitted(columns, rows, backlogs.titles, {"subscription": 12}, width, LEAST)
+        lines += ["", *found.lines]
+        hidden += (head_of(name, backlogs.titles) for name in found.hidden)
+    return FittedTable(lines, hidden)
 
 
 def columns_with(backlogs: BacklogColumns) -> list[str]:
@@ -105,15 +124,25 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
     }
 
 
-def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> list[str]:
-    """Describe a subscription: its statistics, then its consumers."""
+def shown_subscription(row: Row) -> Row:
+    """Return a subscription row with the cells of a table."""
+    seconds = row["seconds_to_drain"]
+    drained = None if not seconds else "never" if seconds < 0 else duration(seconds)
+    kind = None if row["type"] == "None" else row["type"]  # never consumed
+    return row | {"type": kind, "seconds_to_drain": drained, "backlog_bytes": megabytes(row["backlog_bytes"])}
+
+
+def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any], width: int | None = None) -> FittedTable:
+    """Describe a subscription: its statistics, then a table of its consumers, which fits ``width``."""
     why = stats.get("why")
-    backlog = f"{stats['msgBacklog']:,} entries, {megabytes(stats['backlogSize'])}"
+    entries = counted(stats["msgBacklog"], "entry", "entries")
+    backlog = messages(stats["backlogMessages"]) if "backlogMessages" in stats else entries
     if stats.get("backlogMessages", stats["msgBacklog"]) != stats["msgBacklog"]:
-        backlog = f"{stats['backlogMessages']:,} messages in {backlog}"
+        backlog = f"{backlog} in {entries}"
+    backlog = f"{backlog}, {megabytes(stats['backlogSize'])}"
     facts = {
         "subscription": f"{name} on {short(topic)}",
-        "type": stats["type"] + ("" if stats.get("isDurable", True) else ", ends with its last consumer"),
+        "type": _kind(stats) + ("" if stats.get("isDurable", True) else ", ends with its last consumer"),
         "backlog": backlog,
         "out": f"{stats['msgRateOut']:,.1f} messages/s, {stats['msgOutCounter']:,} in all",
         "acknowledged": f"{stats['messageAckRate']:,.1f} messages/s",
@@ -135,8 +164,8 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
         facts["dead letters"] = _letters(stats["deadLetters"])
     if why:
         facts["not dispatched"] = why["text"] + (f"; for {_passed(why['since'])}" if why["since"] else "")
-    width = max(map(len, facts))
-    lines = [f"{fact:<{width}}  {clean(text)}" for fact, text in facts.items()]
+    indent = max(map(len, facts))
+    lines = [f"{fact:<{indent}}  {clean(text)}" for fact, text in facts.items()]
     rows = [
         {
             "consumer": each["consumerName"],
@@ -149,9 +178,14 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any]) -> li
         }
         for each in stats["consumers"]
     ]
-    if rows:
-        lines += ["", *table(list(rows[0]), rows)]
-    return lines
+    if not rows:
+        return FittedTable(lines, [])
+    found = fitted(list(rows[0]), rows, {}, {"consumer": 12}, width, ("client", "address"))
+    return FittedTable([*lines, "", *found.lines], [title_of(name) for name in found.hidden])
+
+
+def _kind(stats: dict[str, Any]) -> str:
+    return "-, never consumed" if stats["type"] == "None" else str(stats["type"])
 
 
 def _letters(told: dict[str, Any]) -> str:

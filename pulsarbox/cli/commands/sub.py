@@ -178,14 +178,23 @@ def list_subscriptions(topic_name: str, output: OutputOptions, admin: "Admin") -
 
 
 def _listed(admin: "Admin", topic: TopicName) -> TableOutput:
-    from pulsarbox.cli.commands.stats_text import columns_with, named, subscription_row
+    from pulsarbox.cli.commands import stats_text
     from pulsarbox.cli.common.backlog_units import backlog_columns
 
     with suggesting(admin, topic):
         stats = admin.stats(topic, admin.partitions(topic))
-    rows = [subscription_row(*each) for each in named(topic, stats)]
+    rows = [stats_text.subscription_row(*each) for each in stats_text.named(topic, stats)]
     backlogs = backlog_columns(rows)
-    return TableOutput(rows, ["name", *columns_with(backlogs)], titles=backlogs.titles)
+    return TableOutput(
+        rows,
+        ["name", *stats_text.columns_with(backlogs)],
+        titles={**backlogs.titles, "seconds_to_drain": "DRAINED IN", "backlog_bytes": "BACKLOG SIZE"},
+        shown=stats_text.shown_subscription,
+        cut={"name": 12},
+        least=stats_text.LEAST,
+        wide=stats_text.WIDE,
+        fields=stats_text.FIELDS,
+    )
 
 
 @sub.command()
@@ -203,10 +212,10 @@ def stats(topic_name: str, subscription: str, output: OutputOptions, admin: "Adm
       pulsarbox sub stats orders billing
       pulsarbox sub stats orders billing --watch 1
     """
-    show(output, partial(_stats, admin, topic_named(topic_name), subscription))
+    show(output, partial(_stats, admin, topic_named(topic_name), subscription, output.width))
 
 
-def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
+def _stats(admin: "Admin", topic: TopicName, name: str, width: int | None) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import subscription_lines
 
     with suggesting(admin, topic, name):
@@ -214,7 +223,8 @@ def _stats(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
         if found is None:
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     row = {"name": name, "topic": str(topic), **found}
-    return TableOutput([row], lines=subscription_lines(topic, name, found))
+    lines, hidden = subscription_lines(topic, name, found, width)
+    return TableOutput([row], lines=lines, hidden=hidden)
 
 
 @sub.command()
@@ -450,4 +460,5 @@ def _holes(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
                 raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
         if count and name not in admin.subscriptions(topic):
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
-    return TableOutput(rows, [*(["topic"] if count else []), "first", "last", "entries"], name="first")
+    columns = [*(["topic"] if count else []), "first", "last", "entries"]
+    return TableOutput(rows, columns, name="first", cut={"topic": 16}, fields=["first", "last", "entries"])

@@ -11,6 +11,7 @@ from pulsarbox.cli.common.backlog_units import backlog_columns, backlog_fields
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.connect.admin_client import (
     every_topic,
     missing,
@@ -213,8 +214,29 @@ def _listed(
         rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
         backlogs = backlog_columns(rows)
         columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", *backlogs.names]
-        return TableOutput(rows, columns, name="topic", titles=backlogs.titles)
-    return TableOutput(rows, columns, name="topic")
+        return TableOutput(
+            rows,
+            columns,
+            name="topic",
+            titles=backlogs.titles,
+            shown=_SHOWN,
+            cut=_CUT,
+            least=_LEAST,
+            wide=_WIDE,
+            fields=(*_FIELDS, *_STATS_FIELDS),
+        )
+    return TableOutput(rows, columns, name="topic", cut=_CUT, wide=_WIDE, fields=_FIELDS)
+
+
+_CUT: Final = {"name": 20}
+_LEAST: Final = ("partitions", "producers", "subscriptions", "storage", "rate_out", "backlog_entries", "rate_in")
+_WIDE: Final = ("namespace", "domain", "topic")
+_FIELDS: Final = ("name", "topic", "namespace", "domain", "partitions")
+_STATS_FIELDS: Final = (
+    *("rate_in", "rate_out", "storage", "producers", "subscriptions"),
+    *("backlog", "backlog_entries", "backlog_unit"),
+)
+_SHOWN: Final = readable(sizes=("storage",))
 
 
 def _row(name: str, partitions: int) -> Row:
@@ -266,16 +288,17 @@ def stats(name: str, output: OutputOptions, admin: "Admin") -> None:
       pulsarbox topic stats orders --watch 1
       pulsarbox topic stats orders -o json | jq .subscriptions.billing.backlogMessages
     """
-    show(output, partial(_stats, admin, topic_named(name)))
+    show(output, partial(_stats, admin, topic_named(name), output.width))
 
 
-def _stats(admin: "Admin", name: TopicName) -> TableOutput:
+def _stats(admin: "Admin", name: TopicName, width: int | None) -> TableOutput:
     from pulsarbox.cli.commands.stats_text import topic_lines
 
     with suggesting(admin, name):
         partitions = admin.partitions(name)
         found = admin.stats(name, partitions)
-    return TableOutput([{"topic": str(name), **found}], lines=topic_lines(name, partitions, found), name="topic")
+    lines, hidden = topic_lines(name, partitions, found, width)
+    return TableOutput([{"topic": str(name), **found}], lines=lines, hidden=hidden, name="topic")
 
 
 @topic.command()
@@ -413,7 +436,21 @@ def _partitions(admin: "Admin", name: TopicName) -> TableOutput:
     ]
     backlogs = backlog_columns(rows)
     columns = ["name", "rate_in", "rate_out", "storage", *backlogs.names]
-    return TableOutput(rows, columns, name="topic", titles=backlogs.titles)
+    return TableOutput(
+        rows,
+        columns,
+        name="topic",
+        titles=backlogs.titles,
+        shown=_SHOWN,
+        cut=_CUT,
+        least=_LEAST,
+        wide=["partition", "topic"],
+        fields=_PARTITION_FIELDS,
+    )
 
+
+_PARTITION_FIELDS: Final = (
+    *("name", "topic", "partition", "rate_in", "rate_out", "storage", "backlog", "backlog_entries", "backlog_unit"),
+)
 
 topic.add_command(compact)

@@ -9,6 +9,7 @@ from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.time_arguments import DURATION, Words, wall_now
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
@@ -76,7 +77,16 @@ def list_transactions(age: float, output: OutputOptions, admin: "Admin") -> None
 
 def _listed(admin: "Admin", age: int) -> TableOutput:
     rows = sorted((_row(each) for each in admin.transactions(age).values()), key=lambda row: int(row["opened"]))
-    return TableOutput(rows, ["id", "state", "seconds", "owner", "topics", "subscriptions"], name="id")
+    return TableOutput(
+        rows,
+        ["id", "state", "seconds", "owner", "topics", "subscriptions"],
+        name="id",
+        shown=readable(times=("opened", "timeout")),
+        cut={"owner": 8, "topics": 14, "subscriptions": 14},
+        least=("owner", "state"),
+        wide=("opened", "timeout"),
+        fields=("id", "state", "seconds", "opened", "timeout", "owner", "topics", "subscriptions"),
+    )
 
 
 def _row(told: dict[str, Any]) -> dict[str, Any]:

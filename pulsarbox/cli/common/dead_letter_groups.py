@@ -4,9 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.connect.admin_client import short
 
 COLUMNS: Final = ("count", "reason", "origin", "shape", "fingerprint", "sample")
+_LEAST: Final = ("sample", "shape", "origin", "returned", "reason")
+_CUT: Final = {"reason": 20, "origin": 12, "shape": 10}
+_FIELDS: Final = (
+    *("fingerprint", "count", "reason", "origin", "subscription", "shape", "first", "last", "sample", "sampleTopic"),
+)
 
 
 def groups_output(
@@ -19,7 +25,16 @@ def groups_output(
     ]
     if output.is_table:
         rows = folded(rows, with_shapes=output.form == "wide")
-    return TableOutput(rows, columns, name="fingerprint")
+    return TableOutput(
+        rows,
+        columns,
+        name="fingerprint",
+        shown=readable(times=("first", "last")),
+        cut=_CUT,
+        least=_LEAST,
+        wide=("subscription", "first", "last"),
+        fields=_FIELDS,
+    )
 
 
 def folded(rows: Sequence[Row], *, with_shapes: bool) -> list[Row]:

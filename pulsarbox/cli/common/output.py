@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import click
 
 from pulsarbox.cli.common.terminal_text import clean, notify
-from pulsarbox.cli.common.text_table import fitted, terminal_width
+from pulsarbox.cli.common.text_table import fitted, head_of, terminal_width
 from pulsarbox.cli.common.value_types import Seconds
 
 Row = dict[str, Any]
@@ -27,7 +27,7 @@ class TableOutput(NamedTuple):
     """Result of a command: rows, or one document."""
 
     rows: list[Row]
-    """Fields besides ``columns`` appear only in the other formats."""
+    """Fields besides ``columns`` and ``wide`` appear only in the other formats."""
     columns: Sequence[str] = ()
     name: str = "name"
     """Field printed by ``-o name``."""
@@ -35,12 +35,21 @@ class TableOutput(NamedTuple):
     """Text of a single document in the table format; None for a list."""
     titles: Mapping[str, str] = {}
     """Column titles that differ from the words of the field name in capitals."""
+    hidden: Sequence[str] = ()
+    """Titles of the columns that do not fit in ``lines``."""
     document: Any = None
     """JSON and YAML form, if it is neither the list of the rows nor the only row."""
     shown: Callable[[Row], Row] | None = None
     """Converts a row for the table, such as times and sizes."""
     cut: Mapping[str, int] = {}
-    """Maximum widths of texts in a table that is wider than the terminal. Paths keep their end."""
+    """Columns whose texts are shortened in a table that is wider than the terminal, with the fewest characters that
+    stay. Paths keep their end, names both ends."""
+    least: Sequence[str] = ()
+    """Columns that a narrow terminal hides first, in this order; the others follow from the right."""
+    wide: Sequence[str] = ()
+    """Further columns of ``-o wide``."""
+    fields: Sequence[str] = ()
+    """Documented fields, which --filter knows and CSV has even if no row has them."""
 
 
 class OutputOptions(NamedTuple):
@@ -54,6 +63,11 @@ class OutputOptions(NamedTuple):
     def is_table(self) -> bool:
         """Whether the output is a table for people."""
         return self.form in ("table", "wide")
+
+    @property
+    def width(self) -> int | None:
+        """Maximum width of a table: that of the terminal, None for no limit."""
+        return terminal_width() if self.form == "table" else None
 
 
 def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,13 +119,19 @@ def form_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def show(output: OutputOptions, look: Callable[[], TableOutput]) -> None:
     """Print the result of ``look``, repeatedly with --watch."""
     if output.watch is None:
-        found = look()
-        _print(_filtered(found, output), output.form)
+        _print(_filtered(look(), output), output.form, notify)
         return
     from pulsarbox.cli.common.terminal import rest
 
-    terminal = sys.stdout.isatty()
+    terminal = _is_terminal()
     form = "ndjson" if output.form == "table" and not terminal else output.form
+    noted: set[str] = set()
+
+    def note(text: str) -> None:
+        if text not in noted:
+            noted.add(text)
+            notify(text)
+
     try:
         while True:
             found = _filtered(look(), output)
@@ -120,11 +140,15 @@ def show(output: OutputOptions, look: Callable[[], TableOutput]) -> None:
             elif form == "ndjson":
                 at = time.time_ns() // 1_000_000
                 found = found._replace(rows=[{"time": at, **row} for row in found.rows])
-            _print(found, "json line" if form == "json" and not terminal else form)
+            _print(found, "json line" if form == "json" and not terminal else form, note)
             sys.stdout.flush()
             rest(output.watch)
     except KeyboardInterrupt:
         notify("stopped watching")
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
 
 
 def _wanted(text: str | None) -> Callable[[Row], bool] | None:
@@ -160,17 +184,23 @@ def _field(row: Row, path: list[str]) -> Any:
 def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
     if output.wanted is None:
         return found
+    names = _names(found)
+    absent = dict.fromkeys(names)
     try:
-        return found._replace(rows=[row for row in found.rows if output.wanted(row)])
+        return found._replace(rows=[row for row in found.rows if output.wanted({**absent, **row})])
     except _Unknown as error:
         from pulsarbox.config.setting import did_you_mean
 
-        names = {name: None for row in found.rows for name in row}
         hint = did_you_mean(str(error), names) or f"; expected one of {', '.join(names)}"
         raise click.BadParameter(f"unknown field '{error}'{hint}", param_hint="--filter") from None
 
 
-def _print(found: TableOutput, form: str) -> None:
+def _names(found: TableOutput) -> dict[str, None]:
+    """Return the fields of all rows, and the documented ones."""
+    return dict.fromkeys([*(name for row in found.rows for name in row), *found.fields])
+
+
+def _print(found: TableOutput, form: str, note: Callable[[str], None]) -> None:
     rows = found.rows
     whole: Any = rows if found.lines is None else (rows[0] if rows else None)
     if found.document is not None:
@@ -187,31 +217,36 @@ def _print(found: TableOutput, form: str) -> None:
 
         click.echo(f"---\n{to_yaml(whole)}", nl=False)
     elif form == "csv":
-        _print_csv(rows)
+        _print_csv(rows, list(_names(found) or found.columns))
     elif form == "name":
         for row in rows:
             click.echo(clean(str(row[found.name])))
     elif found.lines is not None:
         for line in found.lines if rows else []:
             click.echo(line)
+        _note_hidden(found.hidden, note)
     else:
-        _print_table(found, terminal_width() if form == "table" else None)
+        _print_table(found, note, wide=form == "wide")
 
 
-def _print_table(found: TableOutput, width: int | None) -> None:
+def _print_table(found: TableOutput, note: Callable[[str], None], *, wide: bool) -> None:
+    columns, width = ([*found.columns, *found.wide], None) if wide else (found.columns, terminal_width())
     rows = found.rows if found.shown is None else [found.shown(row) for row in found.rows]
-    lines, hidden = fitted(found.columns, rows, found.titles, found.cut, width)
+    lines, hidden = fitted(columns, rows, found.titles, found.cut, width, found.least)
     for line in lines:
         click.echo(line)
-    if hidden:
-        notify(f"{', '.join(hidden)} did not fit: -o wide shows all columns")
+    _note_hidden([head_of(name, found.titles) for name in hidden], note)
 
 
-def _print_csv(rows: Sequence[Row]) -> None:
+def _note_hidden(titles: Sequence[str], note: Callable[[str], None]) -> None:
+    if titles:
+        note(f"{', '.join(titles)} did not fit: -o wide shows all columns")
+
+
+def _print_csv(rows: Sequence[Row], names: Sequence[str]) -> None:
     """Print all fields, with a header. Lists and objects are JSON."""
     import csv
 
-    names = list({name: None for row in rows for name in row})
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     if names:

@@ -10,12 +10,14 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from pulsarbox.cli.common.terminal_text import clean, megabytes, notify
+from pulsarbox.cli.common.terminal_text import clean, counted, megabytes, notify
 
 _EVERY_SECONDS: Final = 0.2
 _COLUMNS: Final = 80
 _WIDTH: Final = 24
 """Characters of a bar."""
+_WIDTH_MIN: Final = 4
+"""Characters below which a bar is left out."""
 _PARTS: Final = " ▏▎▍▌▋▊▉█"
 """A character of a bar, filled in eighths."""
 
@@ -86,9 +88,9 @@ class ProgressBar(LiveLine):
             parts.append(f"{self._unit(rate)}/s")
         if total and rate and done < total:
             parts.append(f"{span((total - done) / rate)} left")
-        if detail:
-            parts.append(detail)
-        return f"{self._verb} {f'{bar(done / total)} ' if total else ''}{', '.join(parts)}"
+        amounts = ", ".join(parts)
+        text = barred(self._verb, done / total, amounts) if total else f"{self._verb} {amounts}"
+        return f"{text}, {detail}" if detail else text
 
 
 def sized(size: float) -> str:
@@ -96,13 +98,23 @@ def sized(size: float) -> str:
     return megabytes(int(size))
 
 
+def barred(before: str, share: float, after: str) -> str:
+    """Return a bar between two texts, shortened where they would not fit the terminal, down to the percentage."""
+    room = _columns() - 1 - len(f"{before} [] 100 % {after}".strip())
+    drawn = bar(share, min(_WIDTH, room)) if room >= _WIDTH_MIN else f"{_percent(share)} %"
+    return f"{before} {drawn} {after}".strip()
+
+
 def bar(share: float, width: int = _WIDTH) -> str:
     """Return a bar filled to ``share`` (0 to 1), and the percentage, which is 100 only at the end."""
-    share = min(max(share, 0.0), 1.0)
-    eighths = int(share * width * 8)
+    eighths = int(min(max(share, 0.0), 1.0) * width * 8)
     full, part = divmod(eighths, 8)
     cells = "█" * full + (_PARTS[part] if full < width else "")
-    return f"[{cells:<{width}}] {int(share * 100):3} %"
+    return f"[{cells:<{width}}] {_percent(share):3} %"
+
+
+def _percent(share: float) -> int:
+    return int(min(max(share, 0.0), 1.0) * 100)
 
 
 def span(seconds: float) -> str:
@@ -136,19 +148,19 @@ class ProgressLine(LiveLine):
     def _text(self) -> str:
         seconds = max(0.001, time.monotonic() - self._begin)
         size = f", {megabytes(self.size)}" if self.size else ""
-        text = f"{self.messages:,} messages {self._verb}{size}, {self.messages / seconds:,.0f}/s"
+        text = f"{messages(self.messages)} {self._verb}{size}, {self.messages / seconds:,.0f}/s"
         share = self._share()
         if share is None:
             return text
         left = f", {span(seconds * (1 - share) / share)} left" if 0 < share < 1 else ""
-        return f"{bar(share)} {text}{left}"
+        return barred("", share, f"{text}{left}")
 
 
 class CountLine(LiveLine):
     """Number of finished pieces of work."""
 
     def __init__(self, verb: str, noun: str, total: int = 0) -> None:
-        """``total`` 0: unknown."""
+        """``noun`` is in the singular; ``total`` 0: unknown."""
         super().__init__()
         self.count = 0
         self._verb, self._noun, self._total = verb, noun, total
@@ -159,11 +171,11 @@ class CountLine(LiveLine):
         self.draw(self._text)
 
     def _text(self) -> str:
-        of = f" of {self._total:,}" if self._total else ""
-        drawn = f" {bar(self.count / self._total)}" if self._total else ""
-        return f"{self._verb}{drawn} {self.count:,}{of} {self._noun}"
+        if not self._total:
+            return f"{self._verb} {counted(self.count, self._noun)}"
+        return barred(self._verb, self.count / self._total, f"{self.count:,} of {counted(self._total, self._noun)}")
 
 
 def messages(count: int) -> str:
     """Return ``1 message``, ``1,000 messages``."""
-    return f"{count:,} message{'' if count == 1 else 's'}"
+    return counted(count, "message")

@@ -61,6 +61,11 @@ def is_coloured(choice: str = "auto") -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number with its noun: ``1 backup``, ``1,000 entries``. ``several`` is the plural unless it adds an s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
+
+
 def megabytes(size: int) -> str:
     """Format a size in bytes in its largest fitting unit."""
     if size < 1 << 10:

@@ -131,7 +131,10 @@ def _list(output: OutputOptions) -> None:
         for name, one in sorted(document["contexts"].items())
     ]
     columns = ["current", "name", "url", "admin_url", *(["label"] if any(row["label"] for row in rows) else [])]
-    print_rows(output, lambda: TableOutput(rows, columns, document=document))
+    cut, fields = {"url": 16, "admin_url": 16}, ("current", "name", *_FIELDS)
+    print_rows(
+        output, lambda: TableOutput(rows, columns, document=document, cut=cut, wide=["token_file"], fields=fields)
+    )
 
 
 _FIELDS: Final = ("url", "admin_url", "label", "token_file")

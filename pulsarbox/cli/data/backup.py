@@ -186,7 +186,25 @@ def list_(directory: Path, output: OutputOptions) -> None:
     rows = [
         {"name": row.name, "state": row.state, **(document_of(row.manifest) if row.manifest else {})} for row in found
     ]
-    show(output, lambda: TableOutput(rows, _COLUMNS, titles=_TITLES, document={"backups": rows}, shown=_readable))
+    show(
+        output,
+        lambda: TableOutput(
+            rows,
+            _COLUMNS,
+            titles=_TITLES,
+            document={"backups": rows},
+            shown=_readable,
+            cut={"instance": 8, "name": 16},
+            least=("instance", "position"),
+            wide=("begun", "files", "codecs", "version"),
+            fields=_FIELDS,
+        ),
+    )
+
+
+_FIELDS: Final = (
+    *("name", "state", "completed", "position", "bytes", "instance", "begun", "files", "codecs", "version"),
+)
 
 
 _COLUMNS: Final = ("name", "state", "completed", "position", "bytes", "instance")
@@ -197,7 +215,7 @@ def _readable(row: Row) -> Row:
     if "completed" not in row:
         return row
     when = f"{moment_of(row['completed'])} ({ago(row['completed'])})"
-    return row | {"completed": when, "bytes": megabytes(row["bytes"])}
+    return row | {"completed": when, "begun": moment_of(row["begun"]), "bytes": megabytes(row["bytes"])}
 
 
 @backup.command()

@@ -10,6 +10,7 @@ import click
 
 from pulsarbox.cli.common.confirmation import confirm, yes_option
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.admin_client import with_admin
@@ -24,6 +25,11 @@ EXIT_FOUND: Final = 1
 
 _MEMBERS: Final = ("directory", "state", "used", "free", "entries", "why")
 _WIDTHS: Final = {"directory": 20, "why": 18}
+_FIELDS: Final = (
+    *("directory", "state", "why", "since", "used", "free", "bytesUsed", "bytesFree", "ledgers", "entries", "errors"),
+    *("commitErrors", "readErrors", "damaged", "sharesDeviceWith", "scrub", "queue", "oldestWriteSeconds"),
+)
+_CUT: Final = {"have": 16, "topic": 16}
 _FRAGMENTS: Final = ("ledger", "first", "last", "have", "want", "topic")
 _USED: Final = frozenset({"active", "full", "leaving"})
 
@@ -69,7 +75,14 @@ def members(output: OutputOptions, admin: "Admin") -> None:
     show(
         output,
         lambda: TableOutput(
-            [member_row(each) for each in _status(admin)["members"]], _MEMBERS, "directory", cut=_WIDTHS
+            [member_row(each) for each in _status(admin)["members"]],
+            _MEMBERS,
+            "directory",
+            shown=readable(times=("since",)),
+            cut=_WIDTHS,
+            least=("entries",),
+            wide=("since", "ledgers", "errors", "damaged", "sharesDeviceWith"),
+            fields=_FIELDS,
         ),
     )
 
@@ -106,7 +119,9 @@ def under_replicated(member: str, wait: "Waiting", output: OutputOptions, admin:
         nonlocal total
         found = _fragments(admin, member)
         total = found["total"]
-        return TableOutput(found["fragments"], _FRAGMENTS, "ledger")
+        return TableOutput(
+            found["fragments"], _FRAGMENTS, "ledger", shown=readable(topics=("topic",)), cut=_CUT, fields=_FRAGMENTS
+        )
 
     show(output, look)
     if total:

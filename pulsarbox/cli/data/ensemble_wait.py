@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from pulsarbox.cli.common.exits import Failed
-from pulsarbox.cli.common.progress import LiveLine, bar
-from pulsarbox.cli.common.terminal_text import megabytes
+from pulsarbox.cli.common.progress import LiveLine, barred
+from pulsarbox.cli.common.terminal_text import counted, megabytes
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
@@ -70,8 +70,8 @@ def repairing(document: Document) -> str:
     found = document["underReplicated"]
     done = megabytes(document["repair"]["bytesDone"])
     error = f"; last error: {document['repair']['lastError']}" if document["repair"]["lastError"] else ""
-    drawn = bar(found["restoredPercent"] / 100)
-    return f"copying {drawn} restored, {found['entries']:,} entries left, {done} copied{error}"
+    left = f"restored, {counted(found['entries'], 'entry', 'entries')} left, {done} copied{error}"
+    return barred("copying", found["restoredPercent"] / 100, left)
 
 
 def audited_after(before: Document) -> Callable[[Document], bool]:
@@ -120,6 +120,6 @@ def scrubbing(names: list[str]) -> Callable[[Document], str]:
     def told(document: Document) -> str:
         scrubs = [each["scrub"] for each in document["members"] if each["name"] in names]
         done, total = (sum(each[field] for each in scrubs) for field in ("doneBytes", "totalBytes"))
-        return f"verifying {bar(done / total if total else 0)} {megabytes(done)} of {megabytes(total)}"
+        return barred("verifying", done / total if total else 0, f"{megabytes(done)} of {megabytes(total)}")
 
     return told

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
-from pulsarbox.cli.common.progress import CountLine
+from pulsarbox.cli.common.progress import ProgressBar, sized
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR
@@ -146,10 +146,13 @@ def check(  # options
 
     plugins = plugins_directory(plugins_dir)
 
-    line = CountLine("checking:", "volumes")
+    line = ProgressBar("checking", sized)
 
     def examined(path: Path) -> "CheckReport":
-        return examine(path, quick=quick, progress=lambda name: line.add(), plugins=plugins)
+        def progress(name: str, done: int, total: int) -> None:
+            line.update(done, total, name)
+
+        return examine(path, quick=quick, progress=progress, plugins=plugins)
 
     from pulsarbox.cli.data import several_directories
 

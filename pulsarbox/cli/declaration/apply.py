@@ -59,7 +59,7 @@ def apply(files: tuple[str, ...], token_key: str | None, prune: bool, yes: bool,
 def _apply(admin: "Admin", found: DeclaredSteps) -> None:
     from pulsarbox.declaration.step_execution import StepFailed, carried_out
 
-    line = CountLine("applying:", "requests")
+    line = CountLine("applying:", "request")
     done: list[Step] = []
 
     def report(step: "Step") -> None:

@@ -64,7 +64,7 @@ class DeclaredSteps:
         from pulsarbox.declaration.present_state import present_of
         from pulsarbox.declaration.pruning import pruned_steps
 
-        state = exchanged(admin, present_of(declaration, everything=prune), CountLine("reading:", "requests"))
+        state = exchanged(admin, present_of(declaration, everything=prune), CountLine("reading:", "request"))
         plan = planned(declaration, state)
         if prune:
             self.removals = pruned_steps(declaration, state)

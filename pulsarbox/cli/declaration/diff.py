@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pulsarbox.declaration.plan import Step
 
 _COLUMNS: Final = ("change", "object", "present", "declared", "place")
+_FIELDS: Final = ("change", "object", "name", "present", "declared", "place")
+_CUT: Final = {"object": 16, "present": 12, "declared": 12, "place": 12}
 _SHOWN_MAX: Final = 60
 """Characters of a value in the table; the other formats have all."""
 
@@ -44,11 +46,12 @@ def diff(files: tuple[str, ...], token_key: str | None, prune: bool, output: Out
     """
     found = DeclaredSteps(admin, files, token_key, prune=prune)
     if not found.steps:
-        if output.form in ("json", "yaml"):
-            show(output, lambda: TableOutput([], _COLUMNS))
+        if output.form in ("json", "yaml", "csv"):
+            show(output, lambda: TableOutput([], fields=_FIELDS))
         notify("no difference")
         return
-    show(output, lambda: TableOutput([_row(each, output.form) for each in found.steps], _COLUMNS))
+    rows = [_row(each, output.form) for each in found.steps]
+    show(output, lambda: TableOutput(rows, _COLUMNS, cut=_CUT, least=("place",), fields=_FIELDS))
     raise click.exceptions.Exit(EXIT_FAILED)
 
 

@@ -50,7 +50,7 @@ def export(file: str | None, namespaces: tuple[str, ...], force: bool, admin: "A
     if file is not None and not force and Path(file).exists():
         raise InTheWay(f"{file} exists: choose another file, or replace it with --force")
     wanted = [namespace_named(each) for each in namespaces]
-    state = exchanged(admin, all_present(wanted), CountLine("reading:", "requests"))
+    state = exchanged(admin, all_present(wanted), CountLine("reading:", "request"))
     missing = [each for each in wanted if each not in state.namespaces]
     if missing:
         from pulsarbox.cli.connect.admin_client import missing as missing_error

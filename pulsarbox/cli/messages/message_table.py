@@ -19,12 +19,16 @@ _TIME: Final = "TIME"
 _ID: Final = "ID"
 _KEY: Final = "KEY"
 _REDELIVERED: Final = "REDELIVERED"
+_ORIGIN: Final = "ORIGIN"
+_REASON: Final = "REASON"
 _VALUE: Final = "VALUE"
-_CUT: Final = (_TOPIC, _KEY)
+_LETTER_VALUE_MIN: Final = 24
+"""The same beside the columns of dead letters."""
+_CUT: Final = (_TOPIC, _KEY, _ORIGIN, _REASON)
 """Columns of which a terminal shows only the beginning of texts that are longer than a fifth of its width."""
 _WIDTH_MAX: Final = 32
 """Maximum width to which the first messages widen a column."""
-_WIDTHS: Final = {_TOPIC: 12, _TIME: 12, _ID: 12, _KEY: 8, _REDELIVERED: 11}
+_WIDTHS: Final = {_TOPIC: 12, _TIME: 12, _ID: 12, _KEY: 8, _REDELIVERED: 11, _ORIGIN: 6, _REASON: 8}
 """Minimum widths of the columns, in their order."""
 _COLORS: Final = {_TOPIC: TIME, _TIME: TIME, _ID: ID, _KEY: KEY}
 
@@ -39,15 +43,19 @@ class MessageTable:
         width: int | None = None,
         several_topics: bool = True,
         redelivery: bool = False,
+        dead_letters: bool = False,
     ) -> None:
-        """``width`` is that of the terminal, None for no limit. ``redelivery`` adds a column with the counts.
+        """``width`` is that of the terminal, None for no limit. ``redelivery`` adds a column with the counts,
+        ``dead_letters`` those with the original topic and the reason.
 
-        A narrow terminal hides the topic unless there are several, then the time.
+        A narrow terminal hides the topic unless there are several, then the time, then the original topic.
         """
         self._colors = colors
         self._width = width
-        self._least = (_TIME,) if several_topics else (_TOPIC, _TIME)
-        self._columns = {name: least for name, least in _WIDTHS.items() if redelivery or name != _REDELIVERED}
+        self._least = [*([] if several_topics else [_TOPIC]), _TIME, *([_ORIGIN] if dead_letters else [])]
+        absent = {*(() if redelivery else (_REDELIVERED,)), *(() if dead_letters else (_ORIGIN, _REASON))}
+        self._columns = {name: least for name, least in _WIDTHS.items() if name not in absent}
+        self._value_min = _LETTER_VALUE_MIN if dead_letters else _VALUE_MIN
         self._value_width: int | None = None
 
     def begin(self, messages: Iterable[ReceivedMessage]) -> bytes:
@@ -56,7 +64,7 @@ class MessageTable:
             for name, width in self._columns.items():
                 self._columns[name] = max(width, min(_cells(_text(name, message)), self._most(name)))
         for least in self._least:
-            if self._width is not None and self._width - self._taken() < _VALUE_MIN:
+            if self._width is not None and self._width - self._taken() < self._value_min:
                 del self._columns[least]
         if self._width is not None:
             self._value_width = max(1, self._width - self._taken())
@@ -117,7 +125,24 @@ def _text(name: str, message: ReceivedMessage) -> str:
         return str(message.id)
     if name == _KEY:
         return "-" if message.key is None else clean(message.key)
+    if name == _ORIGIN:
+        return clean(_origin(message))
+    if name == _REASON:
+        return clean(_reason(message))
     return str(message.entry.redelivery)
+
+
+def _origin(message: ReceivedMessage) -> str:
+    from pulsarbox.cli.connect.admin_client import short
+    from pulsarbox.cli.messages.message_filter import ReceivedView
+
+    return short(ReceivedView(message).origin or "-")
+
+
+def _reason(message: ReceivedMessage) -> str:
+    from pulsarbox.protocol.dead_letters.fingerprint import reason_of
+
+    return reason_of(dict(message.properties)) or "-"
 
 
 def _cut(text: str, width: int) -> str:

@@ -10,6 +10,7 @@ import click
 from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import InTheWay, NotThere, run
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.connect.target import Target, admin_options
@@ -59,7 +60,16 @@ def _listed(admin: Target, directory: Path) -> TableOutput:
     names = {(row["pipeline"], row["query"]) for row in rows}
     rows += [_row(each) for each in known(directory) if (each.pipeline, each.query) not in names]
     rows.sort(key=lambda row: (row["pipeline"], row["query"]))
-    return TableOutput([_shortened(row) for row in rows], _COLUMNS, name="query")
+    return TableOutput(
+        [_shortened(row) for row in rows],
+        _COLUMNS,
+        name="query",
+        shown=readable(sizes=("stateBytes",), times=("startedAt", "reportedAt")),
+        cut={"pipeline": 10, "query": 10, "inputs": 10, "output": 10, "lastError": 16},
+        least=("batch", "inputs", "output", "rowsPerSecond", "deadLetters"),
+        wide=("rows", "lastBatchMs", "stateRows", "stateBytes", "host", "pid", "startedAt"),
+        fields=_FIELDS,
+    )
 
 
 def _told(admin: Target) -> list[dict[str, Any]]:

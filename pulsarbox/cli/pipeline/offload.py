@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import EXIT_TERMINATED, Failed, Interrupted, Misused, Partly, run
-from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
+from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import DURATION, Words, moment
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
@@ -28,6 +29,11 @@ if TYPE_CHECKING:
 _TABLE: Final = "iceberg:"
 _COLUMNS: Final = ("topic", "ledgers", "rows", "bytes", "problem")
 _VERIFIED: Final = ("topic", "ledgers", "rows", "bytes", "compared", "gaps", "problems")
+
+
+def _table(rows: list[Row], columns: Sequence[str]) -> TableOutput:
+    cut = {"topic": 16, "problem": 16, "problems": 16}
+    return TableOutput(rows, columns, name="topic", shown=readable(sizes=("bytes",)), cut=cut, least=("ledgers",))
 
 
 def _size(text: str) -> int:
@@ -240,7 +246,7 @@ class _Rounds:
 
     def _once(self) -> "list[Done]":
         done = self._offload.round()
-        show(self._output, lambda: TableOutput([each._asdict() for each in done], _COLUMNS, name="topic"))
+        show(self._output, lambda: _table([each._asdict() for each in done], _COLUMNS))
         return done
 
     def _again(self, every: int) -> "list[Done]":
@@ -291,7 +297,7 @@ def _verify(
     found = list(verify(directory, choice(topics, pattern), box, bar.notify, bar))
     if not found:
         raise Failed(f"nothing has been offloaded to {directory}{' for these topics' if topics or pattern else ''}")
-    show(output, lambda: TableOutput([each._asdict() for each in found], _VERIFIED, name="topic"))
+    show(output, lambda: _table([each._asdict() for each in found], _VERIFIED))
     problems = [problem for each in found for problem in each.problems]
     if problems:
         wrong = [each for each in found if each.problems]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FILE: Final = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 _SECONDS: Final = 30.0
 _COLUMNS: Final = ("query", "kind", "inputs", "output", "deadLetter", "where")
+_CUT: Final = {"query": 12, "inputs": 12, "output": 12, "deadLetter": 12, "where": 12}
 
 
 @click.command()
@@ -45,7 +46,7 @@ def validate(file: Path, topics: bool, output: OutputOptions, admin: Target) -> 
     from pulsarbox.spark.pipelines.definition import load
 
     pipeline = load(file)
-    show(output, lambda: TableOutput(rows_of(pipeline), _COLUMNS, name="query"))
+    show(output, lambda: TableOutput(rows_of(pipeline), _COLUMNS, name="query", cut=_CUT, least=("kind",)))
     if topics:
         _ask(pipeline, admin)
 

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from pulsarbox.cli.common.progress import LiveLine, ProgressBar, bar, messages, sized, span
+from pulsarbox.cli.common.progress import LiveLine, ProgressBar, barred, messages, sized, span
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import short
 
@@ -108,4 +108,4 @@ class SparkBar:
 def tasks_text(verb: str, done: int, total: int, seconds: float) -> str:
     """Return a bar of ``total`` Spark tasks, of which ``done`` were completed in ``seconds``."""
     left = f", {span(seconds * (total - done) / done)} left" if 0 < done < total else ""
-    return f"{verb} {bar(done / total)} {done:,} of {total:,} tasks{left}"
+    return barred(verb, done / total, f"{done:,} of {total:,} tasks{left}")

@@ -22,6 +22,9 @@ _KIND: Final = click.option("--kind", type=click.Choice(KINDS), help="Plugin kin
 _NAME: Final = click.argument("name", shell_complete=completions.plugins())
 
 
+_COLUMNS: Final = ("kind", "name", "source", "state", "problem")
+
+
 @click.group(cls=SuggestingGroup)
 def plugins() -> None:
     """List, check, benchmark, create, enable and disable plugins.
@@ -54,7 +57,10 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
     from pulsarbox.cli.plugins.known_plugins import known
 
     found = [each for each in known(plugins_directory(plugins_dir), admin) if kind in (None, each["kind"])]
-    show(output, lambda: TableOutput(found, ("kind", "name", "source", "state", "problem")))
+    show(
+        output,
+        lambda: TableOutput(found, _COLUMNS, cut={"source": 12, "problem": 16}, least=("source",), wide=("target",)),
+    )
 
 
 @plugins.command()

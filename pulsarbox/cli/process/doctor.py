@@ -42,6 +42,8 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
     from pulsarbox.cli.process.doctor_checks import all_checks
 
     found: list[Check] = []
+    if output.form == "table":
+        click.echo(f"{'STATE':<5} {'NAME':<13}  TEXT")
     for check in all_checks(config_file, overrides(options)):
         found.append(check)
         if output.form == "table":
@@ -55,7 +57,9 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
         document = {"fit": not failures, "checks": rows}
         show(
             output,
-            lambda: TableOutput(rows, ("state", "name", "text", "advice"), document=document),
+            lambda: TableOutput(
+                rows, ("state", "name", "text", "advice"), document=document, cut={"text": 20, "advice": 20}
+            ),
         )
     else:
         notify(f"{len(found)} checks: {failures} fail, {warnings} warn")

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from pulsarbox.cli.common.exits import Failed
-from pulsarbox.cli.common.progress import LiveLine
+from pulsarbox.cli.common.progress import LiveLine, barred, span
 from pulsarbox.cli.sql.query_dataset import ReadProgress
 from pulsarbox.cli.sql.query_errors import in_words
 from pulsarbox.cli.sql.topic_table import lost_messages
@@ -140,9 +140,10 @@ class _Line:
             self._line.draw(lambda: self._text(seconds))
 
     def _text(self, seconds: float) -> str:
-        share = self._database.query_progress()
-        files = f", {share:.0f} % of the query" if share >= 0 else ""
-        return f"{seconds:.0f} s: {self._progress.rows:,} live messages read{files}"
+        rows = self._progress.rows
+        read = f"{rows:,} live messages read, {rows / seconds:,.0f}/s, in {span(seconds)}"
+        share = self._database.query_progress() / 100  # negative: unknown
+        return barred("querying", share, read) if share >= 0 else f"querying: {read}"
 
     def clear(self) -> None:
         self._line.clear()

@@ -10,6 +10,7 @@ from pulsarbox.cli.common.dead_letter_groups import groups_output
 from pulsarbox.cli.common.exits import Denied, Misused
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.connect.admin_client import namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
@@ -74,7 +75,16 @@ def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
     for each in found:
         with suggesting(admin, topic_named(f"{each}/-")):
             rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
-    return TableOutput(rows, ["topic", "messages", "size", "subscriptions", "lost"], name="topic")
+    return TableOutput(
+        rows,
+        ["topic", "messages", "size", "subscriptions", "lost"],
+        name="topic",
+        shown=readable(sizes=("size",), times=("last",)),
+        cut={"topic": 20, "subscriptions": 13},
+        least=("subscriptions", "size"),
+        wide=("backlogs", "last"),
+        fields=("topic", "messages", "size", "subscriptions", "backlogs", "lost", "last"),
+    )
 
 
 def _all_namespaces(admin: "Admin") -> list[str]:

@@ -90,7 +90,7 @@ def _look(service: Target, admin: Callable[[], Target], topic: str, options: dic
         target = admin()
         with Admin(target.hosts, secure=target.secure, credentials=target.credentials()) as client:
             options["subscription"] = only_subscription(client, topic)
-    peek_topic(service, admin, topic, options | {"begin": None, "until": Until(End.END)})
+    peek_topic(service, admin, topic, options | {"begin": None, "until": Until(End.END)}, dead_letters=True)
 
 
 def only_subscription(admin: "Admin", topic: str) -> str | None:

@@ -11,6 +11,7 @@ from pulsarbox.cli.common.exits import Failed, Interrupted, Partly
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.progress import ProgressBar
+from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
@@ -66,7 +67,29 @@ def list_jobs(output: OutputOptions, admin: "Admin") -> None:
       pulsarbox job list --filter 'state == "running"' --watch
       pulsarbox job list -o ndjson
     """
-    show(output, lambda: TableOutput([row_of(each) for each in admin.jobs()], COLUMNS, name="id"))
+    show(output, partial(_listed, admin))
+
+
+def _listed(admin: "Admin") -> TableOutput:
+    return TableOutput(
+        [row_of(each) for each in admin.jobs()],
+        COLUMNS,
+        name="id",
+        shown=readable(times=("started", "ended")),
+        cut=_CUT,
+        least=_LEAST,
+        wide=("target", "subscription", "filter", "rate", "by", "started", "ended"),
+        fields=_FIELDS,
+    )
+
+
+_CUT: Final = {"topic": 14, "error": 16, "kind": 8}
+_LEAST: Final = ("dryRun", "skipped", "kind", "total", "done")
+_FIELDS: Final = (
+    *("id", "kind", "state", "topic", "subscription", "target", "filter", "edit", "rate", "dryRun", "maxReturned"),
+    *("maxReturnedShare", "skipRefused", "total", "seen", "done", "skipped", "failed", "returned", "reasons"),
+    *("targets", "returnedIn", "started", "ended", "by", "error"),
+)
 
 
 @job.command("show")

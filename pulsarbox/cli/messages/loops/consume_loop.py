@@ -24,11 +24,16 @@ from pulsarbox.protocol.chunks import Chunking
 
 
 def manner_of(
-    options: dict[str, Any], *, several_topics: bool = False, redelivery: bool = False, **more: Any
+    options: dict[str, Any],
+    *,
+    several_topics: bool = False,
+    redelivery: bool = False,
+    dead_letters: bool = False,
+    **more: Any,
 ) -> Manner:
     """Return how to read messages, from the options. Raises Misused.
 
-    ``several_topics`` and ``redelivery`` select columns of tables; see MessageTable.
+    ``several_topics``, ``redelivery`` and ``dead_letters`` select columns of tables; see MessageTable.
     """
     writes_decoded = options["output"] == "table" if options["decode"] is None else options["decode"]
     decoding = None
@@ -47,7 +52,13 @@ def manner_of(
         table = None
         if options["output"] == "table" and options["line_format"] is None:
             width = terminal_width()
-            table = MessageTable(colors=colors, width=width, several_topics=several_topics, redelivery=redelivery)
+            table = MessageTable(
+                colors=colors,
+                width=width,
+                several_topics=several_topics,
+                redelivery=redelivery,
+                dead_letters=dead_letters,
+            )
         form = form_of(options["output"], options["line_format"], shown, schemas, table=table, colors=colors)
         wanted = None
         if options["expression"] is not None:

@@ -19,9 +19,15 @@ from pulsarbox.client.multi_topic_consumer import MultiTopicConsumer
 from pulsarbox.client.places import EARLIEST, QUEUE, Start
 
 
-def peek_topic(service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any]) -> None:
-    """Show the messages. Raises the exit of the command unless it succeeds."""
-    manner = manner_of(options, redelivery=options["subscription"] is not None, timeout=END_SECONDS)
+def peek_topic(
+    service: Target, admin: Callable[[], Target], topic: str, options: dict[str, Any], *, dead_letters: bool = False
+) -> None:
+    """Show the messages. Raises the exit of the command unless it succeeds.
+
+    A table of ``dead_letters`` has their origin and reason instead of redeliveries.
+    """
+    redelivery = options["subscription"] is not None and not dead_letters
+    manner = manner_of(options, redelivery=redelivery, dead_letters=dead_letters, timeout=END_SECONDS)
     client = Client(service.hosts, secure=service.secure, credentials=service.credentials())
     try:
         with Interruption(client.loop) as interruption:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cli.common.exits import HungUp, Partly, TimedOut
 from pulsarbox.cli.common.interruption import Interruption
-from pulsarbox.cli.common.progress import ProgressLine, messages
+from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.stdout import NotWritten, Stdout
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.messages.exec_hook import Executing
 from pulsarbox.cli.messages.loops.pipe_acknowledgement import Unread
+from pulsarbox.cli.messages.loops.read_progress import ReadProgress
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import Form
 from pulsarbox.client.client import Client
@@ -86,7 +87,9 @@ class ReadLoop:
         self._begin = manner.begin
         self._stdout = Stdout(client, interruption, is_clean=manner.colors)
         self._unread = Unread(self._acknowledge)
-        self._progress = ProgressLine("read", manner.progress and not self._stdout.is_terminal)
+        self._progress = ReadProgress(
+            manner.progress, shares_terminal=self._stdout.is_terminal, is_filtered=manner.wanted is not None
+        )
         client.warn = self._progress.notify
         if manner.decoding is not None:
             manner.decoding.begin(client)
@@ -203,14 +206,16 @@ class ReadLoop:
             failed = {id(each) for each in chosen if not self._executing.run(each)}
             acknowledged = [each for each in acknowledged if id(each) not in failed]
         else:
-            self._write(chosen, acknowledged)
+            self._write(chosen, acknowledged, len(taken))
             return
         if manner.ack == "after":
             self._acknowledge(acknowledged)
             self._consumer.send_partial()  # do not repeat finished work after a crash
 
-    def _write(self, chosen: Sequence[ReceivedMessage], acknowledged: Sequence[ReceivedMessage]) -> None:
+    def _write(self, chosen: Sequence[ReceivedMessage], acknowledged: Sequence[ReceivedMessage], read: int) -> None:
         """Write the chosen messages, and queue the others with them for acknowledgement, in order."""
+        if chosen:
+            self._progress.before_output()
         if chosen and self._begin is not None:
             self._stdout.write(self._begin(chosen), self._release)
             self._begin = None
@@ -223,7 +228,7 @@ class ReadLoop:
                 sizes = [own.get(id(each), 0) for each in acknowledged]
             self._unread.add(self._stdout.written, acknowledged, sizes)
         self._stdout.write(data, self._release)
-        self._progress.add(len(chosen), len(data))
+        self._progress.add(read, len(chosen), len(data))
         self._release()
 
     def _acknowledge(self, messages: Sequence[ReceivedMessage]) -> None:

@@ -53,7 +53,9 @@ def test_csv_has_all_fields() -> None:
         ["orders", "4", "1234.56", '{"a": [1, "x"]}', "[]"],
         ["pay\\x1b[31m", "12000", "0.0", '{"a": []}', '["a", "b"]'],
     ]
-    assert printed("-o", "csv", found=TableOutput([], ["name"])).stdout == ""
+    assert printed("-o", "csv", found=TableOutput([], ["name"])).stdout == "name\n"
+    assert printed("-o", "csv", found=TableOutput([], ["name"], fields=("name", "bytes"))).stdout == "name,bytes\n"
+    assert printed("-o", "csv", found=TableOutput([{"a": 1}], fields=("a", "b"))).stdout == "a,b\n1,\n"
     assert printed("-o", "csv", found=TableOutput([{"a": None}, {"b": "x,y"}])).stdout == 'a,b\n,\n,"x,y"\n'
 
 
@@ -61,8 +63,40 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 28)
     done = printed()
     assert done.stdout.splitlines()[0] == "NAME         PARTITIONS"
-    assert done.stderr == "pulsarbox: rate, tags did not fit: -o wide shows all columns\n"
+    assert done.stderr == "pulsarbox: RATE, TAGS did not fit: -o wide shows all columns\n"
     assert printed("-o", "wide").stdout.splitlines()[0] == "NAME         PARTITIONS     RATE  TAGS"
+
+
+def test_the_least_important_columns_are_hidden_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 28)
+    found = TableOutput(
+        ROWS, ["name", "partitions", "rate", "tags"], least=("partitions",), titles={"rate": "A SECOND"}
+    )
+    done = printed(found=found)
+    assert done.stdout.splitlines()[0] == "NAME         A SECOND  TAGS"
+    assert done.stderr == "pulsarbox: PARTITIONS did not fit: -o wide shows all columns\n"
+
+
+def test_wide_has_further_columns() -> None:
+    found = TableOutput(ROWS, ["name"], wide=("rate",))
+    assert printed(found=found).stdout.splitlines()[0] == "NAME"
+    assert printed("-o", "wide", found=found).stdout.splitlines()[0] == "NAME            RATE"
+
+
+def test_watching_notes_hidden_columns_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rests = iter([None, None, None])
+
+    def rest(seconds: float) -> None:
+        if next(rests, 0) == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("pulsarbox.cli.common.terminal.rest", rest)
+    monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 28)
+    noted: list[str] = []
+    monkeypatch.setattr("pulsarbox.cli.common.output.notify", noted.append)
+    monkeypatch.setattr("pulsarbox.cli.common.output._is_terminal", lambda: True)
+    printed("--watch")
+    assert noted == ["RATE, TAGS did not fit: -o wide shows all columns", "stopped watching"]
 
 
 def test_one_document() -> None:
@@ -86,6 +120,13 @@ def test_one_document() -> None:
 )
 def test_filters(text: str, names: list[str]) -> None:
     assert printed("-o", "name", "--filter", text).stdout.splitlines() == names
+
+
+def test_filters_know_documented_fields() -> None:
+    found = TableOutput([{"name": "a"}, {"name": "b", "held": 3}], ["name"], fields=("name", "held", "why"))
+    assert printed("-o", "name", "--filter", "held > 0", found=found).stdout == "b\n"
+    assert printed("-o", "name", "--filter", "why is None", found=found).stdout == "a\nb\n"
+    assert printed("--filter", "what == 1", found=found).exit_code == 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from pulsarbox.cli.common import progress
-from pulsarbox.cli.common.progress import CountLine, LiveLine, ProgressBar, ProgressLine, bar, sized, span
+from pulsarbox.cli.common.progress import CountLine, LiveLine, ProgressBar, ProgressLine, bar, barred, sized, span
 
 
 class Terminal(io.StringIO):
@@ -73,9 +73,19 @@ def test_a_bar_has_amounts_rate_and_remaining_time(terminal: Terminal) -> None:
     shown.update(1 << 20, 4 << 20, "volumes/1")
     first, second = terminal.drawn
     assert first == "restoring [                        ]   0 % 0 B of 4.0 MiB"
-    assert second.startswith("restoring [██████                  ]  25 % 1.0 MiB of 4.0 MiB, ")
+    assert second.startswith("restoring [████")
+    assert " 25 % 1.0 MiB of 4.0 MiB, " in second
+    assert " s left" in second
+    assert len(second) == 79
     shown.clear()
     assert terminal.getvalue().endswith("\r\x1b[K")
+
+
+def test_the_bar_is_shortened_before_the_remaining_time(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width, drawn in ((80, "[████▌             ]"), (60, " 25 % "), (300, f"[{'█' * 6:<24}]")):
+        monkeypatch.setattr(progress, "_columns", lambda width=width: width)
+        text = barred("reading", 0.25, "1,000 messages of 4,000, 12 s left, and more")
+        assert (drawn in text, text.endswith("12 s left, and more"), len(text) < width) == (True, True, True), text
 
 
 def test_a_line_fits_the_terminal_and_has_no_control_characters(terminal: Terminal) -> None:
@@ -97,9 +107,9 @@ def test_messages_of_a_pipe_have_a_count(terminal: Terminal) -> None:
 
 
 def test_counts(terminal: Terminal) -> None:
-    CountLine("applying:", "requests").add()
-    CountLine("checking:", "volumes", 4).add()
-    assert terminal.drawn == ["applying: 1 requests", f"checking: {bar(0.25)} 1 of 4 volumes"]
+    CountLine("applying:", "request").add()
+    CountLine("checking:", "volume", 4).add()
+    assert terminal.drawn == ["applying: 1 request", f"checking: {bar(0.25)} 1 of 4 volumes"]
 
 
 @pytest.mark.parametrize(

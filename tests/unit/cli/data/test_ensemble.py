@@ -73,7 +73,7 @@ async def test_long_paths_are_cut_on_a_terminal_only(
     monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 80)
     lines = (await storage("members")).stdout.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[1].startswith("…/this/machine/disk7  lost")
+    assert "/this/machine/disk7  lost" in lines[1]
     assert (await storage("members", "-o", "name")).stdout == f"{path}\n"
 
 

@@ -45,6 +45,31 @@ def test_a_narrow_terminal_hides_the_least_columns(width: int, several_topics: b
     assert row.endswith("x…")
 
 
+LETTER = Outgoing(
+    b"x" * 300,
+    "customer-7",
+    properties=[("REAL_TOPIC", "persistent://public/default/orders"), ("DEAD_LETTER_REASON", "rejected for long")],
+)
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (140, ["TOPIC", "TIME", "ID", "KEY", "ORIGIN", "REASON", "VALUE"]),
+        (100, ["TIME", "ID", "KEY", "ORIGIN", "REASON", "VALUE"]),
+        (80, ["ID", "KEY", "ORIGIN", "REASON", "VALUE"]),
+        (60, ["ID", "KEY", "REASON", "VALUE"]),
+    ],
+)
+def test_dead_letters_have_their_origin_and_reason(width: int, titles: list[str]) -> None:
+    title, row = lines(MessageTable(width=width, several_topics=False, dead_letters=True), LETTER)
+    assert title.split() == titles
+    assert len(row) == width
+    if "ORIGIN" in titles:
+        assert row[title.index("ORIGIN") :].startswith("orders ")
+    assert row[title.index("REASON") :].startswith("rejected")
+
+
 def test_properties_are_shown_if_they_fit() -> None:
     small = Outgoing(b"x", properties=[("region", "north")])
     assert lines(MessageTable(width=80), small)[1].endswith("x  {region=north}")

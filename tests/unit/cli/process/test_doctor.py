@@ -47,7 +47,9 @@ def test_a_fit_machine_passes_and_nothing_is_left_behind(folder: Path) -> None:
     result = doctor()
     assert result.exit_code == 0, result.output
     assert " 0 fail" in result.stderr
-    for line in result.stdout.splitlines():
+    head, *lines = result.stdout.splitlines()
+    assert head == "STATE NAME           TEXT"
+    for line in lines:
         assert line.startswith(("ok    ", "warn  ", " " * 21 + "what to do: "))
     for name in (
         "configuration",

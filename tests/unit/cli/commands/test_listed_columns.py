@@ -1,0 +1,69 @@
+"""Columns of lists: those that matter stay at 80 characters."""
+
+from typing import Any
+
+import pytest
+
+from pulsarbox.cli.commands import client, limits_text, policies, stats_text, topic
+from pulsarbox.cli.commands.dead_letters import job
+from pulsarbox.cli.common.backlog_units import BacklogColumns
+from pulsarbox.cli.common.dead_letter_groups import groups_output
+from pulsarbox.cli.common.output import OutputOptions, TableOutput
+from pulsarbox.cli.common.text_table import fitted
+from pulsarbox.cli.declaration import diff
+
+LONG = "a-name/with-several/parts-of-a-long-text"
+
+
+def row(columns: Any) -> dict[str, Any]:
+    numbers = {"rate", "unacked", "waiting", "total", "done", "skipped", "failed", "returned", "id", "count"}
+    numbers |= {"rate_in", "rate_out", "rate_acked", "backlog", "backlog_entries", "partitions", "consumers"}
+    short = {"kind": "consumer", "limit": "backlog size", "held": "12 s", "state": "running", "level": "namespace"}
+    short |= {"setBy": "namespace", "applied": "yes", "change": "create", "policy": "subscription-dispatch-rate"}
+    short |= {"cause": "publish-rate", "fingerprint": "a1b2c3d4e5f6", "sample": "12:345:0:1", "type": "Key_Shared"}
+    return {name: 123_456 if name in numbers else short.get(name, LONG) for name in columns}
+
+
+COLUMNS = {
+    "client list": (client._COLUMNS, client._CUT, client._LEAST, {"topic", "subscription", "rate", "unacked", "cause"}),
+    "quota show": (limits_text.COLUMNS, limits_text.CUT, limits_text.LEAST, {"waiting", "held", "why"}),
+    "topic list --stats": (
+        ("name", "partitions", "rate_in", "rate_out", "storage", "producers", "subscriptions", "backlog"),
+        topic._CUT,
+        topic._LEAST,
+        {"name", "backlog"},
+    ),
+    "sub list": (
+        ("name", *stats_text.columns_with(BacklogColumns(["backlog", "backlog_entries"], {}))),
+        {"name": 12},
+        stats_text.LEAST,
+        {"backlog", "why"},
+    ),
+    "diff": (diff._COLUMNS, diff._CUT, ("place",), {"present", "declared"}),
+    "topic policy": (
+        policies._COLUMNS, {"setting": policies._SETTING_MIN}, ("setting",), {"setting", "level", "applied"}
+    ),
+    "job list": (job.COLUMNS, job._CUT, job._LEAST, {"returned", "error"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_what_matters_stays(name: str) -> None:
+    columns, cut, least, kept = COLUMNS[name]
+    lines, hidden = fitted(columns, [row(columns)], {}, cut, 80, least)
+    assert max(map(len, lines)) <= 80
+    assert kept & set(hidden) == set()
+
+
+def test_the_fingerprint_of_a_group_is_hidden_last() -> None:
+    group = {"origin": LONG, "sampleTopic": LONG, "reason": "a reason of many words " * 3, "shape": LONG, "count": 12}
+    found = groups_output(
+        [row(["fingerprint", "sample"]) | {"first": 1, "last": 2, "subscription": "s"} | group],
+        OutputOptions("table", None, None),
+    )
+    for width in range(24, 81):
+        assert "fingerprint" not in hidden_of(found, width)
+
+
+def hidden_of(found: TableOutput, width: int) -> list[str]:
+    return fitted(found.columns, found.rows, found.titles, found.cut, width, found.least).hidden
