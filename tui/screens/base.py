@@ -11,15 +11,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY, for_row, named
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES, REGISTRY, for_row, named
 from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
+from pulsarbox.tui.screens.trouble import ScreenFacts, trouble_line
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
 
@@ -50,43 +50,7 @@ def bindings(kind: str = "") -> list[BindingType]:
     ]
 
 
-class Prompt(Input, inherit_css=False):
-    """Input line for a filter or command. Has its own short CSS, because that of Input takes long to parse."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = Input.COMPONENT_CLASSES
-
-    DEFAULT_CSS = """
-    Prompt { height: 1; width: 100%; padding: 0 1; display: none; background: $panel; color: $foreground;
-             overflow: auto auto; scrollbar-size: 0 0; pointer: text; }
-    Prompt > .input--cursor, Prompt > .input--selection { text-style: reverse; }
-    Prompt > .input--placeholder, Prompt > .input--suggestion { color: $text-disabled; }
-    Prompt:ansi > .input--placeholder, Prompt:ansi > .input--suggestion { color: ansi_default; text-style: dim; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
-
-    def __init__(self) -> None:
-        super().__init__(id="prompt")
-        self.kind = ""
-
-    def open(self, kind: str, value: str, hint: str) -> None:
-        """Open the line for a filter (``/``) or a command (``:``), with a hint while it is empty."""
-        words = [action.name for action in REGISTRY] if kind == ":" else []
-        self.kind = kind
-        self.suggester = SuggestFromList(words) if words else None
-        self.placeholder = hint
-        self.display = True
-        self.value = value
-        self.cursor_position = len(value)
-
-    def action_leave(self) -> None:
-        """Close the line without input."""
-        screen = self.screen
-        assert isinstance(screen, TopScreen)
-        screen.close_prompt()
-
-
-NO_DATA: Final = "no data yet; press r to ask again"
-"""Text of an empty panel if the box has not answered yet."""
+_TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _PAST: Final = ("earlier", "later", "live")
 """Actions hinted in history."""
 _COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
@@ -255,13 +219,7 @@ class TopScreen(Screen[None]):
         self.trouble = trouble
         if not self.is_whole:
             return
-        text = (
-            f"✕ {trouble}" if not trouble.is_gone else f"✕ cannot connect to {self.top.feed.label}: {trouble}; retrying"
-        )
-        if self.answered and trouble.is_gone:
-            text += f". Showing data from {numbers.seconds(time.monotonic() - self.answered)} ago."
-        if trouble.status in (401, 403):
-            text += "  (authenticate with --token-file or a context; docs/security.md)"
+        text = trouble_line(trouble, self.facts_of_trouble())
         told = next(iter(self.query("#trouble").results(Static)), None)
         if told is None:
             self.mount(Static(text, id="trouble", markup=False), before="#body")
@@ -270,6 +228,11 @@ class TopScreen(Screen[None]):
             told.display = True
         self.unanswered(trouble)
         self.refresh_status_lines()
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        age = time.monotonic() - self.answered if self.answered else None
+        return ScreenFacts(self.top.feed.label, _TITLES.get(self.place, "This screen"), self.top.at is not None, age)
 
     def show(self, answer: Any) -> None:
         """Draw a response."""
@@ -529,16 +492,18 @@ class TopScreen(Screen[None]):
 
     def open_prompt(self, kind: str, value: str = "", hint: str = "") -> None:
         """Open the input line, with a hint while it is empty."""
-        prompts = self.query(Prompt)
-        prompt = prompts.first() if prompts else Prompt()
-        if not prompts:  # created on demand, to keep the start fast
-            self.mount(prompt, before="#told")
-        prompt.open(kind, value, hint)
-        self.set_focus(prompt)  # now: the next keys are for it
+        from pulsarbox.tui.widgets.prompt import PromptLine
+
+        lines = self.query(PromptLine)
+        line = lines.first() if lines else PromptLine()
+        if not lines:  # created on demand, to keep the start fast
+            self.mount(line, before="#told")
+        line.open(kind, value, hint)
+        self.set_focus(line.input)  # now: the next keys are for it
 
     def close_prompt(self) -> None:
         """Close the input line."""
-        self.query_one(Prompt).display = False
+        self.query_one("#prompt-line").display = False
         self.focus_body()
 
     def focus_body(self) -> None:
@@ -551,8 +516,7 @@ class TopScreen(Screen[None]):
 
     @on(Input.Submitted, "Prompt")
     def _submitted(self, event: Input.Submitted) -> None:
-        prompt = event.input
-        assert isinstance(prompt, Prompt)
+        prompt: Any = event.input
         self.close_prompt()
         if prompt.kind == ":":
             if event.value.strip():

@@ -12,7 +12,8 @@ from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
 from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
-from pulsarbox.tui.screens.base import NO_DATA, TopScreen
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
@@ -158,7 +159,7 @@ class Overview(TopScreen):
         """Replace the texts of panels that have never been loaded."""
         if not self.answered:
             for each in (self.query_one(DiagnosisList), *self.query(Table)):
-                each.empty = NO_DATA
+                each.empty = no_rows(trouble, self.facts_of_trouble())
                 each.refresh()
 
     def _show_numbers(self, first: ViewSnapshot) -> None:

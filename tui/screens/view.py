@@ -16,7 +16,8 @@ from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
 from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.screens.base import NO_DATA, TopScreen
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
@@ -193,7 +194,7 @@ class ViewScreen(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
-            self.table.empty = NO_DATA
+            self.table.empty = no_rows(trouble, self.facts_of_trouble())
             self.table.refresh()
 
     def _show_filter(self, told: str) -> None:
