@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
@@ -21,7 +22,8 @@ from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
 from pulsarbox.tui.screens.trouble import ScreenFacts, trouble_line
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
+from pulsarbox.tui.widgets.bars import Line, Part, tabs, vitals
+from pulsarbox.tui.widgets.key_hints import MARK, OPEN, PRESSED, hint_line
 
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action
@@ -73,6 +75,11 @@ class TopScreen(Screen[None]):
     kind: ClassVar[str] = ""
     """Kind of its rows, which determines the available actions."""
     hinted: ClassVar[Sequence[str]] = ("filter", "sort", "menu", "copy", "time travel", "pause", "help", "quit")
+    """Actions hinted in the last line, which fit into 80 columns."""
+    hinted_wide: ClassVar[Sequence[str]] = ()
+    """Further hints for wider terminals, the most important ones first."""
+    opens: ClassVar[str] = ""
+    """Name of what enter opens, for its hint; empty for none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -252,7 +259,9 @@ class TopScreen(Screen[None]):
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
-        self._hints.put(hints(self.hints_now()))
+        names = self.hints_now()
+        first = 0 if self.top.at is None else len(_PAST)
+        self._hints.put(hint_line(names, self._further_hints(names), width, self.opens_now(), first))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
             self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
@@ -267,6 +276,27 @@ class TopScreen(Screen[None]):
         rows = self.rows_chosen()
         names = [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
         return names if self.top.at is None else [*_PAST, *(name for name in names if BY_NAME[name].has_past)]
+
+    def opens_now(self) -> str:
+        """Return the name of what enter opens now; empty for nothing."""
+        return self.opens if self.rows_chosen() else ""
+
+    def can_mark(self) -> bool:
+        """Whether there are rows to mark for an action."""
+        return False
+
+    def _further_hints(self, names: Sequence[str]) -> list[str]:
+        """Return the hints that apply beside ``names``, the most important ones first."""
+        rows = self.rows_chosen()
+        more = [OPEN] if self.opens_now() else []
+        for name in self.hinted_wide:
+            is_apt = self.can_mark() if name == MARK else name not in names and self.applies(name, rows)
+            more += [name] if is_apt else []
+        return more
+
+    def applies(self, name: str, rows: "Sequence[Row]") -> bool:
+        """Return whether an action hinted on wide terminals applies to what is shown."""
+        return bool(rows) and BY_NAME[name].fits(rows[0]) and (self.top.at is None or BY_NAME[name].has_past)
 
     def _badges(self) -> list[Part]:
         top = self.top
@@ -298,6 +328,12 @@ class TopScreen(Screen[None]):
         line = self.command_line()
         return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
 
+    def with_command(self, message: Sequence[Part]) -> list[Part]:
+        """Return a message for the status line, and the equivalent command behind it if there is room for both."""
+        whole = [*message, ("  ", "plain", ""), *TopScreen.status_line(self)]
+        has_room = sum(cell_len(text) for text, _, _ in whole) <= self.size.width
+        return whole if has_room and len(whole) > len(message) + 1 else list(message)
+
     def command_line(self) -> str:
         """Return the command equivalent to this screen or the cursor's row, empty for none."""
         return ""
@@ -314,6 +350,9 @@ class TopScreen(Screen[None]):
 
     @on(Line.Clicked)
     def _clicked(self, event: Line.Clicked) -> None:
+        if event.action in PRESSED:
+            self.app.simulate_key(PRESSED[event.action])
+            return
         self.act(event.action)
 
     def act(self, name: str) -> None:

@@ -222,7 +222,7 @@ class KeyMapScreen(ViewScreen):
             return super().status_line()
         stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "is not receiving"
         what = f" {row.get('name')} {stands}; x: disconnect it (messages are redelivered)"
-        return [(what, "warn", "menu")]
+        return self.with_command([(what, "warn", "menu")])
 
     def command_line(self) -> str:
         """Return the command that explains the backlog."""

@@ -74,6 +74,7 @@ class SubscriptionDetails(ViewScreen):
     view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
+    opens: ClassVar[str] = "connection"
     noun: ClassVar[str] = "consumer"
     hinted: ClassVar[Sequence[str]] = ("menu", "messages", "cursor map", "key map", "copy", "back", "help", "quit")
 

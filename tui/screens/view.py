@@ -22,6 +22,7 @@ from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
@@ -52,6 +53,7 @@ class ViewScreen(TopScreen):
     view: ClassVar[TableView]
     noun: ClassVar[str] = ""
     """What a row stands for, if not what the view says."""
+    hinted_wide: ClassVar[Sequence[str]] = (MARK, "columns", "export", "row details")
     has_details: ClassVar[bool] = True
     """Whether wide terminals show the details of the row beside the table."""
 
@@ -333,6 +335,24 @@ class ViewScreen(TopScreen):
     def title_of(self, row: TableRow) -> str:
         """Return the title of a row."""
         return "  ".join(short_topic(str(row.get(key) or "")) for key in self.view.identity)
+
+    def opens_now(self) -> str:
+        """Return the name of what enter opens; empty without a row."""
+        return self.opens if self.table.pointed is not None else ""
+
+    def can_mark(self) -> bool:
+        """Whether there are several rows, and an action that changes all marked ones."""
+        row = self.table.pointed
+        is_live = self.top.at is None and self.table.count > 1
+        return is_live and row is not None and any(each.deed is not None for each in self.actions_for(row))
+
+    def applies(self, name: str, rows: Sequence[TableRow]) -> bool:
+        """Return whether an action applies to the table: columns always, details only beside it."""
+        if name == "columns":
+            return True
+        if name in ("export", "row details"):
+            return self.table.count > 0 and (name == "export" or (self.has_details and self.app.size.width >= WIDE))
+        return super().applies(name, rows)
 
     def meanings(self) -> str:
         """Return the meanings of the columns, for the help."""

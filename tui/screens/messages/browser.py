@@ -69,6 +69,7 @@ class Browser(ViewScreen):
     view: ClassVar[views.TableView] = views.MESSAGES
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "message"
+    opens: ClassVar[str] = "message"
     has_details: ClassVar[bool] = False
     hinted: ClassVar[Sequence[str]] = (
         "go to",
