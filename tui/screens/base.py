@@ -485,7 +485,7 @@ class TopScreen(Screen[None]):
     async def _offer(self, deed: "OperationSpec", rows: "Sequence[Row]", values: "Values", job: str) -> None:
         """Show the result of a dry run, and offer the operation for real."""
         from pulsarbox.tui.actions import dry_run
-        from pulsarbox.tui.actions.dialogs import ChoiceDialog
+        from pulsarbox.tui.actions.dry_run_dialog import RUN, DryRunDialog
 
         try:
             told = await dry_run.finished(self.top.feed, job)
@@ -498,9 +498,8 @@ class TopScreen(Screen[None]):
             result = "The dry run takes longer; press 0 for its progress" if told is None else dry_run.result_of(told)
             self.top.notify(result, title=f"Dry run: {deed.title}", timeout=10, markup=False)
             return
-        result = clean(dry_run.result_of(told))
-        options = [("back", "Back", result), ("run", f"{deed.title}, now for real", result)]
-        if await self.app.push_screen_wait(ChoiceDialog("Result of the dry run", options)) == "run":
+        dialog = DryRunDialog(clean(dry_run.result_of(told)), dry_run.real_run(told))
+        if await self.app.push_screen_wait(dialog) == RUN:
             await self._deed(dry_run.for_real(deed, values), rows)
 
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
@@ -521,9 +520,9 @@ class TopScreen(Screen[None]):
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
                 self._dry_runs += jobs[-1:] if is_dry(request) else []
-        dry = " as a dry run, which changes nothing" if self._dry_runs else ""
-        what = "done" if not jobs else f"job {', '.join(jobs)} started{dry}; press 0 for its progress"
-        self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
+        what = "done" if not jobs else f"job {', '.join(jobs)} started; press 0 for its progress"
+        if not self._dry_runs:  # the dialog with the result says more
+            self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True
 

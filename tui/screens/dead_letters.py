@@ -105,6 +105,10 @@ class Groups(ListScreen):
 
         return ask
 
+    def nothing(self) -> str:
+        """Return the command that shows acknowledged dead letters."""
+        return f"No dead letters remain. Show stored ones: {self.line('dlq', 'groups', short(self.topic), '--stored')}"
+
     def title_of(self, row: Row) -> str:
         """Return the reason of a group, and its shape if the row has only one of several."""
         return str(row.get("title") or "no reason")

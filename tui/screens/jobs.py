@@ -71,7 +71,7 @@ class JobsScreen(ListScreen):
 
 _FACTS = (
     *(("kind", "kind"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
-    *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
+    *(("filter", "filter"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
     *(
         ("seen", "seen"),
         ("done", "done"),

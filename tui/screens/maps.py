@@ -155,7 +155,7 @@ _KEYS: Final = views.TableView(
         Column("unacked", "UNACKED", 8, "count", 1, meaning="dispatched and not acknowledged"),
         Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="consumer of the key"),
         Column("since", "SINCE", 11, "moment", 1, meaning="earliest possible start of the state"),
-        Column("behind", "BEHIND", 14, "text", 3, meaning="first unacknowledged message"),
+        Column("behind", "BLOCKED BY", 14, "text", 3, meaning="first unacknowledged message"),
     ),
     ("slot",),
     "waiting",

@@ -172,7 +172,7 @@ class ViewScreen(TopScreen):
         nothing = (
             f"No row matches the filter: {clean(self.filter)}  (esc: clear the filter)"
             if self.filter
-            else self.view.empty
+            else self.nothing()
         )
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
@@ -183,6 +183,10 @@ class ViewScreen(TopScreen):
         self._show_details()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)
+
+    def nothing(self) -> str:
+        """Return the text of the table without any row: the state, and the next command."""
+        return self.view.empty
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.dialogs import Question
 from pulsarbox.tui.actions.operation import Wrong, short
@@ -164,7 +165,8 @@ class Browser(ViewScreen):
 
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
-        table.empty = f"No message matches the filter: {self.filter}" if self.filter else self.view.empty
+        nothing = f"No message matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+        table.empty = nothing if self.filter else self.nothing()
         self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
@@ -176,6 +178,10 @@ class Browser(ViewScreen):
         elif not wish.forward:
             table.shift_view(count)
         self._show_message()
+
+    def nothing(self) -> str:
+        """Return the command that publishes a message."""
+        return f"No messages. Publish one: {self.line('produce', short({'topic': self.topic}), 'Hello, world')}"
 
     @on(Table.Moved)
     def _reached(self) -> None:
