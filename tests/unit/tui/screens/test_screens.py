@@ -573,7 +573,9 @@ async def test_empty_details_name_the_command_that_fills_them() -> None:
         await driver.until(lambda: "Start one: pulsarbox consume orders-0 -s billing --context live" in driver.text())
         await driver.press("b")
         await driver.at("Browser")
-        await driver.until(lambda: "Publish one: pulsarbox produce orders-0 'Hello, world' --context live" in driver.text())
+        await driver.until(
+            lambda: "Publish one: pulsarbox produce orders-0 'Hello, world' --context live" in driver.text()
+        )
         await driver.press("4", "enter")
         await driver.at("Groups")
         command = "pulsarbox dlq groups orders-0-billing-DLQ --stored --context live"
