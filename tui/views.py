@@ -71,6 +71,11 @@ SUBSCRIPTIONS: Final = TableView(
         Column("type", "TYPE", 10, "text", 6, meaning="Exclusive, Failover, Shared, Key_Shared"),
         Column("backlog", "BACKLOG", 8, "count", 0, meaning="unacknowledged messages"),
         Column("change", "CHANGE/s", 8, "change", 1, meaning="how fast the backlog grows (▲) or shrinks (▼)"),
+        Column(
+            *("cause", "CAUSE", 14, "cause", 0),
+            meaning="why nothing is dispatched now",
+            beside=("backlog", "outRate", "causeText"),
+        ),
         Column("trend", "TREND", 10, "trend", 4, sort=None, meaning="the backlog of the last minutes"),
         Column("inRate", "IN/s", 6, "rate", 5, meaning="messages added to the backlog per second"),
         Column("outRate", "OUT/s", 6, "rate", 3, meaning="messages dispatched per second"),
@@ -78,11 +83,6 @@ SUBSCRIPTIONS: Final = TableView(
         Column("oldest", "OLDEST", 7, "seconds", 4, meaning="age of the oldest unacknowledged message"),
         Column("consumers", "CONSUMERS", 9, "count", 4, meaning="connected consumers"),
         Column("delayed", "DELAYED", 8, "count", 7, meaning="delayed messages that are not due yet"),
-        Column(
-            *("cause", "CAUSE", 14, "cause", 0),
-            meaning="why nothing is dispatched now",
-            beside=("backlog", "outRate", "causeText"),
-        ),
         Column(
             *("drain", "DRAINED", 8, "drain", 1),
             meaning="time until the backlog is empty; never: it grows",
@@ -101,9 +101,9 @@ SUBSCRIPTIONS: Final = TableView(
 QUOTAS: Final = TableView(
     "quotas",
     (
-        Column("scope", "OF", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
+        Column("scope", "SCOPE", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
         Column("subject", "SUBJECT", 14, "topic", 0, grow=True, meaning="limited object"),
-        Column("policy", "LIMIT OF", 16, "policy", 0, grow=True, meaning="limited value; the last line has the policy"),
+        Column("policy", "POLICY", 16, "policy", 0, grow=True, meaning="limited value; the last line has the command"),
         Column("used", "USED", 10, "unit", 1, meaning="current usage", beside=("unit",)),
         Column("limit", "LIMIT", 10, "unit", 0, meaning="configured limit", beside=("unit",)),
         Column("share", "SHARE", 10, "share", 1, meaning="used share of the limit"),
@@ -127,7 +127,7 @@ DEAD_LETTERS: Final = TableView(
     "deadletters",
     (
         Column("topic", "DEAD LETTER TOPIC", 22, "topic", 0, grow=True, meaning="topic that stores them"),
-        Column("origin", "CAME FROM", 14, "topic", 2, grow=True, meaning="original topic of the messages"),
+        Column("origin", "ORIGIN", 14, "topic", 2, grow=True, meaning="original topic of the messages"),
         Column("left", "LEFT", 9, "count", 0, meaning="unacknowledged messages; all, without a subscription"),
         Column("messages", "STORED", 8, "count", 4, meaning="stored messages, including acknowledged ones"),
         Column("size", "SIZE", 9, "size", 3, meaning="bytes stored"),
@@ -147,7 +147,7 @@ DEAD_LETTERS: Final = TableView(
     ("topic",),
     "last",
     ("topic", "origin"),
-    "No dead letters. Set a dead letter policy: pulsarbox sub dead-letter TOPIC SUB 3",
+    "No dead letters. Keep messages that fail: pulsarbox sub dead-letter TOPIC SUB 3",
     example="left > 100 and lost == true",
     noun="dead letter topic",
 )
@@ -176,7 +176,7 @@ CLIENTS: Final = TableView(
     ("id",),
     "rate",
     ("topic", "subscription", "name", "address", "version"),
-    "No client is connected.",
+    "No client is connected. Connect one: pulsarbox consume hello --subscription mine",
     example='kind == "producer" and rate > 100',
     noun="client",
 )
@@ -211,7 +211,7 @@ JOBS: Final = TableView(
         Column("dryRun", "DRY RUN", 7, "yes", 0, meaning="dry run: replays and drops nothing"),
         Column("state", "STATE", 9, "state", 0, meaning="running, paused, done, cancelled, failed, tripped"),
         Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="dead letter topic"),
-        Column("share", "SEEN", 12, "progress", 1, meaning="messages examined, of all"),
+        Column("share", "PROGRESS", 12, "progress", 1, meaning="messages examined, of all"),
         Column("done", "DONE", 8, "count", 2, meaning="messages replayed or dropped"),
         Column("skipped", "SKIPPED", 8, "count", 3, meaning="messages excluded by the filter"),
         Column("failed", "FAILED", 7, "count", 2, meaning="messages rejected and kept"),
@@ -223,7 +223,7 @@ JOBS: Final = TableView(
     ("id",),
     "id",
     ("kind", "state", "topic", "error", "by"),
-    "No jobs. Replay dead letters: 4, then x.",
+    "No jobs. Replay dead letters: pulsarbox dlq replay TOPIC --dry-run",
     example='state == "running" and failed > 0',
     noun="job",
 )
@@ -238,7 +238,7 @@ PIPELINES: Final = TableView(
         Column("output", "WRITES", 10, "topic", 2, grow=True, meaning="output topic or files"),
         Column("lag", "LAG", 8, "count", 0, meaning="messages not read yet"),
         Column("rowsPerSecond", "ROWS/s", 7, "rate", 1, meaning="rows read per second"),
-        Column("deadLetters", "DEAD", 5, "count", 1, meaning="dead letters since the start of the runner"),
+        Column("deadLetters", "DLQ", 5, "count", 1, meaning="dead letters since the start of the runner"),
         Column("lastBatchMs", "BATCH", 7, "ms", 3, meaning="duration of the last micro-batch"),
         Column("startedAt", "SINCE", 11, "moment", 3, meaning="start time of the runner"),
         Column("reportedAt", "REPORTED", 11, "moment", 4, meaning="time of the last report"),
@@ -266,7 +266,7 @@ EVENTS: Final = TableView(
     ("sequence",),
     "sequence",
     ("kind", "subject", "text", "severity"),
-    "No events.",
+    "No events. Print new ones as they occur: pulsarbox events --follow",
     example='severity == "error" and count > 1',
     noun="event",
 )
@@ -277,7 +277,7 @@ STORAGE: Final = TableView(
         Column("name", "VOLUME", 18, "text", 0, grow=True, meaning="file, relative to the data directory"),
         Column("state", "STATE", 10, "state", 0, meaning="current, unsealed, sealed, packed"),
         Column("diskUsed", "ON DISK", 10, "size", 0, meaning="size on disk in bytes"),
-        Column("liveBytes", "ALIVE", 10, "size", 2, meaning="bytes of live data"),
+        Column("liveBytes", "LIVE", 10, "size", 2, meaning="bytes of live data"),
         Column("liveShare", "SHARE", 14, "progress", 1, meaning="live share; volumes with little live data are packed"),
         Column("liveEntries", "ENTRIES", 10, "count", 2, meaning="live entries"),
         Column("freePages", "FREE", 7, "count", 3, meaning="free pages of the memory map"),
@@ -300,9 +300,9 @@ GROUPS: Final = TableView(
         Column(
             "reason", "REASON", 37, "line", 0, grow=True, meaning="failure reason from the properties, without numbers"
         ),
-        Column("origin", "CAME FROM", 14, "topic", 3, grow=True, meaning="original topic of the messages"),
+        Column("origin", "ORIGIN", 14, "topic", 3, grow=True, meaning="original topic of the messages"),
         Column("subscription", "SUBSCRIPTION", 12, "text", 2, meaning="subscription that rejected them"),
-        Column("shape", "LOOKS LIKE", 14, "text", 4, grow=True, meaning="shape of the payload; enter shows several"),
+        Column("shape", "SHAPE", 14, "text", 4, grow=True, meaning="shape of the payload; enter shows several"),
         Column("first", "FIRST", 11, "moment", 3, meaning="publish time of the oldest message"),
         Column("last", "LAST", 11, "moment", 1, meaning="publish time of the newest message"),
         Column("fingerprint", "FINGERPRINT", 12, "text", 5, meaning="identifies messages of one shape"),
@@ -310,7 +310,7 @@ GROUPS: Final = TableView(
     ("group",),
     "count",
     ("reason", "origin", "subscription", "shape"),
-    "No dead letters in this topic.",
+    "No dead letters remain. Show stored ones: pulsarbox dlq groups TOPIC --stored",
     example='count > 100 and reason != ""',
     noun="failure",
 )
@@ -349,7 +349,7 @@ MESSAGES: Final = TableView(
     ("id",),
     None,
     ("id", "key", "shown", "told"),
-    "No messages.",
+    "No messages. Publish one: pulsarbox produce TOPIC 'Hello, world'",
     example='key == "a" and json.total > 100',
     noun="message",
 )

@@ -141,7 +141,7 @@ _DEEDS: Final = (
     View("deed-clients", "escape 6", "Clients"),
     *_deeds("client"),
     View("deed-dead-letters-again", "escape 4 R", "OperationDialog"),
-    View("dry-run", "up up up y e s ctrl+s", "ChoiceDialog", "Result of the dry run"),
+    View("dry-run", "up up up y e s ctrl+s", "DryRunDialog", "Result of the dry run"),
 )
 
 

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.widgets.dialog import FaintBelow
-from pulsarbox.tui.widgets.key_hints import key_hints, option_style
+from pulsarbox.tui.widgets.dialog_keys import key_hints, option_style
 
 _KEYS: Final = 9
 """Width of the column of keys."""

@@ -81,7 +81,7 @@ PANELS: Final = (
         sort="last",
         limit=12,
         filter="left > 0",
-        empty="None. Keep messages that fail: pulsarbox sub dead-letter TOPIC SUB 3",
+        empty=views.DEAD_LETTERS.empty,
         more=("rate",),
     ),
 )

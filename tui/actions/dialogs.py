@@ -21,7 +21,7 @@ from pulsarbox.tui.actions import dry_run
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.key_hints import key_hints, option_style
+from pulsarbox.tui.widgets.dialog_keys import key_hints, option_style
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 

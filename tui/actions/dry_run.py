@@ -14,6 +14,7 @@ POLLS_MAX: Final = 240
 """Number of requests for the state of a dry run."""
 _SECONDS: Final = 0.25
 _ENDED: Final = frozenset({"done", "failed", "cancelled"})
+_ACTS: Final = {"dlq-replay": "Replay", "dlq-drop": "Drop"}
 _VERBS: Final = {"dlq-replay": "replayed", "dlq-drop": "dropped"}
 
 
@@ -44,6 +45,14 @@ def result_of(job: Mapping[str, Any]) -> str:
     reasons = job.get("reasons") or {}
     why = f" Rejected: {'; '.join(f'{reason} ({count:,})' for reason, count in list(reasons.items())[:3])}."
     return f"{told}. Nothing was changed.{why if reasons else ''}"
+
+
+def real_run(job: Mapping[str, Any]) -> str:
+    """Return the title of the operation for real, such as ``Replay 12 messages``; empty if it would change nothing."""
+    verb, done = _ACTS.get(str(job.get("kind"))), int(job.get("done") or 0)
+    if verb is None or job.get("state") != "done" or not done:
+        return ""
+    return f"{verb} {done:,} message{'' if done == 1 else 's'}"
 
 
 def explained(deed: OperationSpec) -> str:

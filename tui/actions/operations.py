@@ -30,7 +30,7 @@ def _topic(row: Row) -> str:
     return short(row)
 
 
-_FORCE: Final = OperationField("force", "Even with clients", "no", choices=("no", "yes"))
+_FORCE: Final = OperationField("force", "Disconnect clients", "no", choices=("no", "yes"))
 
 
 def _forced(row: Row, values: Values) -> str:
@@ -61,7 +61,7 @@ _SUBSCRIPTIONS: Final = (
         _seek,
         _subscription,
         "Consumers are disconnected and resume at the new position. Messages in between are skipped or redelivered.",
-        (OperationField("where", "Where", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
+        (OperationField("where", "Position", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
         danger=True,
     ),
     OperationSpec(

@@ -100,15 +100,11 @@ def _words(verb: str, row: Row, values: Values) -> list[str]:
     return words
 
 
-_FILTER: Final = OperationField(
-    "filter", "Only", "=filter", 'a filter: reason == "...", contains(payload, "x"); empty: all'
-)
+_FILTER: Final = OperationField("filter", "Filter", "=filter", 'reason == "...", contains(payload, "x"); empty: all')
 _KEEPER: Final = OperationField(
     "subscription", "Subscription", "=keptBy", "subscription to acknowledge on; empty: the only one"
 )
-_DRY: Final = OperationField(
-    "dry_run", "Dry run: change nothing", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no")
-)
+_DRY: Final = OperationField("dry_run", "Dry run", lambda row: str(row.get("dry") or "yes"), choices=("yes", "no"))
 
 
 def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = False) -> OperationSpec:

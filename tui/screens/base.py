@@ -5,23 +5,25 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
+from rich.cells import cell_len
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY, for_row, named
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES, REGISTRY, for_row, named
 from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
+from pulsarbox.tui.screens.trouble import ScreenFacts, trouble_line
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.bars import Line, Part, hints, tabs, vitals
+from pulsarbox.tui.widgets.bars import Line, Part, tabs, vitals
+from pulsarbox.tui.widgets.key_hints import MARK, OPEN, PRESSED, hint_line
 
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action
@@ -50,43 +52,7 @@ def bindings(kind: str = "") -> list[BindingType]:
     ]
 
 
-class Prompt(Input, inherit_css=False):
-    """Input line for a filter or command. Has its own short CSS, because that of Input takes long to parse."""
-
-    COMPONENT_CLASSES: ClassVar[set[str]] = Input.COMPONENT_CLASSES
-
-    DEFAULT_CSS = """
-    Prompt { height: 1; width: 100%; padding: 0 1; display: none; background: $panel; color: $foreground;
-             overflow: auto auto; scrollbar-size: 0 0; pointer: text; }
-    Prompt > .input--cursor, Prompt > .input--selection { text-style: reverse; }
-    Prompt > .input--placeholder, Prompt > .input--suggestion { color: $text-disabled; }
-    Prompt:ansi > .input--placeholder, Prompt:ansi > .input--suggestion { color: ansi_default; text-style: dim; }
-    """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
-
-    def __init__(self) -> None:
-        super().__init__(id="prompt")
-        self.kind = ""
-
-    def open(self, kind: str, value: str, hint: str) -> None:
-        """Open the line for a filter (``/``) or a command (``:``), with a hint while it is empty."""
-        words = [action.name for action in REGISTRY] if kind == ":" else []
-        self.kind = kind
-        self.suggester = SuggestFromList(words) if words else None
-        self.placeholder = hint
-        self.display = True
-        self.value = value
-        self.cursor_position = len(value)
-
-    def action_leave(self) -> None:
-        """Close the line without input."""
-        screen = self.screen
-        assert isinstance(screen, TopScreen)
-        screen.close_prompt()
-
-
-NO_DATA: Final = "no data yet; press r to ask again"
-"""Text of an empty panel if the box has not answered yet."""
+_TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _PAST: Final = ("earlier", "later", "live")
 """Actions hinted in history."""
 _COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
@@ -109,6 +75,11 @@ class TopScreen(Screen[None]):
     kind: ClassVar[str] = ""
     """Kind of its rows, which determines the available actions."""
     hinted: ClassVar[Sequence[str]] = ("filter", "sort", "menu", "copy", "time travel", "pause", "help", "quit")
+    """Actions hinted in the last line, which fit into 80 columns."""
+    hinted_wide: ClassVar[Sequence[str]] = ()
+    """Further hints for wider terminals, the most important ones first."""
+    opens: ClassVar[str] = ""
+    """Name of what enter opens, for its hint; empty for none."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -255,13 +226,7 @@ class TopScreen(Screen[None]):
         self.trouble = trouble
         if not self.is_whole:
             return
-        text = (
-            f"✕ {trouble}" if not trouble.is_gone else f"✕ cannot connect to {self.top.feed.label}: {trouble}; retrying"
-        )
-        if self.answered and trouble.is_gone:
-            text += f". Showing data from {numbers.seconds(time.monotonic() - self.answered)} ago."
-        if trouble.status in (401, 403):
-            text += "  (authenticate with --token-file or a context; docs/security.md)"
+        text = trouble_line(trouble, self.facts_of_trouble())
         told = next(iter(self.query("#trouble").results(Static)), None)
         if told is None:
             self.mount(Static(text, id="trouble", markup=False), before="#body")
@@ -270,6 +235,11 @@ class TopScreen(Screen[None]):
             told.display = True
         self.unanswered(trouble)
         self.refresh_status_lines()
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        age = time.monotonic() - self.answered if self.answered else None
+        return ScreenFacts(self.top.feed.label, _TITLES.get(self.place, "This screen"), self.top.at is not None, age)
 
     def show(self, answer: Any) -> None:
         """Draw a response."""
@@ -289,7 +259,9 @@ class TopScreen(Screen[None]):
             vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
         )
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
-        self._hints.put(hints(self.hints_now()))
+        names = self.hints_now()
+        first = 0 if self.top.at is None else len(_PAST)
+        self._hints.put(hint_line(names, self._further_hints(names), width, self.opens_now(), first))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
             self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
@@ -304,6 +276,27 @@ class TopScreen(Screen[None]):
         rows = self.rows_chosen()
         names = [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
         return names if self.top.at is None else [*_PAST, *(name for name in names if BY_NAME[name].has_past)]
+
+    def opens_now(self) -> str:
+        """Return the name of what enter opens now; empty for nothing."""
+        return self.opens if self.rows_chosen() else ""
+
+    def can_mark(self) -> bool:
+        """Whether there are rows to mark for an action."""
+        return False
+
+    def _further_hints(self, names: Sequence[str]) -> list[str]:
+        """Return the hints that apply beside ``names``, the most important ones first."""
+        rows = self.rows_chosen()
+        more = [OPEN] if self.opens_now() else []
+        for name in self.hinted_wide:
+            is_apt = self.can_mark() if name == MARK else name not in names and self.applies(name, rows)
+            more += [name] if is_apt else []
+        return more
+
+    def applies(self, name: str, rows: "Sequence[Row]") -> bool:
+        """Return whether an action hinted on wide terminals applies to what is shown."""
+        return bool(rows) and BY_NAME[name].fits(rows[0]) and (self.top.at is None or BY_NAME[name].has_past)
 
     def _badges(self) -> list[Part]:
         top = self.top
@@ -335,6 +328,12 @@ class TopScreen(Screen[None]):
         line = self.command_line()
         return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
 
+    def with_command(self, message: Sequence[Part]) -> list[Part]:
+        """Return a message for the status line, and the equivalent command behind it if there is room for both."""
+        whole = [*message, ("  ", "plain", ""), *TopScreen.status_line(self)]
+        has_room = sum(cell_len(text) for text, _, _ in whole) <= self.size.width
+        return whole if has_room and len(whole) > len(message) + 1 else list(message)
+
     def command_line(self) -> str:
         """Return the command equivalent to this screen or the cursor's row, empty for none."""
         return ""
@@ -351,6 +350,9 @@ class TopScreen(Screen[None]):
 
     @on(Line.Clicked)
     def _clicked(self, event: Line.Clicked) -> None:
+        if event.action in PRESSED:
+            self.app.simulate_key(PRESSED[event.action])
+            return
         self.act(event.action)
 
     def act(self, name: str) -> None:
@@ -483,7 +485,7 @@ class TopScreen(Screen[None]):
     async def _offer(self, deed: "OperationSpec", rows: "Sequence[Row]", values: "Values", job: str) -> None:
         """Show the result of a dry run, and offer the operation for real."""
         from pulsarbox.tui.actions import dry_run
-        from pulsarbox.tui.actions.dialogs import ChoiceDialog
+        from pulsarbox.tui.actions.dry_run_dialog import RUN, DryRunDialog
 
         try:
             told = await dry_run.finished(self.top.feed, job)
@@ -496,9 +498,8 @@ class TopScreen(Screen[None]):
             result = "The dry run takes longer; press 0 for its progress" if told is None else dry_run.result_of(told)
             self.top.notify(result, title=f"Dry run: {deed.title}", timeout=10, markup=False)
             return
-        result = clean(dry_run.result_of(told))
-        options = [("back", "Back", result), ("run", f"{deed.title}, now for real", result)]
-        if await self.app.push_screen_wait(ChoiceDialog("Result of the dry run", options)) == "run":
+        dialog = DryRunDialog(clean(dry_run.result_of(told)), dry_run.real_run(told))
+        if await self.app.push_screen_wait(dialog) == RUN:
             await self._deed(dry_run.for_real(deed, values), rows)
 
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
@@ -519,9 +520,9 @@ class TopScreen(Screen[None]):
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
                 self._dry_runs += jobs[-1:] if is_dry(request) else []
-        dry = " as a dry run, which changes nothing" if self._dry_runs else ""
-        what = "done" if not jobs else f"job {', '.join(jobs)} started{dry}; press 0 for its progress"
-        self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
+        what = "done" if not jobs else f"job {', '.join(jobs)} started; press 0 for its progress"
+        if not self._dry_runs:  # the dialog with the result says more
+            self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()
         return True
 
@@ -529,16 +530,18 @@ class TopScreen(Screen[None]):
 
     def open_prompt(self, kind: str, value: str = "", hint: str = "") -> None:
         """Open the input line, with a hint while it is empty."""
-        prompts = self.query(Prompt)
-        prompt = prompts.first() if prompts else Prompt()
-        if not prompts:  # created on demand, to keep the start fast
-            self.mount(prompt, before="#told")
-        prompt.open(kind, value, hint)
-        self.set_focus(prompt)  # now: the next keys are for it
+        from pulsarbox.tui.widgets.prompt import PromptLine
+
+        lines = self.query(PromptLine)
+        line = lines.first() if lines else PromptLine()
+        if not lines:  # created on demand, to keep the start fast
+            self.mount(line, before="#told")
+        line.open(kind, value, hint)
+        self.set_focus(line.input)  # now: the next keys are for it
 
     def close_prompt(self) -> None:
         """Close the input line."""
-        self.query_one(Prompt).display = False
+        self.query_one("#prompt-line").display = False
         self.focus_body()
 
     def focus_body(self) -> None:
@@ -551,8 +554,7 @@ class TopScreen(Screen[None]):
 
     @on(Input.Submitted, "Prompt")
     def _submitted(self, event: Input.Submitted) -> None:
-        prompt = event.input
-        assert isinstance(prompt, Prompt)
+        prompt: Any = event.input
         self.close_prompt()
         if prompt.kind == ":":
             if event.value.strip():

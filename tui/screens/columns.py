@@ -11,7 +11,7 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.key_hints import key_hints
+from pulsarbox.tui.widgets.dialog_keys import key_hints
 
 _SIGNS: Final = "  ● shown   ◌ no room on this terminal   ○ hidden"
 """Legend of the signs before the columns."""

@@ -24,6 +24,7 @@ class DeadLettersScreen(ViewScreen):
     view: ClassVar[views.TableView] = views.DEAD_LETTERS
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "deadletters"
+    opens: ClassVar[str] = "failures"
     hinted: ClassVar[Sequence[str]] = ("groups", "messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
 
     def opened(self, row: Row) -> None:
@@ -46,7 +47,7 @@ class DeadLettersScreen(ViewScreen):
         row = self.table.pointed
         if row is not None and row.get("lost"):
             text = " New messages are lost: the topic has no subscription (x: create one)"
-            return [(text, "bad", "menu")]
+            return self.with_command([(text, "bad", "menu")])
         return super().status_line()
 
     def command_line(self) -> str:
@@ -64,6 +65,7 @@ class Groups(ListScreen):
     view: ClassVar[views.TableView] = views.GROUPS
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "group"
+    opens: ClassVar[str] = "messages"
     hinted: ClassVar[Sequence[str]] = ("dlq replay", "messages", "filter", "menu", "copy", "back", "help", "quit")
 
     def __init__(self, row: Row) -> None:
@@ -103,6 +105,10 @@ class Groups(ListScreen):
 
         return ask
 
+    def nothing(self) -> str:
+        """Return the command that shows acknowledged dead letters."""
+        return f"No dead letters remain. Show stored ones: {self.line('dlq', 'groups', short(self.topic), '--stored')}"
+
     def title_of(self, row: Row) -> str:
         """Return the reason of a group, and its shape if the row has only one of several."""
         return str(row.get("title") or "no reason")
@@ -114,9 +120,16 @@ class Groups(ListScreen):
         more = f"  (of the newest {looked:,} of {total:,})" if looked < total else ""
         if row is None:
             return super().status_line()
-        enter = "hide" if row["group"] in self.unfolded else "show"
-        fold = f"  enter: {enter} its {row['shapes']} shapes" if row["shapes"] > 1 else ""
-        return [(f" {self.title_of(row)}{more}", "plain", ""), (fold, "dim", "")]
+        fold: list[Part] = []
+        if row["shapes"] > 1:
+            enter = "hides" if row["group"] in self.unfolded else "shows"
+            fold = [("  ", "plain", ""), ("enter", "key", ""), (f" {enter} its {row['shapes']} shapes", "dim", "")]
+        return self.with_command([(f" {self.title_of(row)}{more}", "plain", ""), *fold])
+
+    def opens_now(self) -> str:
+        """Return what enter opens: the shapes of a reason with several, else messages."""
+        row = self.table.pointed
+        return "shapes" if row is not None and row["shapes"] > 1 else super().opens_now()
 
     def opened(self, row: Row) -> None:
         """Fold or unfold a reason with several shapes; browse the messages of other rows."""

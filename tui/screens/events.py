@@ -28,6 +28,7 @@ class EventsScreen(ListScreen):
 
     view: ClassVar[views.TableView] = views.EVENTS
     place: ClassVar[str] = "events"
+    opens: ClassVar[str] = "details"
 
     def __init__(self, passing: str = "") -> None:
         super().__init__(passing)
@@ -84,7 +85,8 @@ class EventsScreen(ListScreen):
         row = self.table.pointed
         if row is None or not row.get("text"):
             return super().status_line()
-        return by_enter(str(row["text"]), _LOOKS.get(str(row.get("severity")), "plain"), self.size.width)
+        look = _LOOKS.get(str(row.get("severity")), "plain")
+        return self.with_command(by_enter(str(row["text"]), look, self.size.width))
 
     def command_line(self) -> str:
         """Return the command that shows the events."""

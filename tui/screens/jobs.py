@@ -21,6 +21,7 @@ class JobsScreen(ListScreen):
     view: ClassVar[views.TableView] = views.JOBS
     place: ClassVar[str] = "jobs"
     kind: ClassVar[str] = "job"
+    opens: ClassVar[str] = "details"
 
     def path(self) -> str:
         """Return the request path: the list of all jobs, or the live view if restricted to a scope.
@@ -60,7 +61,7 @@ class JobsScreen(ListScreen):
         row = self.table.pointed
         if row is None or not row.get("error"):
             return super().status_line()
-        return by_enter(str(row["error"]), "warn", self.size.width)
+        return self.with_command(by_enter(str(row["error"]), "warn", self.size.width))
 
     def command_line(self) -> str:
         """Return the command that shows the job."""
@@ -70,7 +71,7 @@ class JobsScreen(ListScreen):
 
 _FACTS = (
     *(("kind", "kind"), ("state", "state"), ("topic", "topic"), ("subscription", "subscription"), ("target", "to")),
-    *(("filter", "only"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
+    *(("filter", "filter"), ("edit", "changes"), ("rate", "messages/s"), ("dryRun", "dry run"), ("total", "messages")),
     *(
         ("seen", "seen"),
         ("done", "done"),

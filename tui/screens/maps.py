@@ -167,7 +167,7 @@ _KEYS: Final = views.TableView(
         Column("unacked", "UNACKED", 8, "count", 1, meaning="dispatched and not acknowledged"),
         Column("name", "HELD BY", 14, "text", 0, grow=True, meaning="consumer of the key"),
         Column("since", "SINCE", 11, "moment", 1, meaning="earliest possible start of the state"),
-        Column("behind", "BEHIND", 14, "text", 3, meaning="first unacknowledged message"),
+        Column("behind", "BLOCKED BY", 14, "text", 3, meaning="first unacknowledged message"),
     ),
     ("slot",),
     "waiting",
@@ -237,7 +237,7 @@ class KeyMapScreen(ViewScreen):
             return super().status_line()
         stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "is not receiving"
         what = f" {row.get('name')} {stands}; x: disconnect it (messages are redelivered)"
-        return [(what, "warn", "menu")]
+        return self.with_command([(what, "warn", "menu")])
 
     def command_line(self) -> str:
         """Return the command that explains the backlog."""

@@ -12,7 +12,8 @@ from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
 from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
-from pulsarbox.tui.screens.base import NO_DATA, TopScreen
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
@@ -57,6 +58,7 @@ class Overview(TopScreen):
     AUTO_FOCUS: ClassVar[str | None] = ""
     place: ClassVar[str] = "overview"
     kind: ClassVar[str] = "subscription"
+    opens: ClassVar[str] = "open"
     hinted: ClassVar[Sequence[str]] = ("menu", "subscriptions", "deadletters", "quotas", "time travel", "help", "quit")
 
     def __init__(self) -> None:
@@ -158,7 +160,7 @@ class Overview(TopScreen):
         """Replace the texts of panels that have never been loaded."""
         if not self.answered:
             for each in (self.query_one(DiagnosisList), *self.query(Table)):
-                each.empty = NO_DATA
+                each.empty = no_rows(trouble, self.facts_of_trouble())
                 each.refresh()
 
     def _show_numbers(self, first: ViewSnapshot) -> None:
@@ -206,7 +208,14 @@ class Overview(TopScreen):
         elif found.row is None:
             self.top.go(found.screen)
         else:
-            self.top.open_remedy(_screen_of(found), found.remedy)
+            self.top.open_remedy(_screen_of(found), self._remedy_of(found))
+
+    def _remedy_of(self, found: BoxFinding) -> str:
+        """Return the action that helps; empty if it is not available, as in history or read-only."""
+        action = BY_NAME.get(found.remedy)
+        if action is None or (action.deed is not None and self.top.read_only):
+            return ""
+        return found.remedy if self.top.at is None or action.has_past else ""
 
     @on(DiagnosisList.Moved)
     def _pointed(self) -> None:
@@ -244,7 +253,7 @@ class Overview(TopScreen):
         """Return where the selected finding leads, or why the selected subscription gets no messages."""
         findings = self.query_one(DiagnosisList)
         if findings.has_focus and findings.pointed is not None and findings.pointed.screen:
-            return _way_to(findings.pointed)
+            return self.with_command(_way_to(findings.pointed, self._remedy_of(findings.pointed)))
         row = self.pointed()
         if (
             row is None
@@ -253,7 +262,8 @@ class Overview(TopScreen):
             or numbers.keeps_up(dict(row))
         ):
             return super().status_line()
-        return [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
+        parts: list[Part] = [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
+        return self.with_command(parts)
 
     def command_line(self) -> str:
         """Return the command for a snapshot."""
@@ -273,11 +283,11 @@ def _screen_of(found: BoxFinding) -> tuple[str, Any]:
     return "dead_letters:DeadLettersScreen", f"topic == {quoted(real(row, 'topic'))}"
 
 
-def _way_to(found: BoxFinding) -> list[Part]:
-    """Return where enter leads from a finding."""
+def _way_to(found: BoxFinding, action: str) -> list[Part]:
+    """Return where enter leads from a finding, and the action that it offers there, empty for none."""
     title = BY_NAME[found.screen].title.removeprefix("Go to: ").lower()
-    remedy = f": {BY_NAME[found.remedy].title}" if found.remedy else ""
-    return [(" enter ", "key", ""), (f"{title}{remedy}", "plain", "")]
+    remedy = f": {BY_NAME[action].title}" if action else ""
+    return [(" ", "plain", ""), ("enter", "key", ""), (f" opens {title}{remedy}", "plain", "")]
 
 
 def _table(panel: Panel) -> Table:

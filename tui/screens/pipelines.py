@@ -21,6 +21,7 @@ class PipelinesScreen(ViewScreen):
     view: ClassVar[views.TableView] = views.PIPELINES
     place: ClassVar[str] = "pipelines"
     kind: ClassVar[str] = "pipeline"
+    opens: ClassVar[str] = "details"
 
     def show(self, answer: Any) -> None:
         """Draw the rows, with the first line of each error."""
@@ -47,7 +48,7 @@ class PipelinesScreen(ViewScreen):
         """Return the last error, if any."""
         row = self.table.pointed
         if row is not None and row.get("lastError"):
-            return by_enter("\n".join(_error(row)), "bad", self.size.width)
+            return self.with_command(by_enter("\n".join(_error(row)), "bad", self.size.width))
         return super().status_line()
 
     def row_meant(self) -> Row | None:

@@ -17,6 +17,7 @@ class PluginsScreen(ViewScreen):
     view: ClassVar[views.TableView] = views.PLUGINS
     place: ClassVar[str] = "plugins"
     kind: ClassVar[str] = "plugin"
+    opens: ClassVar[str] = "details"
 
     def opened(self, row: Row) -> None:
         """Show the details of the plugin."""

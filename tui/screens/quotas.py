@@ -16,10 +16,15 @@ class Quotas(ViewScreen):
     view: ClassVar[views.TableView] = views.QUOTAS
     place: ClassVar[str] = "quotas"
     kind: ClassVar[str] = "quota"
+    opens: ClassVar[str] = "change"
 
     def opened(self, row: Row) -> None:
         """Change the limit."""
         self.act("quota set")
+
+    def opens_now(self) -> str:
+        """Return that enter changes the limit, unless nothing can be changed."""
+        return "" if self.top.read_only or self.top.at is not None else super().opens_now()
 
     def command_line(self) -> str:
         """Return the command that changes the limit."""

@@ -74,6 +74,7 @@ class SubscriptionDetails(ViewScreen):
     view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
+    opens: ClassVar[str] = "connection"
     noun: ClassVar[str] = "consumer"
     hinted: ClassVar[Sequence[str]] = ("menu", "messages", "cursor map", "key map", "copy", "back", "help", "quit")
 
@@ -159,11 +160,16 @@ class SubscriptionDetails(ViewScreen):
         if isinstance(consumers, FeedError):
             table.empty = str(consumers)
             return
-        table.empty = "No consumer is connected."
+        table.empty = self.nothing()
         if self.filter and self.row.get("consumers"):
             table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
         self._show_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
+
+    def nothing(self) -> str:
+        """Return the command that starts a consumer."""
+        command = self.line("consume", short(self.row), "-s", real(self.row, "subscription"))
+        return f"No consumer is connected. Start one: {command}"
 
     def _draw(self, now: int) -> None:
         graphs = self.query_one(Graphs)

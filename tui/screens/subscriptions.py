@@ -1,5 +1,6 @@
 """Subscriptions screen: backlogs, their causes, and the time to drain them."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pulsarbox.tui import views
@@ -22,6 +23,8 @@ class Subscriptions(ViewScreen):
     view: ClassVar[views.TableView] = views.SUBSCRIPTIONS
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
+    opens: ClassVar[str] = "details"
+    hinted_wide: ClassVar[Sequence[str]] = ("messages", "cursor map", "key map", *ViewScreen.hinted_wide)
 
     def opened(self, row: Row) -> None:
         """Show the details of the subscription."""

@@ -35,6 +35,7 @@ class TopicMap(TopScreen):
 
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "topic"
+    opens: ClassVar[str] = "subscriptions"
     hinted: ClassVar[Sequence[str]] = ("sort", "messages", "menu", "copy", "pause", "back", "help", "quit")
 
     def __init__(self, measure: str = "backlog") -> None:
@@ -132,7 +133,7 @@ class TopicMap(TopScreen):
             return super().status_line()
         told = "   ".join(f"{word} {form(row.get(name))}" for name, word, _, form in MEASURES)
         name = shortened(short_topic(str(row.get("topic"))), self.size.width - len(told) - 5)
-        return [(f" {name}", "name", ""), (f"   {told}", "plain", "")]
+        return self.with_command([(f" {name}", "name", ""), (f"   {told}", "plain", "")])
 
     def command_line(self) -> str:
         """Return the command that shows the statistics of the topic."""

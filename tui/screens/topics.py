@@ -1,6 +1,7 @@
 """Topics screen."""
 
 import json
+from collections.abc import Sequence
 from typing import ClassVar
 
 from pulsarbox.tui import views
@@ -16,6 +17,8 @@ class TopicsScreen(ViewScreen):
     view: ClassVar[views.TableView] = views.TOPICS
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "topic"
+    opens: ClassVar[str] = "subscriptions"
+    hinted_wide: ClassVar[Sequence[str]] = ("messages", "topic map", *ViewScreen.hinted_wide)
 
     def opened(self, row: Row) -> None:
         """Show the subscriptions of the topic."""

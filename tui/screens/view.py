@@ -16,11 +16,13 @@ from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
 from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.screens.base import NO_DATA, TopScreen
+from pulsarbox.tui.screens.base import TopScreen
+from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 
@@ -51,6 +53,7 @@ class ViewScreen(TopScreen):
     view: ClassVar[TableView]
     noun: ClassVar[str] = ""
     """What a row stands for, if not what the view says."""
+    hinted_wide: ClassVar[Sequence[str]] = (MARK, "columns", "export", "row details")
     has_details: ClassVar[bool] = True
     """Whether wide terminals show the details of the row beside the table."""
 
@@ -169,7 +172,7 @@ class ViewScreen(TopScreen):
         nothing = (
             f"No row matches the filter: {clean(self.filter)}  (esc: clear the filter)"
             if self.filter
-            else self.view.empty
+            else self.nothing()
         )
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
@@ -180,6 +183,10 @@ class ViewScreen(TopScreen):
         self._show_details()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)
+
+    def nothing(self) -> str:
+        """Return the text of the table without any row: the state, and the next command."""
+        return self.view.empty
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
@@ -193,7 +200,7 @@ class ViewScreen(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
-            self.table.empty = NO_DATA
+            self.table.empty = no_rows(trouble, self.facts_of_trouble())
             self.table.refresh()
 
     def _show_filter(self, told: str) -> None:
@@ -333,6 +340,24 @@ class ViewScreen(TopScreen):
     def title_of(self, row: TableRow) -> str:
         """Return the title of a row."""
         return "  ".join(short_topic(str(row.get(key) or "")) for key in self.view.identity)
+
+    def opens_now(self) -> str:
+        """Return the name of what enter opens; empty without a row."""
+        return self.opens if self.table.pointed is not None else ""
+
+    def can_mark(self) -> bool:
+        """Whether there are several rows, and an action that changes all marked ones."""
+        row = self.table.pointed
+        is_live = self.top.at is None and self.table.count > 1
+        return is_live and row is not None and any(each.deed is not None for each in self.actions_for(row))
+
+    def applies(self, name: str, rows: Sequence[TableRow]) -> bool:
+        """Return whether an action applies to the table: columns always, details only beside it."""
+        if name == "columns":
+            return True
+        if name in ("export", "row details"):
+            return self.table.count > 0 and (name == "export" or (self.has_details and self.app.size.width >= WIDE))
+        return super().applies(name, rows)
 
     def meanings(self) -> str:
         """Return the meanings of the columns, for the help."""

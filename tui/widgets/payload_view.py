@@ -22,7 +22,7 @@ _CONTINUED: Final = "↪ "
 class WrappedLines:
     """Lines wrapped at the width of the view. A sign marks the further rows of a line."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
+    def __init__(self, lines: Sequence[str | Text]) -> None:
         self._lines = lines
         self._rows: tuple[int, Text] | None = None
 
@@ -30,18 +30,51 @@ class WrappedLines:
         """See rich.console."""
         width = options.max_width
         if self._rows is None or self._rows[0] != width:  # measured before it is drawn
-            rows = [row for line in self._lines for row in wrapped(line, width)]
-            self._rows = width, Text("\n".join(rows), no_wrap=True, overflow="crop")
+            rows = [row for line in self._lines for row in _rows_of(line, width)]
+            shown = Text("\n", no_wrap=True, overflow="crop").join(rows)
+            self._rows = width, shown
         yield self._rows[1]
+
+
+def _rows_of(line: str | Text, width: int) -> list[Text]:
+    """Return the rows of a line with the styles of its parts."""
+    if isinstance(line, str):
+        return [Text(row) for row in wrapped(line, width)]
+    offsets = _offsets(line.plain, width)
+    rows = list(line.divide(offsets)) if offsets else [line]
+    return [rows[0], *(Text(_CONTINUED).append_text(each) for each in rows[1:])]
 
 
 def wrapped(line: str, width: int) -> list[str]:
     """Break a line at words into rows of a width in cells, those after the first with a sign."""
-    if len(line) <= width and line.isascii():
-        return [line]
-    offsets = breaks(line, max(width, 2), max(width - len(_CONTINUED), 2))
+    offsets = _offsets(line, width)
     rows = [line[begin:end] for begin, end in pairwise([0, *offsets, len(line)])]
     return [rows[0], *(f"{_CONTINUED}{each}" for each in rows[1:])]
+
+
+def _offsets(line: str, width: int) -> list[int]:
+    """Return where the rows of a line after the first begin."""
+    if len(line) <= width and line.isascii():
+        return []
+    return list(breaks(line, max(width, 2), max(width - len(_CONTINUED), 2)))
+
+
+def is_json(row: Mapping[str, Any], lines: Sequence[str]) -> bool:
+    """Return whether the lines of a payload in the form ``auto`` are JSON, or a value decoded to JSON."""
+    return isinstance(row.get("decoded"), str) or (len(lines) > 1 and lines[0] in ("{", "["))
+
+
+def named_form(row: Mapping[str, Any], form: str) -> str:
+    """Return how the payload is shown, in words."""
+    if form != "auto":
+        return "bytes" if form == "hex" else "text"
+    if isinstance(row.get("decoded"), str):
+        return "by schema" if row.get("schemaVersion") is not None else "JSON"
+    try:
+        (payload_of(row) or b"").decode()
+    except UnicodeDecodeError:
+        return "bytes"
+    return "JSON" if is_json(row, lines_of(row)) else "text"
 
 
 def payload_of(row: Mapping[str, Any]) -> bytes | None:

@@ -42,14 +42,14 @@ def answered(box: DeadBox, method: str, target: str) -> Reply:
     name = parts.path.removeprefix(_BASE)
     try:
         if method != "GET" or not parts.path.startswith(_BASE):
-            raise _Refused(503, f"no box is running on {box.path}: start it first")
+            raise _Refused(503, f"no box is running on {box.path}: start it with `pulsarbox start`")
         if name == "events":
             return _reply(200, _events(box, query))
         if name == "history":
             return _reply(200, _history(box, query))
         if name.startswith("top/"):
             return _reply(200, _view(box, name.removeprefix("top/"), query))
-        raise _Refused(503, f"no box is running on {box.path}: only data from its files is available")
+        raise _Refused(503, f"no box is running on {box.path}, and its files do not contain this: start it with `pulsarbox start`")
     except _Refused as error:
         return _reply(error.status, {"reason": str(error)})
     except ValueError as error:
@@ -75,7 +75,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     if name == "overview":
         return around | nothing | {"totals": box.totals, "series": {}, "seriesStep": 1}
     if name not in box.views:
-        raise _Refused(404, f"view {name!r} requires a running box; available: {', '.join(box.views)}")
+        raise _Refused(503, f"view {name!r} requires a running box: start it with `pulsarbox start`")
     totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
     total = box.topics if name == "topics" else len(box.views[name])
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)

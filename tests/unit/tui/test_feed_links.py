@@ -32,8 +32,9 @@ async def test_a_box_that_was_never_there_is_said_on_every_screen() -> None:
             await driver.press(key)
             await driver.until(lambda: driver.screen.trouble)
             await driver.pilot.pause()
-            assert ": Connection refused; retrying" in driver.text().replace("\n", "")
-            assert driver.text().count("no data yet") == (4 if key == "1" else 1)
+            told = " ".join(driver.text().split())
+            assert "Connection refused; retrying. Start the box with `pulsarbox start`, or check --admin-url" in told
+            assert driver.text().count("No connection to the box.") == (4 if key == "1" else 1)
 
 
 async def test_a_refusal_says_why_and_what_to_do() -> None:
@@ -42,6 +43,22 @@ async def test_a_refusal_says_why_and_what_to_do() -> None:
     async with dashboard(box, WIDE, place="topics") as driver:
         assert "role alice has no permission" in driver.text()
         assert "docs/security.md" in driver.text()
+        assert "A permission is missing." in driver.text() and "press r" not in driver.text()
+
+
+async def test_a_stopped_box_says_once_what_starts_it() -> None:
+    box = FakeBox()
+    box.refused = (503, "view 'quotas' requires a running box: start it with `pulsarbox start`")
+    async with dashboard(box, WIDE, place="quotas") as driver:
+        assert driver.text().count("pulsarbox start") == 1 and "Needs a running box." in driver.text()
+
+
+async def test_a_failed_request_can_be_repeated() -> None:
+    box = FakeBox()
+    box.refused = (500, "disk I/O error")
+    async with dashboard(box, WIDE, place="topics") as driver:
+        assert "✕ disk I/O error; press r to retry" in driver.text()
+        assert "The request failed." in driver.text()
 
 
 async def test_an_answer_to_an_earlier_question_is_not_shown() -> None:

@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import VerticalScroll
-from textual.widgets import Static
+from textual.containers import Vertical, VerticalScroll
 
+from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
+from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.dialogs import Question
 from pulsarbox.tui.actions.operation import Wrong, short
 from pulsarbox.tui.feed import FeedError, ShownRow, aside
@@ -23,6 +24,7 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
+from pulsarbox.tui.widgets.message_preview import MessagePreview
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
@@ -40,6 +42,8 @@ HELD_BYTES: Final = 16 << 20
 _FACT_BESIDE: Final = 45
 """Cells beside a long value of the metadata, which has one line: edges, its title and its length."""
 _FACT_MIN: Final = 20
+_KEY_MAX: Final = 24
+"""Characters of a key in the title of the preview."""
 
 
 UNACKNOWLEDGED: Final = "unacknowledged"
@@ -62,13 +66,18 @@ class Browser(ViewScreen):
     """A table of messages, with the full message of the cursor below."""
 
     DEFAULT_CSS = """
-    Browser #content { height: 45%; border: round $edge; border-title-color: $text-muted; padding: 0 1;
-                       scrollbar-size-vertical: 1; }
+    Browser #panes { height: 1fr; }
+    Browser #content { height: 45%; border: round $edge; border-title-color: $text; border-title-style: bold;
+                       padding: 0 1; scrollbar-size-vertical: 1; }
     Browser #content Static { padding: 0 1 0 0; }
+    Browser.-wide #panes { layout: horizontal; }
+    Browser.-wide #panes Table { width: 3fr; }
+    Browser.-wide #content { width: 2fr; height: 100%; }
     """
     view: ClassVar[views.TableView] = views.MESSAGES
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = "message"
+    opens: ClassVar[str] = "message"
     has_details: ClassVar[bool] = False
     hinted: ClassVar[Sequence[str]] = (
         "go to",
@@ -99,15 +108,28 @@ class Browser(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Compose the table and the message."""
-        yield from super().body()
-        with VerticalScroll(id="content", can_focus=False):
-            yield Static("", id="message", markup=False)
+        filtered, table = super().body()
+        yield filtered
+        with Vertical(id="panes"):
+            yield table
+            with VerticalScroll(id="content", can_focus=False):
+                yield MessagePreview()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the message beside the table if there is room."""
+        self.set_class(event.size.width >= WIDE, "-wide")
+        self._show_title()
+        self.call_after_refresh(self._show_message)
 
     def begin(self) -> None:
         """Set up the table and start reading."""
         super().begin()
         self.table.sorted_by = (None, True)
-        self.table.border_title = plain_title(short_topic(self.topic), self.app.size.width)
+        self._show_title()
+
+    def _show_title(self) -> None:
+        width = self.app.size.width
+        self.table.border_title = plain_title(short_topic(self.topic), width * 3 // 5 if width >= WIDE else width)
 
     # Queries
 
@@ -163,7 +185,8 @@ class Browser(ViewScreen):
 
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
-        table.empty = f"No message matches the filter: {self.filter}" if self.filter else self.view.empty
+        nothing = f"No message matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+        table.empty = nothing if self.filter else self.nothing()
         self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
         if wish.is_new:
             table.pointed = None
@@ -175,6 +198,10 @@ class Browser(ViewScreen):
         elif not wish.forward:
             table.shift_view(count)
         self._show_message()
+
+    def nothing(self) -> str:
+        """Return the command that publishes a message."""
+        return f"No messages. Publish one: {self.line('produce', short({'topic': self.topic}), 'Hello, world')}"
 
     @on(Table.Moved)
     def _reached(self) -> None:
@@ -210,17 +237,20 @@ class Browser(ViewScreen):
 
     def _show_message(self) -> None:
         row = self.table.pointed
-        box, shown = self.query_one("#content", VerticalScroll), self.query_one("#message", Static)
+        box, shown = self.query_one("#content", VerticalScroll), self.query_one("#message", MessagePreview)
         if row is None:
             box.border_title = ""
-            shown.update("")
+            shown.show(())
             return
-        box.border_title = f"{short_id(row.get('id'))}  {numbers.size(row.get('size'))}  {self.form}"
-        told = facts(row, max(self.size.width - _FACT_BESIDE, _FACT_MIN))
-        parts = [told, [""], payload_view.lines_of(row, self.form)]
+        width = box.size.width or self.size.width
+        box.border_title = plain_title(preview_title(row, self.form), width)
+        told = facts(row, max(width - _FACT_BESIDE, _FACT_MIN))
+        payload = payload_view.lines_of(row, self.form)
+        is_json = self.form == "auto" and payload_view.is_json(row, payload)
+        parts = [(told, False), ([""], False), (payload, is_json)]
         if self.app.size.height < _LOW:
             parts.reverse()
-        shown.update(payload_view.WrappedLines([line for part in parts for line in part]))
+        shown.show(parts)
         box.scroll_home(animate=False)
 
     def status_line(self) -> list[Part]:
@@ -368,6 +398,13 @@ def surplus(rows: Sequence[ShownRow]) -> int:
         if at and (at >= HELD_MAX or held > HELD_BYTES):
             return len(rows) - at
     return 0
+
+
+def preview_title(row: Mapping[str, Any], form: str) -> str:
+    """Return the ID, key, size and form of a message."""
+    key = "" if row.get("key") is None else f"  key {payload_view.cut(row['key'], _KEY_MAX)}"
+    size = numbers.size(row.get("size"))
+    return f"{short_id(row.get('id'))}{key}  {size}  {payload_view.named_form(row, form)}"
 
 
 def facts(row: Mapping[str, Any], most: int) -> list[str]:

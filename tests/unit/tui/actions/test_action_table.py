@@ -11,8 +11,8 @@ from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES, REGISTR
 from pulsarbox.tui.actions.operation import OperationSpec
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.position_input import now_ms
-from pulsarbox.tui.screens.base import Prompt
 from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.prompt import Prompt
 from pulsarbox.tui.widgets.table import Table
 from tests.tools.campaigns import chosen, short
 from tests.unit.tui.driving import WIDE, Driver, dashboard
@@ -115,7 +115,7 @@ def opens(name: str) -> Check:
 
 
 def prompts(kind: str) -> Check:
-    return lambda driver: driver.screen.query_one(Prompt).display and driver.screen.query_one(Prompt).kind == kind
+    return lambda driver: driver.screen.query_one(Prompt).has_focus and driver.screen.query_one(Prompt).kind == kind
 
 
 def shown_at(driver: Driver) -> int | None:

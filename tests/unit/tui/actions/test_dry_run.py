@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.tui.actions.dry_run import finished, for_real, is_dry, result_of
+from pulsarbox.tui.actions.dry_run import finished, for_real, is_dry, real_run, result_of
 from pulsarbox.tui.actions.operation import Request, default_of
 from pulsarbox.tui.actions.operations import BY_NAME
 from tests.unit.tui.driving import SMALL, dashboard
@@ -67,11 +67,21 @@ async def test_a_dry_run_shows_its_result_and_offers_the_real_run() -> None:
         await driver.until(lambda: " Dry run " in driver.text())
         driver.screen.query_one("#field-rate").value = "7"
         await driver.press("ctrl+s")
-        await driver.at("ChoiceDialog", answered=False)
+        await driver.at("DryRunDialog", answered=False)
         await driver.until(lambda: "12 messages would be replayed" in driver.text())
-        await driver.press("down", "enter")
+        text = driver.text()
+        assert text.index("12 messages would be") < text.index("Replay 12 messages") < text.index("Back")
+        assert driver.said == []
+        await driver.press("up", "enter")
         await driver.at("OperationDialog", answered=False)
         await driver.until(lambda: driver.screen.values == driver.screen.values | {"rate": "7", "dry_run": "no"})
         await driver.press("ctrl+s")
         await driver.until(lambda: [body["dryRun"] for _, _, body in box.changes()] == [True, False])
-        assert any("job 3 started as a dry run, which changes nothing; press 0" in text for text in driver.said)
+        assert all("dry run" not in text for text in driver.said)
+
+
+def test_what_would_change_nothing_is_not_offered() -> None:
+    done = job(3, state="done", dryRun=True, done=1)
+    assert real_run(done) == "Replay 1 message"
+    assert real_run(done | {"kind": "dlq-drop", "done": 1200}) == "Drop 1,200 messages"
+    assert real_run(done | {"done": 0}) == real_run(done | {"state": "failed"}) == ""

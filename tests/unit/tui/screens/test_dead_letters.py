@@ -51,7 +51,7 @@ async def test_replay_means_the_reason_or_the_shape_of_the_cursor() -> None:
     async with dashboard(box, WIDE, place="deadletters") as driver:
         await driver.press("enter")
         await driver.at("Groups")
-        assert "▸ timeout after # s" in driver.text() and "enter: show its 2 shapes" in driver.text()
+        assert "▸ timeout after # s" in driver.text() and "enter shows its 2 shapes" in driver.text()
         await driver.press("R")
         await driver.at("OperationDialog", answered=False)
         assert driver.screen.values["filter"] == WHOLE

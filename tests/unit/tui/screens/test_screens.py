@@ -354,7 +354,7 @@ async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
     text = "the backlog of a subscription with a long name has reached what its quota allows"
     box.events.append(event(31, text=text, severity="warning"))
     async with dashboard(box, SMALL, place="jobs") as driver:
-        await driver.until(lambda: driver.told("told") == f" {why}")
+        await driver.until(lambda: driver.told("told").startswith(f" {why}"))
         await driver.press("9")
         await driver.at("EventsScreen")
         await driver.until(lambda: driver.told("told") == f" {text[:60]}…  enter shows all ")
@@ -391,7 +391,9 @@ async def test_back_in_time_and_forth() -> None:
         await driver.press("enter")
         await driver.until(lambda: f"at={NOW - 3_600_000}" in driver.box.asked_rows())
         assert "◀" in driver.told("vitals")
-        assert driver.told("hints").startswith(" ← → step  n now  / filter") and "pause" not in driver.told("hints")
+        assert driver.told("hints").startswith(
+            " ← → step  n now  enter details  / filter"
+        ) and "pause" not in driver.told("hints")
         await driver.press("left")
         await driver.until(lambda: f"at={NOW - 3_610_000}" in driver.box.asked_rows())
         await driver.press("shift+right")
@@ -433,12 +435,12 @@ async def test_an_empty_box_says_how_to_begin() -> None:
         for key, text in (
             ("2", "pulsarbox produce hello"),
             ("3", "pulsarbox consume hello"),
-            ("4", "No dead letters"),
+            ("4", "No dead letters. Keep messages that fail: pulsarbox"),
             ("5", "No limits"),
-            ("6", "No client is connected"),
+            ("6", "No client is connected. Connect one: pulsarbox consume"),
             ("8", "No plugin is in use"),
-            ("9", "No events"),
-            ("0", "No jobs"),
+            ("9", "No events. Print new ones as they occur: pulsarbox events --follow"),
+            ("0", "No jobs. Replay dead letters: pulsarbox dlq replay"),
             ("P", "No pipeline is running"),
         ):
             await driver.press(key)
@@ -506,7 +508,8 @@ async def test_history_is_gone_back_in_from_the_overview_and_not_before_its_begi
 
 async def test_jobs_of_now_are_not_shown_in_history() -> None:
     async with dashboard(place="jobs", at=NOW - 3_600_000) as driver:
-        assert "The view 'jobs' is not recorded" in driver.text() and driver.table.count == 0
+        assert "✕ Jobs are not recorded. Press n to return to now." in driver.text() and driver.table.count == 0
+        assert "No data yet" not in driver.text() and "Not recorded." in driver.text()
         await driver.press("n")
         await driver.until(lambda: driver.table.count == 2)
 
@@ -567,3 +570,26 @@ async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> No
         await driver.press("k", "b")
         await driver.at("Browser")
         assert driver.screen.topic == "persistent://public/default/totals"
+
+
+async def test_empty_details_name_the_command_that_fills_them() -> None:
+    box = FakeBox()
+    box.rows["clients"].clear()
+    box.messages.clear()
+    box.rows["deadletters"] = [dead_letters(0)]
+    path = "/pulsarbox/v1/dlq/public/default/orders-0-billing-DLQ/groups"
+    box.answers["GET", path] = {"groups": [], "looked": 0, "total": 0}
+    async with dashboard(box, WIDE, place="subscriptions", target=("--context", "live")) as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        await driver.until(lambda: "Start one: pulsarbox consume orders-0 -s billing --context live" in driver.text())
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(
+            lambda: "Publish one: pulsarbox produce orders-0 'Hello, world' --context live" in driver.text()
+        )
+        await driver.press("4", "enter")
+        await driver.at("Groups")
+        command = "pulsarbox dlq groups orders-0-billing-DLQ --stored --context live"
+        await driver.until(lambda: "No dead letters remain. Show stored ones: " in driver.text())
+        assert command in driver.table.empty

@@ -69,3 +69,28 @@ async def test_a_low_terminal_shows_the_payload_above_the_metadata() -> None:
         await driver.pilot.resize_terminal(120, 40)
         await driver.press("v", "v", "v")
         await driver.until(lambda: -1 < driver.text().find("published ") < driver.text().find('│   "id": 249'))
+
+
+async def test_on_wide_terminals_the_message_is_beside_the_table() -> None:
+    async with dashboard(size=(200, 50), place="topics") as driver:
+        await browse(driver)
+        table, content = driver.table, driver.screen.query_one("#content")
+        await driver.until(lambda: content.region.x >= table.region.right and content.region.width > 60)
+        assert (content.region.y, content.region.height) == (table.region.y, table.region.height)
+        await driver.pilot.resize_terminal(120, 50)
+        await driver.until(lambda: content.region.y >= table.region.bottom and content.region.width > 100)
+
+
+async def test_the_title_names_key_and_form_and_json_has_colors() -> None:
+    async with dashboard(size=(200, 50), place="topics") as driver:
+        await browse(driver)
+        title = driver.screen.query_one("#content").border_title
+        assert "key customer-4" in title and title.endswith("JSON")
+        await driver.until(lambda: '"amount": 12.5' in driver.text())
+        colors: dict[str, object] = {}
+        for strip in driver.strips():
+            for segment in strip:
+                colors.setdefault(segment.text.strip(), segment.style and segment.style.color)
+        assert colors['"amount"'] != colors["12.5"]
+        await driver.press("v")
+        await driver.until(lambda: driver.screen.query_one("#content").border_title.endswith("text"))
