@@ -4,7 +4,7 @@ import pytest
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
-from pulsarbox.tui.widgets.key_hints import KEY
+from pulsarbox.tui.widgets.dialog_keys import KEY
 from pulsarbox.tui.widgets.wrapping import hanging
 
 
