@@ -55,7 +55,7 @@ class ColumnsDialog(Dialog[list[Column] | None]):
             yield OptionList()
             yield Static(_SIGNS, markup=False)
             keys = (
-                ("space", "show or hide"),
+                ("space", "show"),
                 ("shift+↑↓", "move"),
                 ("d", "defaults"),
                 ("enter", "apply"),
