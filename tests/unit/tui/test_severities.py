@@ -8,14 +8,22 @@ from pulsarbox.tui.themes import CONTRAST, OURS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.pager import Pager
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
+from tests.unit.tui.fake import FakeBox, subscription
 from tests.unit.tui.legibility import TERMINAL, colors_of, drawn_in, least_of, poor_in, style_of, wearing
 
 OUR_NAMES = [theme.name for theme in OURS]
 
 
+def without_consumers() -> FakeBox:
+    """A box whose subscriptions have a severe cause."""
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number, cause="no-consumer") for number in range(40)]
+    return box
+
+
 @pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
 async def test_severities_keep_their_color_under_the_cursor(theme: str) -> None:
-    async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+    async with dashboard(without_consumers(), SMALL, place="subscriptions", kept=wearing(theme)) as driver:
         await driver.press("j")
         await driver.until(lambda: ">orders-1" in driver.text())
         for text, look in (("no consumer", "bad"), ("never", "bad"), ("▲ +12", "warn")):
@@ -29,10 +37,10 @@ async def test_severities_keep_their_color_under_the_cursor(theme: str) -> None:
 @pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
 async def test_the_first_finding_keeps_its_color_under_the_cursor(theme: str) -> None:
     async with dashboard(size=SMALL, kept=wearing(theme)) as driver:
-        await driver.until(lambda: "✕ orders-2/audit" in driver.text())
+        await driver.until(lambda: "✕ Dead letters are lost" in driver.text())
         findings = driver.screen.query_one("#findings")
         assert findings.has_focus
-        mark, text = (style_of(driver, "✕ orders-2/audit", each) for each in ("✕", "falls behind"))
+        mark, text = (style_of(driver, "✕ Dead letters are lost", each) for each in ("✕", "are lost"))
         assert mark.color == findings.look("bad").color
         assert text.bgcolor == findings.look("cursor").bgcolor
         assert theme in TERMINAL or contrast(*colors_of(mark)) >= least_of(theme)
@@ -41,7 +49,7 @@ async def test_the_first_finding_keeps_its_color_under_the_cursor(theme: str) ->
 
 @pytest.mark.parametrize("theme", OUR_NAMES)
 async def test_marked_rows_keep_their_severities(theme: str) -> None:
-    async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+    async with dashboard(without_consumers(), SMALL, place="subscriptions", kept=wearing(theme)) as driver:
         await driver.press("j", "space", "j")
         await driver.until(lambda: "●orders-1" in driver.text())
         table, line = driver.table, "●orders-1 "
@@ -98,10 +106,13 @@ async def test_details_have_muted_labels_and_the_states_of_the_table(
     async with dashboard(size=WIDE, kept=wearing(theme), place="topics") as driver:
         await driver.press(key)
         await driver.until(lambda: driver.screen.answered)
-        await driver.press(*(["end"] if key == "P" else []), "enter")
+        await driver.until(lambda: state in driver.text())
+        await driver.press(*(["end"] if key == "P" else []))
+        await driver.until(lambda: driver.table.pointed["state"] == state)
+        await driver.press("enter")
         await driver.at("TextDialog", answered=False)
-        await driver.until(lambda: "state     " in driver.text() and "esc back" in driver.text())
-        (*_, strip) = [strip for strip in driver.strips() if "state     " in strip.text]
+        await driver.until(lambda: "  state     " in driver.text() and "esc back" in driver.text())
+        (*_, strip) = [strip for strip in driver.strips() if "  state     " in strip.text]
         styles = {word: each.style for each in strip for word in ("state", state) if each.text.strip() == word}
         variables = driver.app.theme_variables
         name = {"bad": "text-error", "good": "text-success"}[look]
@@ -115,6 +126,9 @@ async def test_details_have_muted_labels_and_the_states_of_the_table(
 async def test_a_notification_has_an_edge_in_the_color_of_its_severity(theme: str, severity: str) -> None:
     name = {"information": "text-success", "warning": "text-warning", "error": "text-error"}[severity]
     async with dashboard(size=SMALL, kept=wearing(theme), place="topics") as driver:
+        driver.app._disable_notifications = False  # Pilot disables those of its screens
+        await driver.press("3")
+        await driver.at("Subscriptions")
         driver.app.notify("the text", title="Title", severity=severity)
         await driver.until(lambda: "the text" in driver.text())
         toast = driver.screen.query_one(Toast)
