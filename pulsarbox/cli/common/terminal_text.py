@@ -15,10 +15,22 @@ __all__ = ["OUTPUT", "ago", "clean", "coloured", "diagnose", "megabytes", "notif
 
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
+
+class _DocumentForm(click.Choice[str]):
+    """Output format of one document. ``text`` is the former word for ``table``."""
+
+    def __init__(self) -> None:
+        super().__init__(("table", "json", "yaml"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the format."""
+        return super().convert("table" if value == "text" else value, param, ctx)
+
+
 OUTPUT: Final = click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=_DocumentForm(),
     default="table",
     show_default=True,
     help="Output format. Field names of JSON and YAML are stable.",
