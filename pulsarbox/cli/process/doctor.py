@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import clean, coloured, notify
+from pulsarbox.cli.common.terminal_text import clean, coloured, counted, notify
 from pulsarbox.cli.process.setting_options import overrides, settings_options
 
 EXIT_UNFIT: Final = 1
@@ -62,5 +62,5 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
             ),
         )
     else:
-        notify(f"{len(found)} checks: {failures} fail, {warnings} warn")
+        notify(f"{counted(len(found), 'check')}: {failures} fail, {warnings} warn")
     sys.exit(EXIT_UNFIT if failures else 0)

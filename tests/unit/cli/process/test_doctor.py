@@ -80,7 +80,7 @@ def test_a_configuration_that_cannot_be_used() -> None:
 
 def test_keys_without_effect() -> None:
     Path("b.conf").write_text("zookeeperServers=x\n")
-    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 keys have no effect")
+    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 key without effect")
 
 
 @pytest.mark.parametrize("option", ["--port", "--web-port"])
