@@ -13,7 +13,7 @@ from pulsarbox.cli.common.confirmation import carry_out
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.connect.admin_client import did_you_mean, suggesting, topic_named
+from pulsarbox.cli.connect.admin_client import did_you_mean, short, suggesting, topic_named
 from pulsarbox.names import TopicName
 
 if TYPE_CHECKING:  # the table takes longer to import than `topic list` has to do
@@ -34,7 +34,7 @@ class Subject:
         """``of`` is a topic, or ``tenant/namespace``."""
         self._admin = admin
         self._of = of
-        self.name = str(of)
+        self.name = short(of)
 
     # Reading
 

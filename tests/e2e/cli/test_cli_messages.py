@@ -243,13 +243,14 @@ def test_where_reading_begins_and_ends(box: Running, topic: str) -> None:
 
 
 def test_a_topic_that_is_empty_or_missing(box: Running, topic: str) -> None:
-    assert b"not found" in run("consume", topic, "--url", box.url, code=3).stderr
-    assert b"not found" in run("peek", topic, "--url", box.url, code=3).stderr
-    assert b"not found" in run("tap", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("consume", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("peek", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("tap", topic, "--url", box.url, code=3).stderr
     box.admin("PUT", admin_path(topic))
     for name in ("consume", "peek", "tap"):
         said = run(name, f"{topic}s", "--url", box.url, code=3).stderr.decode()
-        assert said.rstrip().endswith(f"{topic}s not found; did you mean {topic.rpartition('/')[2]}?")
+        short = topic.rpartition("/")[2]
+        assert said == f"pulsarbox: no topic '{short}s'; did you mean {short}?\n"
     assert run("consume", topic, "--until", "end", "--url", box.url).stdout == b""
     assert run("peek", topic, "--url", box.url).stdout == b""
 
