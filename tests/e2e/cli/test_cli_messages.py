@@ -396,7 +396,7 @@ def test_peek_shows_what_a_subscription_has_left(box: Running, client: Any, topi
     words = ("-s", "s", "-o", "lines", "--url", box.url, "--admin-url", box.web_url)
     assert run("peek", topic, *words).stdout == b"2\n4\n"
     assert left(client, topic, "s", 2) == [b"2", b"4"]
-    assert b"no subscription other" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
+    assert b"no subscription 'other'" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
 
 
 def test_peek_finds_what_a_subscription_has_redelivered(box: Running, client: Any, topic: str) -> None:

@@ -13,7 +13,7 @@ from pulsarbox.cli.common.stdout import NotWritten, Stdout
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.messages.exec_hook import Executing
 from pulsarbox.cli.messages.loops.pipe_acknowledgement import Unread
-from pulsarbox.cli.messages.loops.read_progress import ReadProgress
+from pulsarbox.cli.messages.loops.reading_line import ReadingLine
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import Form
 from pulsarbox.client.client import Client
@@ -87,7 +87,7 @@ class ReadLoop:
         self._begin = manner.begin
         self._stdout = Stdout(client, interruption, is_clean=manner.colors)
         self._unread = Unread(self._acknowledge)
-        self._progress = ReadProgress(
+        self._progress = ReadingLine(
             manner.progress, shares_terminal=self._stdout.is_terminal, is_filtered=manner.wanted is not None
         )
         client.warn = self._progress.notify
