@@ -43,14 +43,14 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
 
     found: list[Check] = []
     if output.form == "table":
-        click.echo(f"{'STATE':<5} {'NAME':<13}  TEXT")
+        click.echo(f"{'STATE':<5} {'NAME':<14}  TEXT")
     for check in all_checks(config_file, overrides(options)):
         found.append(check)
         if output.form == "table":
             state = coloured(f"{check.state:<4}", fg=_COLOURS[check.state], bold=True)
-            click.echo(f"{state}  {check.name:<13}  {clean(check.text)}")
+            click.echo(f"{state}  {check.name:<14}  {clean(check.text)}")
             if check.advice:
-                click.echo(f"{'':<21}what to do: {clean(check.advice)}")
+                click.echo(f"{'':<22}what to do: {clean(check.advice)}")
     failures, warnings = (sum(check.state == state for check in found) for state in (FAIL, WARN))
     if output.form != "table":
         rows = [check._asdict() for check in found]
