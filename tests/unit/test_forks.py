@@ -81,7 +81,7 @@ def test_a_command_has_pipes_like_one_in_a_new_process() -> None:
         assert process.stdin is not None
         process.stdin.write(b"nonsense = 1\n")
         out, err = process.communicate(timeout=60)
-    assert (b"nonsense: no such" in out, b"1 errors" in err, process.returncode) == (True, True, 1)
+    assert (b"nonsense: no such" in out, b"1 error, " in err, process.returncode) == (True, True, 1)
     with piped("nonsense") as process:
         assert b"nonsense" in process.communicate(timeout=60)[1]
 

@@ -6,7 +6,8 @@ from typing import Any, Final
 from pulsarbox.cli.commands.stats_text import duration, since
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
 from pulsarbox.cli.common.output import Row
-from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import clean, counted, megabytes
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.policy_values import (
@@ -187,8 +188,9 @@ def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
     """Describe the backlog of a subscription: cause and time to drain."""
     if stats is None:
         return []
-    backlog = stats.get("backlogMessages", stats["msgBacklog"])
-    said = f"{name} on {short(topic)}: a backlog of {backlog:,} messages"
+    entries = counted(stats["msgBacklog"], "entry", "entries")
+    backlog = messages(stats["backlogMessages"]) if "backlogMessages" in stats else entries
+    said = f"{name} on {short(topic)}: a backlog of {backlog}"
     why, left = stats.get("why"), stats.get("secondsToDrain", 0)
     if left:
         said += f", drained {'never' if left < 0 else 'in ' + duration(left)} at the rates of the last minute"

@@ -35,7 +35,7 @@ class Subject:
         """``of`` is a topic, or ``tenant/namespace``."""
         self._admin = admin
         self._of = of
-        self.name = short(of) if isinstance(of, TopicName) else of
+        self.name = short(of)
 
     # Reading
 

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from pulsarbox.cli.common.position_arguments import PositionParam
+from pulsarbox.cli.common.progress import messages
 from pulsarbox.names import PERSISTENT, TopicName
 
 if TYPE_CHECKING:
@@ -43,4 +44,4 @@ def preview_words(found: dict[str, Any] | None, place: PositionParam) -> str:
         return "the broker has no preview of a seek"
     parts = [f"{found[name]:,} {verb}" for name, verb in _VERBS.items() if found[name]]
     effect = ", ".join(parts) or "no change"
-    return f"a seek to {place} changes the backlog from {found['before']:,} to {found['after']:,} messages: {effect}"
+    return f"a seek to {place} changes the backlog from {found['before']:,} to {messages(found['after'])}: {effect}"

@@ -29,7 +29,7 @@ FIELDS: Final = (
 def topic_lines(name: TopicName, partitions: int, stats: dict[str, Any], width: int | None = None) -> FittedTable:
     """Describe a topic: its statistics, then tables of its producers and subscriptions, which fit ``width``."""
     facts = {
-        "topic": short(name) + (f", {partitions} partitions" if partitions else ""),
+        "topic": short(name) + (f", {counted(partitions, 'partition')}" if partitions else ""),
         "in": f"{stats['msgRateIn']:,.1f} messages/s, {megabytes(int(stats['msgThroughputIn']))}/s,"
         f" {stats['msgInCounter']:,} in all",
         "out": f"{stats['msgRateOut']:,.1f} messages/s, {megabytes(int(stats['msgThroughputOut']))}/s,"
@@ -190,7 +190,7 @@ def _kind(stats: dict[str, Any]) -> str:
 
 def _letters(told: dict[str, Any]) -> str:
     target, times = short(told["deadLetterTopic"]), told["maxRedeliverCount"]
-    text = f"{told['messages']:,} moved to {target}, after {times} redeliveries each"
+    text = f"{told['messages']:,} moved to {target}, each after {counted(times, 'redelivery', 'redeliveries')}"
     if told.get("refused"):
         text += f"; the last was rejected: {told['refused']}, {since(told['refusedSince'])}"
     return text

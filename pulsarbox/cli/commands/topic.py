@@ -12,6 +12,7 @@ from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, output_options, show
 from pulsarbox.cli.common.table_cells import readable
+from pulsarbox.cli.common.terminal_text import counted
 from pulsarbox.cli.connect.admin_client import (
     every_topic,
     missing,
@@ -68,7 +69,7 @@ def create(
     """
     given = pairs(properties)
     topics = [topic_named(name) for name in names]
-    made = f"created topic with {partitions} partitions" if partitions else "created topic"
+    made = f"created topic with {counted(partitions, 'partition')}" if partitions else "created topic"
     carry_out(
         [(made, short(each), partial(_create, admin, each, partitions, given)) for each in topics], dry_run=dry_run
     )
@@ -404,7 +405,8 @@ def partitions(name: str, count: int | None, dry_run: bool, output: OutputOption
         show(output, partial(_partitions, admin, found))
     else:
         carry_out(
-            [(f"grown to {count} partitions:", short(found), partial(_grow, admin, found, count))], dry_run=dry_run
+            [(f"grown to {counted(count, 'partition')}:", short(found), partial(_grow, admin, found, count))],
+            dry_run=dry_run,
         )
 
 

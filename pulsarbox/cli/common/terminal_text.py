@@ -13,12 +13,26 @@ from pulsarbox.cleaning import clean
 
 __all__ = ["OUTPUT", "ago", "clean", "coloured", "diagnose", "megabytes", "notify"]
 
+_WHOLE_FROM: Final = 99.95
+"""Number from which a size has no decimals."""
 _UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+class _DocumentForm(click.Choice[str]):
+    """Output format of one document. ``text`` is the former word for ``table``."""
+
+    def __init__(self) -> None:
+        super().__init__(("table", "json", "yaml"))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the format."""
+        return super().convert("table" if value == "text" else value, param, ctx)
+
 
 OUTPUT: Final = click.option(
     "-o",
     "--output",
-    type=click.Choice(["table", "json", "yaml"]),
+    type=_DocumentForm(),
     default="table",
     show_default=True,
     help="Output format. Field names of JSON and YAML are stable.",
@@ -67,13 +81,12 @@ def counted(count: int, one: str, several: str = "") -> str:
 
 
 def megabytes(size: int) -> str:
-    """Format a size in bytes in its largest fitting unit."""
+    """Format a size in bytes in its largest fitting unit: ``12 B``, ``1.5 GiB``, ``100 KiB``."""
     if size < 1 << 10:
         return f"{size} B"
-    for unit, bits in (("KiB", 10), ("MiB", 20)):
-        if size < 1 << (bits + 10):
-            return f"{size / (1 << bits):.1f} {unit}"
-    return f"{size / (1 << 30):,.2f} GiB"
+    unit, bits = next((each for each in (("KiB", 10), ("MiB", 20)) if size < 1 << (each[1] + 10)), ("GiB", 30))
+    number = size / (1 << bits)
+    return f"{number:,.1f} {unit}" if number < _WHOLE_FROM else f"{number:,.0f} {unit}"
 
 
 def ago(millis: int) -> str:

@@ -1,7 +1,6 @@
 """Tables as text, and their fit to a terminal."""
 
 import re
-import shutil
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -26,7 +25,11 @@ class FittedTable(NamedTuple):
 
 def terminal_width() -> int | None:
     """Return the columns of the terminal that is stdout; None if it is none, where a table may have any width."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # imports compression libraries
+
+    return shutil.get_terminal_size().columns
 
 
 def fitted(

@@ -6,22 +6,24 @@ from collections.abc import Iterator
 from pulsarbox.cli.common.exits import NotThere
 from pulsarbox.client.client import Client
 from pulsarbox.errors import PulsarBoxError, TopicNotFound
-from pulsarbox.names import parse_topic
+from pulsarbox.names import TopicName, parse_topic
 
 
 @contextlib.contextmanager
 def suggesting(client: Client, topic: str) -> Iterator[None]:
-    """Append the nearest topic name of the namespace to the broker's error for a missing topic."""
+    """Convert the broker's error for a missing topic into one that suggests the nearest name of its namespace."""
+    from pulsarbox.cli.connect.admin_client import short
+
     try:
         yield
     except TopicNotFound as error:
-        raise NotThere(f"{error}{_hint(client, topic)}") from error
+        name = parse_topic(topic)
+        raise NotThere(f"no topic '{short(name)}'{_hint(client, name)}") from error
 
 
-def _hint(client: Client, topic: str) -> str:
+def _hint(client: Client, name: TopicName) -> str:
     from pulsarbox.cli.connect.admin_client import did_you_mean, short
 
-    name = parse_topic(topic)
     try:
         found = client.topics(name.namespace)
     except PulsarBoxError:  # the hint is optional

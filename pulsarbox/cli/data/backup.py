@@ -9,9 +9,9 @@ import click
 from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, megabytes, notify, print_document
+from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, counted, megabytes, notify, print_document
 from pulsarbox.cli.common.value_types import ByteRate
-from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -145,7 +145,8 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
     for name in report.interrupted:
         notify(f"backup {name} is incomplete: it runs, or was interrupted; `pulsarbox backup {directory}` resumes it")
     if report.unreferenced:
-        notify(f"{report.unreferenced} files belong to no backup; `pulsarbox backup remove {directory}` removes them")
+        files = counted(report.unreferenced, "file")
+        notify(f"{files} without a backup; `pulsarbox backup remove {directory}` removes them")
     if output != "table":
         findings = [finding._asdict() for finding in report.findings]
         print_document({**report._asdict(), "findings": findings}, output)
@@ -154,7 +155,7 @@ def verify(directory: Path, names: tuple[str, ...], rate: int | None, output: st
             of = f" ({', '.join(finding.paths)})" if finding.paths else ""
             what = f"{finding.file} {finding.reason}{of}: backup {', '.join(finding.backups)}"
             click.echo(clean(f"DAMAGE {what}"))
-        total = f"{len(report.backups)} backups, {report.files} files, {megabytes(report.bytes)}"
+        total = f"{counted(len(report.backups), 'backup')}, {counted(report.files, 'file')}, {megabytes(report.bytes)}"
         click.echo(f"{len(report.findings)} damaged: {total}")
     if report.findings:
         notify(f"`pulsarbox backup {directory} --full` makes a backup that uses none of the damaged files")

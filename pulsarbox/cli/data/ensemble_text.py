@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pulsarbox.cli.common.terminal_text import megabytes
+from pulsarbox.cli.common.terminal_text import counted, megabytes
 
 Row = dict[str, Any]
 Document = Mapping[str, Any]
@@ -19,7 +19,7 @@ def summary(document: Document) -> str:
     members = document["members"]
     counts = Counter(each["state"] for each in members)
     states = ", ".join(_of_state(state, counts[state], members, document) for state in sorted(counts, key=_place))
-    return f"{len(members)} data directories: {states}{missing_copies(document)}"
+    return f"{counted(len(members), 'data directory', 'data directories')}: {states}{missing_copies(document)}"
 
 
 def _of_state(state: str, count: int, members: list[Row], document: Document) -> str:
@@ -39,7 +39,7 @@ def missing_copies(document: Document) -> str:
         return ""
     gone = f", {found['withoutCopy']:,} of them have no copy left" if found["withoutCopy"] else ""
     verb = "lacks" if found["entries"] == 1 else "lack"
-    entries = "1 entry" if found["entries"] == 1 else f"{found['entries']:,} entries"
+    entries = counted(found["entries"], "entry", "entries")
     return f"; {entries} {verb} a copy{gone}, repair {found['restoredPercent']} %"
 
 

@@ -6,13 +6,13 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.progress import ProgressBar, sized
-from pulsarbox.cli.common.terminal_text import clean
+from pulsarbox.cli.common.terminal_text import OUTPUT, clean, print_document
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR
 from pulsarbox.errors import PersistenceError
@@ -29,16 +29,6 @@ _T = TypeVar("_T")
 
 DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 ANY_DIRECTORY = click.argument("directory", metavar="[DIR]", type=click.Path(path_type=Path), required=False)
-OUTPUT = click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="Output format. JSON field names are stable.",
-)
-
-
 _ENSEMBLE: Final = "pulsarbox.cli.data.ensemble"
 _MORE: Final = {
     "members": LazyCommand(f"{_ENSEMBLE}:members", "List the data directories of a running box, with their states."),
@@ -106,8 +96,8 @@ def stat(directory: Path | None, config_file: Path | None, data_dir: str | None,
         document = _opened(lambda: several_directories.statistics_of(found, topics))
     else:
         document = _opened(lambda: statistics(found.paths[0], topics))
-    if output == "json":
-        _json(document)
+    if output != "table":
+        print_document(document, output)
         return
     from pulsarbox.cli.data.storage_text import show_directories, show_statistics
 
@@ -162,8 +152,8 @@ def check(  # options
     else:
         document = _opened(lambda: examined(found.paths[0])).document()
     line.clear()
-    if output == "json":
-        _json(document)
+    if output != "table":
+        print_document(document, output)
     else:
         from pulsarbox.cli.data.storage_text import show_findings, show_findings_of_several
 
@@ -246,10 +236,6 @@ def _entries(text: str | None) -> list[int] | None:
     if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
         raise click.BadParameter(f"{text!r} is not of the form A-B or A, as in 100-200", param_hint="--entry")
     return [int(match[1]), int(match[2] or match[1])]
-
-
-def _json(document: dict[str, Any]) -> None:
-    click.echo(json.dumps(document, indent=2))
 
 
 def _complain(text: str) -> None:

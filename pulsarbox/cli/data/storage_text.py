@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pulsarbox.cli.common.terminal_text import clean, megabytes
+from pulsarbox.cli.common.terminal_text import clean, counted, megabytes
 
 _WIDTH_OF_A_FILE = 200
 _STYLES = {"damage": "bold red", "warning": "yellow"}
@@ -77,8 +77,9 @@ def show_findings(document: dict[str, Any]) -> None:
     verdict = f"{summary['damage']} damaged" if summary["damage"] else "no damage"
     console.print(
         Text(
-            f"{verdict}, {summary['warnings']} warnings: {summary['environments']} environments,"
-            f" {summary['batches']} batches, {summary['entries']} entries, {summary['ledgers']} ledgers"
+            f"{verdict}, {counted(summary['warnings'], 'warning')}:"
+            f" {counted(summary['environments'], 'environment')}, {counted(summary['batches'], 'batch', 'batches')},"
+            f" {counted(summary['entries'], 'entry', 'entries')}, {counted(summary['ledgers'], 'ledger')}"
         ),
         soft_wrap=True,
     )
@@ -99,13 +100,14 @@ def _facts(document: dict[str, Any]) -> Table:
         "instance": f"{document['instance']}, format {document['format']}, created {created}",
         "state": live,
         "log": f"ends at batch {document['last_position']}, the checkpoint covers {document['checkpoint']}",
-        "lag": f"{lag['batches']} batches, {lag['bytes'] / (1 << 20):.1f} MiB to replay at startup",
+        "lag": f"{counted(lag['batches'], 'batch', 'batches')}, {megabytes(lag['bytes'])} to replay at startup",
         "topics": f"{totals['topics']:,}, and {totals['partitioned_topics']:,} partitioned ones of"
-        f" {totals['partitions']:,} partitions; {totals['subscriptions']:,} subscriptions",
-        "stored": f"{totals['entries']:,} entries, {megabytes(totals['bytes'])} in {totals['ledgers']:,} ledgers;"
-        f" {totals['rows']:,} rows in the checkpoint, {totals['damaged_rows']:,} of them damaged",
-        "transactions": f"{totals['open_transactions']:,} open; {totals['aborted_entries']:,} entries were aborted;"
-        f" {totals['sinks']:,} sinks with epochs",
+        f" {counted(totals['partitions'], 'partition')}; {counted(totals['subscriptions'], 'subscription')}",
+        "stored": f"{counted(totals['entries'], 'entry', 'entries')}, {megabytes(totals['bytes'])} in"
+        f" {counted(totals['ledgers'], 'ledger')}; {counted(totals['rows'], 'row')} in the checkpoint,"
+        f" {totals['damaged_rows']:,} of them damaged",
+        "transactions": f"{totals['open_transactions']:,} open; {totals['aborted_entries']:,} aborted entries;"
+        f" {counted(totals['sinks'], 'sink')} with epochs",
         "packages": f"{totals['packages']:,}, {megabytes(totals['package_bytes'])}",
         "disk": f"{megabytes(disk['used'])} used (meta {megabytes(disk['meta'])}, volumes"
         f" {megabytes(disk['volumes'])}), {megabytes(disk['reserved'])} reserved, {megabytes(disk['free'])} free",

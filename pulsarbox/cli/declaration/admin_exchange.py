@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from pulsarbox.cli.common.exits import Failed
 from pulsarbox.cli.common.progress import CountLine
-from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.terminal_text import counted, notify
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
@@ -54,4 +54,4 @@ def problems_as(kind: type[Failed]) -> Iterator[None]:
             raise kind(lines[0]) from None
         for each in lines:
             notify(each)
-        raise kind(f"{len(error.problems)} problems; nothing was changed") from None
+        raise kind(f"{counted(len(error.problems), 'problem')}; nothing was changed") from None

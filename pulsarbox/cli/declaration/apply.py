@@ -7,7 +7,7 @@ import click
 from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.exits import InTheWay, Partly, ending
 from pulsarbox.cli.common.progress import CountLine
-from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.connect.admin_client import with_admin
 from pulsarbox.cli.declaration.admin_exchange import exchanged, problems_as
 from pulsarbox.cli.declaration.declared_steps import DeclaredSteps, declaration_options
@@ -76,4 +76,6 @@ def _apply(admin: "Admin", found: DeclaredSteps) -> None:
         failure = ending(error)
         if not done:
             raise failure from error
-        raise Partly(f"{failure.message}; {len(done)} of {len(found.steps)} changes were made: apply again") from error
+        raise Partly(
+            f"{failure.message}; {len(done)} of {counted(len(found.steps), 'change')} made: apply again"
+        ) from error

@@ -8,7 +8,7 @@ import click
 
 from pulsarbox.cli.common.exits import InTheWay
 from pulsarbox.cli.common.progress import CountLine
-from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.terminal_text import counted, notify
 from pulsarbox.cli.connect.admin_client import namespace_named, with_admin
 from pulsarbox.cli.connect.token_files import write
 from pulsarbox.cli.declaration.admin_exchange import exchanged
@@ -62,4 +62,4 @@ def export(file: str | None, namespaces: tuple[str, ...], force: bool, admin: "A
         sys.stdout.write(text)
         return
     write(file, text.encode(), 0o644)
-    notify(f"wrote {len(state.namespaces)} namespaces and {len(state.topics)} topics to {file}")
+    notify(f"wrote {counted(len(state.namespaces), 'namespace')} and {counted(len(state.topics), 'topic')} to {file}")

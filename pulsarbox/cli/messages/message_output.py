@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from pulsarbox.cleaning import hex_rows
 from pulsarbox.cli.common.stdout import cleaned
+from pulsarbox.cli.common.terminal_text import counted
 from pulsarbox.cli.messages.message_colors import painted_json
 from pulsarbox.cli.messages.message_table import MessageTable
 from pulsarbox.client.message_decoder import ReceivedMessage
@@ -63,7 +64,7 @@ def _lines(message: ReceivedMessage) -> bytes:
 def _hex(message: ReceivedMessage) -> bytes:
     """Write the ID, then a hex dump with sixteen bytes per line."""
     payload = message.payload or b""
-    lines = [f"{message.id} {len(payload)} bytes" + (" (null)" if message.payload is None else "")]
+    lines = [f"{message.id} {counted(len(payload), 'byte')}" + (" (null)" if message.payload is None else "")]
     lines += [f"{row.offset:08x}  {row.hex}  |{row.text}|" for row in hex_rows(payload)]
     return ("\n".join(lines) + "\n").encode()
 

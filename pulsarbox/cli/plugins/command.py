@@ -68,8 +68,10 @@ def list_(admin: Callable[[], Target], kind: str | None, plugins_dir: Path | Non
 @_KIND
 @PLUGINS_DIR
 @late_admin_options
-@OUTPUT
-def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: Path | None, output: str) -> None:
+@form_option
+def info(
+    admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: Path | None, output: OutputOptions
+) -> None:
     """Show the plugin NAME: its source, its cost in the running box, and the subscriptions that use it.
 
     \b
@@ -86,8 +88,8 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
     ]
     if not found:
         raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
-    if output != "table":
-        print_document(found, output)
+    if output.form != "table":
+        show(output, lambda: TableOutput(found, _COLUMNS, wide=("target",)))
         return
     for each in found:
         for field, value in each.items():
@@ -102,9 +104,9 @@ def info(admin: Callable[[], Target], name: str, kind: str | None, plugins_dir: 
     "--data-dir", type=click.Path(path_type=Path), help="Also check the codecs required by this data directory."
 )
 @PLUGINS_DIR
-@OUTPUT
+@form_option
 def doctor(
-    names: tuple[str, ...], everything: bool, data_dir: Path | None, plugins_dir: Path | None, output: str
+    names: tuple[str, ...], everything: bool, data_dir: Path | None, plugins_dir: Path | None, output: OutputOptions
 ) -> None:
     """Check the named plugins, by default all that are not built in.
 
@@ -135,14 +137,14 @@ def doctor(
     found = []
     for each in wanted:
         found.append(diagnosed(each))
-        if output == "table":
+        if output.form == "table":
             _say_of(found[-1])
     for one in _needed(data_dir, plugins_dir):
         found.append(one)
-        if output == "table":
+        if output.form == "table":
             _say_of(one)
-    if output != "table":
-        print_document(found, output)
+    if output.form != "table":
+        show(output, lambda: TableOutput(found, ("kind", "name", "source", "problems")))
     elif not found:
         notify("only built-in plugins are installed; --all checks them")
     sys.exit(1 if any(each["problems"] for each in found) else 0)
@@ -184,8 +186,8 @@ def test(plugin: str, plugins_dir: Path | None, output: str) -> None:
 @click.argument("plugin", metavar="NAME|FILE", shell_complete=completions.plugins())
 @click.option("--seconds", type=Seconds(0.01), default="1s", show_default=True, help="Duration of each measurement.")
 @PLUGINS_DIR
-@OUTPUT
-def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) -> None:
+@form_option
+def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: OutputOptions) -> None:
     """Benchmark a plugin against a built-in one, in nanoseconds per call or MB/s. Loads it into this process.
 
     \b
@@ -201,11 +203,7 @@ def bench(plugin: str, seconds: float, plugins_dir: Path | None, output: str) ->
         rows = measured(the_one(plugin, plugins_directory(plugins_dir)), seconds)
     except PluginError as error:
         raise Misused(str(error)) from None
-    if output != "table":
-        print_document(rows, output)
-        return
-    for row in rows:
-        click.echo(f"{row['what']:<34}{row['plugin']:<16}{row['value']:>12,.1f} {row['unit']}")
+    show(output, lambda: TableOutput(rows, ("what", "plugin", "value", "unit"), name="what", cut={"plugin": 8}))
 
 
 @plugins.command()

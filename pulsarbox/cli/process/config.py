@@ -9,7 +9,9 @@ import click
 
 from pulsarbox.cli.common.exits import EXIT_CONFLICT
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
-from pulsarbox.cli.common.terminal_text import OUTPUT, clean, coloured, notify, print_document
+from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option
+from pulsarbox.cli.common.output import show as show_rows
+from pulsarbox.cli.common.terminal_text import clean, coloured, counted, notify
 from pulsarbox.cli.process.setting_options import DEFAULT_FILE, loaded_or_exit, overrides, settings_options
 
 EXIT_PROBLEMS: Final = 1
@@ -33,13 +35,13 @@ def config() -> None:
 @config.command()
 @settings_options
 @click.option("--origin", is_flag=True, help="Show the origin of each value.")
-@OUTPUT
-def show(config_file: Path | None, origin: bool, output: str, **options: Any) -> None:
+@form_option
+def show(config_file: Path | None, origin: bool, output: OutputOptions, **options: Any) -> None:
     """Show the effective settings of `pulsarbox start` with the same options.
 
     Prints a valid configuration file. With --origin, each line ends in a comment: default, file and line, environment
-    variable, or command line. JSON output contains the value and origin of each setting. Secrets are shown as "...";
-    paths to secrets are shown. Exits with 2 if the configuration is invalid.
+    variable, or command line. The other formats have the name, value and origin of each setting. Secrets are shown as
+    "..."; paths to secrets are shown. Exits with 2 if the configuration is invalid.
 
     \b
     Examples:
@@ -52,9 +54,11 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
     from pulsarbox.config.document import toml_value
 
     values = {row.name: row.written(row.shown(getattr(loaded.settings, row.name))) for row in settings_table()}
-    if output != "table":
+    if output.form != "table":
         document = {name: {"value": value, "origin": loaded.origins[name]} for name, value in values.items()}
-        print_document(document, output)
+        rows = [{"name": name, **each} for name, each in document.items()]
+        columns = ("name", "value", "origin")
+        show_rows(output, lambda: TableOutput(rows, columns, document=document, shown=_as_in_a_file))
         return
     table = ""
     for row in settings_table():
@@ -64,6 +68,12 @@ def show(config_file: Path | None, origin: bool, output: str, **options: Any) ->
         line = f"{row.name} = {toml_value(values[row.name]).replace(_DEL, chr(92) + 'u007f')}"
         from_where = coloured(f"  # {clean(loaded.origins[row.name])}", dim=True) if origin else ""
         click.echo(line + from_where)
+
+
+def _as_in_a_file(row: dict[str, Any]) -> dict[str, Any]:
+    from pulsarbox.config.document import toml_value
+
+    return row | {"value": toml_value(row["value"])}
 
 
 @config.command()
@@ -94,7 +104,7 @@ def check(file: Path) -> None:
         click.echo(f"{coloured('ERROR', fg='red', bold=True)} {clean(problem)}")
     for warning in warnings:
         click.echo(f"{coloured('WARNING', fg='yellow')} {clean(warning)}")
-    notify(f"{file}: {len(problems)} errors, {len(warnings)} warnings")
+    notify(f"{file}: {counted(len(problems), 'error')}, {counted(len(warnings), 'warning')}")
     if problems:
         sys.exit(EXIT_PROBLEMS)
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
-from pulsarbox.cli.common.terminal_text import clean, coloured, notify
+from pulsarbox.cli.common.terminal_text import clean, coloured, counted, notify
 from pulsarbox.cli.process.setting_options import overrides, settings_options
 
 EXIT_UNFIT: Final = 1
@@ -43,14 +43,14 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
 
     found: list[Check] = []
     if output.form == "table":
-        click.echo(f"{'STATE':<5} {'NAME':<13}  TEXT")
+        click.echo(f"{'STATE':<5} {'NAME':<14}  TEXT")
     for check in all_checks(config_file, overrides(options)):
         found.append(check)
         if output.form == "table":
             state = coloured(f"{check.state:<4}", fg=_COLOURS[check.state], bold=True)
-            click.echo(f"{state}  {check.name:<13}  {clean(check.text)}")
+            click.echo(f"{state}  {check.name:<14}  {clean(check.text)}")
             if check.advice:
-                click.echo(f"{'':<21}what to do: {clean(check.advice)}")
+                click.echo(f"{'':<22}what to do: {clean(check.advice)}")
     failures, warnings = (sum(check.state == state for check in found) for state in (FAIL, WARN))
     if output.form != "table":
         rows = [check._asdict() for check in found]
@@ -62,5 +62,5 @@ def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> N
             ),
         )
     else:
-        notify(f"{len(found)} checks: {failures} fail, {warnings} warn")
+        notify(f"{counted(len(found), 'check')}: {failures} fail, {warnings} warn")
     sys.exit(EXIT_UNFIT if failures else 0)

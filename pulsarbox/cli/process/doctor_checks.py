@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from pulsarbox.cli.common.terminal_text import megabytes
+from pulsarbox.cli.common.terminal_text import counted, megabytes
 from pulsarbox.cli.process.banner import open_to_others
 from pulsarbox.cli.process.doctor_check import FAIL, OK, WARN, Check
 from pulsarbox.cli.process.doctor_directories import directory_checks
@@ -65,7 +65,7 @@ def all_checks(config_file: Path | None, given: dict[str, Value]) -> Iterator[Ch
     else:
         settings = loaded.settings
         text = f"from {file_used(config_file) or 'the defaults'}"
-        ignored = f", {len(loaded.warnings)} keys have no effect" if loaded.warnings else ""
+        ignored = f", {counted(len(loaded.warnings), 'key')} without effect" if loaded.warnings else ""
         advice = "`pulsarbox config check FILE` lists them" if ignored else ""
         yield Check("configuration", WARN if ignored else OK, text + ignored, advice)
     patient = Patient(settings, _home(settings))
@@ -352,9 +352,9 @@ def dead_letters(patient: Patient) -> Iterator[Check]:
         return
     lost = [row["topic"] for row in topics if row["lost"]]
     if not lost:
-        yield Check("dead letters", OK, f"{len(topics)} dead letter topics, all retain their messages")
+        yield Check("dead letters", OK, f"{counted(len(topics), 'dead letter topic')}, retaining all messages")
         return
-    text = f"{len(lost)} of {len(topics)} dead letter topics retain nothing (no subscription, no retention): {lost[0]}"
+    text = f"{len(lost)} of {counted(len(topics), 'dead letter topic')} without subscription and retention: {lost[0]}"
     yield Check("dead letters", WARN, text, f"`pulsarbox sub create {lost[0]} NAME --at earliest` retains them")
 
 

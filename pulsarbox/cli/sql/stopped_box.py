@@ -11,6 +11,7 @@ from types import SimpleNamespace, TracebackType
 from typing import Any, Final, TypeVar, cast
 
 from pulsarbox.broker.topic.visible_segments import Segments, VisibleSegment, begin_of, end_of
+from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.errors import PersistenceError, TopicNotFound
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.PulsarApi_pb2 import Schema
@@ -116,7 +117,7 @@ class StoppedBox(Service):
     def _stored(self, topic: str) -> StoredTopic:
         stored = self._store.topic(topic)
         if stored is None:
-            raise TopicNotFound(f"topic {topic} does not exist")
+            raise TopicNotFound(f"no topic '{short(topic)}'")
         return stored
 
     def _of_box(self, topic: str, ask: Any) -> Any:

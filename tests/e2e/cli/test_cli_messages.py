@@ -243,13 +243,14 @@ def test_where_reading_begins_and_ends(box: Running, topic: str) -> None:
 
 
 def test_a_topic_that_is_empty_or_missing(box: Running, topic: str) -> None:
-    assert b"not found" in run("consume", topic, "--url", box.url, code=3).stderr
-    assert b"not found" in run("peek", topic, "--url", box.url, code=3).stderr
-    assert b"not found" in run("tap", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("consume", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("peek", topic, "--url", box.url, code=3).stderr
+    assert b"no topic" in run("tap", topic, "--url", box.url, code=3).stderr
     box.admin("PUT", admin_path(topic))
     for name in ("consume", "peek", "tap"):
         said = run(name, f"{topic}s", "--url", box.url, code=3).stderr.decode()
-        assert said.rstrip().endswith(f"{topic}s not found; did you mean {topic.rpartition('/')[2]}?")
+        short = topic.rpartition("/")[2]
+        assert said == f"pulsarbox: no topic '{short}s'; did you mean {short}?\n"
     assert run("consume", topic, "--until", "end", "--url", box.url).stdout == b""
     assert run("peek", topic, "--url", box.url).stdout == b""
 
@@ -395,7 +396,7 @@ def test_peek_shows_what_a_subscription_has_left(box: Running, client: Any, topi
     words = ("-s", "s", "-o", "lines", "--url", box.url, "--admin-url", box.web_url)
     assert run("peek", topic, *words).stdout == b"2\n4\n"
     assert left(client, topic, "s", 2) == [b"2", b"4"]
-    assert b"no subscription other" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
+    assert b"no subscription 'other'" in run("peek", topic, "-s", "other", *words[2:], code=3).stderr
 
 
 def test_peek_finds_what_a_subscription_has_redelivered(box: Running, client: Any, topic: str) -> None:

@@ -92,7 +92,7 @@ def test_what_the_box_moved_is_put_back(client: Any, topic: str, run: Run, box: 
     (group,) = jobs(run, "dlq", "groups", dlq)
     assert (group["origin"], group["shape"]) == (short(topic), "{number: number}")
     only = f'fingerprint == "{group["fingerprint"]}" and json.number == 7'
-    assert run(*shown, "--filter", only).stdout.count("\n") == 1
+    assert run(*shown, "--filter", only).stdout.count("\n") == 2  # below the titles
     assert jobs(run, "dlq", "replay", dlq, "--filter", only, "--wait")["done"] == 1
     again = receive(consumer)
     assert json.loads(again.data()) == {"number": 7}

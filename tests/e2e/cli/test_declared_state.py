@@ -131,7 +131,7 @@ def test_a_change_that_fails_ends_the_command(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(text)
     code, said = ended(run("apply", "-f", "a.yaml"))
     assert code == 8 and said.startswith("a.yaml:3: cannot set compression-at-rest of namespace x/y: ")
-    assert said.endswith("; 2 of 4 changes were made: apply again")
+    assert said.endswith("; 2 of 4 changes made: apply again")
     (tmp_path / "a.yaml").write_text(text.replace("none-such", "zlib"))
     assert len(run("apply", "-f", "a.yaml").stdout.splitlines()) == 2
 

@@ -169,7 +169,7 @@ def test_a_policy_is_shown_and_taken_away(client: Any, topic: str, run: Run) -> 
     set_policy(run, topic, 3)
     shown = run("sub", "dead-letter", topic, "s").stdout.splitlines()
     assert shown[:2] == ["redelivered  3 times", f"moved to     {short(topic)}-s-DLQ"]
-    assert f"0 moved to {short(topic)}-s-DLQ, after 3 redeliveries each" in run("sub", "stats", topic, "s").stdout
+    assert f"0 moved to {short(topic)}-s-DLQ, each after 3 redeliveries" in run("sub", "stats", topic, "s").stdout
     assert run("sub", "dead-letter", topic, "s", "--unset").returncode == 0
     row = json.loads(run("sub", "dead-letter", topic, "s", "-o", "json").stdout)
     assert row == {"topic": topic, "subscription": "s"}

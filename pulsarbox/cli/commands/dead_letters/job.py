@@ -10,7 +10,7 @@ import click
 from pulsarbox.cli.common.exits import Failed, Interrupted, Partly
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.progress import ProgressBar
+from pulsarbox.cli.common.progress import ProgressBar, messages
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean
 from pulsarbox.cli.connect.admin_client import short, with_admin
@@ -125,7 +125,7 @@ def lines_of(row: dict[str, Any]) -> list[str]:
         what = f"would be {what}"
     lines = [
         f"job {row['id']}: {row['kind']} of {clean(row['topic'])}, {row['state']}",
-        f"  {row['seen']:,} of {row['total']:,} messages read: {row['done']:,} {what}, {row['skipped']:,} skipped,"
+        f"  {row['seen']:,} of {messages(row['total'])} read: {row['done']:,} {what}, {row['skipped']:,} skipped,"
         f" {row['failed']:,} rejected and kept, {row['returned']:,} failed again",
     ]
     lines += [f"  to {clean(name)}: {count:,}" for name, count in row["targets"].items()]
@@ -213,4 +213,4 @@ def check_ended(row: dict[str, Any]) -> None:
     if row["state"] != "done":
         raise Failed(f"job {row['id']} is {row['state']}" + (f": {clean(row['error'])}" if row["error"] else ""))
     if row["failed"]:
-        raise Partly(f"{row['failed']:,} messages were rejected and are kept")
+        raise Partly(f"{messages(row['failed'])} rejected and kept")

@@ -10,7 +10,7 @@ import click
 from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
 
@@ -109,7 +109,7 @@ def _shown(admin: "Admin", topic: TopicName, subscription: str) -> TableOutput:
         return TableOutput([row], name="subscription", lines=[_NONE])
     kept = policy["initialSubscriptionName"]
     lines = [
-        f"redelivered  {policy['maxRedeliverCount']} times",
+        f"redelivered  {counted(policy['maxRedeliverCount'], 'time')}",
         f"moved to     {clean(short(policy['deadLetterTopic']))}",
         f"kept for     {clean(kept)}, unless it has a subscription"
         if kept

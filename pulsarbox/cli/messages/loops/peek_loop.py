@@ -33,7 +33,8 @@ def peek_topic(
         with Interruption(client.loop) as interruption:
             consumer = MultiTopicConsumer(client, reader(Start(EARLIEST), min(QUEUE, options["count"])))
             if options["subscription"] is not None:
-                manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
+                with suggesting(client, topic):
+                    manner = _through_subscription(consumer, admin(), topic, options["subscription"], manner)
             else:
                 begin = options["begin"] or From(Start(EARLIEST))
                 with suggesting(client, topic):

@@ -10,10 +10,11 @@ from pulsarbox.cli.common.exits import HungUp, Partly, TimedOut
 from pulsarbox.cli.common.interruption import Interruption
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.stdout import NotWritten, Stdout
+from pulsarbox.cli.common.terminal_text import counted
 from pulsarbox.cli.connect.admin_client import short
 from pulsarbox.cli.messages.exec_hook import Executing
 from pulsarbox.cli.messages.loops.pipe_acknowledgement import Unread
-from pulsarbox.cli.messages.loops.read_progress import ReadProgress
+from pulsarbox.cli.messages.loops.reading_line import ReadingLine
 from pulsarbox.cli.messages.loops.stop_condition import StopCondition
 from pulsarbox.cli.messages.message_output import Form
 from pulsarbox.client.client import Client
@@ -87,7 +88,7 @@ class ReadLoop:
         self._begin = manner.begin
         self._stdout = Stdout(client, interruption, is_clean=manner.colors)
         self._unread = Unread(self._acknowledge)
-        self._progress = ReadProgress(
+        self._progress = ReadingLine(
             manner.progress, shares_terminal=self._stdout.is_terminal, is_filtered=manner.wanted is not None
         )
         client.warn = self._progress.notify
@@ -123,7 +124,7 @@ class ReadLoop:
         if self._interruption.is_asked():
             raise self._interruption.ending(f"{messages(self._ending.count)} read, then interrupted")
         if self._executing is not None and self._executing.failed:
-            raise Partly(f"the command failed {self._executing.failed:,} times")
+            raise Partly(f"the command failed {counted(self._executing.failed, 'time')}")
         return self._ending.count
 
     def _read(self) -> None:

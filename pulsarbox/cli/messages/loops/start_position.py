@@ -138,15 +138,17 @@ def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPositi
 
     Raises NotThere for a missing topic or subscription, and the errors of the Admin API.
     """
+    from pulsarbox.cli.connect.admin_client import short
+
     name = parse_topic(topic)
     if not name.persistent:
-        raise Misused(f"{topic} is not persistent: its subscriptions have no position")
+        raise Misused(f"{short(name)} is not persistent: its subscriptions have no position")
     path = f"/admin/v2/persistent/{name.tenant}/{name.namespace_local}/{name.local}/internalStats"
     cursors = _get(admin, path).get("cursors", {})
     cursor = cursors.get(subscription)
     if cursor is None:
         known = ", ".join(sorted(cursors)) or "none"
-        raise NotThere(f"{topic} has no subscription {subscription}; existing subscriptions: {known}")
+        raise NotThere(f"no subscription '{subscription}' on {short(name)}; existing subscriptions: {known}")
     ledger, _, entry = str(cursor["markDeletePosition"]).partition(":")
     ranges = [
         ((int(a), int(b)), (int(c), int(d)))

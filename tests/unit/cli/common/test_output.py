@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulsarbox.cli.common.output import FORMS, OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.terminal_text import OUTPUT
 from pulsarbox.cli.common.yaml_text import to_yaml
 from pulsarbox.cli.main import main
 
@@ -197,14 +198,12 @@ MESSAGES = ("lines", "raw", "hex", "ndjson", "table")
 OTHERS = {
     "consume": MESSAGES, "peek": MESSAGES, "tap": MESSAGES, "dlq show": MESSAGES,
     "sql": ("table", "wide", "json", "ndjson", "yaml", "csv", "parquet", "arrow"),
-    "storage check": ("text", "json"), "storage stat": ("text", "json"),
     "top": ("table", "json", "svg"),
 }  # fmt: skip
 """Commands with formats of their own: messages, files, screens, and reports of several tables."""
 DOCUMENTS = {
-    "backup create", "backup remove", "backup verify", "clock advance", "clock set", "clock show", "config show",
-    "plugins bench", "plugins doctor", "plugins info", "plugins test", "restore", "status", "token create",
-    "token show", "token validate", "version",
+    "backup create", "backup remove", "backup verify", "clock advance", "clock set", "clock show", "plugins test",
+    "restore", "status", "storage check", "storage stat", "token create", "token show", "token validate", "version",
 }  # fmt: skip
 
 
@@ -238,6 +237,16 @@ def test_lists_have_formats() -> None:
     lists = [name for name in ALL if name.split()[-1] in ("list", "groups", "holes", "members", "under-replicated")]
     assert len(lists) > 15
     assert [name for name in lists if ALL[name] != FORMS] == []
+
+
+def test_text_is_a_former_word_for_table() -> None:
+    @click.command()
+    @OUTPUT
+    def command(output: str) -> None:
+        click.echo(output)
+
+    assert CliRunner().invoke(command, ["-o", "text"]).output == "table\n"
+    assert CliRunner().invoke(command, ["-o", "csv"]).exit_code == 2
 
 
 def test_the_exceptions_exist() -> None:

@@ -177,7 +177,7 @@ def test_clean_leaves_text_as_it_is() -> None:
 
 def test_sizes() -> None:
     assert [megabytes(size) for size in (0, 1023, 1024, 1 << 20, 3 << 30)] == [
-        "0 B", "1023 B", "1.0 KiB", "1.0 MiB", "3.00 GiB"
+        "0 B", "1023 B", "1.0 KiB", "1.0 MiB", "3.0 GiB"
     ]  # fmt: skip
 
 

@@ -41,6 +41,15 @@ def test_origins() -> None:
     assert 'dataDirectory = "data"  # default' in lines
 
 
+def test_show_as_rows() -> None:
+    lines = config("show", "-o", "csv", "--port", "7000").stdout.splitlines()
+    assert lines[0] == "name,value,origin"
+    assert "brokerServicePort,7000,command line" in lines
+    wide = config("show", "-o", "wide", "--port", "7000").stdout
+    assert re.search("^brokerServicePort +7000 +command line$", wide, re.MULTILINE)
+    assert "brokerServicePort" in config("show", "-o", "name").stdout.splitlines()
+
+
 def test_show_as_json() -> None:
     document = json.loads(config("show", "-o", "json", "--port", "7").stdout)
     assert set(document) == {row.name for row in settings_table()}

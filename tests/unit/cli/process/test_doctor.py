@@ -48,9 +48,9 @@ def test_a_fit_machine_passes_and_nothing_is_left_behind(folder: Path) -> None:
     assert result.exit_code == 0, result.output
     assert " 0 fail" in result.stderr
     head, *lines = result.stdout.splitlines()
-    assert head == "STATE NAME           TEXT"
+    assert head == "STATE NAME            TEXT"
     for line in lines:
-        assert line.startswith(("ok    ", "warn  ", " " * 21 + "what to do: "))
+        assert line.startswith(("ok    ", "warn  ", " " * 22 + "what to do: "))
     for name in (
         "configuration",
         "python",
@@ -80,7 +80,7 @@ def test_a_configuration_that_cannot_be_used() -> None:
 
 def test_keys_without_effect() -> None:
     Path("b.conf").write_text("zookeeperServers=x\n")
-    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 keys have no effect")
+    assert one("configuration", "--config", "b.conf")[:2] == ("warn", "from b.conf, 1 key without effect")
 
 
 @pytest.mark.parametrize("option", ["--port", "--web-port"])

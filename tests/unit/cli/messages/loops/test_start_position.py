@@ -60,7 +60,7 @@ def test_what_a_subscription_has_not_acknowledged(admin: Target) -> None:
 
 
 def test_what_cannot_be_told(admin: Target) -> None:
-    with pytest.raises(NotThere, match="no subscription other; existing subscriptions: new, s"):
+    with pytest.raises(NotThere, match="no subscription 'other' on orders; existing subscriptions: new, s"):
         place_of(admin, "orders", "other")
     with pytest.raises(NotThere, match="existing subscriptions: none"):
         place_of(admin, "a b", "s")

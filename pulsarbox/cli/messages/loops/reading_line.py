@@ -10,7 +10,7 @@ _QUIET_SECONDS: Final = 1.0
 """Time without output after which the line is shown on the terminal of the output."""
 
 
-class ReadProgress(LiveLine):
+class ReadingLine(LiveLine):
     """Count of messages read, and of those that a filter selected."""
 
     def __init__(self, wanted: bool, *, shares_terminal: bool, is_filtered: bool) -> None:

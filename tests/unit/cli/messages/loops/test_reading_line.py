@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pulsarbox.cli.common import progress
-from pulsarbox.cli.messages.loops.read_progress import ReadProgress
+from pulsarbox.cli.messages.loops.reading_line import ReadingLine
 
 
 class Terminal(io.StringIO):
@@ -36,7 +36,7 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
 def test_the_line_is_shown_after_a_second_without_messages_and_cleared_before_the_next(
     terminal: Terminal, clock: Clock
 ) -> None:
-    line = ReadProgress(True, shares_terminal=True, is_filtered=True)
+    line = ReadingLine(True, shares_terminal=True, is_filtered=True)
     clock.now += 0.9
     line.add(1000, 0, 0)
     assert terminal.getvalue() == ""
@@ -54,7 +54,7 @@ def test_the_line_is_shown_after_a_second_without_messages_and_cleared_before_th
 
 
 def test_beside_a_file_the_line_stays(terminal: Terminal, clock: Clock) -> None:
-    line = ReadProgress(True, shares_terminal=False, is_filtered=False)
+    line = ReadingLine(True, shares_terminal=False, is_filtered=False)
     clock.now += 0.5
     line.add(1, 1, 2048)
     line.before_output()
@@ -62,7 +62,7 @@ def test_beside_a_file_the_line_stays(terminal: Terminal, clock: Clock) -> None:
 
 
 def test_no_line_without_a_wish_for_it(terminal: Terminal, clock: Clock) -> None:
-    line = ReadProgress(False, shares_terminal=True, is_filtered=True)
+    line = ReadingLine(False, shares_terminal=True, is_filtered=True)
     clock.now += 5
     line.add(1, 0, 0)
     assert terminal.getvalue() == ""
