@@ -36,7 +36,10 @@ Each source overrides the ones before it:
 file with every setting and its default. `pulsarbox config check FILE` lists all errors of a file with their lines.
 
 A time or a size may have a unit: `defaultRetentionTimeInMinutes = "7d"`, `maxMessageSize = "10MB"`, in powers of 1024
-as in Pulsar. It must be a whole number of the unit of the setting, which is that of a number without a unit.
+as in Pulsar. It must be a whole number of the unit of the setting, which is that of a number without a unit. A limit a
+second may be a rate: `maxPublishRatePerTopicInMessages = "100/s"`, `maxPublishRatePerTopicInBytes = "5 MB/s"`. `"off"`
+and `"unlimited"` stand for the number that means no limit, `"on"` and `"off"` for true and false. The same forms are
+accepted in environment variables and by `pulsarbox admin brokers update-dynamic-config`.
 
 A TOML file groups the settings into tables, one for each heading below. A key in the wrong table, an unknown key or an
 invalid value is an error, which is reported with file and line (exit code 2).

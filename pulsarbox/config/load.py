@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from pulsarbox.config.setting import ConfigError, GivenValue, Value, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, Value, setting_hint
 from pulsarbox.config.settings import Settings, settings_by_name, settings_table
 from pulsarbox.config.sources import plain_names, properties_file, toml_file
 
@@ -89,12 +89,12 @@ def problems_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
             given, problems = toml_file.read_all(path, text)
         except ConfigError as error:
             return (str(error),), ()
-    if not problems:
-        try:
-            Settings(**{each.name: each.value for each in given})
-        except ConfigError as error:  # conflicting settings
-            origins = {each.name: each.origin for each in given}
-            problems = [ConfigError(origins.get(error.key, DEFAULT_ORIGIN), error.key, error.problem)]
+    try:
+        Settings(**{each.name: each.value for each in given})
+    except ConfigError as error:  # conflicting settings
+        origins = {each.name: each.origin for each in given}
+        if not problems or error.key in origins:  # not one of a default that an invalid value replaces
+            problems = [*problems, ConfigError(origins.get(error.key, DEFAULT_ORIGIN), error.key, error.problem)]
     return tuple(map(str, problems)), tuple(warnings)
 
 
@@ -132,8 +132,8 @@ def _from_variable(variable: str, text: str) -> GivenValue:
 def _nearest_variable(variable: str) -> str:
     """Return ``did_you_mean`` for a variable, compared without the prefix, which would make all variables similar."""
     known = [*settings_by_name(), *(name.removeprefix(ENVIRONMENT_PREFIX) for name in OTHER_VARIABLES)]
-    hint = did_you_mean(variable.removeprefix(ENVIRONMENT_PREFIX), known)
-    return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}")
+    hint = setting_hint(variable.removeprefix(ENVIRONMENT_PREFIX), known)
+    return hint.replace("mean ", f"mean {ENVIRONMENT_PREFIX}").replace(" or ", f" or {ENVIRONMENT_PREFIX}")
 
 
 def _read_overrides(overrides: Mapping[str, Value], origin: str) -> list[GivenValue]:
@@ -143,7 +143,7 @@ def _read_overrides(overrides: Mapping[str, Value], origin: str) -> list[GivenVa
 def _from_override(name: str, value: Value, origin: str) -> GivenValue:
     row = settings_by_name().get(name)
     if row is None:
-        raise ConfigError(origin, name, f"no such setting{did_you_mean(name, settings_by_name())}")
+        raise ConfigError(origin, name, f"no such setting{setting_hint(name, settings_by_name())}")
     try:
         return GivenValue(name, row.read(value), origin)
     except ValueError as error:

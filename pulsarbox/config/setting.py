@@ -1,8 +1,10 @@
 """A row of the settings table: declaration, validation and parsing of a setting."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from pulsarbox.errors import PreconditionFailed
@@ -10,6 +12,17 @@ from pulsarbox.quantities import QUANTITIES, Quantity
 
 Value = bool | int | float | str
 DeclaredT = TypeVar("DeclaredT", bool, int, float, str)
+
+_NO_LIMIT: Final = re.compile(r"(?<![0-9-])(-1|0)(?: or -1)?: (?:no limit|never|unlimited|forever)")
+"""The number for no limit in a description."""
+_A_SECOND: Final = re.compile(r"(?:messages|bytes) a second")
+_RATE: Final = re.compile(r" *(.+?) */ *(?:s|sec|second) *", re.IGNORECASE)
+_NO_WORDS: Final[Mapping[str, str]] = MappingProxyType({})
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+")
+_CLOSE: Final = 0.8
+"""Similarity of a misspelt name to the one that was meant."""
+_LETTERS_MIN: Final = 4
+"""Letters of a word that may be misspelt."""
 
 METADATA_KEY: Final = "setting"
 MASK: Final = "..."
@@ -44,6 +57,8 @@ class Facts:
     """Whether the value may be a secret, which is never shown."""
     empty: int | None = None
     """Number that stands for an empty value; None if a number is required."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """Choices by a shorter word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +88,22 @@ class Setting:
         return QUANTITIES.get(self.unit) if self.type in (int, float) else None
 
     @property
+    def none(self) -> int | None:
+        """The number for no limit, as the description names it; None if there is none."""
+        found = _NO_LIMIT.search(self.meaning) if self.type is int else None
+        return int(found[1]) if found is not None else None
+
+    @property
+    def _none_words(self) -> tuple[str, ...]:
+        # A retention that is off keeps nothing, which is 0.
+        return ("unlimited",) if "Retention" in self.name else ("off", "unlimited")
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the number counts something a second, so that it may be written as ``100/s``."""
+        return self.type is int and (_A_SECOND.search(self.meaning) is not None or self.unit.endswith(" a second"))
+
+    @property
     def dynamic(self) -> bool:
         return self.facts.dynamic
 
@@ -85,13 +116,16 @@ class Setting:
     def expected(self) -> str:
         """Return a description of the accepted values."""
         if self.facts.choices:
-            return "one of " + ", ".join(f'"{choice}"' for choice in self.facts.choices)
+            return "one of " + ", ".join(f'"{choice}"' for choice in (*self.facts.words, *self.facts.choices))
         if self.type is bool:
-            return "true or false"
+            return "true or false, on or off"
         if self.type is str:
             return "non-empty text" if self.facts.minimum else "text"
         kind = "a whole number" if self.type is int else "a number"
         words = " ".join(part for part in (kind, _range_in_words(self.facts)) if part)
+        words += "" if self.none is None else "".join(f', or "{word}"' for word in self._none_words)
+        words += ', or a rate such as "100/s"' if self.is_rate and self.quantity is None else ""
+        words += ', or a rate such as "5 MB/s"' if self.is_rate and self.quantity is not None else ""
         return words if self.facts.empty is None else f'{words}, or "" to disable'
 
     def check(self, value: object) -> Value:
@@ -106,12 +140,31 @@ class Setting:
         raise ValueError(f"expected {self.expected()}, not {_shown(value)}")
 
     def read(self, value: object) -> Value:
-        """Return a value from a configuration, which may be text with a unit (``7d``). Raises ``ValueError``."""
+        """Return a value from a configuration, which may be as people write it. Raises ``ValueError``.
+
+        ``7d``, ``100/s``, ``5 MB/s``, ``on``, ``off``, ``unlimited``, ``hold``.
+        """
+        if isinstance(value, str):
+            value = self._by_word(value)
         if self.quantity is None or not isinstance(value, str):
             return self.check(value)
         if self.quantity.has_suffix(value):
             return self.check(self.quantity.parse(value))
         raise ValueError(f"expected {self.expected()}, or {self.quantity.examples}, not {_shown(value)}")
+
+    def _by_word(self, text: str) -> Value:
+        """Return the value of a word or the amount of a rate; other text as it is."""
+        word = text.strip().lower()
+        if self.type is bool:
+            return {"true": True, "on": True, "false": False, "off": False}.get(word, text)
+        if word in self.facts.words:
+            return self.facts.words[word]
+        if self.none is not None and word in self._none_words:
+            return self.none
+        rate = _RATE.fullmatch(text) if self.is_rate else None
+        if rate is None:
+            return text
+        return int(rate[1]) if re.fullmatch(r"[0-9]{1,20}", rate[1]) else rate[1]
 
     def parse(self, text: str) -> Value:
         """Parse text from a properties file or an environment variable. Raises ``ValueError`` as ``read`` does."""
@@ -131,7 +184,7 @@ class Setting:
 
     def _read(self, text: str) -> Value:
         if self.type is bool:
-            return {"true": True, "false": False}.get(text.lower(), text)
+            return text
         if self.type is str:
             return text
         try:
@@ -157,11 +210,16 @@ def setting(
     unit: str = "",
     minimum: float | None = None,
     maximum: float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: tuple[str, ...] | Mapping[str, str] = (),
     dynamic: bool = False,
 ) -> DeclaredT:
-    """Declare a field of ``Settings``. ``minimum`` and ``maximum`` bound a number, or the length of a text."""
-    facts = Facts(meaning, table, unit, minimum, maximum, choices, dynamic)
+    """Declare a field of ``Settings``. ``minimum`` and ``maximum`` bound a number, or the length of a text.
+
+    A mapping of ``choices`` has shorter words for them.
+    """
+    words = choices if isinstance(choices, Mapping) else _NO_WORDS
+    known = tuple(words.values()) if isinstance(choices, Mapping) else choices
+    facts = Facts(meaning, table, unit, minimum, maximum, known, dynamic, words=words)
     # dataclasses.field is typed as its default, which is the trick that gives `settings.name` its type.
     return field(default=default, metadata={METADATA_KEY: facts})
 
@@ -189,6 +247,25 @@ def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     by_folded = {candidate.lower(): candidate for candidate in known}
     nearest = difflib.get_close_matches(name.lower(), by_folded, n=1, cutoff=cutoff)
     return f"; did you mean {by_folded[nearest[0]]}?" if nearest else ""
+
+
+def setting_hint(name: str, known: Iterable[str]) -> str:
+    """Return ``did_you_mean`` for a setting, otherwise the settings with a similar word (``retentoin``)."""
+    import difflib  # deferred until a name is unknown
+
+    names = list(known)
+    hint = did_you_mean(name, names, cutoff=_CLOSE)
+    if hint:
+        return hint
+    by_word: dict[str, list[str]] = {}
+    for each in names:
+        for word in _WORD.findall(each):
+            if len(word) >= _LETTERS_MIN:
+                by_word.setdefault(word.lower(), []).append(each)
+    nearest = difflib.get_close_matches(name.lower(), by_word, n=1, cutoff=0.75)
+    if not nearest:
+        return did_you_mean(name, names)
+    return f"; did you mean {' or '.join(sorted(by_word[nearest[0]], key=len)[:3])}?"
 
 
 def _is_a_place(value: str) -> bool:

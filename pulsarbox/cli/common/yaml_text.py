@@ -10,6 +10,9 @@ from typing import Any, Final
 
 # No leading digit, sign, colon or space, so the text cannot be read as a number, a time or YAML syntax.
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PART: Final = r"(?:(?:[0-9]+(?:\.[0-9]+)?(?:ms|[smhdw]|[KMGTP]iB|B))+(?:/[0-9]*s)?|[0-9]+/[0-9]*s)"
+_AMOUNT: Final = re.compile(rf"{_PART}(?:,(?:{_PART}|[a-z-]+))*")
+"""Amounts with a unit, such as ``7d,10GiB`` or ``100/s``: no parser reads them as numbers, unlike ``1e5``."""
 _WORDS: Final = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _UNPRINTABLE: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
@@ -39,7 +42,8 @@ def _lines(value: Any) -> Iterator[str]:
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        return value if _PLAIN.fullmatch(value) and value.lower() not in _WORDS else _quoted(value)
+        is_plain = _AMOUNT.fullmatch(value) or (_PLAIN.fullmatch(value) and value.lower() not in _WORDS)
+        return value if is_plain else _quoted(value)
     if isinstance(value, float):
         text = repr(value)
         if text in ("inf", "-inf", "nan"):

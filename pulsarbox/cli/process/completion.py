@@ -6,6 +6,51 @@ import click
 
 SHELLS: Final = ("bash", "zsh", "fish")
 
+_BASH: Final = r"""_pulsarbox_completion() {
+    local IFS=$'\n' line=${COMP_LINE:0:COMP_POINT} words=() word i breaks current part type value
+    # Bash splits words at colons and equal signs: join those without a space in between.
+    for (( i = 0; i <= COMP_CWORD; i++ )); do
+        word=${COMP_WORDS[i]}
+        if [[ ${#words[@]} -eq 0 || $line == [[:space:]]* ]]; then
+            line=${line#"${line%%[![:space:]]*}"}
+            [[ $i -eq $COMP_CWORD ]] && word=$line
+            words+=("$word")
+        else
+            [[ $i -eq $COMP_CWORD ]] && word=$line
+            words[-1]+=$word
+        fi
+        line=${line#"$word"}
+    done
+    current=${words[-1]}
+    # Bash replaces the part after the last separator, and all of a quoted word.
+    breaks=
+    [[ $COMP_WORDBREAKS == *:* ]] && breaks+=:
+    [[ $COMP_WORDBREAKS == *=* ]] && breaks+==
+    [[ $current == -*=* ]] && current=${current#*=}
+    part=
+    if [[ $breaks && $current != [\'\"]* ]]; then
+        part=${current%"${current##*[$breaks]}"}
+    fi
+    COMPREPLY=()
+    while IFS=, read -r type value; do
+        case $type in
+            dir) COMPREPLY=(); compopt -o dirnames ;;
+            file) COMPREPLY=(); compopt -o default ;;
+            plain)
+                value=${value#"$part"}
+                if [[ $current != [\'\"]* && $value == *[[:space:]\'\"\(\)\<\>\&\;\|]* ]]; then
+                    printf -v value %q "$value"
+                fi
+                COMPREPLY+=("$value")
+                ;;
+        esac
+    done < <(env COMP_WORDS="${words[*]}" COMP_CWORD=$(( ${#words[@]} - 1 )) _PULSARBOX_COMPLETE=bash_complete "$1")
+    return 0
+}
+
+complete -o nosort -F _pulsarbox_completion pulsarbox
+"""
+
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
@@ -21,6 +66,9 @@ def completion(shell: str) -> None:
       eval "$(pulsarbox completion zsh)"                                            (in ~/.zshrc)
       pulsarbox completion fish > ~/.config/fish/completions/pulsarbox.fish
     """
+    if shell == "bash":
+        click.echo(_BASH, nl=False)
+        return
     from click.shell_completion import get_completion_class
 
     found = get_completion_class(shell)

@@ -100,6 +100,19 @@ def _topics_and_namespaces(admin: "Admin", given: Mapping[str, Any], incomplete:
     yield from _topics(admin, given, incomplete)
 
 
+def _dead_letter_topics(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterator[str]:
+    """Yield the dead letter topics of a box in the form of ``_topics``."""
+    end = time.monotonic() + ALL_SECONDS
+    scheme = next((each for each in _SCHEMES if incomplete.startswith(each)), "")
+    begun = incomplete.removeprefix(scheme)
+    namespaces = [begun.rpartition("/")[0]] if begun.count("/") == 2 else [_HOME, *_namespaces(admin, given, begun)]
+    for each in dict.fromkeys(namespaces):
+        if time.monotonic() < end:
+            for told in admin.dead_letter_topics(each):
+                name = str(told["topic"]).partition("://")[2]
+                yield name.removeprefix(f"{_HOME}/") if not scheme and "/" not in begun else f"{scheme}{name}"
+
+
 def _of_namespace(admin: "Admin", namespace: str, domain: str) -> list[str]:
     """Return the topics of a namespace without scheme. A partitioned topic replaces its partitions."""
     from pulsarbox.names import parse_topic
@@ -132,6 +145,7 @@ def _sinks(admin: "Admin", given: Mapping[str, Any], incomplete: str) -> Iterato
 tenants: Final = asking(_tenants)
 namespaces: Final = asking(_namespaces)
 topics: Final = asking(_topics)
+dead_letter_topics: Final = asking(_dead_letter_topics)
 topics_and_namespaces: Final = asking(_topics_and_namespaces)
 subscriptions: Final = asking(_subscriptions)
 sinks: Final = asking(_sinks)

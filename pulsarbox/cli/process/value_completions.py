@@ -4,7 +4,7 @@ Parameters with choices, paths, or a completer where they are declared are not l
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -20,6 +20,8 @@ _OPERATORS: Final = ("==", "!=", "<", "<=", ">", ">=", "in", "and", "or")
 _CALLS: Final = ("matches(", "startswith(", "endswith(", "contains(", "lower(", "len(", "time(")
 _MESSAGE_MORE: Final = ("props.", "json.", "redelivery")
 _LAST: Final = re.compile(r"[^\s(),]*\Z")
+_COMPARED: Final = re.compile(r"""([A-Za-z_]+)\s*[=!]=\s*(["']?)([^"'\s]*)\Z""")
+_VALUES: Final = re.compile(r"([A-Za-z_]+) \(([a-z-]+(?:, [a-z-]+)+)\)")
 _FIELDS: Final = re.compile(r"Fields?(?: with --status)?: (.*?)\.(?:\s|\Z)", re.DOTALL)
 _PARENTHESES: Final = re.compile(r"\([^()]*\)")
 
@@ -70,8 +72,17 @@ DIRECTORIES: Final = _path("dir")
 # Filters
 
 
-def filter_words(incomplete: str, fields: Iterable[str], calls: Iterable[str] = _CALLS) -> list[str]:
-    """Return continuations of a filter: names and functions, or operators after a name or a value."""
+def filter_words(
+    incomplete: str,
+    fields: Iterable[str],
+    calls: Iterable[str] = _CALLS,
+    values: Mapping[str, Iterable[str]] | None = None,
+) -> list[str]:
+    """Return continuations of a filter: names and functions, operators after a name or a value, or values of a name."""
+    compared = _COMPARED.search(incomplete)
+    if compared is not None and compared[1] in (values or {}):
+        head, quote, word = incomplete[: compared.start(2)], compared[2] or '"', compared[3]
+        return [f"{head}{quote}{each}{quote}" for each in (values or {})[compared[1]] if each.startswith(word)]
     last = _LAST.search(incomplete)
     assert last is not None, "the expression matches the empty text"
     head, word = incomplete[: last.start()], last[0]
@@ -90,8 +101,21 @@ def fields_of(command: click.Command) -> list[str]:
     ]
 
 
+def values_of(command: click.Command) -> dict[str, Sequence[str]]:
+    """Return the values of fields that a command's help lists in parentheses, and the kinds of events."""
+    found = _FIELDS.search(command.help or "")
+    values: dict[str, Sequence[str]] = {
+        name: words.split(", ") for name, words in _VALUES.findall(" ".join(found[1].split()) if found else "")
+    }
+    if command.name == "events":
+        from pulsarbox.broker.events import KINDS
+
+        values["kind"] = tuple(KINDS)
+    return values
+
+
 def _of_rows(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    return filter_words(incomplete, fields_of(context.command))
+    return filter_words(incomplete, fields_of(context.command), values=values_of(context.command))
 
 
 def _of_messages(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -103,7 +127,7 @@ def _of_messages(context: click.Context, parameter: click.Parameter, incomplete:
 def _of_clients(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     from pulsarbox.cli.commands.client import list_clients
 
-    return filter_words(incomplete, fields_of(list_clients))
+    return filter_words(incomplete, fields_of(list_clients), values=values_of(list_clients))
 
 
 def _view_fields(context: click.Context) -> list[str]:
@@ -214,11 +238,30 @@ _OF_ALL: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 """Completers by the name of the parameter, of every command."""
 
-_JOB: Final = _ids(lambda admin: (each["id"] for each in admin.jobs()))
+
+def _jobs(*states: str) -> Complete:
+    return _ids(lambda admin: (each["id"] for each in admin.jobs() if not states or each["state"] in states))
+
+
+def _fault_commands(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from pulsarbox.broker.faults.rule import COMMAND_NAMES
+
+    return [each for each in sorted(COMMAND_NAMES) if each.startswith(incomplete)]
+
+
+def _fault_errors(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    from pulsarbox.protocol.PulsarApi_pb2 import ServerError
+
+    return [each for each in ServerError.DESCRIPTOR.values_by_name if each.startswith(incomplete)]
+
+
 _MEMBER: Final = _ids(_members)
 _OF_COMMANDS: Final[Mapping[str, Any]] = {
     **{f"context {name} NAME": _contexts for name in ("remove", "show", "use")},
-    **{f"job {name} ID": _JOB for name in ("show", "pause", "resume", "cancel")},
+    "job show ID": _jobs(),
+    "job pause ID": _jobs("running"),
+    "job resume ID": _jobs("paused", "tripped"),
+    "job cancel ID": _jobs("running", "paused", "tripped"),
     **{f"txn {name} ID": _ids(_transactions) for name in ("show", "abort")},
     **{f"storage {name}": _MEMBER for name in ("remove DIR", "replace OLD", "scrub DIR")},
     **{f"storage {name}": DIRECTORIES for name in ("add DIR", "replace NEW")},
@@ -227,8 +270,8 @@ _OF_COMMANDS: Final[Mapping[str, Any]] = {
     "client kick ID": _ids(lambda admin: (each["id"] for each in admin.top_rows("clients"))),
     "client kick --filter": _of_clients,
     "fault remove NUMBER": _ids(lambda admin: (each["id"] for each in admin.own("/faults"))),
-    "fault add --command": words("send", "ack", "lookup", "subscribe", "producer", "flow", "seek"),
-    "fault add --error": words("UnknownError", "PersistenceError", "ServiceNotReady", "TopicNotFound"),
+    "fault add --command": _fault_commands,
+    "fault add --error": _fault_errors,
     "schema show --version": completions.asking(_schema_versions),
     "pipeline reset PIPELINE": _pipelines,
     "pipeline reset QUERY": _pipelines,

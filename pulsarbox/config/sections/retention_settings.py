@@ -50,7 +50,11 @@ class RetentionSettings:
         "Action when a backlog reaches one of the default limits: hold producers, reject producers, or acknowledge "
         "the oldest messages for the slowest subscriptions.",
         table="policies",
-        choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+        choices={
+            "hold": "producer_request_hold",
+            "refuse": "producer_exception",
+            "evict": "consumer_backlog_eviction",
+        },
         dynamic=True,
     )
     backlogQuotaCheckEnabled: bool = setting(

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pulsarbox.config.setting import ConfigError, GivenValue, did_you_mean
+from pulsarbox.config.setting import ConfigError, GivenValue, did_you_mean, setting_hint
 from pulsarbox.config.settings import settings_by_name
 from pulsarbox.config.tables import TABLES
 
@@ -60,7 +60,7 @@ def _given(table: str, key: str, value: Any, where: str) -> GivenValue:
         raise ConfigError(where, f"[{table}]", f"no such table{did_you_mean(table, TABLES)}")
     row = settings_by_name().get(key)
     if row is None:
-        raise ConfigError(where, key, f"no such setting{did_you_mean(key, settings_by_name())}")
+        raise ConfigError(where, key, f"no such setting{setting_hint(key, settings_by_name())}")
     if row.table != table:
         here = f"[{table}]" if table else "the top of the file"
         raise ConfigError(where, key, f"belongs in the table [{row.table}], not in {here}")

@@ -78,6 +78,39 @@ def test_topics_of_the_usual_namespace_are_offered_by_their_short_names(offered:
     assert "public/default/completed-here" in offered("consume public/default/")
 
 
+def test_dead_letter_topics_are_offered(offered: Offered, box: Running) -> None:
+    for name in ("completed-plain", "completed-s-DLQ"):
+        box.admin("PUT", f"persistent/public/default/{name}")
+    for command in ("replay", "drop", "groups", "show", "export"):
+        assert offered(f"dlq {command} completed-") == ["completed-s-DLQ"]
+    assert offered("dlq replay persistent://public/default/completed-") == [
+        "persistent://public/default/completed-s-DLQ"
+    ]
+    assert offered("job pause ") == []
+
+
+def test_values_are_offered_in_filters() -> None:
+    assert offered_for("job list --filter state") == ["state"]
+    found = ShellComplete(main, {}, "pulsarbox", "_PULSARBOX_COMPLETE")
+
+    def values(words: list[str], text: str) -> list[str]:
+        return [each.value for each in found.get_completions([*words, "--filter"], text)]
+
+    assert values(["job", "list"], 'state == "pa') == ['state == "paused"']
+    assert values(["job", "list"], "done > 3 and kind != ") == [
+        'done > 3 and kind != "dlq-replay"', 'done > 3 and kind != "dlq-drop"',
+    ]  # fmt: skip
+    assert values(["client", "list"], "kind == 'con") == ["kind == 'connection'", "kind == 'consumer'"]
+    assert 'kind == "job-done"' in values(["events"], 'kind == "job-')
+    assert values(["events"], 'severity=="w') == ['severity=="warning"']
+
+
+def test_faults_are_offered() -> None:
+    assert "producer" in offered_for("fault add error --command ")
+    assert offered_for("fault add error --error PersistenceE") == ["PersistenceError"]
+    assert "10%" in offered_for("fault add error --probability ")
+
+
 def test_names_of_another_broker_are_not_offered(offered: Offered, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PULSARBOX_ADMIN_URL")
     assert offered(f"consume --url pulsar://elsewhere:6650 {place}") == []

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pulsarbox.config import ConfigError, Loaded, Settings, load
+from pulsarbox.config.load import problems_of
 
 
 @pytest.fixture
@@ -158,3 +159,13 @@ class TestPropertiesFile:
     )  # fmt: skip
     def test_the_forms_of_java_properties(self, conf: Path, text: str) -> None:
         assert self.loaded(conf, text).settings.clusterName == "a b"
+
+
+def test_all_problems_of_a_file_are_listed_with_those_between_settings(tmp_path: Path) -> None:
+    file = tmp_path / "box.toml"
+    file.write_text(
+        "[storage]\nretentoin = 1\njournalMaxBatchMbytes = 1024\njournalVolumeSizeMbytes = 64\n"
+        '[network]\nmaxMessageSize = "x"\n'
+    )
+    problems, _ = problems_of(file)
+    assert [problem.split(": ")[1] for problem in problems] == ["retentoin", "maxMessageSize", "journalMaxBatchMbytes"]

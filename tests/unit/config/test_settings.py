@@ -6,6 +6,7 @@ import re
 import pytest
 
 from pulsarbox.config import ConfigError, Setting, Settings, settings_by_name, settings_table
+from pulsarbox.config.setting import setting_hint
 from pulsarbox.config.tables import TABLES
 
 
@@ -47,7 +48,7 @@ def test_every_table_has_settings_and_they_stand_together() -> None:
         ("brokerServicePort", True, 'a whole number from 0 to 65535, or "" to disable, not true'),
         ("brokerServicePort", 6650.0, 'a whole number from 0 to 65535, or "" to disable, not 6650.0'),
         ("defaultNumPartitions", 0, "a whole number of at least 1, not 0"),
-        ("allowAutoTopicCreation", 1, "true or false, not 1"),
+        ("allowAutoTopicCreation", 1, "true or false, on or off, not 1"),
         ("clusterName", "", 'non-empty text, not ""'),
         ("advertisedAddress", 7, "text, not 7"),
         ("logFormat", "xml", 'one of "text", "json", not "xml"'),
@@ -154,3 +155,50 @@ def test_settings_with_the_same_values_are_equal_and_say_them() -> None:
     assert settings != 7000
     assert repr(settings).startswith("Settings(")
     assert ", brokerServicePort=7000, " in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("maxPublishRatePerTopicInMessages", "100/s", 100),
+        ("maxPublishRatePerTopicInBytes", "5 MB/s", 5 << 20),
+        ("maxPublishRatePerTopicInBytes", "500/sec", 500),
+        ("maxPublishRatePerTopicInMessages", "off", 0),
+        ("backlogQuotaDefaultLimitBytes", "Unlimited", -1),
+        ("defaultRetentionTimeInMinutes", "unlimited", -1),
+        ("maxProducersPerTopic", "unlimited", 0),
+        ("allowAutoTopicCreation", "off", False),
+        ("allowAutoTopicCreation", "ON", True),
+        ("backlogQuotaDefaultRetentionPolicy", "hold", "producer_request_hold"),
+        ("backlogQuotaDefaultRetentionPolicy", "producer_exception", "producer_exception"),
+    ],
+)
+def test_values_as_people_write_them(name: str, text: str, value: object) -> None:
+    row = settings_by_name()[name]
+    assert row.parse(text) == row.read(text) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("defaultRetentionTimeInMinutes", "off", 'or "unlimited"'),
+        ("maxPublishRatePerTopicInMessages", "x/s", 'or a rate such as "100/s"'),
+        ("maxPublishRatePerTopicInMessages", "100/m", 'or "off", or "unlimited", or a rate such as "100/s"'),
+        ("backlogQuotaDefaultRetentionPolicy", "keep", 'one of "hold", "refuse", "evict", "producer_request_hold"'),
+        ("allowAutoTopicCreation", "maybe", "true or false, on or off"),
+    ],
+)
+def test_errors_name_the_accepted_values(name: str, text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        settings_by_name()[name].read(text)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("retentoin", "defaultRetentionSizeInMB or unsubscribedRetentionSize or defaultRetentionTimeInMinutes"),
+        ("maxMesageSize", "maxMessageSize"),
+    ],
+)
+def test_a_misspelt_setting_has_a_suggestion(name: str, meant: str) -> None:
+    assert setting_hint(name, settings_by_name()) == f"; did you mean {meant}?"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +33,20 @@ def test_values_are_those_of_the_core_schema() -> None:
     assert value("on: 1\n2: [x, {y: z}]") == {"on": 1, "2": ["x", {"y": "z"}]}
     assert value("") is value("# nothing\n") is value("---\n...\n") is None
     assert isinstance(value("a: " + "9" * 400)["a"], str)
+
+
+@pytest.mark.parametrize(
+    "text", ["8d", "1h30m", "1.5GiB,hold", "100/s,5MiB/s", "600/10s", "7d,10GiB", "500ms", "7d,caught-up"]
+)
+def test_amounts_with_a_unit_are_written_plainly(text: str) -> None:
+    assert to_yaml({"a": text}) == f"a: {text}\n"
+    assert value(to_yaml({"a": text})) == {"a": text}
+    assert yaml.safe_load(to_yaml({"a": text})) == {"a": text}
+
+
+@pytest.mark.parametrize("text", ["1e5", "10", "0x1B", "1.5", "off", "12:30", "1_0s,", "5,6"])
+def test_what_may_be_read_as_a_number_is_quoted(text: str) -> None:
+    assert to_yaml({"a": text}) == f'a: "{text}"\n'
 
 
 def test_a_place_is_the_line_of_a_key() -> None:

@@ -111,7 +111,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 
 
 @dlq.command("groups")
-@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@click.argument("name", metavar="TOPIC", shell_complete=completions.dead_letter_topics)
 @subscription_option("Group the backlog of this subscription; default: the only one of TOPIC.")
 @click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
 @click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")

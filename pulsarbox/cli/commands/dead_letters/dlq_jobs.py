@@ -30,7 +30,7 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
 
 
 @click.command()
-@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@click.argument("name", metavar="TOPIC", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_FILTER
 @click.option(
@@ -107,7 +107,7 @@ def replay(
 
 
 @click.command()
-@click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
+@click.argument("name", metavar="TOPIC", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_FILTER
 @click.option("--all", "everything", is_flag=True, help="Drop all messages, instead of --filter.")

@@ -22,7 +22,7 @@ _STORED = click.option("--stored", is_flag=True, help="Read all stored messages,
 
 
 @click.command()
-@click.argument("topic", shell_complete=completions.topics)
+@click.argument("topic", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_STORED
 @click.option(
@@ -53,7 +53,7 @@ def show(service: Target, admin: Callable[[], Target], topic: str, **options: An
 
 
 @click.command()
-@click.argument("topic", shell_complete=completions.topics)
+@click.argument("topic", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_STORED
 @click.option("-n", "--count", type=click.IntRange(1), help="Maximum number of messages. [default: all]")
