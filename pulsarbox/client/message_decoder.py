@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 class ReceivedEntry:
     """State shared by the messages of one entry: position, metadata, and pending acknowledgements."""
 
-    __slots__ = ("chunks", "consumer", "entry", "ledger", "metadata", "redelivery", "unacked")
+    __slots__ = ("chunks", "consumer", "entry", "generation", "ledger", "metadata", "redelivery", "unacked")
 
     def __init__(
         self, consumer: TopicConsumer, ledger: int, entry: int, metadata: MessageMetadata, redelivery: int
     ) -> None:
         self.consumer = consumer
+        self.generation = consumer.generation
+        """``TopicConsumer.generation`` at the delivery."""
         self.ledger = ledger
         self.entry = entry
         self.metadata = metadata

@@ -79,16 +79,25 @@ class Subscribing:
 
 
 class _Ack:
-    """A pending acknowledgement; resent after a reconnection, unless it is part of a transaction."""
+    """A pending acknowledgement; resent after the connection is lost, unless it is part of a transaction."""
 
-    __slots__ = ("connection", "ids", "request_id", "txn", "type")
+    __slots__ = ("connection", "generation", "ids", "request_id", "txn", "type")
 
-    def __init__(self, ids: list[MessageIdData], ack_type: CommandAck.AckType, txn: Transaction | None) -> None:
+    def __init__(
+        self, ids: list[MessageIdData], ack_type: CommandAck.AckType, txn: Transaction | None, generation: int
+    ) -> None:
         self.ids = ids
         self.type = ack_type
         self.txn = txn
+        self.generation = generation
+        """``TopicConsumer.generation`` of the messages."""
         self.connection: ClientConnection | None = None
         self.request_id = 0
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether the broker may still answer."""
+        return self.connection is not None and not self.connection.closed
 
 
 class TopicConsumer:
@@ -105,6 +114,9 @@ class TopicConsumer:
         """Whether the topic is terminated and read to its end."""
         self.is_waiting = False
         """Whether ``waiting`` was called since messages were last taken."""
+        self.generation = 0
+        """How often the broker has closed this consumer. Messages of earlier generations are not acknowledged: after a
+        seek this would undo the seek. If the cause was another, the broker delivers them again."""
         self._client = client
         self._options = options
         self._waiting = waiting
@@ -146,7 +158,8 @@ class TopicConsumer:
         if not self._options.durable and self._start.id == LATEST and not self._start.time:
             self._remember_start()
         for ack in self._acks:
-            self._send_ack(ack)
+            if not ack.is_in_flight:
+                self._send_ack(ack)
         self._flow(self._options.queue)
 
     def _remember_start(self) -> None:
@@ -310,6 +323,8 @@ class TopicConsumer:
         whole: list[ReceivedEntry] = []
         for message in messages:
             entry = message.entry
+            if entry.generation != self.generation:
+                continue
             if message.index >= 0:
                 entry.unacked &= ~(1 << message.index)
                 if entry.unacked:
@@ -323,6 +338,10 @@ class TopicConsumer:
     def acknowledge_in(self, txn: Transaction, messages: Iterable[ReceivedMessage]) -> None:
         """Acknowledge messages of this topic in a transaction, with batch indexes where needed."""
         txn.acknowledges_on(self, self._options.subscription)
+        messages = list(messages)
+        if any(each.entry.generation != self.generation for each in messages):
+            txn.fail(_closed_by_broker())
+            return
         bits: dict[ReceivedEntry, int] = {}
         for message in messages:
             bits[message.entry] = bits.get(message.entry, 0) | 1 << max(message.index, 0)
@@ -353,6 +372,11 @@ class TopicConsumer:
             else:
                 self.acknowledge_in(txn, messages)
             return
+        if entry.generation != self.generation:
+            if txn is not None:
+                txn.acknowledges_on(self, self._options.subscription)
+                txn.fail(_closed_by_broker())
+            return
         if txn is not None:
             txn.acknowledges_on(self, self._options.subscription)
             self._ack(_without(entry, (2 << max(message.index, 0)) - 1)[-1:], CommandAck.Cumulative, txn)
@@ -373,7 +397,7 @@ class TopicConsumer:
     ) -> None:
         acks = self._acks
         for at in range(0, len(ids), _ACK_IDS_MAX):
-            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type, txn)
+            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type, txn, self.generation)
             acks.append(ack)
             self._send_ack(ack)
         while acks and (first := acks[0]).connection is not None and not first.connection.closed:
@@ -401,7 +425,11 @@ class TopicConsumer:
         """Wait until the broker has stored all acknowledgements. Raises NoAnswer, NotConnected, the broker's error."""
         self.send_partial()
         while self._acks:
-            if self._acks[0].connection is None or self._acks[0].connection.closed:
+            first = self._acks[0]
+            if not first.is_in_flight:
+                if first.generation != self.generation:
+                    self._acks.popleft()
+                    continue
                 self._attached()  # the reconnection resends them
             try:
                 self._settle_first()
@@ -416,9 +444,10 @@ class TopicConsumer:
             self._acks.popleft()
         if answer.HasField("error"):
             error = error_for(answer.error, answer.message)
-            if first.txn is None:
+            if first.txn is not None:
+                first.txn.fail(error)
+            elif first.generation == self.generation:
                 raise error
-            first.txn.fail(error)
 
     def give_back(self, messages: Iterable[ReceivedMessage]) -> None:
         """Request redelivery of these messages, or of all unacknowledged ones on Exclusive and Failover."""
@@ -498,7 +527,8 @@ class TopicConsumer:
             self.ended = True
         elif self._connection is not None:
             self._connection.consumers.pop(self._id, None)
-            self._schedule_reconnect(NotConnected("the broker closed the consumer"))
+            self.generation += 1
+            self._schedule_reconnect(_closed_by_broker())
 
     def lost(self, reason: str) -> None:
         """Subscribe again after the connection is lost."""
@@ -515,10 +545,12 @@ class TopicConsumer:
         """Schedule a reconnection; messages that were received but not taken are delivered again."""
         acks, self._acks = self._acks, deque()
         for ack in acks:
-            if ack.txn is None:
-                self._acks.append(ack)
-            else:
+            if ack.connection is not None and ack.connection.acknowledged(ack.request_id):
+                ack.connection.forget(ack.request_id)
+            elif ack.txn is not None:
                 ack.txn.fail(reason)
+            elif ack.generation == self.generation or ack.is_in_flight:
+                self._acks.append(ack)
         self._connection = None
         if not self._options.durable and self._start.id not in (EARLIEST, LATEST):
             self._resume = min(filter(None, (self._resume, self._chunks.first)), default=None)
@@ -527,6 +559,10 @@ class TopicConsumer:
 
     def receipt(self, receipt: CommandSendReceipt) -> None:
         """Unused: producers only."""
+
+
+def _closed_by_broker() -> NotConnected:
+    return NotConnected("the broker closed the consumer")
 
 
 def _without(entry: ReceivedEntry, bits: int) -> list[MessageIdData]:

@@ -4,10 +4,12 @@ Quotas are checked when entries are confirmed, when a mark-delete moves and when
 limit. The size is that of all entries after the slowest durable mark-delete, as in Pulsar.
 """
 
+from itertools import islice
 from typing import Final, Protocol
 
 from pulsarbox.broker.backlog.backlog_removals import BacklogRemovals
 from pulsarbox.broker.backlog.message_expiry import MessageExpiry
+from pulsarbox.broker.backlog.refused_producers import RefusedProducer, RefusedProducers
 from pulsarbox.broker.connection.pending_opening import closed_early
 from pulsarbox.broker.limits.hold_times import HoldTimes
 from pulsarbox.broker.limits.limiter import time_of
@@ -39,12 +41,16 @@ from pulsarbox.errors import (
     PulsarBoxError,
     ServiceNotReady,
 )
+from pulsarbox.quantities import SECONDS
 from pulsarbox.storage.record import Position
 from pulsarbox.storage.recovery import StoredTopic
 
 NEVER: Final = 1 << 62
 LOOK_MS: Final = 1000
 """Minimum interval between checks of delayed messages that have become due."""
+
+NAMED_MAX: Final = 3
+"""Producers that an event names."""
 
 
 class QuotaServices(HasSettings, HasEvents, Protocol):
@@ -73,9 +79,9 @@ class QuotaEnforcement:
     """The backlog quotas of one topic in memory."""
 
     __slots__ = (
-        "_asking", "_deadline", "_evicting", "_expiry", "_held", "_ledger", "_policies", "_reader", "_services",
-        "_stored", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at", "holds", "not_due",
-        "size",
+        "_asking", "_deadline", "_evicting", "_expiry", "_held", "_ledger", "_policies", "_queued", "_reader",
+        "_services", "_stored", "_topic", "_was_old", "age", "blocked", "evictions", "excludes", "full_at", "holds",
+        "not_due", "refused", "size",
     )  # fmt: skip
 
     def __init__(
@@ -105,10 +111,14 @@ class QuotaEnforcement:
         """How long producers were blocked; None if they never were."""
         self.evictions = 0
         """Evictions by the size quota since the topic was loaded."""
+        self.refused: RefusedProducers | None = None
+        """Producers that the quotas have refused; None if they never refused one."""
         self._evicting = False
         self._was_old = False
         self._held: dict[AttachedProducer, ProducerClaim] = {}
         """Producers that wait until the backlog is smaller, in order of arrival."""
+        self._queued: dict[AttachedProducer, RefusedProducer] = {}
+        """Descriptions of the same producers."""
         self._asking: dict[AttachedProducer, tuple[ProducerClaim, bool]] = {}
         """Producers that wait until the age of the backlog is known."""
         self.excludes = False
@@ -232,8 +242,8 @@ class QuotaEnforcement:
 
     def _reason(self, quota: Quota) -> str:
         if quota is self.age:
-            return f"has messages older than its backlog quota of {quota.limit // 1000} s"
-        return f"has used {self.used} of {quota.limit} bytes of its backlog quota"
+            return f"has messages older than its backlog quota of {SECONDS.text(quota.limit // 1000)}"
+        return f"has used {size_words(self.used)} of its backlog quota of {size_words(quota.limit).replace('.0 ', ' ')}"
 
     def admit(self, claim: ProducerClaim, now: Now, *, again: bool) -> None:
         """Admit a producer, or make it wait. Raises as ``check`` and ``Producers.add``."""
@@ -245,7 +255,11 @@ class QuotaEnforcement:
         if self.blocked is None:
             self._admit(claim, now)
         else:
-            self._held[claim.producer] = claim
+            who = claim.producer
+            self._held[who] = claim
+            self._queued[who] = RefusedProducer(
+                who.name, who.cnx.address, who.producer_id, str(self._policies.name), now.wall, now.wall, is_queued=True
+            )
             claim.queued(now)
 
     def _admit(self, claim: ProducerClaim, now: Now) -> None:
@@ -253,12 +267,36 @@ class QuotaEnforcement:
         check_producer(self._services.authorization, claim.producer)
         self._topic.admission.check_producer(encrypted=claim.producer.encrypted)
         self._topic.producers.add(claim, now)
+        if self.refused is not None:
+            self.refused.forget(claim.producer.cnx.address, claim.producer.producer_id)
+
+    def note_refused(self, name: str, address: str, producer_id: int, now: Now) -> RefusedProducer:
+        """Remember a producer that ``check`` or ``admit`` has refused, and report it once."""
+        self.refused = self.refused or RefusedProducers()
+        found, is_new = self.refused.note(str(self._policies.name), name, address, producer_id, now)
+        if is_new and self.blocked is not None:
+            self._report(self.blocked, now, found.words)
+        return found
+
+    def waiting_producers(self, now: Now) -> list[RefusedProducer]:
+        """Return the producers that wait for the quotas: on the broker, or refused and about to try again."""
+        return list(self._queued.values()) + (self.refused.waiting(now) if self.refused is not None else [])
+
+    def queued(self, producer: AttachedProducer) -> RefusedProducer | None:
+        """Return the entry of a producer that waits on the broker; None if it does not."""
+        return self._queued.get(producer)
+
+    def _leave_queue(self, producer: AttachedProducer) -> None:
+        queued = self._queued.pop(producer, None)
+        if queued is not None:
+            queued.is_over = True
 
     def _age_is_known(self) -> bool:
         return self._expiry.is_known and not self._expiry.under_way
 
     def forget(self, producer: AttachedProducer, now: Now) -> None:
         """Refuse the claim of a producer that is closed while it waits."""
+        self._leave_queue(producer)
         claim = self._held.pop(producer, None) or self._asking.pop(producer, (None, False))[0]
         if claim is not None:
             claim.refused(closed_early("producer"), now)
@@ -266,6 +304,8 @@ class QuotaEnforcement:
     def close(self, now: Now) -> None:
         """Reject the waiting producers of a closing topic with an error that lets clients retry."""
         claims = [*self._held.values(), *(claim for claim, _ in self._asking.values())]
+        for producer in self._held:
+            self._leave_queue(producer)
         self._held.clear()
         self._asking.clear()
         for claim in claims:
@@ -320,6 +360,7 @@ class QuotaEnforcement:
                 return
         held, self._held = self._held, {}
         for claim in held.values():
+            self._leave_queue(claim.producer)
             try:
                 self._check_blocked(again=True)
                 self._admit(claim, now)
@@ -333,16 +374,27 @@ class QuotaEnforcement:
         elif self.holds is not None:
             self.holds.end(time_of(now))
 
-    def _report(self, quota: Quota | None, now: Now) -> None:
-        """Report a change of the quota that blocks producers."""
+    def _report(self, quota: Quota | None, now: Now, producer: str = "") -> None:
+        """Report a change of the quota that blocks producers, or a ``producer`` that it blocks."""
         events, name = self._services.events, str(self._policies.name)
         if quota is None:
             events.report("quota-released", name, "producers are accepted again", now, used=self.used)
         else:
-            what = "wait" if quota.follows is Follows.HOLD else "are rejected"
-            text = f"{self._reason(quota)}: producers {what}"
+            holds = quota.follows is Follows.HOLD
+            if producer:
+                text = f"{self._reason(quota)}: {producer} {'waits' if holds else 'is rejected'}"
+            else:
+                text = f"{self._reason(quota)}: producers {'wait' if holds else 'are rejected'}{self._present()}"
             policy = "age" if quota is self.age else "size"
             events.report("quota-hit", name, text, now, policy=policy, limit=quota.limit, used=self.used)
+
+    def _present(self) -> str:
+        """Return the connected producers for an event, some of them by name."""
+        words = [f"'{each.name}' at {each.cnx.address}" for each in islice(self._topic.producers, NAMED_MAX)]
+        if not words:
+            return ""
+        more = len(self._topic.producers) - len(words)
+        return f": {', '.join(words)}{f' and {more:,} more' if more else ''}"
 
     def _evict(self, now: Now) -> None:
         """Evict the oldest messages for all subscriptions, down to the target of the quota."""
@@ -402,3 +454,11 @@ class QuotaEnforcement:
                 stopped = True
                 done(now)
         done(now)
+
+
+def size_words(size: int) -> str:
+    """Return a size in its largest fitting unit, with one decimal."""
+    for suffix, unit in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= unit:
+            return f"{size / unit:,.1f} {suffix}"
+    return f"{size} B"

@@ -9,6 +9,7 @@ from collections import OrderedDict
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pulsarbox.broker.backlog.refused_producers import RefusedProducer
 from pulsarbox.broker.connection.outbox import Outbox
 from pulsarbox.broker.connection.pending_opening import Key, Kind, PendingOpening
 from pulsarbox.broker.connection.served_connection import Answered, UnreadReason
@@ -78,6 +79,9 @@ class ConnectionOrigin(NamedTuple):
 
 class ServerCnx:
     """The broker's side of one connection."""
+
+    refused: RefusedProducer | None = None
+    """The last producer of this connection that a backlog quota has refused or queued."""
 
     def __init__(self, broker: "Broker", outbox: Outbox, origin: ConnectionOrigin, now: Now) -> None:
         self.broker = broker

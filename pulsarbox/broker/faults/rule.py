@@ -122,7 +122,13 @@ def rule_of(document: Mapping[str, Any]) -> Rule:
     _check_numbers(given)
     given["at"] = given.get("at") or (ANSWER if action == "duplicate" else REQUEST)
     rule = Rule(**given)
-    _check_together(rule, "delay" in given, "error" in given)
+    _check_together(
+        rule,
+        has_delay="delay" in given,
+        has_error="error" in given,
+        has_seed=bool(given.get("seed")),
+        has_probability="probability" in given,
+    )
     return rule
 
 
@@ -135,13 +141,19 @@ def _check_numbers(given: Mapping[str, Any]) -> None:
         raise BadRequest('"probability" must be a number from 0 to 1')
 
 
-def _check_together(rule: Rule, has_delay: bool, has_error: bool) -> None:
+def _check_together(rule: Rule, *, has_delay: bool, has_error: bool, has_seed: bool, has_probability: bool) -> None:
     if rule.at not in (REQUEST, ANSWER):
         raise Unprocessable(f'"at" must be request or answer, not {rule.at!r}')
     if rule.action == "duplicate" and rule.at == REQUEST:
         raise Unprocessable("Only an answer can be duplicated: omit at, or set it to answer")
-    if (rule.action == "delay") != has_delay:
-        raise Unprocessable('The action delay, and no other, requires a "delay", such as 250ms')
+    if rule.action == "delay" and not has_delay:
+        raise Unprocessable('The action delay requires a "delay", such as 250ms')
+    if rule.action != "delay" and has_delay:
+        raise Unprocessable(f'"delay" is allowed only with the action delay, not with {rule.action}')
+    if has_seed and not has_probability:
+        raise Unprocessable('"seed" requires a "probability": without one, nothing is random')
+    if rule.nth and rule.every:
+        raise Unprocessable('"nth" (once) and "every" (repeatedly) exclude each other: specify one of them')
     if rule.action != "error" and has_error:
         raise Unprocessable('"error" is allowed only with the action error')
     silent = sorted(UNANSWERED.intersection(rule.command))

@@ -1,5 +1,7 @@
 """PRODUCER and CLOSE_PRODUCER. SEND, which is on the hot path, is in ``cnx``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from pulsarbox.broker.connection.cnx import ServerCnx
@@ -13,7 +15,7 @@ from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.broker.topic.topic_schemas import StoredSchema, is_schema
 from pulsarbox.broker.transactions.transaction_table import COORDINATOR
 from pulsarbox.clock import Now
-from pulsarbox.errors import NotAllowed, PulsarBoxError, ServiceNotReady
+from pulsarbox.errors import NotAllowed, ProducerHeld, ProducerQuotaExceeded, PulsarBoxError, ServiceNotReady
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol import replies
 from pulsarbox.protocol.metadata import key_values
@@ -58,8 +60,20 @@ def _ready(cnx: ServerCnx, command: CommandProducer, name: TopicName, now: Now) 
     if isinstance(topic, PersistentTopic):
         if topic.copies is not None:
             topic.copies.check()
-        topic.backlog.check(now, again=command.epoch > 0)
+        with _noting(cnx, command, topic, now):
+            topic.backlog.check(now, again=command.epoch > 0)
     return topic
+
+
+@contextmanager
+def _noting(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> Iterator[None]:
+    """Let the topic and the connection remember a producer that a backlog quota refuses."""
+    try:
+        yield
+    except (ProducerHeld, ProducerQuotaExceeded):
+        if isinstance(topic, PersistentTopic):
+            cnx.refused = topic.backlog.note_refused(command.producer_name, cnx.address, command.producer_id, now)
+        raise
 
 
 def _open_with_schema(opening: Opening, command: CommandProducer, name: TopicName, now: Now) -> None:
@@ -84,7 +98,10 @@ def _admit(opening: Opening, command: CommandProducer, name: TopicName, schema_v
     check_producer(cnx.broker.authorization, claim.producer)  # a permission may have been revoked during the comparison
     _prepare(cnx, command, claim.producer, now)
     opening.undo = claim.withdraw
-    topic.admit(claim, now, again=command.epoch > 0)
+    with _noting(cnx, command, topic, now):
+        topic.admit(claim, now, again=command.epoch > 0)
+    if isinstance(topic, PersistentTopic):
+        cnx.refused = topic.backlog.queued(claim.producer) or cnx.refused
 
 
 def _producer(cnx: ServerCnx, command: CommandProducer, topic: Topic, now: Now) -> AttachedProducer:

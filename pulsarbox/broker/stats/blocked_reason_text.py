@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
+from pulsarbox.broker.backlog.refused_producers import RefusedProducer
 from pulsarbox.broker.connection.served_connection import ServedConnection
 from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.topic.producer import AttachedProducer
@@ -12,6 +13,8 @@ UNREAD: Final = "unread"
 SUSPENDED: Final = "suspended"
 HELD: Final = "throttled"
 """Reasons why a client waits: connection not read, producer suspended, receipts held back by a publish rate."""
+QUOTA: Final = "quota"
+"""The reason why a producer waits that a backlog quota has not admitted."""
 
 TEXTS: Final[dict[str, str]] = {
     Reason.NO_CONSUMER: "no consumer is connected",
@@ -63,6 +66,11 @@ def unread_reason(cnx: ServedConnection) -> BlockedReasonText | None:
         if unread is None
         else BlockedReasonText(UNREAD, unread.since, f"the connection is not read: {unread.text}")
     )
+
+
+def quota_reason(refused: RefusedProducer) -> BlockedReasonText:
+    """Return why a producer waits that a backlog quota has refused."""
+    return BlockedReasonText(QUOTA, refused.since, refused.cause)
 
 
 def held_reason(producer: AttachedProducer) -> BlockedReasonText | None:

@@ -54,7 +54,8 @@ def list_clients(output: OutputOptions, scope: dict[str, str], admin: "Admin") -
     subscription, name, rate and bytes (per second over the last minute, in or out), unacked (of a consumer; for a
     producer, messages without a receipt), permits, since (ms since 1970), producers and consumers (of a connection),
     held (bytes whose receipts a publish rate delays), cause, causeText and causeSince (why a producer waits for
-    receipts, or a connection is not read), tls, connection (its connection's id).
+    receipts, a connection is not read, or a backlog quota holds or refuses its producer), tls, connection (its
+    connection's id).
 
     \b
     Examples:

@@ -68,7 +68,7 @@ def add(action: str, admin: Target, output: OutputOptions, **options: Any) -> No
     \b
     Exit codes:
       0  added
-      1  the rule is invalid
+      2  the rule is invalid
       4  the box was started without --faults
       6  the box is unreachable
 

@@ -128,7 +128,7 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
             "allowed": words(allowed),
             "used": words(max(used, 0)),
             "setBy": found["level"],
-            "waiting": stats.get("waitingPublishers", 0) if over else 0,
+            "waiting": stats.get("waitingPublishers", 0) + len(stats.get("heldPublishers", ())) if over else 0,
             "held": "now" if over else "",
             "limitValue": allowed,
             "usedValue": max(used, 0),
@@ -137,14 +137,14 @@ def _quotas(topic: TopicName, stats: Stats, policies: Held) -> Iterator[Row]:
 
 
 def _producers(topic: TopicName, stats: Stats) -> Iterator[Row]:
-    """Yield the waiting producers: throttled by a publish rate, or on a connection that is not read."""
-    for each in stats.get("publishers", ()):
+    """Yield the waiting producers: held by a backlog quota or a publish rate, or on a connection that is not read."""
+    for each in (*stats.get("publishers", ()), *stats.get("heldPublishers", ())):
         why = each.get("why")
         if why is not None:
             held = each.get("held", {})
             yield {
                 "limit": "producer",
-                "of": f"{each['producerName']} of {each['address'].removeprefix('/')}",
+                "of": f"{each['producerName'] or 'unnamed'} of {each['address'].removeprefix('/')}",
                 "topic": str(topic),
                 "subscription": None,
                 "allowed": "",

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from pulsarbox.cli.common.backlog_units import MESSAGES
 from pulsarbox.cli.common.position_arguments import PositionParam
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.names import PERSISTENT, TopicName
@@ -45,3 +46,21 @@ def preview_words(found: dict[str, Any] | None, place: PositionParam) -> str:
     parts = [f"{found[name]:,} {verb}" for name, verb in _VERBS.items() if found[name]]
     effect = ", ".join(parts) or "no change"
     return f"a seek to {place} changes the backlog from {found['before']:,} to {messages(found['after'])}: {effect}"
+
+
+def contradiction(
+    expected: dict[str, Any] | None, before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> str | None:
+    """Return why a seek has failed although the broker reported success; None if it has not.
+
+    A backlog below the preview is explained by consumers only as far as messages were delivered since.
+    """
+    if expected is None or before is None or after is None or after["backlog_unit"] != MESSAGES:
+        return None
+    missing = expected["after"] - after["backlog"] - max(0, after["delivered"] - before["delivered"])
+    if missing <= 0:
+        return None
+    return (
+        f"is not at the new position: {missing:,} of {expected['after']:,} messages were acknowledged or have expired "
+        "without delivery. Stop the consumers that acknowledge earlier messages, and repeat the seek"
+    )

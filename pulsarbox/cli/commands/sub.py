@@ -19,7 +19,7 @@ from pulsarbox.cli.common.confirmation import (
     matching,
     yes_option,
 )
-from pulsarbox.cli.common.exits import InTheWay, Misused
+from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
@@ -246,6 +246,7 @@ def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dr
 
     \b
     Exit codes:
+      1  the backlog contradicts the preview, and consumers have not received the difference
       3  the topic or the subscription does not exist
       4  not confirmed
 
@@ -256,26 +257,30 @@ def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dr
       pulsarbox sub seek orders billing @-30m --yes
       pulsarbox sub seek orders billing 12:345
     """
-    from pulsarbox.cli.commands.seek_preview import preview, preview_words
+    from pulsarbox.cli.commands.seek_preview import contradiction, preview, preview_words
 
     topic = topic_named(topic_name)
     before = _backlog(admin, topic, subscription)
     if before is None:
         raise missing(admin, topic, subscription, f"no subscription '{subscription}' on {short(topic)}")
-    notify(preview_words(preview(admin, topic, subscription, place), place))
+    expected = preview(admin, topic, subscription, place)
+    notify(preview_words(expected, place))
     if not (yes or dry_run) and sys.stdin.isatty() and sys.stderr.isatty():
         agree(f"Set subscription {subscription} on {short(topic)} to {place}?")
     done = f"set to {place}: subscription"
     _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
     if not dry_run:
-        notify(seek_words(before, _backlog(admin, topic, subscription)))
+        after = _backlog(admin, topic, subscription)
+        notify(seek_words(before, after))
+        if problem := contradiction(expected, before, after):
+            raise Failed(f"subscription {subscription} on {short(topic)} {problem}")
 
 
 def _backlog(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any] | None:
-    """Return the backlog of a subscription, as ``backlog_fields``; None if it does not exist."""
+    """Return ``backlog_fields`` of a subscription, and the messages ``delivered`` so far; None if it does not exist."""
     with suggesting(admin, topic, name):
         found = admin.stats(topic, admin.partitions(topic))["subscriptions"].get(name)
-    return None if found is None else backlog_fields([found])
+    return None if found is None else {**backlog_fields([found]), "delivered": found.get("msgOutCounter", 0)}
 
 
 def seek_words(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:

@@ -11,14 +11,13 @@ class Offer(NamedTuple):
 
     command: str
     purpose: str
+    """At most 27 characters: the line fits a terminal of 60 columns."""
 
 
-OFFERS: Final = (
-    Offer("start --detach", "start a box in the background, with its data in ./data"),
-    Offer("top", "watch the box that is running"),
-    Offer("tour", "see sample traffic in a temporary box, in five steps"),
-    Offer("--help", "list all commands"),
-)
+START: Final = Offer("start --detach", "start a box, data in ./data")
+WATCH: Final = Offer("top", "watch the running box")
+TOUR: Final = Offer("tour", "see a sample in five steps")
+HELP: Final = Offer("--help", "list all commands")
 
 
 def is_offered() -> bool:
@@ -26,12 +25,30 @@ def is_offered() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def chosen_words() -> list[str]:
-    """Ask on stderr, and return the arguments of the chosen command. Raises click.Abort for Ctrl-C and end of input."""
-    click.echo("Apache Pulsar in a box: one process, one data directory, one command.\n", err=True)
-    for number, offer in enumerate(OFFERS, 1):
+def offers(running: bool) -> tuple[Offer, ...]:
+    """Return what is offered; the first is the default. Watching requires a running box."""
+    return (WATCH, TOUR, START, HELP) if running else (TOUR, START, HELP)
+
+
+def chosen_words(running: bool | None = None) -> list[str]:
+    """Ask on stderr, and return the arguments of the chosen command. Raises click.Abort for Ctrl-C and end of input.
+
+    ``running``: whether a box runs; None to look for one.
+    """
+    offered = offers(box_runs() if running is None else running)
+    click.echo("Apache Pulsar in a box: one process, one data directory.\n", err=True)
+    if WATCH not in offered:
+        click.echo("No box is running here.\n", err=True)
+    for number, offer in enumerate(offered, 1):
         click.echo(f"  {number}  pulsarbox {offer.command:<15} {offer.purpose}", err=True)
     click.echo("", err=True)
-    numbers = click.Choice([str(number) for number in range(1, len(OFFERS) + 1)])
-    chosen = click.prompt("Choose", type=numbers, default="3", show_choices=False, err=True)
-    return OFFERS[int(chosen) - 1].command.split()
+    numbers = click.Choice([str(number) for number in range(1, len(offered) + 1)])
+    chosen = click.prompt("Choose", type=numbers, default="1", show_choices=False, err=True)
+    return offered[int(chosen) - 1].command.split()
+
+
+def box_runs() -> bool:
+    """Return whether `pulsarbox top` would reach a box."""
+    from pulsarbox.cli.connect.target import is_served
+
+    return is_served()

@@ -55,6 +55,45 @@ def _values(option: click.Option) -> tuple[int, bool]:
     return option.nargs, isinstance(option.flag_value, str | int | float)  # otherwise a sentinel of click
 
 
+_FOREIGN_GROUPS: Final = {
+    "namespaces": "ns",
+    "namespace": "ns",
+    "subscriptions": "sub",
+    "subscription": "sub",
+    "topics": "topic",
+    "tenants": "tenant",
+    "clients": "client",
+    "quotas": "quota",
+    "schemas": "schema",
+}
+"""Groups of commands under the names of other tools."""
+_FOREIGN_COMMANDS: Final = {
+    "sub reset-cursor": "sub seek",
+    "sub unsubscribe": "sub delete",
+    "sub peek": "peek",
+    "sub show": "sub stats",
+    "ns show": "ns policy",
+    "topic show": "topic stats",
+    "topic peek": "peek",
+    "topic subscriptions": "sub list",
+    "topic consume": "consume",
+    "topic produce": "produce",
+}
+"""Commands under the names of other tools."""
+
+
+def foreign_hint(path: str, words: Sequence[str]) -> str:
+    """Return ``; use `pulsarbox ...``` for a command of another tool, or an empty string."""
+    program, _, group = path.partition(" ")
+    if not group and words[0] in _FOREIGN_GROUPS:
+        group, words = _FOREIGN_GROUPS[words[0]], words[1:]
+        verb = words[0] if words and not words[0].startswith("-") else ""
+        ours = _FOREIGN_COMMANDS.get(f"{group} {verb}", f"{group} {verb}".strip())
+        return f"; use `{program} {clean(ours)}`"
+    ours = _FOREIGN_COMMANDS.get(f"{group} {words[0]}", "")
+    return f"; use `{program} {ours}`" if ours else ""
+
+
 class SuggestingGroup(click.Group):
     """Command group that suggests the nearest name for an unknown command."""
 
@@ -65,7 +104,7 @@ class SuggestingGroup(click.Group):
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
             from pulsarbox.config.setting import did_you_mean
 
-            hint = did_you_mean(name, self.list_commands(ctx))
+            hint = foreign_hint(ctx.command_path, args) or did_you_mean(name, self.list_commands(ctx))
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
         found, command, rest = super().resolve_command(ctx, args)
         if ctx.resilient_parsing and command is not None:

@@ -9,7 +9,10 @@ from pulsarbox.client.places import MessageId
 from pulsarbox.names import TopicName
 from pulsarbox.times import duration
 
-FORMS: Final = "earliest, latest, @TIME such as @-1h, or a message ID: ledger:entry, ledger:entry:partition:index"
+FORMS: Final = (
+    "earliest, latest, a time such as -1h or @2026-11-21T10:00, "
+    "or a message ID: ledger:entry, ledger:entry:partition:index"
+)
 _EARLIEST: Final = {"ledgerId": -1, "entryId": -1}
 _LATEST: Final = {"ledgerId": 2**63 - 1, "entryId": 2**63 - 1}
 

@@ -254,6 +254,22 @@ def admin_target(given: TargetOptions = _NOTHING_GIVEN, environ: Mapping[str, st
     return _find(_ADMIN, given, environ)
 
 
+def is_served(seconds: float = 0.3) -> bool:
+    """Return whether the broker that commands select without options accepts connections."""
+    import socket
+
+    try:
+        hosts = admin_target().hosts
+    except Misused:  # several boxes
+        return True
+    except Failed:
+        return False
+    for host in hosts:
+        with contextlib.suppress(OSError), socket.create_connection(host, seconds):
+            return True
+    return False
+
+
 class _Door(NamedTuple):
     """One of the two services of a broker, with the option, variable and field that name it."""
 

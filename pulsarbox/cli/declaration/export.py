@@ -1,12 +1,13 @@
 """``pulsarbox export``: write the declaration of a box."""
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pulsarbox.cli.common.exits import InTheWay
+from pulsarbox.cli.common.exits import InTheWay, Misused
 from pulsarbox.cli.common.progress import CountLine
 from pulsarbox.cli.common.terminal_text import counted, notify
 from pulsarbox.cli.connect.admin_client import namespace_named, with_admin
@@ -16,6 +17,14 @@ from pulsarbox.cli.process import completions
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
+
+
+def _no_topics(context: click.Context, parameter: click.Parameter, others: tuple[str, ...]) -> None:
+    if others:
+        raise Misused(
+            f"unexpected argument '{others[0]}': export writes declarations, of one namespace with -n NAMESPACE. "
+            f"For the messages of a topic: pulsarbox consume {shlex.quote(others[0])} --until end -o ndjson"
+        )
 
 
 @click.command()
@@ -30,6 +39,7 @@ if TYPE_CHECKING:
     help="Export only this namespace and its topics; repeatable.",
 )
 @click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.argument("others", metavar="", nargs=-1, expose_value=False, callback=_no_topics)
 @with_admin
 def export(file: str | None, namespaces: tuple[str, ...], force: bool, admin: "Admin") -> None:
     """Write what a box contains as YAML that `pulsarbox apply` and `pulsarbox start --init` accept.

@@ -1,11 +1,14 @@
 """``pulsarbox produce``: publish messages from the command line or from stdin."""
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import DURATION, MOMENT
 from pulsarbox.cli.common.value_types import MessageRate, Seconds
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
@@ -15,6 +18,8 @@ from pulsarbox.client.compression import CODECS
 from pulsarbox.client.places import TIMEOUT_SECONDS
 
 STDIN: Final = "-"
+_NAME_MAX: Final = 1000
+"""Characters of a payload that may be the name of a file."""
 
 
 def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -163,9 +168,26 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
       pulsarbox produce orders-again -i ndjson --preserve --keep billing < orders.ndjson
     """
     _check(options)
+    note = file_note(topic, options["payload"], template=options["template"])
+    if note:
+        notify(note)
     from pulsarbox.cli.messages.message_publisher import produce_messages
 
     produce_messages(service, admin, topic, options)
+
+
+def file_note(topic: str, payload: str | None, *, template: bool) -> str:
+    """Return a note if PAYLOAD is the name of a file, which is published as text; else an empty string."""
+    if payload is None or template or payload == STDIN or "\n" in payload or len(payload) > _NAME_MAX:
+        return ""
+    try:
+        is_file = Path(payload).is_file()
+    except (OSError, ValueError):  # no possible name
+        return ""
+    if not is_file:
+        return ""
+    words = f"pulsarbox produce {shlex.quote(topic)} < {shlex.quote(payload)}"
+    return f"note: publishes the text '{payload}'; for the lines of the file: {words}"
 
 
 def _check(options: dict[str, Any]) -> None:

@@ -69,11 +69,17 @@ def the_one(name: str, directory: Path | None) -> PluginEntry:
             raise Misused(f"{name} has several plugins ({names}): install its package, and specify one by its name")
         if declared:
             return declared[0]
+        if found[0].problem == NO_CLASS:
+            remedy = "rename its class to Plugin, or declare it in the pyproject.toml of its package"
+            return found[0]._replace(problem=f"{name} has no class Plugin: {remedy}")
         return found[0]._replace(problem="" if "duplicate name" in found[0].problem else found[0].problem)
     there = find(directory)
     kinds = sorted({each.kind for each in there if each.name == name})
     if not kinds:
-        raise NotThere(f"no plugin '{name}'; `pulsarbox plugins list` lists the plugins")
+        from pulsarbox.config.setting import did_you_mean
+
+        hint = did_you_mean(name, {each.name for each in there})
+        raise NotThere(f"no plugin '{name}'{hint}; `pulsarbox plugins list` lists the plugins")
     if len(kinds) > 1:
         raise Misused(f"'{name}' is a plugin of several kinds ({', '.join(kinds)}): specify its file")
     return choose(there, kinds[0], name)

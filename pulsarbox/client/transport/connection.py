@@ -166,6 +166,13 @@ class ClientConnection:
         """Return whether ``answer`` would not block; True on a closed connection, where it raises."""
         return bool(self.closed) or self._answers.get(request_id) is not None
 
+    def acknowledged(self, request_id: int) -> bool:
+        """Return whether the broker has answered an ACK without an error, also if the connection is closed by now."""
+        answer = self._answers.get(request_id)
+        return (
+            answer is not None and answer.type == BaseCommand.ACK_RESPONSE and not answer.ackResponse.HasField("error")
+        )
+
     def answer(self, request_id: int, seconds: float, what: str) -> BaseCommand:
         """Wait for the response to a request and return it.
 

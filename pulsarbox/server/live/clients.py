@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from pulsarbox.broker.broker import Broker
 from pulsarbox.broker.connection.clients import ConnectedClient, on
 from pulsarbox.broker.connection.cnx import ServerCnx
-from pulsarbox.broker.stats.blocked_reason_text import BlockedReasonText, held_reason, unread_reason
+from pulsarbox.broker.stats.blocked_reason_text import BlockedReasonText, held_reason, quota_reason, unread_reason
 from pulsarbox.clock import Now
 from pulsarbox.server.live.view import LiveView, ViewColumn, ViewScope, kept
 
@@ -74,14 +74,20 @@ def _held(client: ConnectedClient) -> int:
     return client.cnx.held_bytes if client.consumer is None else 0
 
 
-def _why(client: ConnectedClient) -> BlockedReasonText | None:
-    """Return why a producer waits for receipts, or why a connection is not read."""
-    return held_reason(client.producer) if client.producer is not None else unread_reason(client.cnx)
+def _why(client: ConnectedClient, now: Now) -> BlockedReasonText | None:
+    """Return why a producer waits for receipts, why a connection is not read, or which quota refuses its producer."""
+    if client.producer is not None:
+        return held_reason(client.producer)
+    refused = client.cnx.refused
+    if refused is not None and client.consumer is None and refused.waits(now):
+        quota = quota_reason(refused)
+        return unread_reason(client.cnx) or quota._replace(text=f"{refused.words} waits: {quota.text}")
+    return unread_reason(client.cnx)
 
 
-def _cause(member: str) -> Callable[[ConnectedClient], Any]:
-    def of(client: ConnectedClient) -> Any:
-        why = _why(client)
+def _cause(member: str) -> Callable[[ConnectedClient, Now], Any]:
+    def of(client: ConnectedClient, now: Now) -> Any:
+        why = _why(client, now)
         return None if why is None else getattr(why, member)
 
     return of
@@ -112,9 +118,9 @@ COLUMNS: Final = {
     "producers": kept(lambda client: len(client.cnx.producers) if client.topic is None else None),
     "consumers": kept(lambda client: len(client.cnx.consumers) if client.topic is None else None),
     "held": kept(_held),
-    "cause": kept(_cause("reason")),
-    "causeText": kept(_cause("text")),
-    "causeSince": kept(_cause("since")),
+    "cause": ViewColumn(_cause("reason")),
+    "causeText": ViewColumn(_cause("text")),
+    "causeSince": ViewColumn(_cause("since")),
     "tls": kept(attrgetter("cnx.secure")),
     "connection": kept(lambda client: str(client.cnx.number)),
 }

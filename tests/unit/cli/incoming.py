@@ -14,7 +14,7 @@ PUBLISHED = 1_700_000_000_000
 def received(message: Outgoing, *, batched: bool = False, topic: str = TOPIC, partition: int = -1) -> ReceivedMessage:
     """A message as received: entry 12:7, as a single message or as the second of a batch of two."""
     when = message.publish_time or PUBLISHED
-    consumer = cast(Any, SimpleNamespace(topic=topic, partition=partition))
+    consumer = cast(Any, SimpleNamespace(topic=topic, partition=partition, generation=0))
     if not batched:
         data = metadata(message, Envelope("sender", message.sequence_id or 0, when))
         entry = ReceivedEntry(consumer, 12, 7, MessageMetadata.FromString(data), 3)

@@ -58,7 +58,7 @@ def test_a_codec_that_nobody_knows() -> None:
 
 
 def entry(**metadata: Any) -> ReceivedEntry:
-    consumer = cast(Any, SimpleNamespace(topic="t", partition=-1))
+    consumer = cast(Any, SimpleNamespace(topic="t", partition=-1, generation=0))
     return ReceivedEntry(
         consumer, 1, 2, MessageMetadata(producer_name="p", sequence_id=5, publish_time=1, **metadata), 0
     )

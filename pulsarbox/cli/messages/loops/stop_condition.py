@@ -25,7 +25,8 @@ class StopCondition:
         """Number of accepted messages."""
         self._consumer = consumer
         self._until = until
-        self._limit = until.number if until.kind is End.COUNT else limit
+        counts = [each for each in (limit, until.number if until.kind is End.COUNT else None) if each is not None]
+        self._limit = min(counts, default=None)
         self._deadline = time.monotonic() + until.number / 1000 if until.kind is End.DURATION else None
         self._ends: dict[TopicConsumer, MessageId] = {}
         self._open: set[TopicConsumer] = set()

@@ -16,11 +16,12 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.broker.backlog.refused_producers import PRODUCERS_MAX, RefusedProducer
 from pulsarbox.broker.dead_letter.retention_warning import drops_dead_letters
 from pulsarbox.broker.dispatch.key_shared import KeySharedDispatcher
 from pulsarbox.broker.limits.limiter import LimitScope
 from pulsarbox.broker.limits.throttle_report import subscription_report, topic_report
-from pulsarbox.broker.stats.blocked_reason_text import held_reason
+from pulsarbox.broker.stats.blocked_reason_text import held_reason, quota_reason
 from pulsarbox.broker.stats.drain_estimate import longest, seconds_to_drain
 from pulsarbox.broker.subscription.consumer import AnySubscription, Consumer
 from pulsarbox.broker.subscription.non_persistent import NonPersistentSubscription
@@ -169,7 +170,9 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
     slowest = min((each.cursor.mark_bytes for each in topic.subscriptions.values()), default=ledger.confirmed_bytes)
     ranges = _sum(subscriptions, "nonContiguousDeletedMessagesRanges")
     unsubscribed = topic.ledgers.unsubscribed.find()
+    waiting = topic.backlog.waiting_producers(now)
     return {
+        **({"heldPublishers": [_held_publisher(each) for each in waiting[:PRODUCERS_MAX]]} if waiting else {}),
         **({"deadLettersLost": True} if drops_dead_letters(topic) else {}),
         **({"unsubscribed": unsubscribed._asdict()} if unsubscribed is not None else {}),
         "delayedMessageIndexSizeInBytes": topic.stored.delays.size,
@@ -190,6 +193,17 @@ def _stored(topic: PersistentTopic, subscriptions: dict[str, Stats], now: Now) -
         "nonContiguousDeletedMessagesRangesSerializedSize": ranges * RANGE_BYTES,
         "topicCreationTimeStamp": row.get("created", 0),
         "lastPublishTimeStamp": ledger.last_publish_time,
+    }
+
+
+def _held_publisher(held: RefusedProducer) -> Stats:
+    """Return a producer that waits for a backlog quota."""
+    return {
+        "producerName": held.name,
+        "address": f"/{held.address}",
+        "producerId": held.producer_id,
+        "lastTried": held.last,
+        "why": quota_reason(held)._asdict(),
     }
 
 

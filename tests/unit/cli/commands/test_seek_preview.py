@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.cli.commands.seek_preview import preview_words, query
+from pulsarbox.cli.commands.seek_preview import contradiction, preview_words, query
 from pulsarbox.cli.common.position_arguments import parse_place
 
 
@@ -33,3 +33,27 @@ def test_positions_are_parameters() -> None:
     assert query(parse_place("@1700000000000")) == {"timestamp": 1_700_000_000_000}
     assert query(parse_place("earliest")) == {"ledgerId": -1, "entryId": -1}
     assert query(parse_place("12:7:-1:3")) == {"ledgerId": 12, "entryId": 7, "batchIndex": 3}
+
+
+def state(backlog: int, delivered: int, unit: str = "messages") -> dict[str, Any]:
+    return {"backlog": backlog, "backlog_unit": unit, "delivered": delivered}
+
+
+@pytest.mark.parametrize(
+    ("after", "fails"),
+    [
+        (state(100, 0), False),
+        (state(120, 0), False),  # producers publish
+        (state(40, 60), False),  # consumers have received the difference
+        (state(0, 0), True),
+        (state(40, 59), True),
+        (state(1, 0, "entries"), False),  # Apache Pulsar
+    ],
+)
+def test_a_backlog_below_the_preview_that_was_not_delivered_is_a_failure(after: dict[str, Any], fails: bool) -> None:
+    assert (contradiction({"before": 0, "after": 100}, state(0, 0), after) is not None) == fails
+
+
+def test_without_a_preview_nothing_is_contradicted() -> None:
+    assert contradiction(None, state(0, 0), state(0, 0)) is None
+    assert contradiction({"before": 0, "after": 1}, state(0, 0), None) is None

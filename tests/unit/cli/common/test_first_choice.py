@@ -5,8 +5,8 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from pulsarbox.cli.common import root_command
-from pulsarbox.cli.common.first_choice import OFFERS, is_offered
+from pulsarbox.cli.common import first_choice, root_command
+from pulsarbox.cli.common.first_choice import HELP, START, TOUR, WATCH, is_offered, offers
 from pulsarbox.cli.main import COMMANDS, main
 
 
@@ -14,6 +14,7 @@ from pulsarbox.cli.main import COMMANDS, main
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["pulsarbox"])
     monkeypatch.setattr(root_command, "is_offered", lambda: True)
+    monkeypatch.setattr(first_choice, "box_runs", lambda: True)
 
 
 def test_the_chosen_command_runs() -> None:
@@ -21,7 +22,7 @@ def test_the_chosen_command_runs() -> None:
         main()
     assert ended.value.code == 0
     assert b"Messages:" in stdout.getvalue()
-    for offer in OFFERS:
+    for offer in offers(running=True):
         assert f"pulsarbox {offer.command}".encode() in stderr.getvalue()
 
 
@@ -44,4 +45,20 @@ def test_a_script_gets_help() -> None:
 
 
 def test_the_offers_are_commands() -> None:
-    assert {offer.command.split()[0] for offer in OFFERS} - {"--help"} <= set(COMMANDS)
+    assert {offer.command.split()[0] for offer in offers(running=True)} - {"--help"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_a_box_is_watched_only_if_one_runs(monkeypatch: pytest.MonkeyPatch, *, running: bool) -> None:
+    monkeypatch.setattr(first_choice, "box_runs", lambda: running)
+    assert offers(running)[0] is (WATCH if running else TOUR)
+    with CliRunner().isolation("\n") as (_, stderr, _):
+        words = first_choice.chosen_words()
+    assert words == [("top" if running else "tour")]
+    shown = stderr.getvalue().decode()
+    assert ("pulsarbox top" in shown, "No box is running" in shown) == (running, not running)
+    assert max(map(len, shown.splitlines())) <= 60
+
+
+def test_all_offers_are_explained() -> None:
+    assert set(offers(running=True)) == {START, TOUR, WATCH, HELP}

@@ -185,7 +185,7 @@ class Target:
 
 def delivered(stored: Stored, number: int = 0, partition: int = 2) -> list[ReceivedMessage]:
     """An entry as delivered to a consumer."""
-    consumer = cast(Any, SimpleNamespace(topic=f"{TOPIC}-partition-{partition}", partition=partition))
+    consumer = cast(Any, SimpleNamespace(topic=f"{TOPIC}-partition-{partition}", partition=partition, generation=0))
     return unpack(ReceivedEntry(consumer, 12, number, stored[0], 3), stored[1], [])
 
 

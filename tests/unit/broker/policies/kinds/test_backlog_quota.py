@@ -92,6 +92,8 @@ def test_a_producer_is_held_and_goes_on_at_the_moment_the_backlog_falls() -> Non
     newcomer = box.client()
     refused = newcomer.producer(1)
     assert (refused.error, "has" in refused.message) == (HELD_ERROR, True)
+    (waiting,) = topic_of(box).backlog.waiting_producers(box.now)
+    assert (waiting.producer_id, waiting.topic) == (1, TOPIC)
     reply = client.producer(1, producer_name="p", epoch=1)
     assert not reply.producer_ready, "who comes back waits"
     box.advance(DAY)
@@ -100,6 +102,7 @@ def test_a_producer_is_held_and_goes_on_at_the_moment_the_backlog_falls() -> Non
     consume(box, [(position.ledger_id, 0)])
     (ready,) = (body for name, body in frames(client) if name == "producer_success")
     assert ready.producer_ready
+    assert topic_of(box).backlog.waiting_producers(box.now) == []
     client.send(100, b"x")
     assert client.take("send_receipt").sequence_id == 100
 
@@ -300,10 +303,10 @@ def test_a_quota_that_is_reached_and_one_that_is_released_are_events(kind: str, 
     limit = 200 if kind == "size" else 30_000
     assert dict(told[0].fields) == {"policy": kind, "limit": limit, "used": size}
     assert dict(told[1].fields) == {"used": 0}
-    assert told[0].text == (
-        f"has used {size} of 200 bytes of its backlog quota: producers wait"
+    assert told[0].text.partition(": '")[0] == (
+        f"has used {size} B of its backlog quota of 200 B: producers wait"
         if kind == "size"
-        else "has messages older than its backlog quota of 30 s: producers are rejected"
+        else "has messages older than its backlog quota of 30s: producers are rejected"
     )
 
 
@@ -465,3 +468,21 @@ def test_delayed_messages_that_make_exactly_the_limit_fill_the_quota_when_the_la
     assert topic_of(box).backlog is backlog
     assert (backlog.used, backlog.not_due) == (2 * entry, 0)
     assert topic_of(box).backlog.blocked is backlog.size
+
+
+def test_a_refused_producer_is_remembered_until_it_is_admitted() -> None:
+    box = Box(**LASTING)
+    subscribed(box, "s")
+    set_policy(box, backlog_quota_map=by_size(200, HOLD))
+    sent = publish(box, 1, 300)
+    client = box.client()
+    assert client.producer(7, producer_name="late").error == HELD_ERROR
+    box.advance(5)
+    assert client.producer(7, producer_name="late").error == HELD_ERROR
+    (waiting,) = topic_of(box).backlog.waiting_producers(box.now)
+    assert (waiting.name, waiting.last - waiting.since) == ("late", 5000)
+    last = [each for each in box.broker.events.after(0, 100) if each.kind == "quota-hit"]
+    assert "late" in last[-1].text or len(last) == 1  # events of one topic are limited
+    consume(box, sent)
+    assert client.producer(7, producer_name="late").DESCRIPTOR.name == "CommandProducerSuccess"
+    assert topic_of(box).backlog.waiting_producers(box.now) == []

@@ -1,0 +1,44 @@
+"""Hints for the words of other tools, and for arguments that are easily mistaken."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from pulsarbox.cli.main import main
+from pulsarbox.cli.messages.produce import file_note
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("namespaces list", "use `main ns list`"),
+        ("subscriptions list", "use `main sub list`"),
+        ("namespaces", "use `main ns`"),
+        ("sub reset-cursor orders s", "use `main sub seek`"),
+        ("ns show acme/prod", "use `main ns policy`"),
+        ("topic show orders", "use `main topic stats`"),
+        ("topic peek orders", "use `main peek`"),
+        ("topic delet orders", "did you mean delete?"),
+        ("export orders", "pulsarbox consume orders --until end -o ndjson"),
+        ("sub seek orders s 1h", "a time such as -1h"),
+    ],
+)
+def test_words_of_other_tools_name_the_command(words: str, hint: str) -> None:
+    done = CliRunner().invoke(main, words.split())
+    assert (done.exit_code, hint in done.output) == (2, True), done.output
+
+
+def test_the_hints_name_commands() -> None:
+    from pulsarbox.cli.common.lazy_group import _FOREIGN_COMMANDS, _FOREIGN_GROUPS
+
+    for words in {*_FOREIGN_COMMANDS.values(), *_FOREIGN_GROUPS.values()}:
+        assert CliRunner().invoke(main, [*words.split(), "--help"]).exit_code == 0, words
+
+
+def test_the_name_of_a_file_as_payload_is_noted(tmp_path: Path) -> None:
+    file = tmp_path / "m 1.txt"
+    file.write_text("x")
+    assert file_note("orders", str(file), template=False).endswith(f"pulsarbox produce orders < '{file}'")
+    for payload in (None, "-", "hello", "a\0b", "x" * 100_000, str(tmp_path)):
+        assert file_note("orders", payload, template=False) == ""
