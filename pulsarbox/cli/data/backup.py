@@ -11,7 +11,7 @@ from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, counted, megabytes, notify, print_document
 from pulsarbox.cli.common.value_types import ByteRate
-from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of, size_of
+from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
 _DIRECTORY: Final = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))

@@ -7,7 +7,10 @@ import click
 SHELLS: Final = ("bash", "zsh", "fish")
 
 _BASH: Final = r"""_pulsarbox_completion() {
-    local IFS=$'\n' line=${COMP_LINE:0:COMP_POINT} words=() word i breaks current part type value
+    local IFS=' ' words=() word i breaks current part type value
+    local line="${COMP_WORDS[*]:0:COMP_CWORD+1}"
+    [[ $COMP_LINE ]] && line=${COMP_LINE:0:COMP_POINT}
+    IFS=$'\n'
     # Bash splits words at colons and equal signs: join those without a space in between.
     for (( i = 0; i <= COMP_CWORD; i++ )); do
         word=${COMP_WORDS[i]}

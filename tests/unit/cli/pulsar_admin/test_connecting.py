@@ -304,7 +304,7 @@ def test_a_url_goes_before_the_context_and_the_environment_names_another(broker:
 
 
 def test_the_life_of_contexts() -> None:
-    assert pulsarbox("context", "list").stdout.split() == ["CURRENT", "NAME", "URL", "ADMIN_URL"]
+    assert pulsarbox("context", "list").stdout.split() == ["CURRENT", "NAME", "URL", "ADMIN", "URL"]
     assert pulsarbox("context", "show").exit_code == 3
     pulsarbox("context", "add", "a", "--url", "pulsar://a:6650", "--auth-params", "token:secret")
     pulsarbox("context", "add", "b", "--admin-url", "https://b:8443")
