@@ -29,7 +29,7 @@ TASKS: Final = tasks()
 
 def test_there_are_ten() -> None:
     assert len(TASKS) == 10
-    assert sum(len(commands) for commands in TASKS.values()) == 14
+    assert sum(len(commands) for commands in TASKS.values()) == 12
 
 
 @pytest.fixture
