@@ -117,12 +117,15 @@ def _widened(fewest: Mapping[str, int], natural: Mapping[str, int], width: int) 
 
 
 def shortened(value: str, width: int) -> str:
-    """Return a text of at most ``width`` characters: the end of a path, both ends of a name, or the start of a text."""
+    """Return a text of at most ``width`` characters.
+
+    Keeps the end of a path, both ends of a name or of a text with a qualified name, and the start of other texts.
+    """
     if len(value) <= width:
         return value
     if value.startswith("/"):
         return f"…{value[1 - width :]}" if width > 1 else "…"
-    if width > 2 and _NAME.fullmatch(value):
+    if width > 2 and (_NAME.fullmatch(value) or "/" in value):
         end = (width - 1) // 2
         return f"{value[: width - 1 - end]}…{value[-end:]}"
     return f"{value[: width - 1]}…"

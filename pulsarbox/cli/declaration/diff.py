@@ -8,7 +8,7 @@ import click
 from pulsarbox.cli.common.exits import EXIT_FAILED
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.connect.admin_client import with_admin
+from pulsarbox.cli.connect.admin_client import short, with_admin
 from pulsarbox.cli.declaration.declared_steps import DeclaredSteps, declaration_options
 
 if TYPE_CHECKING:
@@ -56,13 +56,15 @@ def diff(files: tuple[str, ...], token_key: str | None, prune: bool, output: Out
 
 
 def _row(step: "Step", form: str) -> Row:
-    present, declared = step.present, step.declared
+    present, declared, name = step.present, step.declared, step.name
     if form in ("table", "wide"):
-        policy = step.what.partition(" of ")[0]
-        present, declared = _brief(_written(policy, present)), _brief(_written(policy, declared))
+        name, policy = short(name), step.what.partition(" of ")[0]
+        present, declared = _written(policy, present), _written(policy, declared)
+    if form == "table":
+        present, declared = _brief(present), _brief(declared)
     return {
         "change": step.verb,
-        "object": f"{step.what} {step.name}",
+        "object": f"{step.what} {name}",
         "name": step.name,
         "present": present,
         "declared": declared,

@@ -1,7 +1,9 @@
 """Columns of lists: those that matter stay at 80 characters."""
 
+import re
 from typing import Any
 
+import click
 import pytest
 
 from pulsarbox.cli.commands import client, limits_text, policies, stats_text, topic
@@ -10,7 +12,10 @@ from pulsarbox.cli.common.backlog_units import BacklogColumns
 from pulsarbox.cli.common.dead_letter_groups import groups_output
 from pulsarbox.cli.common.output import OutputOptions, TableOutput
 from pulsarbox.cli.common.text_table import fitted
+from pulsarbox.cli.data import backup, ensemble
 from pulsarbox.cli.declaration import diff
+from pulsarbox.cli.main import main
+from pulsarbox.cli.pipeline import listing
 
 LONG = "a-name/with-several/parts-of-a-long-text"
 
@@ -67,3 +72,32 @@ def test_the_fingerprint_of_a_group_is_hidden_last() -> None:
 
 def hidden_of(found: TableOutput, width: int) -> list[str]:
     return fitted(found.columns, found.rows, found.titles, found.cut, width, found.least).hidden
+
+
+DOCUMENTED = {
+    "client list": client._FIELDS,
+    "job list": job._FIELDS,
+    "sub list": stats_text.FIELDS,
+    "quota show": limits_text.FIELDS,
+    "topic list": (*topic._FIELDS, *topic._STATS_FIELDS),
+    "topic partitions": topic._PARTITION_FIELDS,
+    "storage members": ensemble._FIELDS,
+    "storage under-replicated": ensemble._FRAGMENTS,
+    "backup list": backup._FIELDS,
+    "pipeline list": listing._FIELDS,
+}
+
+
+@pytest.mark.parametrize("words", DOCUMENTED)
+def test_filters_know_what_the_help_documents(words: str) -> None:
+    group: click.Command = main
+    for word in words.split():
+        assert isinstance(group, click.Group)
+        found = group.get_command(click.Context(group), word)
+        assert found is not None
+        group = found
+    text = " ".join((group.help or "").partition("Fields: ")[2].partition("\n\n")[0].split())
+    text = re.sub(r" \([^)]*\)", "", text).partition(". ")[0].rstrip(".").replace("; with --stats also", ",")
+    named = re.split(r", | and ", text)
+    assert len(named) > 4
+    assert set(named) <= set(DOCUMENTED[words])

@@ -71,6 +71,7 @@ def test_both_ends_of_a_name_and_the_end_of_a_path_stay() -> None:
     assert shortened("/a/long/path", 6) == "…/path"
     assert shortened("a long text", 6) == "a lon…"
     assert shortened("acme/prod/orders-billing-DLQ", 15) == "acme/pr…ing-DLQ"
+    assert shortened("retention of namespace acme/prod", 20) == "retention …acme/prod"
     assert shortened("orders", 2) == "o…"
 
 
