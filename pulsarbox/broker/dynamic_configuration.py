@@ -12,7 +12,7 @@ from pulsarbox.broker.persistence.group_commit import GroupCommit
 from pulsarbox.broker.plugins import Plugins
 from pulsarbox.clock import Now
 from pulsarbox.config import Settings
-from pulsarbox.config.setting import ConfigError, did_you_mean
+from pulsarbox.config.setting import ConfigError, setting_hint
 from pulsarbox.config.settings import settings_by_name, settings_table
 from pulsarbox.config.sources.pulsar_dynamic import PULSAR_DYNAMIC
 from pulsarbox.errors import PreconditionFailed
@@ -78,7 +78,7 @@ class DynamicConfiguration:
             return
         if row is None:
             raise PreconditionFailed(
-                f"Can't {what} non-dynamic configuration: there is no setting {name}{did_you_mean(name, self.names)}"
+                f"Can't {what} non-dynamic configuration: there is no setting {name}{setting_hint(name, self.names)}"
             )
         if not row.dynamic:
             raise PreconditionFailed(f"Can't {what} non-dynamic configuration: {name} is read only at startup")

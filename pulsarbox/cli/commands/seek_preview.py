@@ -39,6 +39,11 @@ def query(place: PositionParam) -> dict[str, int]:
     return {"timestamp": place.time} if place.time is not None else place.body
 
 
+def expiring(found: dict[str, Any]) -> int:
+    """Return how many messages an expiry up to the position removes; none if the subscription is beyond it."""
+    return 0 if found["redelivered"] else int(found["skipped"])
+
+
 def preview_words(found: dict[str, Any] | None, place: PositionParam) -> str:
     """Return what a seek would do to a backlog, in words."""
     if found is None:

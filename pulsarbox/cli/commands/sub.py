@@ -22,8 +22,10 @@ from pulsarbox.cli.common.confirmation import (
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
+from pulsarbox.cli.common.position_arguments import AT, PositionParam
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.time_arguments import wall_now
+from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
@@ -31,6 +33,7 @@ from pulsarbox.names import TopicName
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
 
+_AGE_MAX: Final = 100 * 365 * 86_400
 _TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=completions.topics)
 _ONE: Final = click.argument("subscription", metavar="SUBSCRIPTION", shell_complete=completions.subscriptions)
 _MANY: Final = click.argument(
@@ -276,6 +279,20 @@ def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dr
             raise Failed(f"subscription {subscription} on {short(topic)} {problem}")
 
 
+def _backlogs(admin: "Admin", topic: TopicName) -> dict[str, dict[str, Any]]:
+    """Return the backlog of each subscription, as ``backlog_fields``."""
+    with suggesting(admin, topic):
+        found = admin.stats(topic, admin.partitions(topic))["subscriptions"]
+    return {name: backlog_fields([each]) for name, each in found.items()}
+
+
+def expiry_words(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """Return what an expiry did to a backlog, in words."""
+    expired = max(before["backlog"] - after["backlog"], 0)
+    words = f"{expired:,} expired" if expired else "no change"
+    return f"backlog {before['backlog']:,} before, {after['backlog']:,} now ({after['backlog_unit']}): {words}"
+
+
 def _backlog(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any] | None:
     """Return ``backlog_fields`` of a subscription, and the messages ``delivered`` so far; None if it does not exist."""
     with suggesting(admin, topic, name):
@@ -376,9 +393,7 @@ def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
 @sub.command()
 @_TOPIC
 @click.argument("names", metavar="[SUBSCRIPTION...]", nargs=-1, shell_complete=completions.subscriptions)
-@click.option(
-    "--older", "age", type=DURATION_OPTION, metavar="DURATION", help="Expire messages published longer ago: 1h, 30m."
-)
+@click.option("--older", "age", type=Seconds(1, _AGE_MAX), help="Expire messages published longer ago: 1h, 30m, 3600.")
 @click.option("--through", "place", type=AT, metavar="ID", help="Expire messages up to and including this one.")
 @yes_option
 @dry_run_option
@@ -386,13 +401,16 @@ def _clear(admin: "Admin", topic: TopicName, name: str) -> None:
 def expire(
     topic_name: str,
     names: tuple[str, ...],
-    age: int | None,
+    age: float | None,
     place: PositionParam | None,
     yes: bool,
     dry_run: bool,
     admin: "Admin",
 ) -> None:
     """Expire old messages of the named subscriptions, by default of all subscriptions of TOPIC.
+
+    Reports for each subscription how many messages expire, before the confirmation and in a dry run, and the backlog
+    before and after it. Apache Pulsar has no such preview.
 
     Prompts for the name on a terminal; otherwise requires --yes.
 
@@ -408,12 +426,32 @@ def expire(
         raise Misused("--through: expected a message ID, ledger:entry")
     topic = topic_named(topic_name)
     found = _meant(admin, topic, names or ("*",))
+    before = _backlogs(admin, topic)
+    _show_expiry(admin, topic, found, age, place)
     which = f"subscription {found[0]}" if len(found) == 1 else f"{len(found)} subscriptions"
     confirm(f"drop old messages of {which} of {short(topic)}", found, yes=yes, dry_run=dry_run)
     _each(admin, topic, found, "expired messages of subscription", partial(_expire, admin, topic, age, place), dry_run)
+    after = {} if dry_run else _backlogs(admin, topic)
+    for name in found:
+        if name in before and name in after:
+            notify(f"{name} on {short(topic)}: {expiry_words(before[name], after[name])}")
 
 
-def _expire(admin: "Admin", topic: TopicName, age: int | None, place: PositionParam | None, name: str) -> None:
+def _show_expiry(
+    admin: "Admin", topic: TopicName, names: list[str], age: float | None, place: PositionParam | None
+) -> None:
+    """Report how many messages of each subscription would expire, if the broker can tell."""
+    from pulsarbox.cli.commands.seek_preview import expiring, preview
+
+    until = PositionParam(time=wall_now() - round((age or 0) * 1000)) if place is None else place.after
+    for name in names:
+        with suggesting(admin, topic, name):
+            found = preview(admin, topic, name, until)
+        if found is not None:
+            notify(f"{name} on {short(topic)}: {expiring(found):,} of {found['before']:,} messages expire")
+
+
+def _expire(admin: "Admin", topic: TopicName, age: float | None, place: PositionParam | None, name: str) -> None:
     from pulsarbox.client.admin import AdminRefused, path_of_subscription
 
     target = topic if place is None else place.of(topic)
@@ -423,7 +461,7 @@ def _expire(admin: "Admin", topic: TopicName, age: int | None, place: PositionPa
             admin.ask("POST", path, place.body)
         else:
             assert age is not None
-            admin.ask("POST", f"{path}/{age // 1000}")
+            admin.ask("POST", f"{path}/{int(age)}")
     except AdminRefused as error:
         if error.status != 409:
             raise

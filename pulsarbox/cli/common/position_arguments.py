@@ -1,13 +1,12 @@
 """Topic positions for the Admin API: WHERE of `sub seek`, --at and --through."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pulsarbox.cli.common.position_options import is_ago, message_id
 from pulsarbox.cli.common.time_arguments import Words, moment
 from pulsarbox.client.places import MessageId
 from pulsarbox.names import TopicName
-from pulsarbox.times import duration
 
 FORMS: Final = (
     "earliest, latest, a time such as -1h or @2026-11-21T10:00, "
@@ -38,6 +37,14 @@ class PositionParam:
         return topic
 
     @property
+    def after(self) -> "PositionParam":
+        """The position after a message ID; any other position as it is."""
+        if self.id is None:
+            return self
+        step = {"batch_index": self.id.batch_index + 1} if self.id.batch_index >= 0 else {"entry": self.id.entry + 1}
+        return replace(self, id=self.id._replace(**step))
+
+    @property
     def body(self) -> dict[str, Any]:
         """The position as an Admin API body. Not for a time."""
         if self.id is None:
@@ -59,4 +66,3 @@ def parse_place(text: str) -> PositionParam:
 
 
 AT: Final = Words("place", parse_place)
-DURATION_OPTION: Final = Words("duration", duration)

@@ -78,6 +78,8 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     assert run("sub", "clear", short, "s", "--yes").returncode == 0
     assert is_quiet(consumer)
     assert run("sub", "expire", short, "--older", "1h", "--yes").returncode == 0
+    assert run("sub", "expire", short, "--older", "3600", "--yes").returncode == 0
+
     assert run("sub", "seek", short, "s", "latest").returncode == 0
     (row,) = when_connected(run, short)
     assert (row["name"], row["type"], row["backlog"], row["consumers"]) == ("s", "Shared", 0, 1)
@@ -85,6 +87,19 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     assert (refused.returncode, "has active connected consumers" in refused.stderr) == (4, True)
     assert run("sub", "delete", short, "s", "--yes", "--force").returncode == 0
     consumer.close()  # otherwise the client reconnects and recreates the subscription
+
+
+@pytest.mark.usefixtures("ours")
+def test_an_expiry_reports_its_messages(client: Any, topic: str, run: Run) -> None:
+    ids = published(client, topic, 10)
+    short = topic.removeprefix("persistent://public/default/")
+    assert run("sub", "create", short, "s", "--at", "earliest").returncode == 0
+    through = f"{ids[3].ledger_id()}:{ids[3].entry_id()}"
+    dry = run("sub", "expire", short, "s", "--through", through, "--dry-run")
+    assert f"s on {short}: 4 of 10 messages expire" in dry.stderr
+    done = run("sub", "expire", short, "s", "--through", through, "--yes")
+    assert f"s on {short}: backlog 10 before, 6 now (messages): 4 expired" in done.stderr
+    assert f"s on {short}: 0 of 6 messages expire" in run("sub", "expire", short, "--older", "1h", "--dry-run").stderr
 
 
 @pytest.mark.parametrize(("name", "neighbour"), [("a+b", "a b"), ("a%2Fb", "a/b"), ("100%", "100"), ("ü?#;", "ü")])

@@ -164,7 +164,7 @@ class TestPropertiesFile:
 def test_all_problems_of_a_file_are_listed_with_those_between_settings(tmp_path: Path) -> None:
     file = tmp_path / "box.toml"
     file.write_text(
-        "[storage]\nretentoin = 1\njournalMaxBatchMbytes = 1024\njournalVolumeSizeMbytes = 64\n"
+        "[journal]\nretentoin = 1\njournalMaxBatchMbytes = 1024\njournalVolumeSizeMbytes = 64\n"
         '[network]\nmaxMessageSize = "x"\n'
     )
     problems, _ = problems_of(file)
