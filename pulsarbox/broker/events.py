@@ -148,8 +148,8 @@ class _Period:
 
     def __init__(self, ends: float) -> None:
         self.ends = ends
-        self.subjects: dict[str, int] = {}
-        """Repetitions of each subject since its event."""
+        self.subjects: dict[tuple[str, str], int] = {}
+        """Repetitions of each subject and part of it since its event."""
         self.more = 0
         """Occurrences on subjects beyond SUBJECTS_MAX."""
 
@@ -187,20 +187,25 @@ class Events:
         at = max(sequence + 1 - self.first, 0)  # numbers in memory have no gaps
         return list(islice(self._ring, at, at + limit))
 
-    def report(self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, **about: Any) -> None:
-        """Report ``count`` occurrences; repetitions on the same subject within a period are only counted."""
+    def report(
+        self, kind: str, subject: str, text: str, now: Now, *, count: int = 1, part: str = "", **about: Any
+    ) -> None:
+        """Report ``count`` occurrences; repetitions on the same subject within a period are only counted.
+
+        ``part``: what of the subject the event is about, if its other parts are to be reported separately.
+        """
         period = self._periods.get(kind)
         if period is not None and now.monotonic >= period.ends:
             self._end(kind, period, now)
             period = None
         if period is None:
             period = self._periods[kind] = _Period(now.monotonic + PERIOD_SECONDS)
-        if subject in period.subjects:
-            period.subjects[subject] += count
+        if (subject, part) in period.subjects:
+            period.subjects[subject, part] += count
         elif len(period.subjects) >= SUBJECTS_MAX:
             period.more += count
         else:
-            period.subjects[subject] = 0
+            period.subjects[subject, part] = 0
             self._add(kind, subject, text, count, about, now)
 
     def report_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
@@ -222,7 +227,7 @@ class Events:
             self._end(kind, self._periods.pop(kind), now)
 
     def _end(self, kind: str, period: _Period, now: Now) -> None:
-        for subject, again in period.subjects.items():
+        for (subject, _), again in period.subjects.items():
             if again:
                 self._add(kind, subject, f"{again:,} more in {PERIOD_SECONDS:g} s", again, {}, now)
         if period.more:

@@ -16,7 +16,7 @@ from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.cleaning import clean
 from pulsarbox.clock import Now
-from pulsarbox.server.http.framework.change_words import change_words
+from pulsarbox.server.http.framework.change_words import change_subject, change_words, refusal_words
 from pulsarbox.server.http.framework.request import HttpResponse
 
 BODY: Final = web.RequestKey("body", bytes)
@@ -63,33 +63,30 @@ class Audit:
     def _event(
         self, kind: str, request: web.BaseRequest, given: HttpResponse, principal: Principal | None, now: Now
     ) -> None:
-        what = f"{request.method} {printable(request.raw_path)}"
-        who, outcome = _principal_and_outcome(request, given, principal)
-        text = f"{who}: {what}: {outcome}"
-        if kind == "changed":
-            words = _words(request)
-            if words:
-                text = f"{words} by {who}" if given.status < 400 else f"{words} by {who}: {outcome}"
-            self._events.report(kind, what, text, now, status=given.status)
+        who = _who(request, principal)
+        path = request.raw_path.partition("?")[0]
+        words = clean(change_words(request.method, path, request.query, request.get(BODY, b"")))
+        if given.status < 400:
+            text = f"{words} by {who}"
         else:
-            self._events.report(kind, who, text, now, status=given.status)
-
-
-def _words(request: web.BaseRequest) -> str:
-    path = request.raw_path.partition("?")[0]
-    words = change_words(request.method, path, request.query, request.get(BODY, b""))
-    return clean(words)
+            text = f"{clean(refusal_words(words))} refused for {who}: {_reason(given) or given.status}"
+        subject = clean(change_subject(path)) if kind == "changed" else who
+        self._events.report(kind, subject, text, now, part=words.partition(" set to ")[0], status=given.status)
 
 
 def _is_ordinary(request: web.BaseRequest) -> bool:
     return any(request.method == method and request.raw_path.startswith(path) for method, path in _ORDINARY)
 
 
+def _who(request: web.BaseRequest, principal: Principal | None) -> str:
+    address = request.remote or "?"
+    return address if principal is None else f"{principal} at {address}"
+
+
 def _principal_and_outcome(
     request: web.BaseRequest, given: HttpResponse, principal: Principal | None
 ) -> tuple[str, str]:
-    address = request.remote or "?"
-    who = address if principal is None else f"{principal} at {address}"
+    who = _who(request, principal)
     reason = "" if given.status < 400 else _reason(given)
     return who, f"refused with {given.status}: {reason}" if reason else f"done ({given.status})"
 

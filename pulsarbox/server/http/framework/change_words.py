@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -55,14 +56,114 @@ class ChangeRequest:
 
 
 def change_words(method: str, path: str, query: Mapping[str, str], body: bytes) -> str:
-    """Return what a request asks for, such as ``topic orders created``; empty if there are no words for it."""
-    if len(body) > _BODY_MAX:
-        return ""
-    for pattern, words in _TABLE:
-        found = pattern.fullmatch(path)
+    """Return what a request asks for, such as ``topic orders created``."""
+    if len(body) <= _BODY_MAX:
+        for pattern, words in _TABLE:
+            found = pattern.fullmatch(path)
+            if found is not None:
+                said = words(ChangeRequest(method, found, query, body))
+                if said:
+                    return said
+                break
+    return _by_operation(method, path)
+
+
+def change_subject(path: str) -> str:
+    """Return the object of a request: a topic with its full name, a namespace, ``tenant acme``, ``setting ttl``."""
+    parts = _parts(path)
+    if not parts:
+        return "box"
+    kind, names = parts[0], parts[1:]
+    if kind == "schemas":
+        kind = "persistent"
+    if kind in ("persistent", "non-persistent"):
+        return f"{kind}://{'/'.join(names[:3])}" if len(names) > 2 else "/".join(names) or "box"
+    if kind == "namespaces":
+        return "/".join(names[:2]) or "box"
+    if kind == "policies":
+        return (
+            change_subject("/pulsarbox/v1/" + "/".join([names[0], *names[1:4]]))
+            if _is_domain(names)
+            else ("/".join(names[:2]))
+        )
+    if kind == "brokers" and names[:1] == ["configuration"] and len(names) > 1:
+        return f"setting {names[1]}"
+    if kind in _NOUNS and names:
+        return f"{_NOUNS[kind]} {names[0]}"
+    return " ".join([_spaced(kind), *names[:3]])
+
+
+def refusal_words(words: str) -> str:
+    """Return a request as a noun: ``deletion of topic orders`` for ``topic orders deleted``."""
+    for pattern, noun in _REFUSALS:
+        found = pattern.fullmatch(words)
         if found is not None:
-            return words(ChangeRequest(method, found, query, body))
-    return ""
+            return found.expand(noun)
+    return f"the request '{words}'"
+
+
+_NOUNS: Final = {
+    "tenants": "tenant",
+    "clusters": "cluster",
+    "resourcegroups": "resource group",
+    "pipelines": "pipeline",
+    "clients": "client",
+    "plugins": "plugin",
+}
+"""Objects by the first word of their path."""
+_REFUSALS: Final = [
+    (re.compile(pattern), noun)
+    for pattern, noun in (
+        (r"(.+) deleted", r"deletion of \1"),
+        (r"(.+) created( with .+)?", r"creation of \1\2"),
+        (r"(.+) changed", r"change of \1"),
+        (r"(.+) removed", r"removal of \1"),
+        (r"(.+) set (to .+)", r"change of \1 \2"),
+        (r"(.+) reset (to .+)", r"reset of \1 \2"),
+        (r"(.+) extended (to .+)", r"extension of \1 \2"),
+        (r"(.+) (?:un)?loaded", r"unloading of \1"),
+        (r"(.+) terminated", r"termination of \1"),
+        (r"(.+) truncated", r"truncation of \1"),
+        (r"(.+) requested", r"\1"),
+    )
+]
+
+
+def _parts(path: str) -> list[str]:
+    """Return the names of a path after its version, decoded."""
+    parts = [unquote(each) for each in path.split("/") if each]
+    if parts[:1] in (["admin"], ["pulsarbox"]):
+        parts = parts[1:]
+        if parts and re.fullmatch(r"v[0-9]", parts[0]):
+            parts = parts[1:]
+    return parts
+
+
+def _is_domain(names: list[str]) -> bool:
+    return bool(names) and names[0] in ("persistent", "non-persistent")
+
+
+def _spaced(name: str) -> str:
+    """Return the words of a name in camel case or with hyphens."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f" {found[1].lower()}", name).replace("-", " ")
+
+
+def _by_operation(method: str, path: str) -> str:
+    """Return the name of an operation in words with its object: ``acme/prod: set replication clusters``."""
+    subject = change_subject(path).removeprefix(f"persistent://{_HOME}")
+    for verb, pattern, operation in _operations():
+        if verb == method and pattern.fullmatch(path):
+            return f"{_spaced(operation)} of {subject} requested"
+    verbs = {"PUT": "set", "POST": "changed", "DELETE": "removed"}
+    rest = [_spaced(each) for each in _parts(path)]
+    return f"{' '.join(rest) or 'box'} {verbs.get(method, 'requested')}"
+
+
+@cache
+def _operations() -> list[tuple[str, re.Pattern[str], str]]:
+    from pulsarbox.server.http.admin_endpoints import endpoints
+
+    return [(each.method, _pattern(each.path), each.operation) for each in endpoints()]
 
 
 def _object(what: Callable[[ChangeRequest], str]) -> Callable[[ChangeRequest], str]:

@@ -48,7 +48,7 @@ async def test_what_the_box_does_is_told(box: HttpBox) -> None:
     created, changed, *_ = found
     assert (created["subject"], created["severity"]) == ("persistent://public/default/t", "info")
     assert changed["text"] == "topic t created by 127.0.0.1"
-    assert changed["subject"] == "PUT /admin/v2/persistent/public/default/t"
+    assert changed["subject"] == "persistent://public/default/t"
     assert changed["sequence"] == created["sequence"] + 1
     assert created["time"] == box.shell.now().wall
 
