@@ -386,8 +386,8 @@ class Top(App[None]):
         from pulsarbox.tui.actions.dialogs import Question
         from pulsarbox.tui.widgets.numbers import instant as written
 
-        hint = f"-8h, 03:12, 2026-11-21 10:00; empty: now\nRecorded since {written(told['from'])[:16]}"
-        question = Question("Go to the time", hint, "", lambda text: text and self.instant(text))
+        hint = f"-8h, 03:12, 2026-11-21T10:00; empty: now\nRecorded since {written(told['from'])[:16]}"
+        question = Question("Go to a time", hint, "", lambda text: text and self.instant(text))
         found = await self.push_screen_wait(question)
         if found is None:
             return

@@ -223,8 +223,15 @@ def _total(name: str, value: Any) -> str:
 
 
 def self_contained(svg: str) -> str:
-    """Remove web fonts from an SVG, so that opening it makes no network requests."""
-    return re.sub(r"@font-face\s*\{[^}]*\}", "", svg).replace("Fira Code", "DejaVu Sans Mono, Fira Code")
+    """Remove web fonts from an SVG, so that opening it makes no network requests, and show its last line whole."""
+    svg = re.sub(r"@font-face\s*\{[^}]*\}", "", svg).replace("Fira Code", "DejaVu Sans Mono, Fira Code")
+    return _CLIP.sub(lambda found: f"{found[1]}{float(found[2]) + _DESCENDERS:g}", svg, count=1)
+
+
+_CLIP: Final = re.compile(r'(clip-terminal">\s*<rect[^>]*height=")([\d.]+)')
+"""The clip of the whole screen, which ends above the descenders of the last line."""
+_DESCENDERS: Final = 5
+"""Units of an SVG below the baseline of a line, as far as its frame has room."""
 
 
 def picture(app: Top, width: int, height: int) -> str:

@@ -51,9 +51,11 @@ def place(text: str) -> int | dict[str, Any]:
         return dict(EARLIEST)
     if text == "latest":
         return dict(LATEST)
-    if text.startswith("@"):
-        return instant(text)
     found = _ID.fullmatch(text)
-    if found is None:
-        raise Wrong(f"invalid position '{text}'; expected earliest, latest, @TIME such as @-1h, or ledger:entry")
-    return {"ledgerId": int(found[1]), "entryId": int(found[2])}
+    if found is not None:
+        return {"ledgerId": int(found[1]), "entryId": int(found[2])}
+    try:
+        return instant(text)
+    except Wrong:
+        expected = "earliest, latest, a time such as -1h, or ledger:entry"
+        raise Wrong(f"invalid position '{text}'; expected {expected}") from None

@@ -3,11 +3,14 @@
 import json
 from threading import Event
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from pulsarbox.broker.dispatch.blocked_reason import Reason
 from pulsarbox.broker.stats.blocked_reason_text import TEXTS
 from pulsarbox.client.transport.web import Reply
+from pulsarbox.storage.inspection.dead_box import UNKNOWN
 from pulsarbox.tui.actions.diagnosis import SIZE_QUOTA
+from pulsarbox.tui.widgets.tour_guide import STEPS
 from tests.unit.storage.ensemble.fake import LOST, SINCE, member, status
 from tests.unit.tui.fake import (
     GROUP,
@@ -62,7 +65,15 @@ def busy() -> FakeBox:
     box.rows["clients"] = [client(at, kind=kinds[at % 3], role="" if at % 2 else "shop-admin") for at in range(12)]
     box.rows["quotas"] = [
         quota(0),
-        quota(1, policy="dispatch-rate", scope="subscription", subject=f"{_name(1)} shipping", share=1.0, used=1000.0),
+        quota(
+            1,
+            policy="dispatch-rate",
+            scope="subscription",
+            subject=f"{_name(1)} shipping",
+            share=1.0,
+            used=1000.0,
+            change=_changed("subscription-dispatch-rate", "dispatchThrottlingRateInMsg"),
+        ),
         quota(2, policy=SIZE_QUOTA, unit="bytes", used=1.7e9, limit=2e9, share=0.85, held=0, holding=False),
         quota(3, policy="max-consumers", unit="", used=12.0, limit=100.0, share=0.12, held=0, holding=False),
     ]
@@ -90,6 +101,14 @@ def busy() -> FakeBox:
 
 
 _PAYLOADS: Final = (b"plain text\nin two lines", bytes(range(256)), b"", json.dumps(ORDER).encode())
+
+
+def tour() -> FakeBox:
+    """A box with the rows that the steps of the tour describe."""
+    box = busy()
+    (subject,) = (step.row["subject"] for step in STEPS if "subject" in step.row)
+    box.rows["quotas"].append(quota(9, subject=subject, share=0.99, used=25.0, limit=25.0))
+    return box
 
 
 def empty() -> FakeBox:
@@ -150,7 +169,9 @@ class FilesBox(FakeBox):
     def exchange(self, method: str, target: str, body: bytes | None) -> Reply:
         """See FakeBox."""
         if any(f"/top/{view}?" in target for view in ("clients", "quotas", "plugins", "pipelines")):
-            return Reply(404, {}, json.dumps({"reason": "no box is running, so there are only its files"}).encode())
+            name = urlsplit(target).path.rpartition("/")[2]
+            reason = f"view {name!r} requires a running box: start it with `pulsarbox start`"
+            return Reply(503, {}, json.dumps({"reason": reason}).encode())
         return super().exchange(method, target, body)
 
 
@@ -162,7 +183,7 @@ def files() -> FakeBox:
     row = subscription(0, oldest=None, type=None, trend=[], cause=None, inRate=None, outRate=None, change=None)
     box.answers["GET", f"{_BASE}/top/subscriptions"] = {
         **_page_of(row),
-        "unknown": {"oldest": "the time is in the message, which is not read", "inRate": "a stopped box has no rates"},
+        "unknown": UNKNOWN["subscriptions"],
     }
     return box
 
@@ -181,6 +202,20 @@ class HeldBox(FakeBox):
         if self.is_held:
             Event().wait(600)  # in a daemon thread
         return super().exchange(method, target, body)
+
+
+def _changed(policy: str, field: str) -> dict[str, Any]:
+    """Return how a rate in messages per second of the second topic is changed."""
+    return {
+        "of": "topic",
+        "method": "POST",
+        "path": f"/admin/v2/persistent/public/default/orders-1/{policy}",
+        "query": {},
+        "body": {field: 1000},
+        "field": field,
+        "command": f"pulsarbox topic policy {_name(1)} {policy} {field}=1000",
+        "setting": None,
+    }
 
 
 def _groups_of(box: FakeBox, groups: list[dict[str, Any]]) -> None:

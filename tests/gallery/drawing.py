@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, DIMMED_MONOKAI
 
 from pulsarbox.tui.once import self_contained
+from pulsarbox.tui.widgets.tour_guide import TourGuide
 from tests.gallery.views import View, Walk
 from tests.unit.tui.driving import Driver, dashboard
 from tests.unit.tui.legibility import wearing
@@ -50,8 +51,9 @@ async def drawn(
     walk: Walk, size: tuple[int, int], themes: Sequence[str], is_wanted: Callable[[str], bool] = lambda view: True
 ) -> AsyncGenerator[Picture, None]:
     """Yield the pictures of a walk. ``themes`` is NO_COLOR alone, or others."""
+    options = {**walk.options, "guide": TourGuide() if walk.is_tour else None}
     with environment_of(themes):
-        async with dashboard(walk.box(), size, wearing(THEMES[themes[0]]), every_frame=True, **walk.options) as driver:
+        async with dashboard(walk.box(), size, wearing(THEMES[themes[0]]), every_frame=True, **options) as driver:
             for view in walk.views:
                 await reach(driver, view)
                 for theme in themes if is_wanted(view.name) else ():

@@ -7,7 +7,6 @@ from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.widgets.box_label import label_of
-from pulsarbox.tui.widgets.tour_guide import TourGuide
 from tests.gallery import boxes
 from tests.unit.tui.driving import Driver
 from tests.unit.tui.fake import NOW, FakeBox
@@ -37,6 +36,8 @@ class Walk(NamedTuple):
     views: tuple[View, ...]
     options: Mapping[str, Any] = {}
     """Options of the dashboard, see ``tests.unit.tui.driving``."""
+    is_tour: bool = False
+    """Whether a guide shows the steps of the tour, from the first one on."""
 
 
 def _places(prefix: str, *names: str) -> tuple[View, ...]:
@@ -204,7 +205,15 @@ WALKS: Final = (
         ),
         {"label": label_of("PRODUCTION", "darkred")},
     ),
-    Walk("tour", boxes.busy, _places("tour", "overview", "quotas"), {"guide": TourGuide()}),
+    Walk(
+        "tour",
+        boxes.tour,
+        (
+            View("tour-overview", "1", "Overview", "Tour 1/5"),
+            View("tour-quotas", "f2 f2 f2 5", "Quotas", "Tour 4/5"),
+        ),
+        is_tour=True,
+    ),
     Walk("directories", boxes.directories, _places("directories", "overview", "storage")),
     Walk("many-directories", boxes.many_directories, _places("many-directories", "storage")),
     Walk("files", boxes.files, _places("files", "overview", "subscriptions", "quotas")),

@@ -1,5 +1,6 @@
 """Deeds on topics, subscriptions and clients, and the list of all deeds."""
 
+import re
 from typing import Final
 
 from pulsarbox.client.admin import quoted, subscription_segment
@@ -33,8 +34,18 @@ def _topic(row: Row) -> str:
 _FORCE: Final = OperationField("force", "Disconnect clients", "no", choices=("no", "yes"))
 
 
+_DAY: Final = re.compile(r"\d{4}-\d\d")
+"""Begins a time of a day, ``2026-11-21T10:00``."""
+
+
 def _forced(row: Row, values: Values) -> str:
     return "?force=true" if values.get("force") == "yes" else ""
+
+
+def _position(values: Values) -> str:
+    """Return a position as the command line accepts it: ``@`` begins a time of a day."""
+    text = values.get("where", "").strip()
+    return f"@{text}" if _DAY.match(text) else text
 
 
 def _seek(row: Row, values: Values) -> list[Request]:
@@ -57,11 +68,11 @@ _SUBSCRIPTIONS: Final = (
         "sub seek",
         "Seek the subscription",
         ("subscription",),
-        with_words("sub", "seek", "{topic}", "{subscription}", "{where}"),
+        lambda row, values: ["sub", "seek", short(row), real(row, "subscription"), _position(values)],
         _seek,
         _subscription,
         "Consumers are disconnected and resume at the new position. Messages in between are skipped or redelivered.",
-        (OperationField("where", "Position", "latest", "earliest, latest, @-1h, @2026-11-21T10:00, ledger:entry"),),
+        (OperationField("where", "Position", "latest", "earliest, latest, -1h, 2026-11-21T10:00, ledger:entry"),),
         danger=True,
     ),
     OperationSpec(

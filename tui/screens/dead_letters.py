@@ -105,6 +105,10 @@ class Groups(ListScreen):
 
         return ask
 
+    def counted(self, answer: ViewSnapshot) -> tuple[int, int]:
+        """Count reasons, not the rows of their shapes."""
+        return answer.totals["matching"], answer.totals["total"]
+
     def nothing(self) -> str:
         """Return the command that shows acknowledged dead letters."""
         return f"No dead letters remain. Show stored ones: {self.line('dlq', 'groups', short(self.topic), '--stored')}"
@@ -172,7 +176,8 @@ def reasons_of(
         rows += shown
         matching += shown if name in passing else []
     part = [ShownRow({**each, **more}) for each in matching[query.offset : query.offset + query.limit]]
-    return ViewSnapshot(query, total=len(rows), matching=len(matching), offset=query.offset, rows=part)
+    totals = {"total": len(reasons), "matching": len(passing)}
+    return ViewSnapshot(query, 0, len(rows), len(matching), query.offset, part, totals)
 
 
 def _all(row: Row) -> bool:

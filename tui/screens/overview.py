@@ -182,7 +182,7 @@ class Overview(TopScreen):
         view = panel.view
         has_topics = self.top.vitals.get("topics")
         table.empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
-        table.set_subtitle(_counted(found, panel))
+        table.set_subtitle(_counted(found))
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
 
@@ -298,11 +298,9 @@ def _table(panel: Panel) -> Table:
     return table
 
 
-def _counted(found: ViewSnapshot, panel: Panel) -> str:
-    """Return how many rows there are, if not all are shown."""
-    if not found.matching:
-        return ""
-    return f"{numbers.count(found.matching)} of {numbers.count(found.total)}" if panel.filter else ""
+def _counted(found: ViewSnapshot) -> str:
+    """Return how many rows there are; the panel has the first of them."""
+    return numbers.count(found.matching) if found.matching else ""
 
 
 def _numbers(totals: Any) -> list[Part]:

@@ -126,7 +126,7 @@ class ViewScreen(TopScreen):
     @property
     def _has_row_details(self) -> bool:
         """Whether there is a row to show details of, or may be one in the first answer."""
-        return self.shows_details and (self.table.count > 0 or not self.answered)
+        return self.shows_details and (self.table.count > 0 or not (self.answered or self.trouble))
 
     def _show_details(self) -> None:
         if not self.shows_details:
@@ -177,12 +177,17 @@ class ViewScreen(TopScreen):
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
-        told = how_many(answer.matching, answer.total)
-        table.set_subtitle(told if self.filter else numbers.count(answer.total))
+        matching, total = self.counted(answer)
+        told = how_many(matching, total)
+        table.set_subtitle(told if self.filter else numbers.count(total))
         self._show_filter(told)
         self._show_details()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)
+
+    def counted(self, answer: ViewSnapshot) -> tuple[int, int]:
+        """Return how many objects match the filter, and how many there are."""
+        return answer.matching, answer.total
 
     def nothing(self) -> str:
         """Return the text of the table without any row: the state, and the next command."""
@@ -201,6 +206,7 @@ class ViewScreen(TopScreen):
         """Replace the text of a table that has never been loaded."""
         if not self.answered:
             self.table.empty = no_rows(trouble, self.facts_of_trouble())
+            self._place_details()
             self.table.refresh()
 
     def _show_filter(self, told: str) -> None:

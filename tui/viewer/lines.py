@@ -1,15 +1,22 @@
 """Lines of a message's contents, addressed by number, so that only the visible ones are computed."""
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple, Protocol
 
 from pulsarbox.cleaning import clean, hex_rows
+from pulsarbox.tui.widgets.wrapping import breaks
 
 LINE: Final = 400
 """Maximum number of bytes of one line of text; longer lines continue on the next."""
 _BACK: Final = 80
 """Number of bytes at the end of such a line of which the last blank ends it, so that words remain whole."""
+BLOCK: Final = 16 << 10
+"""Maximum number of bytes that are divided into rows at once, so that a row of a huge line is found in bounded time."""
+_KEPT: Final = 16
+"""Number of blocks whose rows are kept."""
 _NEWLINE: Final = 10
 _CONTINUES: Final = re.compile(rb"[\x80-\xbf]")
 _WINDOW: Final = 1 << 16
@@ -51,10 +58,29 @@ class Lines(Protocol):
 
 
 class TextLines:
-    """Lines of UTF-8 text, each numbered by the position of its first byte. Other bytes appear as escapes."""
+    """Lines of UTF-8 text, each numbered by the position of its first byte. Other bytes appear as escapes.
+
+    Long lines of the text are divided into parts of ``LINE`` bytes; once fitted to a width, into rows of that width.
+    """
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._width = 0
+        self._kept: dict[int, list[int]] = {}
+        """Beginnings of the rows of some blocks, by the beginning of the block."""
+
+    def fit(self, width: int) -> bool:
+        """Divide lines at words into rows of a width in cells; 0: into long parts. Return whether this is a change."""
+        if width == self._width:
+            return False
+        self._width = width
+        self._kept.clear()
+        return True
+
+    @property
+    def _part(self) -> int:
+        """Maximum number of bytes that are divided at once, independently of what precedes them."""
+        return BLOCK if self._width else LINE
 
     @property
     def first(self) -> int | None:
@@ -68,15 +94,34 @@ class TextLines:
 
     def at(self, place: int) -> int:
         """Return the line with a byte."""
+        part = self._part_at(place)
+        if not self._width:
+            return part
+        rows = self._rows(part)
+        return rows[bisect_right(rows, place) - 1]
+
+    def _part_at(self, place: int) -> int:
+        """Return the beginning of the part with a byte."""
         data = self._data
         if place >= len(data) and not data.endswith(b"\n"):
             place = max(len(data) - 1, 0)
         start = data.rfind(b"\n", 0, place) + 1
-        for number in range((place - start) // LINE + 1, 0, -1):
+        for number in range((place - start) // self._part + 1, 0, -1):
             cut = self._cut(start, number)
-            if cut <= place and self._is_longer(place, start + number * LINE):
+            if cut <= place and self._is_longer(place, start + number * self._part):
                 return cut
         return start
+
+    def _rows(self, part: int) -> list[int]:
+        """Return where the rows of a part begin."""
+        rows = self._kept.get(part)
+        if rows is None:
+            if len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+            rows = self._kept[part] = _rows_in(
+                self._data[part : self._part_end(part)].removesuffix(b"\r"), part, self._width
+            )
+        return rows
 
     def _is_longer(self, place: int, end: int) -> bool:
         """Return whether the line of text with a byte extends beyond ``end``."""
@@ -84,7 +129,7 @@ class TextLines:
 
     def _cut(self, start: int, number: int) -> int:
         """Return where a part of a long line begins: behind a blank, else at no byte that continues a character."""
-        at = start + number * LINE
+        at = start + number * self._part
         blank = max(self._data.rfind(each, at - _BACK, at) for each in (b" ", b"\t"))
         if blank >= 0:
             return blank + 1
@@ -102,11 +147,20 @@ class TextLines:
 
     def _end(self, at: int) -> int:
         """Return the position behind the last byte of a line."""
+        if not self._width:
+            return self._part_end(at)
+        part = self._part_at(at)
+        rows = self._rows(part)
+        following = bisect_right(rows, at)
+        return rows[following] if following < len(rows) else self._part_end(part)
+
+    def _part_end(self, at: int) -> int:
+        """Return the position behind the last byte of a part."""
         start = self._data.rfind(b"\n", 0, at) + 1
-        number = (at - start + _BACK - 1) // LINE + 1
-        newline = self._data.find(b"\n", at, at + LINE + _BACK)
+        number = (at - start + _BACK - 1) // self._part + 1
+        newline = self._data.find(b"\n", at, at + self._part + _BACK)
         end = len(self._data) if newline < 0 else newline
-        return end if end <= start + number * LINE else self._cut(start, number)
+        return end if end <= start + number * self._part else self._cut(start, number)
 
     def before(self, at: int) -> int | None:
         """See Lines."""
@@ -185,6 +239,33 @@ class HexLines:
     def found(self, text: str) -> Iterator[int | None]:
         """See Lines. Ignores the case of ASCII letters only."""
         return _lines_with(self._data, text, self.at)
+
+
+def _rows_in(data: bytes, start: int, width: int) -> list[int]:
+    """Return where the rows of a part of a line begin, which begins at ``start``."""
+    text = data.decode("utf-8", "surrogateescape")
+    shown = clean(data.decode("utf-8", "backslashreplace"))
+    if shown == text:
+        places, found = breaks(text, width, width), [start]
+        for begin, end in pairwise([0, *places]):
+            found.append(found[-1] + len(text[begin:end].encode()))
+        return found
+    return _rows_of_escapes(text, start, width)
+
+
+def _rows_of_escapes(text: str, start: int, width: int) -> list[int]:
+    """Return where rows begin, with characters that are shown as escapes, which remain whole."""
+    raw = [each.encode("utf-8", "surrogateescape") for each in text]
+    cells = [clean(each.decode("utf-8", "backslashreplace")) for each in raw]
+    shown, ends = "".join(cells), list(accumulate(map(len, cells)))
+    found, place, number = [start], 0, 0
+    while following := breaks(shown[place : place + 3 * width], width, width):
+        last = max(bisect_right(ends, place + following[0]), number + 1)
+        if last == len(raw):
+            break
+        found.append(found[-1] + sum(map(len, raw[number:last])))
+        number, place = last, ends[last - 1]
+    return found
 
 
 def _cell(number: int, each: int) -> int:

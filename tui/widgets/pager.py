@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pulsarbox.tui.viewer.lines import LinePart, Lines
+from pulsarbox.tui.viewer.lines import LinePart, Lines, TextLines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import CURSOR_KEYS
 from pulsarbox.tui.widgets.wrapping import breaks
@@ -74,9 +74,16 @@ class Pager(Looks, Widget, can_focus=True):
         self.lines, self._skipped, self._shift = lines, 0, 0
         self._top = None if lines is None else lines.first
         self.cursor = self._top
+        self._fit()
         if cursor is not None:
             self.point(cursor)
         self.changed()
+
+    def _fit(self) -> None:
+        """Divide the lines of a text into rows of the width of the view, and stay at the same place."""
+        lines = self.lines
+        if isinstance(lines, TextLines) and self.size.width and lines.fit(self._room if self.is_wrapped else 0):
+            self._top, self.cursor = (None if at is None else lines.at(at) for at in (self._top, self.cursor))
 
     def changed(self) -> None:
         """Draw again, because lines have been added, folded or unfolded."""
@@ -89,7 +96,7 @@ class Pager(Looks, Widget, can_focus=True):
 
     def point(self, line: int) -> None:
         """Move the cursor to a line and scroll it into view."""
-        self.cursor = line
+        self.cursor = self.lines.at(line) if isinstance(self.lines, TextLines) else line
         self._into_view()
         self.changed()
         self.post_message(self.Moved())
@@ -140,6 +147,7 @@ class Pager(Looks, Widget, can_focus=True):
     def wrap(self) -> None:
         """Start or stop wrapping lines."""
         self.is_wrapped, self._shift, self._skipped = not self.is_wrapped, 0, 0
+        self._fit()
         if self.cursor is not None:
             self.point(self.cursor)
 
@@ -201,6 +209,7 @@ class Pager(Looks, Widget, can_focus=True):
     def on_resize(self) -> None:
         """Lay out again."""
         self._rows = None
+        self._fit()
         self._into_view()
         self.changed()
 

@@ -51,7 +51,7 @@ def topic(number: int, **more: Any) -> dict[str, Any]:
         "producers": 2,
         "subscriptions": 1,
         "oldest": 75.0,
-        "trend": [1.0, 2.0, 4.0, 8.0],
+        "trend": [12.5, 25.0, 50.0, 100.0],
         "quota": 0.85,
         **more,
     }
@@ -384,6 +384,27 @@ KEY_MAP = {
 }
 
 
+def recorded(query: Mapping[str, str], body: Any) -> Any:
+    """The times that the box has recorded in the last day: one every ten seconds, up to the limit."""
+    told: dict[str, Any] = {"from": NOW - 86_400_000, "to": NOW, "step": 10_000, "bytes": 1_000_000}
+    if "limit" in query:
+        begin, end, limit = int(query["from"]), int(query["to"]), int(query["limit"])
+        step = max((end - begin) // limit // 10_000, 1) * 10_000
+        told["frames"] = list(range(begin + step, end, step))[:limit]
+    return told
+
+
+def as_of(row: Mapping[str, Any], at: int) -> dict[str, Any]:
+    """The row of a subscription at an earlier time: its rates vary, and its backlog has grown since."""
+    seconds = (NOW - at) / 1000
+    then: dict[str, Callable[[float], float]] = {
+        "inRate": lambda rate: rate * (1 + 0.2 * math.sin(seconds / 60)),
+        "outRate": lambda rate: rate * (1 + 0.1 * math.sin(seconds / 45)),
+        "backlog": lambda backlog: max(backlog - round(min(seconds, 600) * backlog / 2000), 0),
+    }
+    return {**row, **{name: change(row[name]) for name, change in then.items() if row.get(name) is not None}}
+
+
 class FakeBox:
     """Simulated box with responses by path. ``asked`` records the requests; ``gone`` and ``refused`` configure
     faults."""
@@ -429,7 +450,7 @@ class FakeBox:
         self.answers: dict[tuple[str, str], Any] = {
             ("GET", f"{base}/jobs"): [job(2), job(1, state="done", seen=400, done=400)],
             ("GET", f"{base}/events"): self._events,
-            ("GET", f"{base}/history"): {"from": NOW - 86_400_000, "to": NOW, "step": 10_000, "bytes": 1_000_000},
+            ("GET", f"{base}/history"): recorded,
             ("GET", f"{base}/dlq/public/default/orders-0-billing-DLQ/groups"): {
                 "groups": [dict(GROUP)],
                 "looked": 17,
@@ -472,6 +493,9 @@ class FakeBox:
         rows = self.rows.get(name)
         if rows is None:
             return _reply({"reason": f"there is no view {name}"}, 404)
+        at = int(query.get("at") or NOW)
+        if name == "subscriptions" and at < NOW:
+            rows = [as_of(row, at) for row in rows]
         passing = rows
         if query.get("filter"):
             try:
@@ -492,7 +516,7 @@ class FakeBox:
         offset, limit = int(query.get("offset", 0)), int(query.get("limit", 60))
         document = {
             "view": name,
-            "now": NOW,
+            "now": at,
             "total": len(rows),
             "matching": len(passing),
             "offset": offset,

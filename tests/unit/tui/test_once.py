@@ -1,6 +1,7 @@
 """Snapshots without a screen: the overview when the box rejects a part of it."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from pulsarbox.client.transport.web import Reply, Unanswered
 from pulsarbox.tui import once
 from pulsarbox.tui.feed import Feed, FeedError
+from pulsarbox.tui.once import self_contained
+from tests.unit.tui.driving import SMALL, dashboard
 
 SUBSCRIPTION = {"topic": "persistent://public/default/orders", "subscription": "billing", "backlog": 50}
 
@@ -115,3 +118,13 @@ def test_the_limit_of_the_tables_does_not_limit_the_diagnosis() -> None:
 def test_a_table_that_is_refused_is_left_out_of_the_diagnosis() -> None:
     found = asked(quotas=403, deadletters=403)
     assert [each["kind"] for each in found["diagnosis"]] == ["calm"]
+
+
+async def test_the_last_line_of_a_picture_is_whole_and_inside_its_frame() -> None:
+    async with dashboard(size=SMALL) as driver:
+        svg = self_contained(driver.app.export_screenshot())
+    clip = re.search(r'clip-terminal">\s*<rect[^>]*height="([\d.]+)"', svg)
+    frame = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', svg)
+    lines = [float(y) for y in re.findall(r'<text [^>]*y="([\d.]+)"', svg)]
+    assert clip is not None and frame is not None
+    assert max(lines) + 5 <= float(clip[1]) <= float(frame[1]) - 41

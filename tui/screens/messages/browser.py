@@ -332,10 +332,10 @@ class Browser(ViewScreen):
     async def _go_to(self) -> None:
         hint = (
             "earliest, latest, unacknowledged, -10 (before the end)\n"
-            "@-1h, 03:12, 2026-11-21 10:00\n"
+            "-1h, 03:12, 2026-11-21T10:00\n"
             "ledger:entry; 12:34 is a time, 12:34:-1 an ID"
         )
-        found = await self.app.push_screen_wait(Question("Go to", hint, "", self._start))
+        found = await self.app.push_screen_wait(Question("Go to a position", hint, "", self._start))
         if found is not None:
             self.following = False
             self.wish(self._start(found))
@@ -368,7 +368,7 @@ class Browser(ViewScreen):
 _CLOCK: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 """A time of day. A message ID of this form needs its partition, ``12:34:-1``."""
 
-_POSITIONS: Final = "earliest, latest, unacknowledged, -10, ledger:entry, or a time: -1h, 03:12, 2026-11-21 10:00"
+_POSITIONS: Final = "earliest, latest, unacknowledged, -10, ledger:entry, or a time: -1h, 03:12, 2026-11-21T10:00"
 
 
 def start_of(text: str, now: int | None = None) -> Wish:

@@ -440,7 +440,7 @@ class MessageViewer(TopScreen):
     async def _copy(self, message: LoadedMessage) -> None:
         from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
-        options = [(name, title, meaning) for name, title, meaning in _COPIES]
+        options = [(name, title, self._preview(name) or meaning) for name, title, meaning in _COPIES]
         found = await self.app.push_screen_wait(ChoiceDialog("Copy", options))
         if found is None:
             return
@@ -455,6 +455,14 @@ class MessageViewer(TopScreen):
         self.app.copy_to_clipboard(text)
         shown = clean(text if len(text) <= 200 else f"{text[:200]}... ({len(text):,} characters)")
         self.top.notify(shown, title="Copied", markup=False, timeout=4)
+
+    def _preview(self, form: str) -> str:
+        """Return the text to copy if it is short enough to show whole; else empty."""
+        payload = self.message.contents.payload if self.message is not None else None
+        if payload is not None and len(payload) > _PREVIEWED:
+            return ""
+        text = self.copied(form)
+        return clean(text) if len(text) <= _PREVIEWED else ""
 
     def copied(self, form: str) -> str:
         """Return the message, or a part of it, in a form of ``_COPIES``."""
@@ -554,14 +562,16 @@ class MessageViewer(TopScreen):
         return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", look, "next match")]
 
 
+_PREVIEWED: Final = 400
+"""Characters of a text, and bytes of a payload, up to which the dialog shows the text to copy."""
 _COPIES: Final = (
-    ("command", "the command that prints the message", "pulsarbox peek ..."),
-    ("envelope", "the message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
-    ("produce", "the command that publishes it again", "pulsarbox produce ..."),
-    ("curl", "the request that returns it", "curl ..."),
-    ("id", "the message ID", "ledger:entry:partition:index"),
-    ("value", "the value at the cursor", "a number, a text in quotes, or the line"),
-    ("path", "the path of the value at the cursor", "such as items[3].name"),
+    ("command", "peek command, which prints the message", "a pulsarbox command line"),
+    ("envelope", "message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
+    ("produce", "produce command, which publishes it again", "a pulsarbox command line with the whole message"),
+    ("curl", "curl request", "a command line for curl"),
+    ("id", "message ID", "ledger:entry:partition:index"),
+    ("value", "value at the cursor", "a number, a text in quotes, or the line"),
+    ("path", "path of the value at the cursor", "such as items[3].name"),
 )
 
 

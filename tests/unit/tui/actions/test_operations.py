@@ -224,6 +224,7 @@ async def test_what_is_typed_and_taken_at_once_is_taken_whole() -> None:
 def test_places_and_times_are_those_of_the_command_line() -> None:
     now = 1_795_300_000_000
     assert place("earliest") == {"ledgerId": -1, "entryId": -1}
+    assert isinstance(place("-1h"), int) and place("2026-11-21T10:00") == place("@2026-11-21 10:00")
     assert place("12:34") == {"ledgerId": 12, "entryId": 34}
     assert instant("-1h", now) == now - 3_600_000
     at = instant("03:12", now)
@@ -309,3 +310,9 @@ async def test_the_consumers_of_a_subscription_are_searched_as_the_filter_says()
 def test_a_line_can_be_pasted_into_a_shell() -> None:
     assert command_lines.line("topic", "stats", "a b;rm") == "pulsarbox topic stats 'a b;rm'"
     assert command_lines.line("x", "\x1b[2J'\\") == r"pulsarbox x $'\x1b[2J\'\\'"
+
+
+def test_the_command_that_seeks_to_a_time_of_a_day_is_accepted_by_the_command_line() -> None:
+    seek, row = next(each for each in DEEDS if each.name == "sub seek"), subscription(0)
+    written = {each: seek.words(row, {"where": each})[-1] for each in ("2026-11-21T10:00", "@-1h", "-1h", "3:4")}
+    assert list(written.values()) == ["@2026-11-21T10:00", "@-1h", "-1h", "3:4"]

@@ -69,3 +69,9 @@ async def test_replay_means_the_reason_or_the_shape_of_the_cursor() -> None:
         await driver.press("b")
         await driver.at("Browser")
         assert any("filter=reason" in target for _, target, _ in box.asked)
+
+
+def test_a_reason_counts_once_also_if_it_is_unfolded() -> None:
+    for unfolded in ((), (first_group(),)):
+        found = reasons_of(QUERY, GROUPS, lambda row: "text" in str(row["shape"]), unfolded, {})
+        assert (found.totals["matching"], found.totals["total"]) == (1, 2)

@@ -3,8 +3,9 @@
 import random
 
 import pytest
+from rich.cells import cell_len
 
-from pulsarbox.tui.viewer.lines import LINE, HexLines, Lines, TextLines, places_of
+from pulsarbox.tui.viewer.lines import BLOCK, LINE, HexLines, Lines, TextLines, places_of
 
 TEXTS = (
     b"",
@@ -50,6 +51,44 @@ def test_the_lines_of_a_text_are_the_same_in_both_directions(data: bytes) -> Non
     ends = [*forward[1:], len(data)]
     assert b"".join(data[at:end] for at, end in zip(forward, ends, strict=True)) == data
     assert all(end - at <= LINE + 80 for at, end in zip(forward, ends, strict=True))
+
+
+@pytest.mark.parametrize("width", [1, 7, 80])
+@pytest.mark.parametrize("data", [*TEXTS, random.Random(2).randbytes(3 * BLOCK).replace(b"\n", b" ")])
+def test_rows_of_a_width_are_the_same_in_both_directions(data: bytes, width: int) -> None:
+    lines = TextLines(data)
+    assert lines.fit(width) and not lines.fit(width)
+    forward = walked(lines)
+    at, backward = lines.last, []
+    while at is not None:
+        backward.append(at)
+        at = lines.before(at)
+    assert backward[::-1] == forward
+    ends = [*forward[1:], len(data)]
+    assert b"".join(data[at:end] for at, end in zip(forward, ends, strict=True)) == data
+    for at, end in zip(forward, ends, strict=True):
+        assert lines.at(at) == lines.at(max(end - 1, at)) == at
+        if width == 80:
+            assert cell_len(shown(lines, at)) <= width
+
+
+def test_rows_of_a_long_line_are_full_and_end_behind_words() -> None:
+    words = random.Random(3)
+    text = " ".join("x" * words.randint(1, 20) for _ in range(9000))
+    lines = TextLines(text.encode())
+    lines.fit(60)
+    rows = [shown(lines, at) for at in walked(lines)]
+    assert "".join(rows) == text and all(row.endswith(" ") for row in rows[:-1])
+    short = [row for row in rows if len(row) < 60 - 21]
+    assert len(short) <= len(text) // BLOCK + 1, "only at the end of a block"
+
+
+def test_a_place_in_a_huge_line_is_found_without_reading_all_of_it() -> None:
+    lines = TextLines(b"word " * (4 << 20))
+    lines.fit(100)
+    middle = lines.at(10 << 20)
+    assert middle <= 10 << 20 < (lines.after(middle) or 0)
+    assert sum(map(len, lines._kept.values())) < 2 * BLOCK // 95
 
 
 def test_long_lines_are_divided_behind_blanks() -> None:
