@@ -83,6 +83,7 @@ WITHOUT_COMPLETION = {
     "plugins new NAME": NEW,
     "tenant create TENANT": NEW,
     "topic create TOPIC": NEW,
+    "export ": "refused, with a pointer to the command for messages",
 }
 """Reasons of parameters, by name or with their command."""
 
