@@ -39,7 +39,7 @@ A time or a size may have a unit: `defaultRetentionTimeInMinutes = "7d"`, `maxMe
 as in Pulsar. It must be a whole number of the unit of the setting, which is that of a number without a unit. A limit a
 second may be a rate: `maxPublishRatePerTopicInMessages = "100/s"`, `maxPublishRatePerTopicInBytes = "5 MB/s"`. `"off"`
 and `"unlimited"` stand for the number that means no limit, `"on"` and `"off"` for true and false. The same forms are
-accepted in environment variables and by `pulsarbox admin brokers update-dynamic-config`.
+accepted in environment variables and by `pulsarbox admin brokers update-dynamic-config -c NAME -v VALUE`.
 
 A TOML file groups the settings into tables, one for each heading below. A key in the wrong table, an unknown key or an
 invalid value is an error, which is reported with file and line (exit code 2).

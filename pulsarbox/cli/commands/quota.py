@@ -81,7 +81,7 @@ class QuotaLimit(ValueType):
         return number
 
 
-class Action(ValueType):
+class QuotaAction(ValueType):
     """The action at the limit of a quota, by its word or its name in the Admin API."""
 
     name = "action"
@@ -103,7 +103,7 @@ class Action(ValueType):
 @click.option(
     "--then",
     metavar=f"[{'|'.join(QUOTA_ACTIONS)}]",
-    type=Action(),
+    type=QuotaAction(),
     help="Action at the limit: hold producers, refuse them, or evict the oldest messages from the backlog. Required"
     " with a limit.",
 )

@@ -179,8 +179,8 @@ def test_several_policies_in_one_command(run: Run) -> None:
         "retention": "7d,1GiB",
     }
     # Nothing is changed if one value is invalid.
-    done = run("topic", "policy", topic, "message-ttl", "5h", "retention", "7x")
-    assert (done.returncode, done.stdout) == (2, "")
+    refused = run("topic", "policy", topic, "message-ttl", "5h", "retention", "7x")
+    assert (refused.returncode, refused.stdout) == (2, "")
     assert said(run("topic", "policy", topic, "message-ttl")) == "1h    (topic)\n"
     said(run("topic", "policy", topic, "--unset", "backlog-quota", "retention"))
     said(run("topic", "policy", topic, "message-ttl", "default"))
