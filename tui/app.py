@@ -76,8 +76,8 @@ class Top(App[None]):
     DEFAULT_MODE = "overview"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+q", "quit", show=False),
-        Binding("f2", "turn(1)", show=False),
-        Binding("f3", "turn(-1)", show=False),
+        Binding("f2", "turn(1)", show=False, priority=True),  # also in dialogs
+        Binding("f3", "turn(-1)", show=False, priority=True),
     ]
     CSS = """
     Toast { max-width: 90%; padding: 0 1; background: $surface; }
@@ -265,9 +265,15 @@ class Top(App[None]):
             self._vitals_asked = False
 
     def action_turn(self, steps: int) -> None:
-        """Turn to another step of the tour."""
-        if self.guide is not None:
-            self.guide.turn(steps)
+        """Turn to another step of the tour, and show its screen."""
+        guide = self.guide
+        if guide is None:
+            return
+        before = guide.at
+        guide.turn(steps)
+        from pulsarbox.tui.widgets.tour_guide import show_step
+
+        if guide.at == before or not show_step(self, guide.at):
             self.refreshed()
 
     def go(self, name: str) -> None:

@@ -248,7 +248,15 @@ class Plugins:
             raise PluginError(f"it is disabled: run `pulsarbox plugins enable {name}`")
         if name in built_in("compression"):
             get("compression", name)
-        elif self._loaded("compression", name, at_once=True).rest_tag is None:
+            return
+        known = ("compression", name) in self.missing
+        try:
+            tag = self._loaded("compression", name, at_once=True).rest_tag
+        except PluginError:
+            if not known:  # the caller rejects the name: it is not in use
+                self.missing.pop(("compression", name), None)
+            raise
+        if tag is None:
             raise PluginError("it does not support compression at rest: it has no rest_tag")
 
     # Consumers

@@ -264,7 +264,8 @@ class TopScreen(Screen[None]):
         self._hints.put(hint_line(names, self._further_hints(names), width, self.opens_now(), first))
         self.query_one("#told", Line).put(self.status_line())
         if self.top.guide is not None:
-            self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
+            if self.is_current:
+                self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
             guide: Any = self.query_one("#guide")
             guide.turn()
 

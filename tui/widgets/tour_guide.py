@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from textwrap import wrap
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pulsarbox.tui.widgets.table import Table
@@ -20,6 +21,8 @@ class TourStep(NamedTuple):
     text: str
     row: Mapping[str, str] = {}
     """Values of the row that it describes, to which the cursor moves; empty to leave the cursor where it is."""
+    place: str = ""
+    """Main screen on which ``screen`` is, or from which it is opened; empty to stay."""
 
 
 STEPS: Final = (
@@ -28,22 +31,26 @@ STEPS: Final = (
         "This shop receives 80 orders a second. Shipping falls behind, as the diagnosis shows; its row is selected."
         " Press enter.",
         {"subscription": "shipping"},
+        place="overview",
     ),
     TourStep(
         "SubscriptionDetails",
         "Here are the cause of the backlog, its remedy, and the consumer: one, which takes 20 orders a second. m shows"
         " which messages are acknowledged, y copies the command for what you see. Then press 4.",
+        place="overview",
     ),
     TourStep(
         "DeadLettersScreen",
         "fraud-check rejects some orders. After two more attempts the box moves them here, exactly once. f groups them"
         " by failure, enter shows them, x replays them. Then press 5.",
+        place="deadletters",
     ),
     TourStep(
         "Quotas",
         "Invoices may be published at 25 a second, but their producer sends 60: it waits. x changes a limit while"
         " clients stay connected: try 100. Then press t and type -1m.",
         {"subject": "persistent://shop/eu/invoices", "policy": "publish-rate"},
+        place="quotas",
     ),
     TourStep(
         "",
@@ -60,6 +67,8 @@ class TourGuide:
         self.at = 0
         self.is_closed = False
         """Whether the user has closed the last step."""
+        self.going_to = ""
+        """Class of the screen that ``show_step`` opens, until it is shown."""
         self._pointed: set[int] = set()
         """Steps for which the cursor has been moved."""
 
@@ -82,7 +91,14 @@ class TourGuide:
         self.at = min(max(self.at + steps, 0), len(STEPS) - 1)
 
     def opened(self, screen: str, *, in_the_past: bool) -> None:
-        """Turn to the next step if the user has opened what the current one asks for."""
+        """Turn to the next step if the user has opened what the current one asks for.
+
+        On the way to the screen of a step, other screens may be shown for a moment: they do not count.
+        """
+        if self.going_to:
+            if screen == self.going_to:
+                self.going_to = ""
+            return
         if self.at + 1 < len(STEPS):
             wanted = STEPS[self.at + 1].screen
             if (wanted == screen) if wanted else in_the_past:
@@ -94,6 +110,31 @@ class TourGuide:
         if step.row and step.screen == screen and self.at not in self._pointed and table.seek(step.row):
             self._pointed.add(self.at)
             table.screen.set_focus(table)
+
+
+def show_step(app: Any, at: int) -> bool:
+    """Close dialogs, and show the screen of a step as if the user had followed the steps before it.
+
+    Return whether this has changed the screen.
+    """
+    step = STEPS[at]
+    if not step.place:
+        return False
+    while isinstance(app.screen, ModalScreen):
+        app.screen.dismiss(None)
+    if type(app.screen).__name__ == step.screen:
+        return False
+    app.go(step.place)
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+    if type(app.screen).__name__ != step.screen and app.screen.is_mounted:
+        table = app.screen.query_one("#subscriptions", Table)
+        if table.seek(STEPS[at - 1].row) and table.pointed is not None:
+            app.guide.going_to = step.screen
+            app.open("subscription:SubscriptionDetails", table.pointed)
+        return True
+    app.guide.going_to = step.screen if type(app.screen).__name__ == step.screen else ""
+    return True
 
 
 class GuideStrip(Static):

@@ -1,9 +1,11 @@
 """``pulsarbox sub``: the subscriptions of a topic."""
 
+import shlex
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 import click
 
@@ -22,8 +24,8 @@ from pulsarbox.cli.common.confirmation import (
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.position_arguments import AT, PositionParam
-from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
+from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
@@ -227,7 +229,37 @@ def _stats(admin: "Admin", topic: TopicName, name: str, width: int | None) -> Ta
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     row = {"name": name, "topic": str(topic), **found}
     lines, hidden = subscription_lines(topic, name, found, width)
+    if words := redelivery_words(topic, name, _redeliveries(admin, topic, name) if found["msgBacklog"] else {}):
+        lines += ["", words]
     return TableOutput([row], lines=lines, hidden=hidden)
+
+
+def _redeliveries(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any]:
+    """Return the first 1,000 redelivery counts of a subscription and their total; nothing from other brokers."""
+    from pulsarbox.client.admin import AdminRefused, quoted
+    from pulsarbox.names import PERSISTENT
+
+    if topic.domain != PERSISTENT:
+        return {}
+    path = f"/places/{quoted(topic.tenant, topic.namespace_local, topic.local)}"
+    try:
+        found: dict[str, Any] = admin.own(f"{path}?{urlencode({'subscription': name})}")
+    except AdminRefused:  # Apache Pulsar, a partitioned topic, or not authorized to consume
+        return {}
+    return found
+
+
+def redelivery_words(topic: TopicName, name: str, found: dict[str, Any]) -> str:
+    """Return how many messages were redelivered, and the command that shows them; empty for none."""
+    count = found.get("redeliveredTotal", 0)
+    if not count:
+        return ""
+    most = max((each["count"] for each in found["redelivered"]), default=0)
+    messages = "1 message" if count == 1 else f"{count:,} messages"
+    among = "" if count <= len(found["redelivered"]) else f" among the first {len(found['redelivered']):,}"
+    times = f"up to {most:,} times" if most > 1 else "once"
+    command = f"pulsarbox peek {shlex.quote(short(topic))} -s {shlex.quote(name)} --filter 'redelivery > {most // 4}'"
+    return clean(f"{messages} redelivered {times}{among}: {command}")
 
 
 @sub.command()

@@ -18,6 +18,8 @@ _PATIENCE_SECONDS: Final = 10.0
 """Timeout for a busy box, such as a starting one. A closed port fails at once."""
 _SETTING: Final = "/brokers/configuration"
 _MAY_NOT: Final = (401, 403)
+_UNUSABLE: Final = ("missing", "not asked any more")
+"""States of plugins that the box does not use because of an error."""
 
 
 def known(directory: Path | None, admin: Callable[[], Target]) -> list[dict[str, Any]]:
@@ -30,12 +32,17 @@ def known(directory: Path | None, admin: Callable[[], Target]) -> list[dict[str,
         mine = [row for (kind, name, _), row in rows.items() if (kind, name) == (said["kind"], said["name"])]
         for row in mine:
             if not row["problem"]:
-                row.update(said)
+                row.update(said | {"problem": _problem(said)})
         if not mine:
             key = (said["kind"], said["name"], "the box")
             rows[key] = {"kind": said["kind"], "name": said["name"], "source": "the box", "target": "", "problem": ""}
-            rows[key] |= said
+            rows[key] |= said | {"problem": _problem(said)}
     return list(rows.values())
+
+
+def _problem(said: dict[str, Any]) -> str:
+    """Return why the box does not use a plugin; empty if it does."""
+    return str(said.get("lastError", "")) if said["state"] in _UNUSABLE else ""
 
 
 def _of_a_box(admin: Callable[[], Target]) -> list[dict[str, Any]]:

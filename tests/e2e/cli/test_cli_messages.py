@@ -524,6 +524,19 @@ def test_producing_goes_on_over_kill_9(own_box: BoxProcess, tmp_path: Path) -> N
     assert list(dict.fromkeys(numbers)) == list(range(count + 1))
 
 
+def test_a_seek_redelivers_to_a_connected_consumer(own_box: BoxProcess) -> None:
+    """Acknowledgements from before the seek must not undo it."""
+    own_box.start()
+    run("produce", "orders", "--url", own_box.url, stdin=b"1\n2\n3\n")
+    with running("consume", "orders", "-s", "s", "-n", "6", "--url", own_box.url) as process:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
+        sought = run("sub", "seek", "orders", "s", "earliest", "--yes", "--admin-url", own_box.web_url)
+        assert b"3 delivered again" in sought.stderr
+        assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
+        assert process.wait(60) == 0
+
+
 def test_consuming_goes_on_over_kill_9(own_box: BoxProcess) -> None:
     own_box.start()
     run("produce", "orders", "--url", own_box.url, stdin=b"1\n2\n3\n")

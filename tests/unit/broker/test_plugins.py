@@ -374,3 +374,11 @@ def test_names_that_clients_make_up_are_not_kept_for_ever() -> None:
     for number in range(1100):
         found.choice_of(f"n{number}", {})
     assert len(found.missing) == len(found._failed) == 1000
+
+
+def test_a_rejected_codec_is_not_listed_as_missing() -> None:
+    found = Plugins()
+    for _ in range(2):
+        with pytest.raises(PluginError):
+            found.require_codec("7x")
+    assert found.missing == {}

@@ -85,3 +85,27 @@ async def test_the_cursor_is_on_the_row_of_the_step_until_the_user_moves_it() ->
         await driver.press("k", "r")
         await driver.until(lambda: driver.screen.answered > answered)
         assert driver.table.pointed["subject"] != INVOICES
+
+
+async def test_keys_go_to_the_screens_of_the_steps_from_anywhere() -> None:
+    box, guide = FakeBox(), TourGuide()
+    box.rows["subscriptions"][1]["subscription"] = "shipping"
+    async with dashboard(box, SMALL, guide=guide) as driver:
+        await driver.until(lambda: "shipping" in driver.text())
+        await driver.press("f2")
+        await driver.at("SubscriptionDetails")
+        assert guide.at == 1 and driver.screen.row["subscription"] == "shipping"
+        await driver.press("f2")
+        await driver.at("DeadLettersScreen")
+        await driver.press("f2")
+        await driver.at("Quotas")
+        assert guide.at == 3
+        await driver.press("f3")
+        await driver.at("DeadLettersScreen")
+        assert guide.at == 2
+        await driver.press("question_mark", "f3")
+        await driver.at("SubscriptionDetails")
+        assert guide.at == 1
+        await driver.press("6", "f3")
+        await driver.at("Overview")
+        assert guide.at == 0
