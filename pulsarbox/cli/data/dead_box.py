@@ -49,7 +49,9 @@ def answered(box: DeadBox, method: str, target: str) -> Reply:
             return _reply(200, _history(box, query))
         if name.startswith("top/"):
             return _reply(200, _view(box, name.removeprefix("top/"), query))
-        raise _Refused(503, f"no box is running on {box.path}, and its files do not contain this: start it with `pulsarbox start`")
+        raise _Refused(
+            503, f"no box is running on {box.path}, and its files do not contain this: start it with `pulsarbox start`"
+        )
     except _Refused as error:
         return _reply(error.status, {"reason": str(error)})
     except ValueError as error:
