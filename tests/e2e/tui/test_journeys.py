@@ -204,10 +204,10 @@ def walked(box: BoxProcess, evening: str) -> None:
         terminal.until("billing", "clock +5h")
         shows(terminal, "0")
         terminal.keys("t")
-        terminal.until("Go to the time", "Recorded since")
+        terminal.until("Go to a time", "Recorded since")
         terminal.type(evening)
         terminal.keys("Enter")
-        terminal.until("◀", gone="Go to the time")
+        terminal.until("◀", gone="Go to a time")
         shows(terminal, "2")
         for key, backlog in (("S-Right", "7"), ("Right", "7"), ("S-Left", "2")):
             stepped(terminal, key, backlog)

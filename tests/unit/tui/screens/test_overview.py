@@ -170,3 +170,10 @@ async def test_a_box_without_history_has_the_trend_of_the_backlog() -> None:
         past = driver.screen._past
         assert past.series("backlog")[0] == 800 and past.series("backlog")[-1] == 1000
         assert past.series("inRate")[0] is None
+
+
+async def test_panels_count_all_rows_that_match_not_those_that_are_loaded() -> None:
+    async with dashboard(size=WIDE) as driver:
+        table = driver.screen.query_one("#subscriptions")
+        assert len(driver.screen._rows["subscriptions"]) == 30
+        assert str(table.border_subtitle).strip() == "40"

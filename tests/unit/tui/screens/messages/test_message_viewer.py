@@ -206,6 +206,8 @@ async def test_a_message_is_copied_in_many_forms() -> None:
             assert screen.copied(form).startswith(begins)
         await driver.press("y")
         await driver.at("ChoiceDialog", answered=False)
+        assert "pulsarbox peek orders-0 --from 12:0 -n 1" in driver.text(), "the command itself"
+        assert "curl request" in driver.text()
         await driver.press("end", "enter")
         await driver.until(lambda: driver.app.clipboard == "customer.tags[0]")
 
