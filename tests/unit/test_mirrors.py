@@ -22,6 +22,10 @@ WITHOUT_MODULE: Final = {
     # Histories of several data directories, over all modules of the room.
     "storage/ensemble/test_history", "storage/ensemble/test_campaign", "storage/ensemble/keeping/test_kept_copies",
     "storage/ensemble/keeping/test_kept_directories",
+    # Severities on all screens, in all themes.
+    "tui/test_severities",
+    # The columns of all listings.
+    "cli/commands/test_listed_columns",
     # Every route, with each kind of role.
     "server/http/test_role_matrix", "server/http/test_stays_in_tenant",
 }  # fmt: skip

@@ -18,7 +18,7 @@ from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
-from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0

@@ -16,8 +16,8 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import short_topic
-from pulsarbox.tui.widgets.graph import Graph, Graphs
-from pulsarbox.tui.widgets.graph_past import SECONDS, STEP, GraphPast
+from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
+from pulsarbox.tui.widgets.graphs.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row
 from pulsarbox.tui.widgets.wrapping import HangingText

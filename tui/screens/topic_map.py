@@ -15,8 +15,8 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic, shortened
+from pulsarbox.tui.widgets.graphs.treemap import SIGNS, Tile, Treemap
 from pulsarbox.tui.widgets.plain_title import plain_title
-from pulsarbox.tui.widgets.treemap import SIGNS, Tile, Treemap
 
 TOPICS_MAX: Final = 100
 """Maximum number of topics to request; others have no visible share."""

@@ -13,7 +13,7 @@ from textual.widget import Widget
 
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets.columns import KINDS, Column
-from pulsarbox.tui.widgets.graph import Graph, Graphs
+from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import Row, Table
 from pulsarbox.tui.widgets.wrapping import breaks

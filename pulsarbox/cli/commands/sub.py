@@ -24,7 +24,7 @@ from pulsarbox.cli.common.confirmation import (
 from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.position_arguments import AT, DURATION_OPTION, PositionParam
+from pulsarbox.cli.common.position_arguments import AT, PositionParam
 from pulsarbox.cli.common.terminal_text import clean, notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.common.value_types import Seconds

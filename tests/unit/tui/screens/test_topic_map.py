@@ -7,7 +7,7 @@ import pytest
 from pulsarbox.tui.feed import ShownRow
 from pulsarbox.tui.screens.topic_map import tiles_of
 from pulsarbox.tui.themes import OURS
-from pulsarbox.tui.widgets.treemap import Treemap
+from pulsarbox.tui.widgets.graphs.treemap import Treemap
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox, topic
 from tests.unit.tui.legibility import TERMINAL, least_of, poor_in, wearing

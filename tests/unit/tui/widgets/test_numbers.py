@@ -6,7 +6,7 @@ from rich.style import Style
 
 from pulsarbox.tui.widgets import numbers as figures
 from pulsarbox.tui.widgets.bars import Part, fitted
-from pulsarbox.tui.widgets.graph import Graph, area, resampled, shade, shades, window_of, within
+from pulsarbox.tui.widgets.graphs.graph import Graph, area, resampled, shade, shades, window_of, within
 
 
 def test_a_change_within_a_sentence() -> None:

@@ -5,7 +5,7 @@ from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import WIDE as WIDE_COLUMNS
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.widgets.graph import Graphs
+from pulsarbox.tui.widgets.graphs.graph import Graphs
 from pulsarbox.tui.widgets.row_details import RowDetails, TextLines
 from tests.unit.tui.driving import WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, subscription

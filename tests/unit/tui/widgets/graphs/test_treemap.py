@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pulsarbox.tui.widgets.columns import KINDS
-from pulsarbox.tui.widgets.treemap import Tile, areas, label_of, named
+from pulsarbox.tui.widgets.graphs.treemap import Tile, areas, label_of, named
 
 
 @pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (5, 3), (1, 1), (40, 1)])

@@ -4,7 +4,7 @@ import pytest
 from rich.style import Style
 
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.graph import Graph
+from pulsarbox.tui.widgets.graphs.graph import Graph
 
 
 def drawn(width: int, peak: float | None, form: str = "count", end: str = "now", height: int = 7) -> list[str]:

@@ -9,7 +9,7 @@ from textual.theme import Theme
 
 from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, edges, grounds
 from pulsarbox.tui.widgets.box_label import contrast, label_of
-from pulsarbox.tui.widgets.graph import shades
+from pulsarbox.tui.widgets.graphs.graph import shades
 from tests.unit.tui.legibility import distance, least_of
 
 SEVERITIES: Final = ("text-success", "text-warning", "text-error")

@@ -1,6 +1,6 @@
 """The past of a graph: recorded samples first, then live ones, as values in even steps."""
 
-from pulsarbox.tui.widgets.graph_past import SECONDS, STEP, GraphPast
+from pulsarbox.tui.widgets.graphs.graph_past import SECONDS, STEP, GraphPast
 
 
 def past(*samples: tuple[float, float]) -> GraphPast:
