@@ -55,45 +55,6 @@ def _values(option: click.Option) -> tuple[int, bool]:
     return option.nargs, isinstance(option.flag_value, str | int | float)  # otherwise a sentinel of click
 
 
-_FOREIGN_GROUPS: Final = {
-    "namespaces": "ns",
-    "namespace": "ns",
-    "subscriptions": "sub",
-    "subscription": "sub",
-    "topics": "topic",
-    "tenants": "tenant",
-    "clients": "client",
-    "quotas": "quota",
-    "schemas": "schema",
-}
-"""Groups of commands under the names of other tools."""
-_FOREIGN_COMMANDS: Final = {
-    "sub reset-cursor": "sub seek",
-    "sub unsubscribe": "sub delete",
-    "sub peek": "peek",
-    "sub show": "sub stats",
-    "ns show": "ns policy",
-    "topic show": "topic stats",
-    "topic peek": "peek",
-    "topic subscriptions": "sub list",
-    "topic consume": "consume",
-    "topic produce": "produce",
-}
-"""Commands under the names of other tools."""
-
-
-def foreign_hint(path: str, words: Sequence[str]) -> str:
-    """Return ``; use `pulsarbox ...``` for a command of another tool, or an empty string."""
-    program, _, group = path.partition(" ")
-    if not group and words[0] in _FOREIGN_GROUPS:
-        group, words = _FOREIGN_GROUPS[words[0]], words[1:]
-        verb = words[0] if words and not words[0].startswith("-") else ""
-        ours = _FOREIGN_COMMANDS.get(f"{group} {verb}", f"{group} {verb}".strip())
-        return f"; use `{program} {clean(ours)}`"
-    ours = _FOREIGN_COMMANDS.get(f"{group} {words[0]}", "")
-    return f"; use `{program} {ours}`" if ours else ""
-
-
 class SuggestingGroup(click.Group):
     """Command group that suggests the nearest name for an unknown command."""
 
@@ -102,6 +63,7 @@ class SuggestingGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not ctx.resilient_parsing and not name.startswith("-") and self.get_command(ctx, name) is None:
+            from pulsarbox.cli.common.foreign_hints import foreign_hint
             from pulsarbox.config.setting import did_you_mean
 
             hint = foreign_hint(ctx.command_path, args) or did_you_mean(name, self.list_commands(ctx))

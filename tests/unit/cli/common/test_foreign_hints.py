@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from pulsarbox.cli.common.foreign_hints import COMMANDS, GROUPS
 from pulsarbox.cli.main import main
 from pulsarbox.cli.messages.produce import file_note
 
@@ -30,9 +31,7 @@ def test_words_of_other_tools_name_the_command(words: str, hint: str) -> None:
 
 
 def test_the_hints_name_commands() -> None:
-    from pulsarbox.cli.common.lazy_group import _FOREIGN_COMMANDS, _FOREIGN_GROUPS
-
-    for words in {*_FOREIGN_COMMANDS.values(), *_FOREIGN_GROUPS.values()}:
+    for words in {*COMMANDS.values(), *GROUPS.values()}:
         assert CliRunner().invoke(main, [*words.split(), "--help"]).exit_code == 0, words
 
 
