@@ -20,7 +20,7 @@ from pulsarbox.tui.position_input import instant, now_ms
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges, grounds
 from pulsarbox.tui.widgets.box_label import Label
-from pulsarbox.tui.widgets.styles import Looks, text_style
+from pulsarbox.tui.widgets.styles import Looks
 
 if TYPE_CHECKING:
     from rich.terminal_theme import TerminalTheme
@@ -172,7 +172,7 @@ class Top(App[None]):
         self.theme_variables = super().get_css_variables()
         label = None if self.no_color else self._label  # as gray, its color may be that of the background
         self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
-        self.theme_variables |= grounds(self.theme_variables, self.current_theme)
+        self.theme_variables |= grounds(self.theme_variables)
         if self.no_color:
             self.theme_variables |= alarms(self.theme_variables, self.current_theme)
         return self.theme_variables
@@ -328,9 +328,7 @@ class Top(App[None]):
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        key_style = text_style(self.theme_variables, "accent", bold=True)
-        text = help_text(getattr(screen, "kind", ""), meanings, self.size.width, key_style)
-        self.push_screen(TextDialog("Help", text))
+        self.push_screen(TextDialog("Help", help_text(getattr(screen, "kind", ""), meanings, self.size.width)))
 
     # History
 

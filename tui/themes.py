@@ -12,6 +12,7 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from pulsarbox.tui.widgets.box_label import Label, contrast
+from pulsarbox.tui.widgets.styles import least_contrast, theme_color
 
 _SCROLLBAR_ANSI: Final = {
     "scrollbar": "ansi_bright_black",
@@ -161,8 +162,10 @@ _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""
 _LEAST: Final = (1.8, 3.0)
 """Least contrast of edges of the color of a label, without and with the focus."""
-_LEAST_HIGH: Final = (3.0, 7.0)
-"""The same in the theme of high contrast (WCAG 2.2, 1.4.11)."""
+_LEAST_HIGH: Final = 7.0
+"""Least contrast of edges of the color of a label in the theme of high contrast."""
+_SAME_HUE: Final = 0.08
+"""Difference of two hues, 0 to 1, below which they look alike."""
 
 
 def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> dict[str, str]:
@@ -171,7 +174,9 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
         return {"edge": label.ground, "edge-focus": label.ground}
     if label is not None:
         background, color = Color.parse(variables["background"]), Color.parse(label.ground)
-        least, least_focus = _LEAST_HIGH if theme.name == CONTRAST.name else _LEAST
+        if theme.name == CONTRAST.name:
+            return _edges_high(color, background)
+        least, least_focus = _LEAST
         faint = background.blend(color, _LABEL_SHARE)
         is_visible = contrast(faint, background) >= least
         return {
@@ -186,8 +191,24 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
     return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
 
 
-def grounds(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
-    """Return the backgrounds of the current tab and the focused button, of marked rows, and of fields."""
+def _edges_high(color: Color, background: Color) -> dict[str, str]:
+    """Return the edges of the theme of high contrast: of the color of a label, and the usual one for the focus."""
+    hue, saturation, lightness = color.hsl
+    steps = (Color.from_hsl(hue, saturation, lightness + (1 - lightness) * step / 50) for step in range(51))
+    edge = next(each for each in steps if contrast(each, background) >= _LEAST_HIGH)
+    focus = Color.parse(CONTRAST.variables["edge-focus"])
+    apart = abs(hue - focus.hsl.h)
+    is_alike = saturation > _SAME_HUE and min(apart, 1 - apart) < _SAME_HUE
+    white = background.get_contrast_text(1.0)
+    return {"edge": edge.hex6, "edge-focus": (white if is_alike else focus).hex6}
+
+
+def grounds(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the backgrounds of the current tab and the focused button, of marked rows, and of fields.
+
+    Those whose names end in ``-behind`` are of parts of an option with their own color: the background of the list, if
+    the color could not be read on that of the highlighted option.
+    """
     background, accent = (Color.parse(variables[name]) for name in ("background", "accent"))
     is_mixed = background.ansi is None and accent.ansi is None
     return {
@@ -195,7 +216,16 @@ def grounds(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
         "here-foreground": variables.get("here-foreground", variables["block-cursor-foreground"]),
         "marked-background": background.blend(accent, _MARKED_SHARE).hex6 if is_mixed else variables["background"],
         "field": variables.get("field", variables["panel"]),
+        **{f"{name}-behind": _behind(variables, name) for name in ("text-accent", "text-error")},
     }
+
+
+def _behind(variables: Mapping[str, str], name: str) -> str:
+    ink, cursor = (theme_color(variables[each]) for each in (name, "block-cursor-background"))
+    is_known = ink.ansi is None and cursor.ansi is None
+    if is_known and contrast(ink, cursor) >= least_contrast(variables):
+        return "transparent"
+    return variables["background"] if cursor.ansi is not None else variables["surface"]
 
 
 def alarms(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.widgets.dialog import FaintBelow
-from pulsarbox.tui.widgets.key_hints import key_hints, option_style
+from pulsarbox.tui.widgets.key_hints import KEY_OF_OPTION, key_hints
 
 _KEYS: Final = 9
 """Width of the column of keys."""
@@ -36,9 +36,7 @@ class ActionSearch(Provider):
 
     def _shown(self, action: Action, text: Content) -> Content:
         key = action.shown_keys.split(" ")[0]
-        return Content.assemble(
-            (key, option_style(self.app.theme_variables, "text-accent")), " " * (_KEYS - len(key)), text
-        )
+        return Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)), text)
 
     def _command(self, action: Action) -> partial[None]:
         screen: Any = self.screen

@@ -21,12 +21,12 @@ from pulsarbox.tui.actions import dry_run
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.key_hints import key_hints, option_style
+from pulsarbox.tui.widgets.key_hints import DANGER_OF_OPTION, key_hints
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
 BUTTONS: Final = """
-#buttons Button { background: $field; color: $foreground; text-style: none; border-left: outer $edge !important;
+#buttons Button { background: $panel; color: $foreground; text-style: none; border-left: outer $edge !important;
   border-right: outer $edge !important; }
 #buttons Button.-primary { color: $text-primary; text-style: bold; }
 #buttons Button.-error { color: $text-error; text-style: bold; }
@@ -105,10 +105,7 @@ class ChoiceDialog(Dialog[str | None]):
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _CHOICE_WIDTH)
-            danger = option_style(self.app.theme_variables, "text-error")
-            yield OptionList(
-                *(Option(_option(shown, danger), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options))
-            )
+            yield OptionList(*(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             has_command = any(is_command(told) for _, _, told in self._options)
             copied = [("y", "copy the command")] if has_command else []
             with Vertical(id="foot"):
@@ -419,10 +416,10 @@ def copy(screen: Any, text: str) -> None:
     screen.app.notify(clean(text), title="Copied", markup=False, timeout=4)
 
 
-def _option(text: str, danger: str) -> Content:
+def _option(text: str) -> Content:
     """Return the text of an option. The mark of a dangerous one has a style of its own."""
     mark = "!" if text.startswith("! ") else ""
-    return Content.assemble((mark, danger), text.removeprefix(mark))
+    return Content.assemble((mark, DANGER_OF_OPTION), text.removeprefix(mark))
 
 
 def is_command(text: str) -> bool:

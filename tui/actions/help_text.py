@@ -3,16 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from rich.style import Style
 from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
+from pulsarbox.tui.widgets.key_hints import KEY
 
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
 _KEYS, _NAMES = 8, 13
 """Least widths of the keys and the commands."""
-_BOLD: Final = Style(bold=True)
 _IN_TABLES: Final = (
     ("↑ ↓ j k", "up, down; page up, page down, home, end, g, G"),
     ("enter", "open the row; space: mark it"),
@@ -26,12 +25,10 @@ class _Columns(NamedTuple):
     keys: int
     names: int
     """Width of the commands, 0 for none."""
-    style: Style
-    """Style of the keys."""
 
     def line(self, key: str, text: str) -> Text:
         """Return a line with a key, and a text in the next column."""
-        return Text.assemble("  ", (key, self.style), " " * (self.keys - len(key) + 1), text)
+        return Text.assemble("  ", (key, KEY), " " * (self.keys - len(key) + 1), text)
 
     def listed(self, actions: Sequence[Action]) -> Iterator[Text]:
         """Yield the lines of actions. Without commands, only an action without a key has one, above its title."""
@@ -45,7 +42,7 @@ class _Columns(NamedTuple):
                 yield Text(f"{'':{self.keys + 3}}{each.title}")
 
 
-def help_text(kind: str, meanings: str, width: int = 80, key_style: Style = _BOLD) -> Text:
+def help_text(kind: str, meanings: str, width: int = 80) -> Text:
     """Return the help for a terminal of this width: keys by group, starting with the actions on rows of this screen.
 
     Two blanks or more separate the columns of a line, which a dialog wraps below its last column.
@@ -53,7 +50,7 @@ def help_text(kind: str, meanings: str, width: int = 80, key_style: Style = _BOL
     groups = {"With the row, or with all marked ones (space)": [each for each in REGISTRY if kind and kind in each.on]}
     for group in ("View", "Screens", "Program"):
         groups[group] = [each for each in REGISTRY if each.group == group and not each.on]
-    columns = _columns([each for actions in groups.values() for each in actions], width, key_style)
+    columns = _columns([each for actions in groups.values() for each in actions], width)
     parts = [[_heading(title), *columns.listed(actions)] for title, actions in groups.items() if actions]
     parts.append([_heading("In tables"), *(columns.line(*each) for each in _IN_TABLES)])
     if meanings:
@@ -64,11 +61,11 @@ def help_text(kind: str, meanings: str, width: int = 80, key_style: Style = _BOL
 
 
 def _heading(title: str) -> Text:
-    return Text.assemble((title, _BOLD))
+    return Text.assemble((title, "bold"))
 
 
-def _columns(actions: Sequence[Action], width: int, key_style: Style) -> _Columns:
+def _columns(actions: Sequence[Action], width: int) -> _Columns:
     longest = max(len(each.shown_keys) for each in actions)
     if width < _NARROW:
-        return _Columns(max(_KEYS, longest + 1), 0, key_style)
-    return _Columns(max(_KEYS, longest), max(_NAMES, *(len(each.name) for each in actions)), key_style)
+        return _Columns(max(_KEYS, longest + 1), 0)
+    return _Columns(max(_KEYS, longest), max(_NAMES, *(len(each.name) for each in actions)))

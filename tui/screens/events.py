@@ -66,9 +66,7 @@ class EventsScreen(ListScreen):
     def opened(self, row: Row) -> None:
         """Show the full event."""
         look = state_look(row.get("severity"))
-        details = DetailsText(self.app.theme_variables).line(
-            str(row.get("text") or ""), _LOOKS.get(str(row.get("severity")), "")
-        )
+        details = DetailsText().line(str(row.get("text") or ""), _LOOKS.get(str(row.get("severity")), ""))
         details.line("").fact("time", numbers.instant(row.get("time")))
         details.fact("severity", str(row.get("severity")), look).fact("kind", str(row.get("kind")))
         if row.get("subject"):

@@ -38,7 +38,7 @@ class JobsScreen(ListScreen):
 
     def opened(self, row: Row) -> None:
         """Show the parameters and results of the job."""
-        details = DetailsText(self.app.theme_variables)
+        details = DetailsText()
         if row.get("error"):
             details.line(str(row["error"]), "bad").line("")
         for name, title in _FACTS:

@@ -32,7 +32,7 @@ class PipelinesScreen(ViewScreen):
     def opened(self, row: Row) -> None:
         """Show the details of the query."""
         error = _error(row)
-        details = DetailsText(self.app.theme_variables)
+        details = DetailsText()
         details.line(*((error[0], "bad") if error else ("No errors.", "good"))).line("")
         for name, title in _FACTS:
             value = row.get(name)

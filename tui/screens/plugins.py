@@ -20,7 +20,7 @@ class PluginsScreen(ViewScreen):
 
     def opened(self, row: Row) -> None:
         """Show the details of the plugin."""
-        details = DetailsText(self.app.theme_variables)
+        details = DetailsText()
         for name in ("kind", "name", "state", "source"):
             if row.get(name):
                 details.fact(name, str(row[name]), state_look(row[name]) if name == "state" else "")

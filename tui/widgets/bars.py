@@ -125,8 +125,8 @@ def tabs(here: str, width: int) -> list[Part]:
     """
     titles = [title for _, title, _, _ in PLACES]
     at = next((number for number, (name, *_) in enumerate(PLACES) if name == here), 0)
-    for gap, is_apart in ((1, True), (0, True), (0, False)):
-        if _fits(found := _tabs(here, titles, gap, is_apart=is_apart), width):
+    for gap, is_flush in ((1, False), (0, False), (0, True)):
+        if _fits(found := _tabs(here, titles, gap, is_flush=is_flush), width):
             return found
     while not _fits(found := _tabs(here, titles, 0), width) and any(titles[:at] + titles[at + 1 :]):
         far = max((number for number, title in enumerate(titles) if title), key=lambda number: abs(number - at))
@@ -134,17 +134,17 @@ def tabs(here: str, width: int) -> list[Part]:
     return found
 
 
-def _tabs(here: str, titles: Sequence[str], gap: int, *, is_apart: bool = True) -> list[Part]:
+def _tabs(here: str, titles: Sequence[str], gap: int, *, is_flush: bool = False) -> list[Part]:
     """Return tabs with these titles and so many more cells between them.
 
-    ``is_apart`` leaves a cell between the background of the current tab and the word before it.
+    ``is_flush`` ends the background of the current tab at its text, instead of a cell before and behind it.
     """
     parts: list[Part] = []
     for (name, _, _, key), title in zip(PLACES, titles, strict=True):
         if name == here:
-            if is_apart and not gap and parts and parts[-2][0].strip():
+            if is_flush or (not gap and parts and parts[-2][0].strip()):
                 parts.append((" ", "plain", ""))
-            parts.append((f" {key} {title} ", "here", name))
+            parts.append((f"{key} {title}" if is_flush else f" {key} {title} ", "here", name))
         else:
             parts += [(f" {key}", "key", name), (f" {title}" if title else "", "dim", name)]
         parts.append((" " * gap if title else "", "plain", ""))

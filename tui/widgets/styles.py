@@ -40,13 +40,6 @@ def least_contrast(variables: Mapping[str, str]) -> float:
     return float(variables.get("least-contrast", LEAST_CONTRAST))
 
 
-def text_style(variables: Mapping[str, str], name: str, *, bold: bool | None = None) -> Style:
-    """Return the style of text in a dialog, in a color of the theme."""
-    ground, color = theme_color(variables["surface"]), theme_color(variables[name])
-    is_dim = True if color.ansi is not None and color.a < 1 else None
-    return Style(color=(ground + color).rich_color, bold=bold, dim=is_dim)
-
-
 class ColorNames(NamedTuple):
     """Colours by their names of CSS variables."""
 

@@ -1,13 +1,17 @@
 """Wrapping at words: where to break a line, and texts whose rows continue below the last column of a line."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from rich.cells import cell_len, chop_cells
+from rich.style import Style
 from rich.text import Text
+from textual.color import Color
 from textual.geometry import Size
 from textual.widgets import Static
+
+from pulsarbox.tui.widgets.styles import theme_color
 
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
 _AFTER: Final = (" ", " ,", " ,/", " ,/-._")
@@ -77,8 +81,19 @@ def _last_column(line: str) -> int:
     return cell_len(before.group()) if before else 0
 
 
+def named_style(style: str, ground: Color, variables: Mapping[str, str]) -> Style:
+    """Return the style of a text with a color of the theme, such as ``bold $text-error``, on a background."""
+    plain, _, name = style.partition("$")
+    found = Style.parse(plain)
+    if not name:
+        return found
+    color = theme_color(variables[name])
+    is_dim = True if color.ansi is not None and color.a < 1 else None
+    return found + Style(color=(ground + color).rich_color, dim=is_dim)
+
+
 class HangingText(Static):
-    """A text wrapped by :func:`hanging` at the width of the widget."""
+    """A text wrapped by :func:`hanging` at the width of the widget. Its styles may have colors of the theme."""
 
     def __init__(
         self, text: Text | str = "", indent: int | None = None, *, key: str | None = None, classes: str | None = None
@@ -93,7 +108,13 @@ class HangingText(Static):
 
     def render(self) -> Text:
         """See textual.widget.Widget."""
-        return self._wrapped(self.content_size.width)
+        text, ground = self._wrapped(self.content_size.width), self.background_colors[1]
+        variables = self.app.theme_variables
+        text.spans = [
+            span._replace(style=named_style(span.style, ground, variables)) if isinstance(span.style, str) else span
+            for span in text.spans
+        ]
+        return text
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """See textual.widget.Widget."""

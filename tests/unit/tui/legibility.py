@@ -1,10 +1,12 @@
 """Measures whether drawn text can be read: contrast ratios (WCAG 2.2) of the cells on the screen."""
 
+import math
 from collections.abc import Iterator
 from typing import Final
 
 from rich.segment import Segment
-from textual.color import Color
+from rich.style import Style
+from textual.color import Color, rgb_to_lab
 from textual.geometry import Region
 
 from pulsarbox.tui.preferences import Preferences
@@ -52,3 +54,22 @@ def poor_in(driver: Driver, region: Region, least: float) -> set[tuple[str, str,
     """Return the texts in a part of the screen with less contrast."""
     found = (measured(segment) for segment in drawn_in(driver, region))
     return {told for told in found if told is not None and told[2] < least}
+
+
+def distance(one: str, other: str) -> float:
+    """Return how much two colors differ (CIE 1976): about 2 is just noticeable, 100 is that of black and white."""
+    (light, a, b), (other_light, other_a, other_b) = (rgb_to_lab(Color.parse(each)) for each in (one, other))
+    return math.dist((light, a, b), (other_light, other_a, other_b))
+
+
+def style_of(driver: Driver, line: str, text: str) -> Style:
+    """Return the style of a text in the first line of the screen that contains another text."""
+    strip = next(strip for strip in driver.strips() if line in strip.text)
+    return next(each.style for each in strip if text in each.text and each.style)
+
+
+def colors_of(style: Style) -> tuple[Color, Color]:
+    """Return the text color and the background of a style."""
+    assert style.color is not None and style.bgcolor is not None
+    ink, ground = Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
+    return (ground, ink) if style.reverse else (ink, ground)

@@ -20,7 +20,15 @@ async def test_the_palette_has_the_colors_of_a_dialog(theme: str) -> None:
         await opened(driver)
         box, variables = driver.screen.query_one("#--container"), driver.app.theme_variables
         assert box.styles.border_top[0] == "round" and box.region.height < SMALL[1]
-        allowed = {"surface", "panel", "block-cursor-background", "scrollbar", "scrollbar-background", "foreground"}
+        allowed = {
+            "surface",
+            "panel",
+            "block-cursor-background",
+            "scrollbar",
+            "scrollbar-background",
+            "foreground",
+            "field",
+        }
         known = {Color.parse(variables[name]).rich_color.name for name in allowed} | {"default"}
         found = {each.style.bgcolor.name for each in drawn_in(driver, box.region) if each.style and each.style.bgcolor}
         assert found <= known

@@ -1,10 +1,10 @@
 """The help: every action, aligned, and readable on a phone once a dialog has wrapped it."""
 
 import pytest
-from rich.style import Style
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
+from pulsarbox.tui.widgets.key_hints import KEY
 from pulsarbox.tui.widgets.wrapping import hanging
 
 
@@ -48,7 +48,7 @@ def test_a_wrapped_line_continues_in_its_column(width: int) -> None:
 
 
 def test_headings_are_bold() -> None:
-    text = help_text("", "", key_style=Style(italic=True))
+    text = help_text("", "")
     assert [text.plain[span.start : span.end] for span in text.spans if str(span.style) == "bold"] == [
         *("View", "Screens", "Program", "In tables", "Preferences"),
     ]
@@ -56,8 +56,8 @@ def test_headings_are_bold() -> None:
 
 @pytest.mark.parametrize("width", [46, 80])
 def test_keys_are_set_off(width: int) -> None:
-    text = help_text("subscription", "", width, Style(italic=True))
-    keys = {text.plain[span.start : span.end] for span in text.spans if str(span.style) == "italic"}
+    text = help_text("subscription", "", width)
+    keys = {text.plain[span.start : span.end] for span in text.spans if span.style == KEY}
     assert keys >= {each.shown_keys for each in REGISTRY if each.keys and (not each.on or "subscription" in each.on)}
 
 

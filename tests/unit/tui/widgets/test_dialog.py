@@ -119,7 +119,7 @@ async def test_fields_of_a_message_have_an_edge_in_the_colors_of_the_terminal() 
         await driver.until(lambda: "Properties, as JSON" in driver.text())
         fields = [driver.screen.query_one(f"#{name}").region for name in ("payload", "key", "properties")]
         edges = [[line[field.x] for line in driver.lines()[field.y : field.bottom]] for field in fields]
-        assert [set(edge) for edge in edges] == [{"█"}, {"│"}, {"│"}]
+        assert [set(edge) for edge in edges] == [{"█"}, {"▌"}, {"▌"}]
 
 
 @pytest.mark.parametrize("theme", TERMINAL)

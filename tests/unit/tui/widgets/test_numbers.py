@@ -58,11 +58,18 @@ def test_a_bar_has_its_width_and_says_more_with_more() -> None:
 
 
 def test_a_trend_is_to_the_right_and_between_its_own_extremes() -> None:
-    assert figures.trend([5, 6, 7, 8], 6) == "  ▁▃▄▆"
-    assert figures.trend([90, 100], 2) == "▄▆", "what hardly moves does not look wild"
-    assert figures.trend([3, 3], 4) == "  ▁▁"
-    assert figures.trend([1, 2, 3, None], 3)[-1] == "▁"
+    assert figures.trend([5, 6, 7, 8], 4) == "  ⣠⣴"
+    assert figures.trend([90, 100], 2) == " ⣴", "what hardly moves does not look wild"
+    assert figures.trend([3, 3], 4) == "   ⣀"
+    assert figures.trend([1, 2, 3, None], 3) == " ⣤⣆"
+    assert figures.trend([9, 9, 9, 1, 2, 3], 2) == figures.trend([9, 1, 2, 3], 2), "the last ones"
     assert figures.trend(None, 3) == "   "
+
+
+def test_trends_of_neighboring_rows_stay_apart() -> None:
+    upper = 0x01 | 0x08
+    for values in ([0, 5, 9], [7] * 20, range(20)):
+        assert not any((ord(each) - 0x2800) & upper for each in figures.trend(list(values), 10).strip())
 
 
 def test_when_a_backlog_is_gone() -> None:

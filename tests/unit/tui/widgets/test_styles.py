@@ -61,15 +61,6 @@ def test_the_edges_of_a_label_are_visible(color: str, theme: Theme) -> None:
     assert (edge >= 3 and focus >= 7) if theme is CONTRAST else (edge >= 1.8 and focus >= 3)
 
 
-@pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
-def test_a_notification_differs_from_the_screen_and_can_be_read(theme: Theme) -> None:
-    colors = theme.to_color_system().generate()
-    ground = Color.parse(colors["panel-lighten-1"])  # Textual's background of notifications
-    assert contrast(ground, Color.parse(colors["background"])) >= 1.2
-    for name in ("foreground", "text-success", "text-warning", "text-error"):
-        assert contrast(Color.parse(colors[name]), ground) >= READABLE
-
-
 @pytest.mark.parametrize(("text", "color"), [("", ""), ("x" * 25, ""), ("live", "reddish"), ("live", "#12")])
 def test_a_label_that_cannot_be(text: str, color: str) -> None:
     with pytest.raises(Wrong):

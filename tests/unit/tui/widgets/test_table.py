@@ -11,9 +11,18 @@ from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.actions.box_queries import _FRAME, AROUND
+from pulsarbox.tui.actions.box_queries import _FRAME, AROUND, PANELS
 from pulsarbox.tui.views import GROUPS, MESSAGES, QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, laid_out, shortened, widest
+from pulsarbox.tui.widgets.columns import (
+    KINDS,
+    TO_THE_RIGHT,
+    Column,
+    is_cut,
+    laid_out,
+    shortened,
+    widest,
+    widest_numbers,
+)
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
@@ -313,3 +322,38 @@ async def test_an_empty_table_shows_a_whole_sentence(height: int, lines: list[st
     with mock.patch.object(Table, "size", Size(37, height - 1)):
         found = table._hint()
     assert found == lines
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize(("panel", "share"), [(1, 3), (2, 2)])
+def test_a_name_gets_the_cells_that_numbers_do_not_need(columns: int, panel: int, share: int) -> None:
+    """In the short tables of the overview, which have this share of five of the screen."""
+    shown, rows = PANELS[panel].columns, FakeBox().rows[PANELS[panel].view.name]
+    rows[0] |= {"subject": "persistent://public/default/orders-1 shipping"}
+    width = columns * share // 5 - _FRAME
+    content = widest(shown, rows, {})
+    content |= widest_numbers([each.column for each in laid_out(shown, width, None, content)], rows, content)
+    placed = laid_out(shown, width, None, content)
+    assert not is_cut(placed, content), "the name is whole"
+    assert sum(wide + gap for _, wide, gap in placed) <= width
+    assert [each.column for each in placed] == [each.column for each in laid_out(shown, width)], "none is hidden for it"
+    for column, wide, _ in placed:
+        assert wide >= max(content.get(column.key, 0), len(column.title) if column.kind != "share" else 0)
+
+
+def test_the_widths_of_numbers_only_grow() -> None:
+    columns = (Column("name", "NAME", 12, grow=True), Column("left", "LEFT", 9, "count"))
+    wide = widest_numbers(columns, [{"left": 12_345}], {})
+    assert wide == {"left": 6}
+    assert widest_numbers(columns, [{"left": 1}], wide) == wide
+    assert widest_numbers(columns, [{"left": 123_456}], wide) == {"left": 7}
+    assert widest_numbers(columns, [{"left": 1}], {"left": 9}) == {}, "no longer measured, as it needs all its cells"
+
+
+async def test_numbers_are_measured_only_if_a_text_is_cut() -> None:
+    async with dashboard(size=WIDE, place="subscriptions") as driver:
+        table = driver.table
+        assert not {"backlog", "outRate"} & table._content.keys()
+        rows = [dict(row, topic=f"a/b/{'long-' * 12}{at}") for at, row in enumerate(table._rows)]
+        table.show(rows, 0, len(rows))
+        assert table._content.keys() >= {"backlog", "outRate"}
