@@ -38,7 +38,7 @@ BUTTONS: Final = """
 """Styles of the buttons of a dialog. Those of Textual show the focus only in some themes."""
 FIELDS: Final = """
 %(name)s Input, %(name)s TextArea { border: none; border-left: outer $edge; padding: 0 1 0 0; background: $field; }
-%(name)s Input { height: 1; width: 1fr; }
+%(name)s Input { height: 1; width: 1fr; padding: 0 1; }
 %(name)s Input:ansi { text-style: underline; }
 %(name)s Input:focus, %(name)s TextArea:focus { border: none; border-left: thick $edge-focus; background: $field;
   background-tint: transparent; }

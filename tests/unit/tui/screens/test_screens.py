@@ -533,7 +533,7 @@ async def test_what_the_files_of_a_box_do_not_tell_has_a_mark_and_the_reason() -
 async def test_of_a_pipeline_all_is_told_and_what_it_writes_is_looked_at() -> None:
     async with dashboard(place="pipelines", size=WIDE) as driver:
         text = driver.text()
-        assert "orders-0, orders-1" in text and "parquet:…a/orders" in text and "ValueError: '" in text
+        assert "orders-0, orders-1" in text and "parquet:/data/orders" in text and "ValueError: '" in text
         await driver.press("enter")
         await driver.at("TextDialog", answered=False)
         text = driver.text()
