@@ -250,6 +250,8 @@ TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns",
 """Kinds that are aligned to the right."""
 _SPARING: Final = TO_THE_RIGHT | {"moment", "flag", "yes"}
 """Other kinds whose columns give up cells that they do not need."""
+_NUMBER_MAX: Final = {"count": 7, "rate": 5, "seconds": 6, "size": 8}
+"""Widths that numbers have at most, such as those of ``999,999``, ``12.3k``, ``23h59m`` and ``99.9 KiB``."""
 _BARS: Final = frozenset({"share", "progress"})
 _ENDS_RIGHT: Final = TO_THE_RIGHT | _BARS | {"trend"}
 """Kinds whose last cell has no blank, so that a text behind them would seem to belong to them."""
@@ -272,17 +274,20 @@ def is_cut(placed: Iterable[PlacedColumn], content: Mapping[str, int]) -> bool:
 def widest_numbers(
     columns: Iterable[Column], rows: Sequence[Mapping[str, Any]], known: Mapping[str, int]
 ) -> dict[str, int]:
-    """Return the widths of the widest values of columns without texts, by key, unless they need all their cells."""
+    """Return the widths of columns without texts, by key: of the title or the widest value, also of earlier rows.
+
+    Skips values that cannot be wider, as their formatting would take longer than all texts.
+    """
     found = {}
     for column in columns:
         if column.kind in _BARS:
             found[column.key] = min(_BAR_LEAST, column.width)
-        elif column.kind in _SPARING and known.get(column.key, 0) < column.width and rows:
-            form = KINDS[column.kind]
-            texts = (
-                form(row.get(column.key), row if isinstance(row, dict) else dict(row), column.width)[0] for row in rows
-            )
-            found[column.key] = max(known.get(column.key, 0), *map(len, texts))
+        elif column.kind in _SPARING:
+            wide, form = max(known.get(column.key, 0), len(column.title)), KINDS[column.kind]
+            if wide < min(column.width, _NUMBER_MAX.get(column.kind, column.width)):
+                told = (row if isinstance(row, dict) else dict(row) for row in rows)
+                wide = max(wide, *(len(form(row.get(column.key), row, column.width)[0]) for row in told), 0)
+            found[column.key] = wide
     return found
 
 

@@ -9,7 +9,6 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
-from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -19,6 +18,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from pulsarbox.tui.widgets.cell_text import fitted, split_blanks
 from pulsarbox.tui.widgets.columns import (
     KINDS,
     TO_THE_RIGHT,
@@ -422,7 +422,7 @@ class Table(Looks, ScrollView, can_focus=True):
         for column, width, gap in self.laid_out:
             is_sorted = column.orders(key)
             text = column.title + (("▾" if descending else "▴") if is_sorted else "")
-            before, word, behind = _split(_fitted(text, width, column.kind in TO_THE_RIGHT))
+            before, word, behind = split_blanks(fitted(text, width, column.kind in TO_THE_RIGHT))
             segments += [Segment(before, plain), Segment(word, hot if is_sorted else plain)]
             segments.append(Segment(f"{behind}{' ' * gap}", plain))
         return Strip(segments)
@@ -494,9 +494,9 @@ class Table(Looks, ScrollView, can_focus=True):
             if is_marked and not (look or is_hot) and column is self.laid_out[0].column:
                 look = "marked"
             wanted = None if is_hot and look not in _KEPT else look or "plain"
-            cell = _fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap
+            cell = fitted(text, width, column.kind in TO_THE_RIGHT) + " " * gap
             if is_hot and wanted is not None:  # only the words have a background of their own
-                blank, cell, behind = _split(cell)
+                blank, cell, behind = split_blanks(cell)
                 runs += [(None, [blank]), (wanted, [cell]), (None, [behind])]
                 continue
             if runs[-1][0] != wanted:
@@ -515,20 +515,3 @@ class Table(Looks, ScrollView, can_focus=True):
         left, width = self.styles.gutter.left, self.outer_size.width
         if lines:
             self.refresh(*(Region(-left, line, width, 1) for line in lines))
-
-
-def _split(text: str) -> tuple[str, str, str]:
-    """Return the blanks before the words of a text, the words, and the blanks behind them."""
-    words = text.strip()
-    before, _, behind = text.partition(words) if words else ("", "", text)
-    return before, words, behind
-
-
-def _fitted(text: str, width: int, right: bool) -> str:
-    """Fit a text into exactly ``width`` cells, counting wide characters as two. Ignores the rest of a long text."""
-    text = text[: 4 * width + 1]
-    if not text.isascii() and (cells := cell_len(text)) != len(text):
-        return set_cell_size(text if cells <= width else f"{set_cell_size(text, width - 1).rstrip()}…", width)
-    if len(text) > width:
-        return text[: width - 1] + "…"
-    return text.rjust(width) if right else text.ljust(width)

@@ -1,7 +1,10 @@
 """Colors of severities as drawn: under the cursor, in marked rows, in dialogs and in notifications."""
 
+from typing import get_args
+
 import pytest
 from textual.color import Color
+from textual.notifications import SeverityLevel
 from textual.widgets._toast import Toast
 
 from pulsarbox.tui.themes import CONTRAST, OURS
@@ -108,22 +111,23 @@ async def test_details_have_muted_labels_and_the_states_of_the_table(
         await driver.until(lambda: driver.screen.answered)
         await driver.until(lambda: state in driver.text())
         await driver.press(*(["end"] if key == "P" else []))
-        await driver.until(lambda: driver.table.pointed["state"] == state)
+        await driver.until(lambda: (driver.table.pointed or {})["state"] == state)
         await driver.press("enter")
         await driver.at("TextDialog", answered=False)
         await driver.until(lambda: "  state     " in driver.text() and "esc back" in driver.text())
         (*_, strip) = [strip for strip in driver.strips() if "  state     " in strip.text]
-        styles = {word: each.style for each in strip for word in ("state", state) if each.text.strip() == word}
+        shown = {word: each.style for each in strip for word in ("state", state) if each.text.strip() == word}
         variables = driver.app.theme_variables
         name = {"bad": "text-error", "good": "text-success"}[look]
-        assert styles[state] is not None and styles[state].color == Color.parse(variables[name]).rich_color
-        assert styles["state"] is not None and styles["state"].color != Color.parse(variables["foreground"]).rich_color
+        colors = {word: style.color for word, style in shown.items() if style is not None}
+        assert colors[state] == Color.parse(variables[name]).rich_color
+        assert colors["state"] != Color.parse(variables["foreground"]).rich_color
         assert poor_in(driver, driver.screen.query_one("#box").region, least_of(theme)) == set()
 
 
-@pytest.mark.parametrize("severity", ["information", "warning", "error"])
+@pytest.mark.parametrize("severity", get_args(SeverityLevel))
 @pytest.mark.parametrize("theme", OUR_NAMES)
-async def test_a_notification_has_an_edge_in_the_color_of_its_severity(theme: str, severity: str) -> None:
+async def test_a_notification_has_an_edge_in_the_color_of_its_severity(theme: str, severity: SeverityLevel) -> None:
     name = {"information": "text-success", "warning": "text-warning", "error": "text-error"}[severity]
     async with dashboard(size=SMALL, kept=wearing(theme), place="topics") as driver:
         driver.app._disable_notifications = False  # Pilot disables those of its screens

@@ -14,6 +14,7 @@ from textual.strip import Strip
 from pulsarbox.tui.actions.box_queries import _FRAME, AROUND, PANELS
 from pulsarbox.tui.views import GROUPS, MESSAGES, QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
 from pulsarbox.tui.widgets.columns import (
+    _NUMBER_MAX,
     KINDS,
     TO_THE_RIGHT,
     Column,
@@ -347,7 +348,14 @@ def test_the_widths_of_numbers_only_grow() -> None:
     assert wide == {"left": 6}
     assert widest_numbers(columns, [{"left": 1}], wide) == wide
     assert widest_numbers(columns, [{"left": 123_456}], wide) == {"left": 7}
-    assert widest_numbers(columns, [{"left": 1}], {"left": 9}) == {}, "no longer measured, as it needs all its cells"
+
+
+@pytest.mark.parametrize("kind", _NUMBER_MAX)
+def test_no_number_is_wider_than_its_column(kind: str) -> None:
+    values = [scale * digits for scale in (10**at for at in range(-3, 14)) for digits in (1, 1.5, 9.99, 9.9951)]
+    for value in (float(value) if kind != "count" else round(value) for value in values):
+        if kind != "seconds" or value < 9_999 * 86_400:
+            assert len(KINDS[kind](value, {}, 20)[0]) <= _NUMBER_MAX[kind], value
 
 
 async def test_numbers_are_measured_only_if_a_text_is_cut() -> None:
