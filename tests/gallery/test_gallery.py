@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 import pulsarbox.tui
 from pulsarbox.tui.actions.operations import DEEDS
+from pulsarbox.tui.themes import CONTRAST
 from tests.gallery.__main__ import main, tasks
 from tests.gallery.drawing import NO_COLOR, SIZES, THEMES, drawn
 from tests.gallery.page import file_of, page_of
@@ -40,7 +41,8 @@ async def test_a_view_is_drawn_in_the_colors_of_its_theme() -> None:
         async for picture in pictures:
             found[picture.theme] = picture.svg
     assert all("1.23M" in svg and svg.startswith("<svg") for svg in found.values())
-    assert "#ffe14d" in found["contrast"] and "#ffe14d" not in found["dark"]
+    cursor = CONTRAST.variables["block-cursor-background"].lower()
+    assert cursor in found["contrast"] and cursor not in found["dark"]
 
 
 def test_tasks_cover_what_is_asked_for() -> None:
