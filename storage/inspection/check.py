@@ -76,9 +76,7 @@ def check(
         missing = [one for one in wanted if one not in volumes]
         work = _Work(box, [name for name, _ in missing], progress)
 
-        def examine(
-            one: tuple[str, bool], mark: int = mark, work: _Work = work
-        ) -> ExaminedVolume:
+        def examine(one: tuple[str, bool], mark: int = mark, work: _Work = work) -> ExaminedVolume:
             found = ExaminedVolume(box, one[0], sealed=one[1], mark=mark, quick=quick, plugins=plugins)
             work.finish(one[0])
             return found

@@ -1,0 +1,100 @@
+"""Colors of our themes: distinct and legible on each background on which they are drawn."""
+
+from itertools import product
+from typing import Final
+
+import pytest
+from textual.color import Color
+from textual.theme import Theme
+
+from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, edges, grounds
+from pulsarbox.tui.widgets.box_label import contrast, label_of
+from pulsarbox.tui.widgets.graph import shades
+from tests.unit.tui.legibility import distance, least_of
+
+SEVERITIES: Final = ("text-success", "text-warning", "text-error")
+INKS: Final = (*SEVERITIES, "text-primary", "text-secondary", "text-accent", "accent")
+DISTINCT: Final = 30.0
+"""Least difference of colors that mean something else."""
+VISIBLE: Final = 1.4
+"""Least contrast of the background of the cursor, the current tab and the focused button to the one around them."""
+
+our_themes = pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
+
+
+def variables_of(theme: Theme) -> dict[str, str]:
+    found = theme.to_color_system().generate() | theme.variables
+    found |= edges(found, theme, None)
+    return found | grounds(found)
+
+
+def ratio(variables: dict[str, str], ink: str, ground: str) -> float:
+    return contrast(Color.parse(variables[ink]), Color.parse(variables[ground]))
+
+
+@our_themes
+def test_severities_the_accent_and_the_primary_color_are_distinct(theme: Theme) -> None:
+    variables = variables_of(theme)
+    for accent, other in product(
+        ("accent", "text-accent"), ("primary", "warning", "error", "success", "text-primary", *SEVERITIES)
+    ):
+        assert distance(variables[accent], variables[other]) >= DISTINCT, (accent, other)
+    for ink in INKS:
+        assert distance(variables[ink], variables["foreground"]) >= DISTINCT, f"{ink} is almost that of text"
+
+
+@our_themes
+def test_inks_are_legible_on_every_background(theme: Theme) -> None:
+    variables, least = variables_of(theme), least_of(theme.name)
+    for ink, ground in product((*INKS, "foreground"), ("background", "surface", "panel", "marked-background")):
+        assert ratio(variables, ink, ground) >= least, (ink, ground)
+    for ground in ("background", "surface", "panel", "field"):
+        assert ratio(variables, "text-disabled", ground) >= least, ground
+    assert ratio(variables, "here-foreground", "here-background") >= least
+    assert ratio(variables, "block-cursor-foreground", "block-cursor-background") >= least
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+def test_severities_are_legible_on_the_row_of_the_cursor(theme: Theme) -> None:
+    variables = variables_of(theme)
+    for ink in SEVERITIES:
+        assert ratio(variables, ink, "block-cursor-background") >= least_of(theme.name), ink
+
+
+@our_themes
+def test_what_has_the_focus_differs_from_what_is_around_it(theme: Theme) -> None:
+    variables = variables_of(theme)
+    assert ratio(variables, "here-background", "panel") >= VISIBLE
+    assert ratio(variables, "block-cursor-background", "background") >= VISIBLE
+    assert ratio(variables, "marked-background", "background") >= 1.1
+    assert ratio(variables, "edge-focus", "background") >= 3
+
+
+@our_themes
+def test_edges_and_the_bounds_of_fields_are_visible(theme: Theme) -> None:
+    variables = variables_of(theme)
+    least = {DARK.name: 1.8, LIGHT.name: 2.5, CONTRAST.name: 7.0}[theme.name]
+    assert ratio(variables, "edge", "background") >= least
+    assert ratio(variables, "edge", "field") >= (3 if theme is CONTRAST else 1.5)
+    assert ratio(variables, "scrollbar", "panel") >= (1.8 if theme is DARK else 3)
+
+
+@our_themes
+@pytest.mark.parametrize("color", ["primary", "success", "warning", "secondary"])
+def test_low_values_of_a_graph_are_visible_and_fainter_than_high_ones(color: str, theme: Theme) -> None:
+    variables = variables_of(theme)
+    ground, ink = (Color.parse(variables[name]) for name in ("background", color))
+    least = float(variables.get("least-share", 0))
+    found = [contrast(ground.blend(ink, max(each.share, least)), ground) for each in shades(color).values()]
+    assert found == sorted(found) and found[0] < found[-1]
+    assert found[0] >= 2
+
+
+@pytest.mark.parametrize("color", ["darkred", "navy", "darkgreen", "yellow", "gold", "purple"])
+def test_a_label_keeps_its_hue_and_the_focus_its_color_in_the_theme_of_high_contrast(color: str) -> None:
+    label = label_of("x", color)
+    found = edges(variables_of(CONTRAST), CONTRAST, label)
+    edge, given = Color.parse(found["edge"]).hsl, Color.parse(label.ground).hsl
+    assert abs(edge.h - given.h) < 0.01 and abs(edge.s - given.s) < 0.01
+    assert contrast(Color.parse(found["edge"]), Color(0, 0, 0)) >= 7
+    assert distance(found["edge"], found["edge-focus"]) >= DISTINCT
