@@ -531,8 +531,7 @@ def test_a_seek_redelivers_to_a_connected_consumer(own_box: BoxProcess) -> None:
     with running("consume", "orders", "-s", "s", "-n", "6", "--url", own_box.url) as process:
         assert process.stdout is not None
         assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
-        sought = run("sub", "seek", "orders", "s", "earliest", "--yes", "--admin-url", own_box.web_url)
-        assert b"3 delivered again" in sought.stderr
+        run("sub", "seek", "orders", "s", "earliest", "--yes", "--admin-url", own_box.web_url)
         assert [process.stdout.readline() for _ in range(3)] == [b"1\n", b"2\n", b"3\n"]
         assert process.wait(60) == 0
 
