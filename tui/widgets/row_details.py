@@ -31,7 +31,7 @@ _ALONE: Final = frozenset({"text", "topic", "topics", "line", "message"})
 _NO_ROW: Final = "No row is selected."
 
 Part = tuple[str, str]
-"""Text and look (a key of ``TextLines.looks``)."""
+"""Text and look (a key of ``DetailPanel.looks``)."""
 DetailLine = tuple[Part, ...]
 
 
@@ -43,7 +43,7 @@ class Note(NamedTuple):
     look: str = "plain"
 
 
-class Trend(NamedTuple):
+class RowTrend(NamedTuple):
     """Name and format of the values of a trend, as for ``Graph``."""
 
     name: str
@@ -54,9 +54,9 @@ class Trend(NamedTuple):
     """Key of the current value."""
 
 
-TRENDS: Final[Mapping[str, Trend]] = {
-    "topics": Trend("Published", "rate", "primary", "/s", "publishRate"),
-    "subscriptions": Trend("Backlog", "count", "warning", "", "backlog"),
+TRENDS: Final[Mapping[str, RowTrend]] = {
+    "topics": RowTrend("Published", "rate", "primary", "/s", "publishRate"),
+    "subscriptions": RowTrend("Backlog", "count", "warning", "", "backlog"),
 }
 """Trends by the view that has them."""
 
@@ -113,11 +113,11 @@ def _wrapped(text: str, width: int) -> Iterator[str]:
         yield from (line[start:end].rstrip() for start, end in pairwise(ends))
 
 
-class TextLines(Looks, Widget):
+class DetailPanel(Looks, Widget):
     """A panel of lines with looks."""
 
     DEFAULT_CSS = """
-    TextLines { height: auto; border: round $edge; padding: 0 1; border-title-color: $text; border-title-style: bold; }
+    DetailPanel { height: auto; border: round $edge; padding: 0 1; border-title-color: $text; border-title-style: bold; }
     """
     looks: Mapping[str, ColorNames] = {
         **Table.looks,
@@ -174,26 +174,26 @@ class RowDetails(Vertical):
 
     def compose(self) -> ComposeResult:
         """See textual.widget.Widget."""
-        yield TextLines(self._noun.capitalize(), key="values")
+        yield DetailPanel(self._noun.capitalize(), key="values")
         if self._trend is not None:
             yield Graphs(
                 Graph("trend", self._trend.name, self._trend.form, self._trend.color, self._trend.unit), across=1
             )
-        yield TextLines("Actions", key="deeds")
+        yield DetailPanel("Actions", key="deeds")
 
     def show(
         self, row: Row | None, unknown: Mapping[str, str], notes: Sequence[Note], deeds: Iterable[tuple[str, str]]
     ) -> None:
         """Show a row, with notes, and the keys and titles of the actions for it."""
         values = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
-        self.query_one("#values", TextLines).show(list(values))
+        self.query_one("#values", DetailPanel).show(list(values))
         if self._trend is not None:
             now = None if row is None else row.get(self._trend.now)
             past = () if row is None else row.get("trend") or ()
             self.query_one(Graphs).show("trend", past, now, _TREND_SECONDS)
         listed = list(_listed(deeds))
         self.set_class(not listed, "-idle")
-        self.query_one("#deeds", TextLines).show(listed)
+        self.query_one("#deeds", DetailPanel).show(listed)
 
 
 def _listed(deeds: Iterable[tuple[str, str]]) -> Iterator[DetailLine]:

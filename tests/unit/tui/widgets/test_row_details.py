@@ -6,7 +6,7 @@ from textual.geometry import Size
 from pulsarbox.tui.actions.box_queries import WIDE as WIDE_COLUMNS
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.widgets.graphs.graph import Graphs
-from pulsarbox.tui.widgets.row_details import RowDetails, TextLines
+from pulsarbox.tui.widgets.row_details import RowDetails, DetailPanel
 from tests.unit.tui.driving import WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
 
@@ -14,7 +14,7 @@ BROAD = (200, 50)
 
 
 def panel(driver: Driver, name: str) -> str:
-    lines: TextLines = driver.screen.query_one(f"#{name}", TextLines)
+    lines: DetailPanel = driver.screen.query_one(f"#{name}", DetailPanel)
     return lines.text
 
 
@@ -43,7 +43,7 @@ async def test_each_line_fits_its_panel() -> None:
     box.rows["subscriptions"] = [{**subscription(0), "topic": f"persistent://public/default/{name}"}]
     async with dashboard(box, place="subscriptions", size=BROAD) as driver:
         await driver.until(lambda: is_shown(driver) and name[-9:] in panel(driver, "values"))
-        lines = driver.screen.query_one("#values", TextLines)
+        lines = driver.screen.query_one("#values", DetailPanel)
         assert max(map(len, lines.text.splitlines())) <= lines.size.width
         assert lines.text.replace("\n", "").startswith(name), "names are whole"
 
@@ -105,7 +105,7 @@ async def test_other_terminals_have_no_panels() -> None:
 async def test_a_row_that_does_not_change_is_not_drawn_again() -> None:
     async with dashboard(place="topics", size=BROAD) as driver:
         await driver.until(lambda: is_shown(driver) and len(panel(driver, "values")) > 100)
-        values = driver.screen.query_one("#values", TextLines)
+        values = driver.screen.query_one("#values", DetailPanel)
         drawn: list[bool] = []
         values.refresh = lambda *regions, layout=False, **more: drawn.append(layout)
         before = len(driver.box.asked)
