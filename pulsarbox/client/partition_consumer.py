@@ -13,6 +13,7 @@ from google.protobuf.message import DecodeError
 
 from pulsarbox.client.errors import NotConnected, error_for, passes
 from pulsarbox.client.message_decoder import ReceivedEntry, ReceivedMessage, unpack
+from pulsarbox.client.pending_ack import PendingAck
 from pulsarbox.client.places import EARLIEST, FROM_THE_START, LATEST, QUEUE, MessageId, Start
 from pulsarbox.client.transport.reconnect import Reconnect
 from pulsarbox.errors import PulsarBoxError
@@ -78,28 +79,6 @@ class Subscribing:
     """Whether chunks that cannot complete a message are acknowledged automatically."""
 
 
-class _Ack:
-    """A pending acknowledgement; resent after the connection is lost, unless it is part of a transaction."""
-
-    __slots__ = ("connection", "generation", "ids", "request_id", "txn", "type")
-
-    def __init__(
-        self, ids: list[MessageIdData], ack_type: CommandAck.AckType, txn: Transaction | None, generation: int
-    ) -> None:
-        self.ids = ids
-        self.type = ack_type
-        self.txn = txn
-        self.generation = generation
-        """``TopicConsumer.generation`` of the messages."""
-        self.connection: ClientConnection | None = None
-        self.request_id = 0
-
-    @property
-    def is_in_flight(self) -> bool:
-        """Whether the broker may still answer."""
-        return self.connection is not None and not self.connection.closed
-
-
 class TopicConsumer:
     """Consumer of one topic. ``waiting`` is called when messages arrive, which ``take`` returns."""
 
@@ -133,7 +112,7 @@ class TopicConsumer:
         self._resume: Place | None = None
         """For a reconnecting reader: first chunk of the incomplete messages; messages already read are skipped."""
         self._partial: dict[ReceivedEntry, None] = {}
-        self._acks: deque[_Ack] = deque()
+        self._acks: deque[PendingAck] = deque()
         """Unconfirmed acknowledgements in order."""
 
     # Opening ---------------------------------------------------------------------------------------------------------
@@ -397,7 +376,7 @@ class TopicConsumer:
     ) -> None:
         acks = self._acks
         for at in range(0, len(ids), _ACK_IDS_MAX):
-            ack = _Ack(ids[at : at + _ACK_IDS_MAX], ack_type, txn, self.generation)
+            ack = PendingAck(ids[at : at + _ACK_IDS_MAX], ack_type, txn, self.generation)
             acks.append(ack)
             self._send_ack(ack)
         while acks and (first := acks[0]).connection is not None and not first.connection.closed:
@@ -405,7 +384,7 @@ class TopicConsumer:
                 return
             self._settle_first()
 
-    def _send_ack(self, ack: _Ack) -> None:
+    def _send_ack(self, ack: PendingAck) -> None:
         connection = self._connection
         if connection is None:
             return  # sent after the reconnection
