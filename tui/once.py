@@ -11,10 +11,11 @@ from pulsarbox.tui.actions.box_queries import PANELS, Panel
 from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
+from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
-from pulsarbox.tui.widgets.local_rows import chosen, passing_of
+from pulsarbox.tui.widgets.local_rows import chosen, language_of
 
 SECONDS_MAX = 20.0
 _TREND = 12
@@ -27,6 +28,8 @@ def asked(
     query = _query(view, sort, limit, passing, at)
     if view in _LISTS:
         return _listed(feed, query)
+    if view == _STORAGE:
+        return _stored(feed, query)
     if view == OVERVIEW:
         return _overview(feed, query)
     return _answer(feed, query)
@@ -113,15 +116,29 @@ def _listed(feed: Feed, query: RowQuery) -> dict[str, Any]:
     rows = told.get(member) if isinstance(told, dict) else told
     if not isinstance(rows, list):
         raise FeedError("the response is not a list: is this the Admin API of a box?", 502)
-    found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
-    return {
-        "view": query.view,
-        "total": found.total,
-        "matching": found.matching,
-        "rows": [dict(row) for row in found.rows],
-    }
+    return {"view": query.view, **_chosen(query, rows)}
 
 
+def _stored(feed: Feed, query: RowQuery) -> dict[str, Any]:
+    """Return the volumes, of which the box returns all, whatever filter, order and limit. Raises FeedError."""
+    if query.at is not None:
+        raise FeedError("The view 'storage' is not recorded", 404)
+    told = _answer(feed, query)
+    return told | _chosen(query, told.get("rows") or [])
+
+
+def _chosen(query: RowQuery, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the members of a response that hold the rows that pass the filter. Raises FeedError if it is invalid."""
+    view = VIEWS[query.view]
+    try:
+        passes = language_of(view).parse(query.filter, now_ms()) if query.filter else lambda row: True
+    except ValueError as error:
+        raise FeedError(str(error), 400) from None
+    found = chosen(query, rows, passes)
+    return {"total": found.total, "matching": found.matching, "rows": [dict(row) for row in found.rows]}
+
+
+_STORAGE: Final = "storage"
 _LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events")}
 """Path, and the member with the rows."""
 

@@ -198,10 +198,16 @@ class ViewScreen(TopScreen):
         return [*parts, *super().status_line()]
 
     def unanswered(self, trouble: FeedError) -> None:
-        """Replace the text of a table that has never been loaded."""
-        if not self.answered:
+        """Replace the text of a table that has never been loaded, and the rows of another time."""
+        is_of_another_time = self.top.at is not None and not trouble.is_gone
+        if is_of_another_time or not self.answered:
             self.table.empty = no_rows(trouble, self.facts_of_trouble())
             self.table.refresh()
+        if is_of_another_time:
+            self.table.show((), 0, 0)
+            self.table.set_subtitle("")
+            self._show_filter("")
+            self._show_details()
 
     def _show_filter(self, told: str) -> None:
         """Update the filter line with the number of matching rows."""

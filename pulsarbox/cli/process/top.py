@@ -39,9 +39,9 @@ class ScreenChoice(click.Choice[str]):
 
 def _time(text: str) -> str:
     """Validate a time of history and return it as typed. It is resolved later, by the clock of the box."""
-    from pulsarbox.tui.position_input import instant
+    from pulsarbox.tui.position_input import past
 
-    instant(text)
+    past(text)
     return text
 
 
@@ -227,13 +227,13 @@ def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
     if text is None:
         return None, 0
     from pulsarbox.tui.feed import FeedError, RowQuery
-    from pulsarbox.tui.position_input import instant, now_ms
+    from pulsarbox.tui.position_input import instant, now_ms, past
 
     try:
         ahead = feed.view(RowQuery("overview", limit=1)).virtual_clock or 0
     except FeedError:  # the query for history reports the error
-        ahead = 0
-    return instant(text, now_ms() + ahead), ahead
+        return instant(text), 0
+    return past(text, now_ms() + ahead), ahead
 
 
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:

@@ -115,3 +115,33 @@ def test_the_limit_of_the_tables_does_not_limit_the_diagnosis() -> None:
 def test_a_table_that_is_refused_is_left_out_of_the_diagnosis() -> None:
     found = asked(quotas=403, deadletters=403)
     assert [each["kind"] for each in found["diagnosis"]] == ["calm"]
+
+
+VOLUMES = [{"name": f"volumes/{at}", "state": "sealed", "diskUsed": 10 * at} for at in range(4)]
+
+
+def volumes(*query: Any) -> dict[str, Any]:
+    answer = {"view": "storage", "total": 4, "matching": 4, "offset": 0, "rows": VOLUMES, "totals": {"commits": 7}}
+    return once.asked(Feed(ViewAnswers(storage=answer)), "storage", *query)
+
+
+def test_volumes_are_filtered_sorted_and_limited_although_the_box_returns_all() -> None:
+    nothing = volumes(None, 50, 'name == "zzz"')
+    assert (nothing["total"], nothing["matching"], nothing["rows"]) == (4, 0, [])
+    assert once.as_text("storage", nothing)[-1] == "None of 4 rows match the filter."
+    found = volumes("diskUsed", 2, "diskUsed > 0")
+    assert (found["total"], found["matching"], found["totals"]) == (4, 3, {"commits": 7})
+    assert [row["name"] for row in found["rows"]] == ["volumes/3", "volumes/2"]
+
+
+@pytest.mark.parametrize("view", ["storage", "events"])
+def test_an_invalid_filter_of_rows_that_are_filtered_here_is_an_error(view: str) -> None:
+    answers = ViewAnswers(storage={"rows": VOLUMES}, events={"events": []})
+    with pytest.raises(FeedError) as raised:
+        once.asked(Feed(answers), view, None, 50, "name ==")
+    assert raised.value.status == 400
+
+
+def test_storage_is_not_recorded() -> None:
+    with pytest.raises(FeedError, match="not recorded"):
+        volumes(None, 50, "", 1_795_300_000_000)
