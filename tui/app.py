@@ -270,7 +270,8 @@ class Top(App[None]):
         busy = is_current or getattr(self.active_screen, "place", "") in ("", "overview")
         if not busy and not self._vitals_asked:
             self._vitals_asked = True
-            self.run_worker(self._learn_vitals, group="vitals")  # no coroutine object: the app may exit first
+            work: Any = self._learn_vitals  # called by the worker: a coroutine object would be left if the app exits
+            self.run_worker(work, group="vitals")
 
     async def _learn_vitals(self) -> None:
         at, was = self.at, self.lost

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from rich.cells import cell_len
+
 from pulsarbox.cleaning import cleaned
 from pulsarbox.tui.actions.box_queries import PANELS, Panel
 from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
@@ -14,11 +16,12 @@ from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, shortened
 from pulsarbox.tui.widgets.local_rows import chosen, language_of
 
 SECONDS_MAX = 20.0
 _TREND = 12
+_GAP: Final = "  "
 
 
 def asked(
@@ -148,17 +151,20 @@ def as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 
-def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
-    """Return a text table; for the overview, its totals, one per line, and its tables with titles."""
+def as_text(view: str, document: Mapping[str, Any], width: int | None = None) -> list[str]:
+    """Return a text table; for the overview, its totals, one per line, and its tables with titles.
+
+    ``width`` is that of the terminal in cells: tables fit into it. None for output to a file or another program.
+    """
     shown = cleaned(dict(document))
     if view == OVERVIEW:
-        return _overview_text(shown)
+        return _overview_text(shown, width)
     known, total = VIEWS[view], shown.get("total")
     empty = f"None of {numbers.count(total)} rows match the filter." if total else known.empty
-    return _table(known.columns, shown, empty, "--limit, --filter")
+    return _table(known.columns, shown, empty, "--limit, --filter", width)
 
 
-def _overview_text(shown: Mapping[str, Any]) -> list[str]:
+def _overview_text(shown: Mapping[str, Any], width: int | None) -> list[str]:
     totals = shown.get("totals") or {}
     lines = [f"{MARKS[found['severity']]} {found['text']}" for found in shown.get("diagnosis") or ()]
     lines += [
@@ -170,30 +176,57 @@ def _overview_text(shown: Mapping[str, Any]) -> list[str]:
         part = shown if number == 0 else shown.get(panel.view.name) or {}
         columns = (*panel.columns, _WHY) if number == 0 else panel.columns
         more = f"pulsarbox top {panel.view.name} --once"
-        lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more)]
+        lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more, width)]
     return lines
 
 
-_WHY: Final = Column("causeText", "WHY", 20, "line", 0)
+_WHY: Final = Column("causeText", "WHY", 20, "line", 3)
 """Column with the text of the cause, which the dashboard shows in its last line."""
 
 
-def _table(columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str) -> list[str]:
+def _table(
+    columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str, width: int | None = None
+) -> list[str]:
     """Return the lines of a table. ``more`` is the hint for showing rows beyond the limit."""
-    cells = [[_cell(column, row) for column in columns] for row in part.get("rows") or ()]
-    widths = [max(map(len, column)) for column in zip([each.title for each in columns], *cells, strict=True)]
-    lines = []
-    for line in ([column.title for column in columns], *cells):
-        padded = (
-            text.rjust(width) if column.kind in TO_THE_RIGHT else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
-        )
-        lines.append("  ".join(padded).rstrip())
-    if not cells:
+    rows = part.get("rows") or ()
+    table = [[column.title, *(_cell(column, row) for row in rows)] for column in columns]
+    widths = [max(map(cell_len, texts)) for texts in table]
+    shown = list(range(len(columns))) if width is None else _fitting(columns, widths, width)
+    lines = [_GAP.join(_padded(table[at][line], widths[at], columns[at]) for at in shown).rstrip()
+             for line in range(len(rows) + 1)]  # fmt: skip
+    if not rows:
         lines.append(empty)
-    elif part.get("matching", 0) > len(cells):
-        lines.append(f"... {len(cells)} of {numbers.count(part['matching'])}: {more}")
+    elif part.get("matching", 0) > len(rows):
+        lines.append(f"... {len(rows)} of {numbers.count(part['matching'])}: {more}")
+    if rows and len(shown) < len(columns):
+        hidden = ", ".join(column.title for at, column in enumerate(columns) if at not in shown)
+        lines.append(shortened(f"without room: {hidden} (-o json has all)", width or cell_len(hidden)))
     return lines
+
+
+def _fitting(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+    """Return the columns that fit into a width, without the least important others. Shortens texts in ``widths``."""
+    shown = list(range(len(columns)))
+    least = [
+        total if column.kind in TO_THE_RIGHT else min(total, max(column.width, len(column.title)))
+        for column, total in zip(columns, widths, strict=True)
+    ]
+
+    def missing(cells: Sequence[int]) -> int:
+        return sum(cells[at] + len(_GAP) for at in shown) - len(_GAP) - width
+
+    while len(shown) > 1 and missing(least) > 0:
+        shown.remove(max(shown, key=lambda at: (columns[at].rank, at)))
+    while missing(widths) > 0 and (texts := [at for at in shown if widths[at] > least[at]]):
+        widths[max(texts, key=lambda at: widths[at])] -= 1
+    return shown
+
+
+def _padded(text: str, width: int, column: Column) -> str:
+    """Return a text in exactly so many cells; wide characters take two."""
+    text = shortened(text, width)
+    blank = " " * (width - cell_len(text))
+    return blank + text if column.kind in TO_THE_RIGHT else text + blank
 
 
 def _cell(column: Column, row: dict[str, Any]) -> str:

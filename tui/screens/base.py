@@ -174,7 +174,8 @@ class TopScreen(Screen[None]):
             self._again = True
             return
         self._asking = True
-        self.run_worker(self._ask, group="asking", exclusive=False)  # no coroutine object: the app may exit first
+        work: Any = self._ask  # called by the worker: a coroutine object would be left if the app exits
+        self.run_worker(work, group="asking", exclusive=False)
 
     async def _ask(self) -> None:
         try:

@@ -21,7 +21,7 @@ from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
-from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.columns import UNKNOWN, UNREAD, Column, is_unread, short_topic
 from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
@@ -192,9 +192,13 @@ class ViewScreen(TopScreen):
         """Explain columns with ``?``, if any, before the command."""
         table = self.table
         parts: list[Part] = []
+        row = table.pointed or {}
         for column, _, _ in table.laid_out:
-            if column.key in table.unknown:
-                parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
+            reason = table.unknown.get(column.key, "")
+            if not reason and column.kind == "age" and is_unread(row.get(column.key), row):
+                reason = UNREAD
+            if reason:
+                parts += [(f" {column.title} {UNKNOWN} ", "key", ""), (f"{reason} ", "dim", "")]
         return [*parts, *super().status_line()]
 
     def unanswered(self, trouble: FeedError) -> None:

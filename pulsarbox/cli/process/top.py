@@ -256,6 +256,8 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
 
 
 def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
+    import shutil
+
     from pulsarbox.tui import once
     from pulsarbox.tui.feed import FeedError
 
@@ -269,7 +271,11 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
         document = once.asked(
             feed, options["view"], options["sort"], options["limit"], options["passing"], options["at"]
         )
-        click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
+        if output == "json":
+            click.echo(once.as_json(document))
+            return
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo("\n".join(once.as_text(options["view"], document, columns)))
     except FeedError as trouble:
         if trouble.is_gone:
             raise Unreachable(f"cannot connect to {feed.label}: {trouble}; see `pulsarbox status`") from None
