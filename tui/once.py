@@ -123,11 +123,12 @@ def _listed(feed: Feed, query: RowQuery) -> dict[str, Any]:
 
 
 def _stored(feed: Feed, query: RowQuery) -> dict[str, Any]:
-    """Return the volumes, of which the box returns all, whatever filter, order and limit. Raises FeedError."""
+    """Return the volumes, of which a running box returns all, whatever filter, order and limit. Raises FeedError."""
     if query.at is not None:
         raise FeedError("The view 'storage' is not recorded", 404)
     told = _answer(feed, query)
-    return told | _chosen(query, told.get("rows") or [])
+    rows = told.get("rows") or []
+    return told | _chosen(query, rows) if len(rows) == told.get("total") else told
 
 
 def _chosen(query: RowQuery, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -81,7 +81,8 @@ class Storage(ViewScreen):
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the volumes and the directories. In history it raises FeedError.
 
-        The box returns all volumes, whatever the filter, the order and the offset.
+        A running box returns all volumes, whatever the filter, the order and the offset. From the files of a stopped
+        one, only the selected volumes are returned.
         """
         if self.top.at is not None:
             return _unrecorded
@@ -96,9 +97,10 @@ class Storage(ViewScreen):
             found = rows()
             share = offloaded.ask() if found.totals.get("volumeBytes") else 0.0
             space = space_of(found.rows, found.totals, int(compressed.ask()), share)
-            part = chosen(query, found.rows, passes)
-            shown = found._replace(rows=part.rows, matching=part.matching, offset=part.offset)
-            return shown, copies.ask(width - FRAME), space
+            if len(found.rows) == found.total:
+                part = chosen(query, found.rows, passes)
+                found = found._replace(rows=part.rows, matching=part.matching, offset=part.offset)
+            return found, copies.ask(width - FRAME), space
 
         return ask
 

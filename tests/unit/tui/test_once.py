@@ -139,7 +139,7 @@ def test_volumes_are_filtered_sorted_and_limited_although_the_box_returns_all() 
 
 @pytest.mark.parametrize("view", ["storage", "events"])
 def test_an_invalid_filter_of_rows_that_are_filtered_here_is_an_error(view: str) -> None:
-    answers = ViewAnswers(storage={"rows": VOLUMES}, events={"events": []})
+    answers = ViewAnswers(storage={"total": 4, "rows": VOLUMES}, events={"events": []})
     with pytest.raises(FeedError) as raised:
         once.asked(Feed(answers), view, None, 50, "name ==")
     assert raised.value.status == 400
@@ -186,3 +186,9 @@ def test_tables_fit_the_terminal_and_hide_the_least_important_columns(width: int
         kept = set(ranks) - hidden
         assert max(ranks[title] for title in kept) <= min((ranks[title] for title in hidden), default=9)
     assert all(numbers.count(10**at) in table[1 + at] for at in range(4))
+
+
+def test_volumes_that_are_selected_already_are_not_selected_again() -> None:
+    """As from the files of a stopped box."""
+    answer = {"view": "storage", "total": 4, "matching": 1, "offset": 0, "rows": VOLUMES[2:3]}
+    assert once.asked(Feed(ViewAnswers(storage=answer)), "storage", None, 50, "diskUsed == 20") == answer
