@@ -16,7 +16,7 @@ from textual.screen import Screen
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, chosen_keys
 from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
-from pulsarbox.tui.position_input import instant, now_ms
+from pulsarbox.tui.position_input import now_ms, past
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges, grounds
 from pulsarbox.tui.widgets.box_label import Label
@@ -33,6 +33,8 @@ INTERVAL: Final = 0.5
 _VITALS_SECONDS: Final = 2.0
 _COLLECTED_SECONDS: Final = 1.0
 """Delay of garbage collection after start, until the first screen is shown."""
+_TIMELESS: Final = ("clusterName", "virtualClock")
+"""Values of the top line that are the same at all times."""
 _SEVERITIES: Final = {"warning": "Warning", "error": "Error"}
 INTERVAL_MIN: Final = 0.1
 INTERVAL_MAX: Final = 60.0
@@ -110,7 +112,6 @@ class Top(App[None]):
         self.feed = feed
         self.kept = kept or Preferences(None)
         self.interval = interval
-        self.read_only = read_only
         self.at = at
         self.filter = passing
         self.target = tuple(target)
@@ -125,7 +126,12 @@ class Top(App[None]):
         self.marked_message: tuple[str, str, str] | None = None
         """Topic, subscription and ID of the message with which another one is to be compared."""
         self.vitals: dict[str, Any] = {}
+        self.lost: FeedError | None = None
+        """Why the last request for the vital numbers had no response, None if it had one."""
         self._given_read_only = read_only
+        self._is_box_read_only = False
+        self._vitals_at: int | None = None
+        """Time in history of the vital numbers, None if they are live."""
         self._step = 0
         self._since = 0
         self._vitals_asked = False
@@ -217,12 +223,24 @@ class Top(App[None]):
         """Update the vital numbers, clock and read-only state from a response."""
         if not snapshot.received:  # built locally from a list, without data about the box
             return
-        told = {name: value for name, value in snapshot.totals.items() if value is not None}
-        self.vitals.update(told)
-        if snapshot.query.at is None:  # history does not contain it
+        self.lost = None
+        if snapshot.query.at is None:  # history does not contain them
             self.vitals["virtualClock"] = snapshot.virtual_clock
             self.ahead = snapshot.virtual_clock or 0
-        self.read_only = self._given_read_only or snapshot.read_only
+            self._is_box_read_only = snapshot.read_only
+        if snapshot.query.at == self.at:  # otherwise the user has gone to another time meanwhile
+            self.vitals.update({name: value for name, value in snapshot.totals.items() if value is not None})
+            if snapshot.query.view == "overview":
+                self._vitals_at = self.at
+
+    @property
+    def read_only(self) -> bool:
+        """Whether actions are disabled: by the user, by the box, or because the screen shows history."""
+        return self._given_read_only or self._is_box_read_only or self.at is not None
+
+    @read_only.setter
+    def read_only(self, value: bool) -> None:
+        self._given_read_only = value
 
     def _end_with_parent(self) -> None:
         if os.getppid() != self.parent_pid:
@@ -247,22 +265,31 @@ class Top(App[None]):
             return None
 
     def ask_vitals(self) -> None:
-        """Refresh the top line on screens other than the overview."""
-        busy = self.paused or self.at is not None or getattr(self.active_screen, "place", "") in ("", "overview")
+        """Refresh the top line on screens other than the overview. In history, ask once for each time."""
+        is_current = self.paused if self.at is None else self._vitals_at == self.at
+        busy = is_current or getattr(self.active_screen, "place", "") in ("", "overview")
         if not busy and not self._vitals_asked:
             self._vitals_asked = True
-            self.run_worker(self._learn_vitals(), group="vitals")
+            work: Any = self._learn_vitals  # called by the worker: a coroutine object would be left if the app exits
+            self.run_worker(work, group="vitals")
 
     async def _learn_vitals(self) -> None:
+        at, was = self.at, self.lost
         try:
-            self.update_vitals(await aside(lambda: self.feed.view(of_vitals())))
-            retell = getattr(self.active_screen, "refresh_status_lines", None)
-            if retell is not None:
-                retell()
-        except FeedError:  # the screen reports it
-            pass
+            self.update_vitals(await aside(partial(self.feed.view, of_vitals(at))))
+        except FeedError as trouble:  # a screen that queries the box by itself reports others
+            self.lost = trouble if trouble.is_gone else None
+            if self.lost is None and at == self.at:
+                self._vitals_at = at
         finally:
             self._vitals_asked = False
+        screen = self.active_screen
+        if at != self.at:
+            self.ask_vitals()
+        if (self.lost is None) != (was is None) and hasattr(screen, "ask_again"):
+            screen.ask_again()
+        if hasattr(screen, "refresh_status_lines"):
+            screen.refresh_status_lines()
 
     def action_turn(self, steps: int) -> None:
         """Turn to another step of the tour, and show its screen."""
@@ -357,16 +384,24 @@ class Top(App[None]):
     def do_live(self) -> None:
         """Return from history to live data."""
         if self.at is not None:
-            self.at = None
-            self.refreshed()
+            self._go_to(None)
 
     def box_now(self) -> int:
         """Return the current time by the clock of the box, in ms since 1970."""
         return now_ms() + self.ahead
 
     def instant(self, text: str) -> int:
-        """Parse a typed time by the clock of the box. Raises Wrong."""
-        return instant(text, self.box_now())
+        """Parse a typed time of history by the clock of the box. Raises Wrong."""
+        return past(text, self.box_now())
+
+    def _go_to(self, at: int | None) -> None:
+        """Show a time of history, or live data. The numbers of another time are not shown."""
+        if at != self.at:
+            self.vitals = {name: self.vitals[name] for name in _TIMELESS if name in self.vitals}
+            self._vitals_at = None
+        self.at = at
+        self.refreshed()
+        self.ask_vitals()
 
     def _travel_by(self, steps: int) -> None:
         if self.at is None:
@@ -376,8 +411,7 @@ class Top(App[None]):
         if at < self._since:
             at = self._since
             self.notify("Nothing was recorded before that time", timeout=3)
-        self.at = None if at >= self.box_now() else at
-        self.refreshed()
+        self._go_to(None if at >= self.box_now() else at)
 
     async def travel(self) -> None:
         """Ask for a time within the recorded history and go there."""
@@ -401,8 +435,7 @@ class Top(App[None]):
         if at is not None and at < self._since:
             at = self._since
             self.notify("No records that early: showing the earliest", severity="warning")
-        self.at = at
-        self.refreshed()
+        self._go_to(at)
 
     def refreshed(self) -> None:
         """Refresh the active screen."""

@@ -6,18 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from rich.cells import cell_len
+
 from pulsarbox.cleaning import cleaned
 from pulsarbox.tui.actions.box_queries import PANELS, Panel
 from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.app import Top
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
+from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column
-from pulsarbox.tui.widgets.local_rows import chosen, passing_of
+from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, shortened
+from pulsarbox.tui.widgets.local_rows import chosen, language_of
 
 SECONDS_MAX = 20.0
 _TREND = 12
+_GAP: Final = "  "
 
 
 def asked(
@@ -27,6 +31,8 @@ def asked(
     query = _query(view, sort, limit, passing, at)
     if view in _LISTS:
         return _listed(feed, query)
+    if view == _STORAGE:
+        return _stored(feed, query)
     if view == OVERVIEW:
         return _overview(feed, query)
     return _answer(feed, query)
@@ -113,15 +119,30 @@ def _listed(feed: Feed, query: RowQuery) -> dict[str, Any]:
     rows = told.get(member) if isinstance(told, dict) else told
     if not isinstance(rows, list):
         raise FeedError("the response is not a list: is this the Admin API of a box?", 502)
-    found = chosen(query, rows, passing_of(VIEWS[query.view], query.filter))
-    return {
-        "view": query.view,
-        "total": found.total,
-        "matching": found.matching,
-        "rows": [dict(row) for row in found.rows],
-    }
+    return {"view": query.view, **_chosen(query, rows)}
 
 
+def _stored(feed: Feed, query: RowQuery) -> dict[str, Any]:
+    """Return the volumes, of which a running box returns all, whatever filter, order and limit. Raises FeedError."""
+    if query.at is not None:
+        raise FeedError("The view 'storage' is not recorded", 404)
+    told = _answer(feed, query)
+    rows = told.get("rows") or []
+    return told | _chosen(query, rows) if len(rows) == told.get("total") else told
+
+
+def _chosen(query: RowQuery, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the members of a response that hold the rows that pass the filter. Raises FeedError if it is invalid."""
+    view = VIEWS[query.view]
+    try:
+        passes = language_of(view).parse(query.filter, now_ms()) if query.filter else lambda row: True
+    except ValueError as error:
+        raise FeedError(str(error), 400) from None
+    found = chosen(query, rows, passes)
+    return {"total": found.total, "matching": found.matching, "rows": [dict(row) for row in found.rows]}
+
+
+_STORAGE: Final = "storage"
 _LISTS = {"events": ("/pulsarbox/v1/events?limit=5000", "events")}
 """Path, and the member with the rows."""
 
@@ -131,17 +152,20 @@ def as_json(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=True)
 
 
-def as_text(view: str, document: Mapping[str, Any]) -> list[str]:
-    """Return a text table; for the overview, its totals, one per line, and its tables with titles."""
+def as_text(view: str, document: Mapping[str, Any], width: int | None = None) -> list[str]:
+    """Return a text table; for the overview, its totals, one per line, and its tables with titles.
+
+    ``width`` is that of the terminal in cells: tables fit into it. None for output to a file or another program.
+    """
     shown = cleaned(dict(document))
     if view == OVERVIEW:
-        return _overview_text(shown)
+        return _overview_text(shown, width)
     known, total = VIEWS[view], shown.get("total")
     empty = f"None of {numbers.count(total)} rows match the filter." if total else known.empty
-    return _table(known.columns, shown, empty, "--limit, --filter")
+    return _table(known.columns, shown, empty, "--limit, --filter", width)
 
 
-def _overview_text(shown: Mapping[str, Any]) -> list[str]:
+def _overview_text(shown: Mapping[str, Any], width: int | None) -> list[str]:
     totals = shown.get("totals") or {}
     lines = [f"{MARKS[found['severity']]} {found['text']}" for found in shown.get("diagnosis") or ()]
     lines += [
@@ -153,30 +177,57 @@ def _overview_text(shown: Mapping[str, Any]) -> list[str]:
         part = shown if number == 0 else shown.get(panel.view.name) or {}
         columns = (*panel.columns, _WHY) if number == 0 else panel.columns
         more = f"pulsarbox top {panel.view.name} --once"
-        lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more)]
+        lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more, width)]
     return lines
 
 
-_WHY: Final = Column("causeText", "WHY", 20, "line", 0)
+_WHY: Final = Column("causeText", "WHY", 20, "line", 3)
 """Column with the text of the cause, which the dashboard shows in its last line."""
 
 
-def _table(columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str) -> list[str]:
+def _table(
+    columns: Sequence[Column], part: Mapping[str, Any], empty: str, more: str, width: int | None = None
+) -> list[str]:
     """Return the lines of a table. ``more`` is the hint for showing rows beyond the limit."""
-    cells = [[_cell(column, row) for column in columns] for row in part.get("rows") or ()]
-    widths = [max(map(len, column)) for column in zip([each.title for each in columns], *cells, strict=True)]
-    lines = []
-    for line in ([column.title for column in columns], *cells):
-        padded = (
-            text.rjust(width) if column.kind in TO_THE_RIGHT else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
-        )
-        lines.append("  ".join(padded).rstrip())
-    if not cells:
+    rows = part.get("rows") or ()
+    table = [[column.title, *(_cell(column, row) for row in rows)] for column in columns]
+    widths = [max(map(cell_len, texts)) for texts in table]
+    shown = list(range(len(columns))) if width is None else _fitting(columns, widths, width)
+    lines = [_GAP.join(_padded(table[at][line], widths[at], columns[at]) for at in shown).rstrip()
+             for line in range(len(rows) + 1)]  # fmt: skip
+    if not rows:
         lines.append(empty)
-    elif part.get("matching", 0) > len(cells):
-        lines.append(f"... {len(cells)} of {numbers.count(part['matching'])}: {more}")
+    elif part.get("matching", 0) > len(rows):
+        lines.append(f"... {len(rows)} of {numbers.count(part['matching'])}: {more}")
+    if rows and len(shown) < len(columns):
+        hidden = ", ".join(column.title for at, column in enumerate(columns) if at not in shown)
+        lines.append(shortened(f"without room: {hidden} (-o json has all)", width or cell_len(hidden)))
     return lines
+
+
+def _fitting(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
+    """Return the columns that fit into a width, without the least important others. Shortens texts in ``widths``."""
+    shown = list(range(len(columns)))
+    least = [
+        total if column.kind in TO_THE_RIGHT else min(total, max(column.width, len(column.title)))
+        for column, total in zip(columns, widths, strict=True)
+    ]
+
+    def missing(cells: Sequence[int]) -> int:
+        return sum(cells[at] + len(_GAP) for at in shown) - len(_GAP) - width
+
+    while len(shown) > 1 and missing(least) > 0:
+        shown.remove(max(shown, key=lambda at: (columns[at].rank, at)))
+    while missing(widths) > 0 and (texts := [at for at in shown if widths[at] > least[at]]):
+        widths[max(texts, key=lambda at: widths[at])] -= 1
+    return shown
+
+
+def _padded(text: str, width: int, column: Column) -> str:
+    """Return a text in exactly so many cells; wide characters take two."""
+    text = shortened(text, width)
+    blank = " " * (width - cell_len(text))
+    return blank + text if column.kind in TO_THE_RIGHT else text + blank
 
 
 def _cell(column: Column, row: dict[str, Any]) -> str:

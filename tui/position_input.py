@@ -8,6 +8,9 @@ from pulsarbox.client.admin import EARLIEST, LATEST
 from pulsarbox.times import duration, moment
 from pulsarbox.tui.actions.operation import Wrong
 
+_PAST_FORMS: Final = "such as -8h, 03:12, or 2026-11-21 10:00"
+_SHOWN_MAX: Final = 60
+"""Characters of an invalid time that an error message repeats."""
 _ID: Final = re.compile(r"(\d{1,18}):(\d{1,18})")
 
 
@@ -34,6 +37,17 @@ def instant(text: str, now: int | None = None) -> int:
         return round(then.timestamp() * 1000)
     except ValueError as error:
         raise Wrong(str(error)) from None
+
+
+def past(text: str, now: int | None = None) -> int:
+    """Parse a time of recorded history as ``instant`` does. Raises Wrong, also for a time after ``now`` if given."""
+    try:
+        found = instant(text, now)
+    except Wrong:
+        raise Wrong(f"invalid time '{text.strip()[:_SHOWN_MAX]}': expected a form {_PAST_FORMS}") from None
+    if now is not None and found > now:
+        raise Wrong(f"'{text.strip()[:_SHOWN_MAX]}' is in the future: history ends now; expected a form {_PAST_FORMS}")
+    return found
 
 
 def span(text: str) -> int:

@@ -49,7 +49,9 @@ TOPICS: Final = TableView(
         Column("trend", "TREND IN/s", 10, "trend", 4, sort=None, meaning="publish rate of the last minutes"),
         Column("backlog", "BACKLOG", 8, "count", 0, meaning="unacknowledged messages of all subscriptions"),
         Column("size", "SIZE", 9, "size", 2, meaning="bytes stored"),
-        Column("oldest", "OLDEST", 7, "seconds", 3, meaning="age of the oldest unacknowledged message"),
+        Column(
+            "oldest", "OLDEST", 7, "age", 3, meaning="age of the oldest unacknowledged message", beside=("backlog",)
+        ),
         Column("producers", "PRODUCERS", 9, "count", 3, meaning="connected producers"),
         Column("subscriptions", "SUBSCRIPTIONS", 13, "count", 4, meaning="subscriptions"),
         Column("quota", "QUOTA", 12, "share", 4, meaning="used share of the backlog quota"),
@@ -80,7 +82,9 @@ SUBSCRIPTIONS: Final = TableView(
         Column("inRate", "IN/s", 6, "rate", 5, meaning="messages added to the backlog per second"),
         Column("outRate", "OUT/s", 6, "rate", 3, meaning="messages dispatched per second"),
         Column("unacked", "UNACKED", 8, "count", 3, meaning="dispatched and not acknowledged"),
-        Column("oldest", "OLDEST", 7, "seconds", 4, meaning="age of the oldest unacknowledged message"),
+        Column(
+            "oldest", "OLDEST", 7, "age", 4, meaning="age of the oldest unacknowledged message", beside=("backlog",)
+        ),
         Column("consumers", "CONSUMERS", 9, "count", 4, meaning="connected consumers"),
         Column("delayed", "DELAYED", 8, "count", 7, meaning="delayed messages that are not due yet"),
         Column(

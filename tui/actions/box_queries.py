@@ -107,9 +107,9 @@ def of_numbers(at: int | None = None) -> RowQuery:
     return RowQuery("overview", limit=1, at=at, columns=_OVERVIEW)
 
 
-def of_vitals() -> RowQuery:
+def of_vitals(at: int | None = None) -> RowQuery:
     """Return the query for the numbers of the top line."""
-    return RowQuery("overview", limit=1, columns=VITALS)
+    return RowQuery("overview", limit=1, at=at, columns=VITALS)
 
 
 def of_panel(panel: Panel, at: int | None = None) -> RowQuery:
@@ -172,7 +172,7 @@ def first(
     order = chosen_order(view, kept)
     shown = [column for column, _, _ in laid_out(chosen_columns(view, kept), size[0] - _FRAME, order[0])]
     rows = of_view(view, shown, order, size[1], passing=passing, at=at)
-    return [rows, of_vitals()] if at is None else [rows]
+    return [rows, of_vitals(at)]
 
 
 _ASKED: Final = frozenset(

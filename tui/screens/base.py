@@ -174,7 +174,8 @@ class TopScreen(Screen[None]):
             self._again = True
             return
         self._asking = True
-        self.run_worker(self._ask(), group="asking", exclusive=False)
+        work: Any = self._ask  # called by the worker: a coroutine object would be left if the app exits
+        self.run_worker(work, group="asking", exclusive=False)
 
     async def _ask(self) -> None:
         try:
@@ -187,7 +188,9 @@ class TopScreen(Screen[None]):
                     if number == self._asked:
                         self.failed(trouble)
                 else:
-                    if self.is_whole and number == self._asked:
+                    if answer is None and self.top.lost is not None:  # nothing was requested, and the box is lost
+                        self.failed(self.top.lost)
+                    elif self.is_whole and number == self._asked:
                         self.arrived(answer)
                 if not self._again:
                     break

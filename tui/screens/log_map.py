@@ -87,13 +87,19 @@ def _lines(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[st
 
 
 def counts_of(buckets: Iterable[Bucket]) -> dict[str, int]:
-    """Return the entries of the log by state."""
+    """Return the entries of the log by state. Their sum is the number of entries: each one is counted once."""
     counts = dict.fromkeys(("acknowledged", "inFlight", "delayed", "waiting"), 0)
     for bucket in buckets:
-        told = {name: bucket.get(name) or 0 for name in ("acknowledged", "inFlight", "delayed")}
-        told["waiting"] = max((bucket.get("entries") or 0) - sum(told.values()), 0)
-        for name, count in told.items():
+        rest = bucket.get("entries") or 0
+        for name in (
+            "acknowledged",
+            "inFlight",
+            "delayed",
+        ):  # an acknowledged entry may still be in flight
+            count = min(bucket.get(name) or 0, rest)
             counts[name] += count
+            rest -= count
+        counts["waiting"] += rest
     return counts
 
 

@@ -10,12 +10,13 @@ from textual.containers import Container
 from textual.widgets import Static
 
 from pulsarbox.tui import views
-from pulsarbox.tui.feed import ViewSnapshot
+from pulsarbox.tui.feed import FeedError, ViewSnapshot
 from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
 from pulsarbox.tui.screens.space_map import CompressedQuery, OffloadedQuery, SpaceUse, space_of
 from pulsarbox.tui.screens.space_map import drawn as drawn_space
 from pulsarbox.tui.screens.store_facts import StoreFacts, brief, refusal, store_facts
 from pulsarbox.tui.screens.view import ViewScreen
+from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.panel import EDGES, FRAME, Panel, beginning, in_a_row, in_columns, lines_of
 from pulsarbox.tui.widgets.wrapping import hanging
 
@@ -78,8 +79,14 @@ class Storage(ViewScreen):
         self.table.border_title = "Volumes"
 
     def load(self) -> Callable[[], Any]:
-        """Return a function that queries the visible rows and, unless in history, the directories."""
-        rows, width, is_live = super().load(), self.size.width, self.top.at is None
+        """Return a function that queries the volumes and the directories. In history it raises FeedError.
+
+        A running box returns all volumes, whatever the filter, the order and the offset. From the files of a stopped
+        one, only the selected volumes are returned.
+        """
+        if self.top.at is not None:
+            return _unrecorded
+        query, rows, width, passes = self.query_now(), super().load(), self.size.width, self.passes()
         if self._copies is None:
             self._copies = CopiesQuery(self.top.feed)
         if self._parts is None:
@@ -88,10 +95,11 @@ class Storage(ViewScreen):
 
         def ask() -> tuple[ViewSnapshot, Copies | None, SpaceUse | None]:
             found = rows()
-            if not is_live:
-                return found, None, None
             share = offloaded.ask() if found.totals.get("volumeBytes") else 0.0
             space = space_of(found.rows, found.totals, int(compressed.ask()), share)
+            if len(found.rows) == found.total:
+                part = chosen(query, found.rows, passes)
+                found = found._replace(rows=part.rows, matching=part.matching, offset=part.offset)
             return found, copies.ask(width - FRAME), space
 
         return ask
@@ -103,6 +111,15 @@ class Storage(ViewScreen):
         super().show(rows if copies is None else rows._replace(rows=with_short_names(copies, rows.rows)))
         self._has_several, self._shown = copies is not None, answer
         self._draw()
+
+    def unanswered(self, trouble: FeedError) -> None:
+        """Empty the panels in history, which does not contain their numbers."""
+        super().unanswered(trouble)
+        if self.top.at is not None and not trouble.is_gone:
+            self._shown = None
+            for panel in ("refusal", "facts", "directories"):
+                self._put(panel, "")
+            self.query_one("#panels").display = False
 
     def _draw(self) -> None:
         """Draw the panels above the table, in as many lines as it leaves them."""
@@ -179,6 +196,10 @@ class Storage(ViewScreen):
         if self._has_several:
             return self.line("storage", "members")
         return self.line("storage", "stat") if self.top.target[:1] == ("--data-dir",) else super().command_line()
+
+
+def _unrecorded() -> Any:
+    raise FeedError("The view 'storage' is not recorded", 404)
 
 
 class PanelLines(NamedTuple):

@@ -9,17 +9,17 @@ from textual.app import ComposeResult
 from textual.content import Content
 
 from pulsarbox.tui.actions.operation import Row, short
-from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
+from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic, shortened
-from pulsarbox.tui.widgets.graphs.treemap import SIGNS, Tile, Treemap
+from pulsarbox.tui.widgets.graphs.treemap import NO_OTHERS, SIGNS, Others, Tile, Treemap
 from pulsarbox.tui.widgets.plain_title import plain_title
 
 TOPICS_MAX: Final = 100
-"""Maximum number of topics to request; others have no visible share."""
+"""Maximum number of topics to request; one area stands for all others."""
 MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
     ("backlog", "backlog", "unacknowledged messages", numbers.count),
     ("publishRate", "in", "messages published per second", lambda value: f"{numbers.rate(value)}/s"),
@@ -27,6 +27,8 @@ MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
 )
 """Measures that areas can represent: field of a topic, name, meaning, and format."""
 _TITLES: Final = {"backlog": "backlog", "publishRate": "publish rate", "size": "size"}
+_TITLE_EDGES: Final = 4
+"""Cells of a border beside its title."""
 _EXAMPLE: Final = "pulsarbox produce hello 'Hello, world'"
 
 
@@ -59,15 +61,26 @@ class TopicMap(TopScreen):
         self.set_focus(self.map)
 
     def load(self) -> Callable[[], Any]:
-        """Return a function that queries the topics with the largest values."""
-        measure, feed = MEASURES[self._measure][0], self.top.feed
+        """Return a function that queries the topics with the largest values, and the sum of all if there are others."""
+        measure, feed, at = MEASURES[self._measure][0], self.top.feed, self.top.at
         columns = ("topic", "backlog", "publishRate", "size", "quota")
-        query = RowQuery("topics", measure, True, 0, TOPICS_MAX, "", self.top.at, columns)
-        return lambda: (measure, feed.view(query))
+        query = RowQuery("topics", measure, True, 0, TOPICS_MAX, f"{measure} > 0", at, columns)
+
+        def ask() -> tuple[str, ViewSnapshot, float | None]:
+            found = feed.view(query)
+            if found.matching <= len(found.rows):
+                return measure, found, None
+            try:
+                totals = feed.view(RowQuery("overview", limit=1, at=at, columns=(measure,))).totals
+            except FeedError:  # as for a role without access to all tenants
+                return measure, found, None
+            return measure, found, totals.get(measure)
+
+        return ask
 
     def show(self, answer: Any) -> None:
         """Draw the topics, unless another measure has been chosen since."""
-        measure, snapshot = answer
+        measure, snapshot, whole = answer
         assert isinstance(snapshot, ViewSnapshot)
         self.top.update_vitals(snapshot)
         if measure != MEASURES[self._measure][0]:
@@ -77,15 +90,24 @@ class TopicMap(TopScreen):
         self.map.empty = (
             "" if tiles else f"No topic has {MEASURES[self._measure][2]}.\nTo publish a message: {_EXAMPLE}"
         )
-        self.map.show(tiles, MEASURES[self._measure][3])
-        self._show_title(snapshot.matching)
+        others = others_of(tiles, snapshot.matching, whole)
+        self.map.show(tiles, MEASURES[self._measure][3], others)
+        self._show_title(snapshot.matching, len(tiles) + others.number)
 
-    def _show_title(self, total: int) -> None:
-        """Name the measure in the border, and explain the signs and the fill of the areas."""
+    def _show_title(self, total: int, divided: int) -> None:
+        """Name the measure in the border, and explain the signs and the fill of the areas.
+
+        ``divided`` is the number of topics for which the areas stand.
+        """
         field, _, what, _ = MEASURES[self._measure]
         shown, width = self.map.own, self.map.size.width
-        others = f"   {shown} of {numbers.counted(total, 'topic')}" if shown < total else ""
-        self.map.border_title = plain_title(f"Topics by {_TITLES[field]} ({what}){others}", width)
+        largest = f"the {divided} largest of " if divided < total else ""
+        part = f"{shown} of " if shown < divided else ""
+        others = f"   {part}{largest}{numbers.counted(total, 'topic')}" if part or largest else ""
+        title, meaning = f"Topics by {_TITLES[field]}", f" ({what})"
+        if len(title + meaning + others) > width - _TITLE_EDGES:
+            meaning = ""
+        self.map.border_title = plain_title(f"{title}{meaning}{others}", width)
         fill = "backlog quota: " if self.app.current_theme.ansi else "fill: used backlog quota, "
         self.map.border_subtitle = Content.assemble(
             fill,
@@ -114,8 +136,9 @@ class TopicMap(TopScreen):
 
     def _open_merged(self) -> None:
         """List the topics without areas of their own: those with at most the largest value of them."""
-        most = math.ceil(self.map.merged[0].value)
-        self.top.open("topics:TopicsScreen", f"{MEASURES[self._measure][0]} <= {most}")
+        measure, shown = MEASURES[self._measure][0], self.map
+        most = math.ceil((shown.merged or shown.tiles[:-1])[0 if shown.merged else -1].value)
+        self.top.open("topics:TopicsScreen", f"{measure} > 0 and {measure} <= {most}")
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the topic of the cursor."""
@@ -127,7 +150,7 @@ class TopicMap(TopScreen):
         """Return the values of the topic."""
         row = self.row_meant()
         if row is None and self.is_mounted and self.map.is_at_merged:
-            topics = numbers.counted(len(self.map.merged), "smaller topic")
+            topics = numbers.counted(self.map.merged_count, "smaller topic")
             return [(" enter ", "key", ""), (f"lists the {topics}", "plain", "")]
         if row is None:
             return super().status_line()
@@ -141,6 +164,15 @@ class TopicMap(TopScreen):
         if row is None:
             return self.line("top", "topics", "--once", *self.top.feed.scope_words)
         return self.line("topic", "stats", short(row))
+
+
+def others_of(tiles: Sequence[Tile], matching: int, whole: float | None) -> Others:
+    """Return the topics besides ``tiles``: their number and sum. None of them if their sum is unknown.
+
+    ``whole`` is the sum of all topics, None if it is unknown. It may be of a slightly different time than the tiles.
+    """
+    count, rest = matching - len(tiles), (whole or 0) - sum(tile.value for tile in tiles)
+    return Others(count, rest) if count > 0 and rest > 0 else NO_OTHERS
 
 
 def tiles_of(rows: Sequence[ShownRow], measure: int) -> list[Tile]:

@@ -21,7 +21,7 @@ from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Line, Part
-from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.columns import UNKNOWN, UNREAD, Column, is_unread, short_topic
 from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
@@ -197,17 +197,27 @@ class ViewScreen(TopScreen):
         """Explain columns with ``?``, if any, before the command."""
         table = self.table
         parts: list[Part] = []
+        row = table.pointed or {}
         for column, _, _ in table.laid_out:
-            if column.key in table.unknown:
-                parts += [(f" {column.title} ? ", "key", ""), (f"{table.unknown[column.key]} ", "dim", "")]
+            reason = table.unknown.get(column.key, "")
+            if not reason and column.kind == "age" and is_unread(row.get(column.key), row):
+                reason = UNREAD
+            if reason:
+                parts += [(f" {column.title} {UNKNOWN} ", "key", ""), (f"{reason} ", "dim", "")]
         return [*parts, *super().status_line()]
 
     def unanswered(self, trouble: FeedError) -> None:
-        """Replace the text of a table that has never been loaded."""
-        if not self.answered:
+        """Replace the text of a table that has never been loaded, and the rows of another time."""
+        is_of_another_time = self.top.at is not None and not trouble.is_gone
+        if is_of_another_time or not self.answered:
             self.table.empty = no_rows(trouble, self.facts_of_trouble())
             self._place_details()
             self.table.refresh()
+        if is_of_another_time:
+            self.table.show((), 0, 0)
+            self.table.set_subtitle("")
+            self._show_filter("")
+            self._show_details()
 
     def _show_filter(self, told: str) -> None:
         """Update the filter line with the number of matching rows."""

@@ -36,6 +36,10 @@ class Column(NamedTuple):
         return key is not None and self.sorted_by == key
 
 
+UNKNOWN: Final = "?"
+"""Text of a value that exists and is not known."""
+UNREAD: Final = "the message is not read yet, or its topic is not loaded"
+"""Why the age of an oldest message is unknown."""
 Cell = tuple[str, str]
 """Text and look (a key of ``Table.looks``)."""
 
@@ -138,6 +142,15 @@ def _held(value: Any, row: dict[str, Any], width: int) -> Cell:
     return f"{mark}{numbers.seconds(value / 1000)}", "bad" if row.get("holding") else "warn"
 
 
+def _age(value: Any, row: dict[str, Any], width: int) -> Cell:
+    return (UNKNOWN, "dim") if is_unread(value, row) else (numbers.seconds(value), PLAIN if value else "dim")
+
+
+def is_unread(value: Any, row: Mapping[str, Any]) -> bool:
+    """Return whether the age of the oldest message is unknown although there is one."""
+    return value is None and bool(row.get("backlog"))
+
+
 def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
     """Format a number in the unit of its row."""
     if value is None:
@@ -215,6 +228,7 @@ KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {
     "rate": _plain(numbers.rate),
     "size": _plain(numbers.size),
     "seconds": _plain(numbers.seconds),
+    "age": _age,
     "ms": _plain(numbers.milliseconds),
     "ns": _plain(numbers.nanoseconds),
     "moment": _plain(numbers.moment),
@@ -246,7 +260,9 @@ _FIXED_MAX: Final = 24
 _UNKNOWN: Final[Mapping[str, int]] = {}
 _MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
 """Kinds of texts. Those of other kinds have about the same width in each row, measured only if a text is cut."""
-TO_THE_RIGHT: Final = frozenset({"count", "rate", "size", "seconds", "ms", "ns", "change", "drain", "held", "unit"})
+TO_THE_RIGHT: Final = frozenset(
+    {"count", "rate", "size", "seconds", "age", "ms", "ns", "change", "drain", "held", "unit"}
+)
 """Kinds that are aligned to the right."""
 _SPARING: Final = TO_THE_RIGHT | {"moment", "flag", "yes"}
 """Other kinds whose columns give up cells that they do not need."""

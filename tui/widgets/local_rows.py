@@ -32,7 +32,7 @@ def passing_of(view: TableView, text: str) -> Callable[[Any], bool]:
 
 def chosen(query: RowQuery, told: Sequence[Mapping[str, Any]], passes: Callable[[Any], bool]) -> ViewSnapshot:
     """Apply a query to rows as a view of the box would."""
-    rows = [ShownRow(each) for each in told]
+    rows = [each if isinstance(each, ShownRow) else ShownRow(each) for each in told]
     passing = [row for row in rows if passes(row)]
     key = query.sort
     if key is not None:

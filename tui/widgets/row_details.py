@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.views import TableView
-from pulsarbox.tui.widgets.columns import KINDS, Column
+from pulsarbox.tui.widgets.columns import KINDS, UNKNOWN, UNREAD, Column, is_unread
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import Row, Table
@@ -78,8 +78,11 @@ def details(
     left_out = {*view.identity, *(note.name for note in notes)}
     for column in view.columns:
         if column.kind != "trend" and column.key not in left_out:
-            if column.key in unknown and told.get(column.key) is None:
-                lines += _fact(column.title.lower(), f"? {unknown[column.key]}", "dim", width, is_text=True)
+            value, reason = told.get(column.key), unknown.get(column.key, "")
+            if not reason and column.kind == "age" and is_unread(value, told):
+                reason = UNREAD
+            if reason and value is None:
+                lines += _fact(column.title.lower(), f"{UNKNOWN} {reason}", "dim", width, is_text=True)
             elif column.key in told:
                 text, look = _cell(column, told)
                 lines += _fact(column.title.lower(), text, look, width, is_text=column.kind in _ALONE)

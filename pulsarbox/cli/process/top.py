@@ -39,9 +39,9 @@ class ScreenChoice(click.Choice[str]):
 
 def _time(text: str) -> str:
     """Validate a time of history and return it as typed. It is resolved later, by the clock of the box."""
-    from pulsarbox.tui.position_input import instant
+    from pulsarbox.tui.position_input import past
 
-    instant(text)
+    past(text)
     return text
 
 
@@ -227,13 +227,13 @@ def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
     if text is None:
         return None, 0
     from pulsarbox.tui.feed import FeedError, RowQuery
-    from pulsarbox.tui.position_input import instant, now_ms
+    from pulsarbox.tui.position_input import instant, now_ms, past
 
     try:
         ahead = feed.view(RowQuery("overview", limit=1)).virtual_clock or 0
     except FeedError:  # the query for history reports the error
-        ahead = 0
-    return instant(text, now_ms() + ahead), ahead
+        return instant(text), 0
+    return past(text, now_ms() + ahead), ahead
 
 
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:
@@ -256,6 +256,8 @@ def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> A
 
 
 def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
+    import shutil
+
     from pulsarbox.tui import once
     from pulsarbox.tui.feed import FeedError
 
@@ -269,7 +271,11 @@ def _once(feed: "Feed", target: list[str], output: str, **options: Any) -> None:
         document = once.asked(
             feed, options["view"], options["sort"], options["limit"], options["passing"], options["at"]
         )
-        click.echo(once.as_json(document) if output == "json" else "\n".join(once.as_text(options["view"], document)))
+        if output == "json":
+            click.echo(once.as_json(document))
+            return
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo("\n".join(once.as_text(options["view"], document, columns)))
     except FeedError as trouble:
         if trouble.is_gone:
             raise Unreachable(f"cannot connect to {feed.label}: {trouble}; see `pulsarbox status`") from None

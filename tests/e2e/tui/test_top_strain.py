@@ -152,7 +152,7 @@ def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: A
         terminal.keys("Escape")
         terminal.until(' {"line": "xxx', gone="▾ {2}")
         terminal.keys("v", "v")
-        terminal.until("  hex ──")
+        terminal.until("  bytes ──")
         terminal.keys("j", "v")
         terminal.until("3.00 MiB  auto ──")
         assert terminal.memory() < MEMORY_MAX

@@ -3,6 +3,8 @@
 import threading
 from typing import Any
 
+import pytest
+
 from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.position_input import now_ms
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
@@ -189,3 +191,34 @@ async def test_nothing_that_comes_from_the_box_speaks_to_the_terminal() -> None:
         assert clean(driver.app.clipboard), "the line is quoted for a shell"
         assert "\\x1b" in driver.app.clipboard
     assert all("%1B%5D52" in target or "%1B" not in target for _, target, _ in box.asked), "asked by its real name"
+
+
+@pytest.mark.parametrize("keys", [("b",), ("b", "enter")])
+async def test_screens_without_requests_of_their_own_report_a_lost_box(keys: tuple[str, ...]) -> None:
+    async with dashboard(place="subscriptions") as driver:
+        for key, name in zip(keys, ("Browser", "MessageViewer"), strict=False):
+            await driver.press(key)
+            await driver.at(name)
+        await driver.until(lambda: not driver.app._vitals_asked)
+        driver.box.gone = "connection refused"
+        driver.app.ask_vitals()
+        await driver.until(lambda: "connection refused; retrying" in driver.text())
+        driver.screen.ask_again()
+        await driver.pilot.pause(0.05)
+        assert "connection refused; retrying" in driver.text(), "no request was sent, so nothing is known to be better"
+        driver.box.gone = ""
+        driver.app.ask_vitals()
+        await driver.until(lambda: "connection refused" not in driver.text() and not driver.screen.trouble)
+
+
+async def test_no_coroutine_is_left_if_the_dashboard_ends_before_it_runs(recwarn: pytest.WarningsRecorder) -> None:
+    async with dashboard(place="subscriptions") as driver:
+        started: list[Any] = []
+        driver.app.run_worker = lambda work, **_: started.append(work)  # type: ignore[method-assign,assignment]
+        driver.screen.run_worker = driver.app.run_worker
+        driver.screen.ask_again()
+        driver.app.ask_vitals()
+        assert len(started) == 2 and all(callable(work) for work in started)
+        driver.screen._asking = driver.app._vitals_asked = False
+        del driver.app.run_worker, driver.screen.run_worker
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]

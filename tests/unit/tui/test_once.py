@@ -5,11 +5,14 @@ import re
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from pulsarbox.client.transport.web import Reply, Unanswered
 from pulsarbox.tui import once
 from pulsarbox.tui.feed import Feed, FeedError
 from pulsarbox.tui.once import self_contained
+from pulsarbox.tui.views import VIEWS
+from pulsarbox.tui.widgets import numbers
 from tests.unit.tui.driving import SMALL, dashboard
 
 SUBSCRIPTION = {"topic": "persistent://public/default/orders", "subscription": "billing", "backlog": 50}
@@ -128,3 +131,77 @@ async def test_the_last_line_of_a_picture_is_whole_and_inside_its_frame() -> Non
     lines = [float(y) for y in re.findall(r'<text [^>]*y="([\d.]+)"', svg)]
     assert clip is not None and frame is not None
     assert max(lines) + 5 <= float(clip[1]) <= float(frame[1]) - 41
+
+
+VOLUMES = [{"name": f"volumes/{at}", "state": "sealed", "diskUsed": 10 * at} for at in range(4)]
+
+
+def volumes(*query: Any) -> dict[str, Any]:
+    answer = {"view": "storage", "total": 4, "matching": 4, "offset": 0, "rows": VOLUMES, "totals": {"commits": 7}}
+    return once.asked(Feed(ViewAnswers(storage=answer)), "storage", *query)
+
+
+def test_volumes_are_filtered_sorted_and_limited_although_the_box_returns_all() -> None:
+    nothing = volumes(None, 50, 'name == "zzz"')
+    assert (nothing["total"], nothing["matching"], nothing["rows"]) == (4, 0, [])
+    assert once.as_text("storage", nothing)[-1] == "None of 4 rows match the filter."
+    found = volumes("diskUsed", 2, "diskUsed > 0")
+    assert (found["total"], found["matching"], found["totals"]) == (4, 3, {"commits": 7})
+    assert [row["name"] for row in found["rows"]] == ["volumes/3", "volumes/2"]
+
+
+@pytest.mark.parametrize("view", ["storage", "events"])
+def test_an_invalid_filter_of_rows_that_are_filtered_here_is_an_error(view: str) -> None:
+    answers = ViewAnswers(storage={"total": 4, "rows": VOLUMES}, events={"events": []})
+    with pytest.raises(FeedError) as raised:
+        once.asked(Feed(answers), view, None, 50, "name ==")
+    assert raised.value.status == 400
+
+
+def test_storage_is_not_recorded() -> None:
+    with pytest.raises(FeedError, match="not recorded"):
+        volumes(None, 50, "", 1_795_300_000_000)
+
+
+NAMES = ("orders", "注文トピック", "주문-주제", "a" * 60 + "z")
+WIDE_ROWS = [
+    {"topic": f"persistent://public/default/{name}", "subscription": name[::-1], "backlog": 10**at, "type": "Shared",
+     "cause": "no-permits", "oldest": None if at == 1 else 75.0, "trend": [1, 5, 2]}
+    for at, name in enumerate(NAMES)
+]  # fmt: skip
+
+
+def cell_of(line: str, text: str) -> int:
+    """The cell behind a text in a line."""
+    return cell_len(line[: line.index(text) + len(text)])
+
+
+def test_columns_are_aligned_by_cells() -> None:
+    document = {"total": 4, "matching": 4, "rows": WIDE_ROWS}
+    head, *lines = once.as_text("subscriptions", document)
+    assert len(lines) == 4 and "a" * 60 + "z" in lines[-1], "whole names without a terminal"
+    ends = {cell_of(line, f" {numbers.count(10**at)}") for at, line in enumerate(lines)}
+    assert ends == {cell_of(head, "BACKLOG")}
+    assert "?" in lines[1], "the age of an existing message is unknown"
+
+
+@pytest.mark.parametrize("view", ["subscriptions", "overview"])
+@pytest.mark.parametrize("width", [50, 80, 120, 400])
+def test_tables_fit_the_terminal_and_hide_the_least_important_columns(width: int, view: str) -> None:
+    document = {"total": 4, "matching": 4, "rows": WIDE_ROWS, "quotas": {}, "deadletters": {}}
+    lines = once.as_text(view, document, width)
+    table = lines[next(at for at, line in enumerate(lines) if line.startswith("TOPIC")) :][:6]
+    assert max(map(cell_len, table[:5])) <= width and "BACKLOG" in table[0]
+    hidden = {column.title for column in VIEWS["subscriptions"].columns} - set(table[0].split())
+    if view == "subscriptions":
+        assert bool(hidden) == (width < 400) == ("without room" in lines[-1])
+        ranks = {column.title: column.rank for column in VIEWS["subscriptions"].columns}
+        kept = set(ranks) - hidden
+        assert max(ranks[title] for title in kept) <= min((ranks[title] for title in hidden), default=9)
+    assert all(numbers.count(10**at) in table[1 + at] for at in range(4))
+
+
+def test_volumes_that_are_selected_already_are_not_selected_again() -> None:
+    """As from the files of a stopped box."""
+    answer = {"view": "storage", "total": 4, "matching": 1, "offset": 0, "rows": VOLUMES[2:3]}
+    assert once.asked(Feed(ViewAnswers(storage=answer)), "storage", None, 50, "diskUsed == 20") == answer

@@ -76,19 +76,32 @@ def _half(values: Sequence[float], first: int, last: int) -> tuple[int, float]:
     return at, sum_before / total
 
 
-def named(tiles: Sequence["Tile"], width: int, height: int, form: Callable[[float], str]) -> "Division":
+class Others(NamedTuple):
+    """Values that are too small to be given one by one."""
+
+    number: int = 0
+    value: float = 0
+    """Their sum."""
+
+
+NO_OTHERS: Final = Others()
+
+
+def named(
+    tiles: Sequence["Tile"], width: int, height: int, form: Callable[[float], str], others: Others = NO_OTHERS
+) -> "Division":
     """Divide a rectangle of cells among tiles, largest first. Those without room for a name become one at the end.
 
-    ``form`` formats its value. Without room even for that tile, names are left out.
+    That one stands for ``others`` too. ``form`` formats its value. Without room even for that tile, names are left out.
     """
     low, high = 0, len(tiles)
-    whole = _division(tiles, high, width, height, form)
+    whole = _division(tiles, high, width, height, form, others)
     if _is_named(whole):
         return whole
     found: Division | None = None
     while low < high:
         middle = (low + high) // 2
-        tried = _division(tiles, middle, width, height, form)
+        tried = _division(tiles, middle, width, height, form, others)
         if _is_named(tried):
             found, low = tried, middle + 1
         else:
@@ -105,10 +118,12 @@ class Division(NamedTuple):
     """Number of the tiles that stand for one value."""
 
 
-def _division(tiles: Sequence["Tile"], own: int, width: int, height: int, form: Callable[[float], str]) -> Division:
+def _division(
+    tiles: Sequence["Tile"], own: int, width: int, height: int, form: Callable[[float], str], others: Others
+) -> Division:
     """Divide a rectangle among the first ``own`` tiles and one for all others."""
-    rest = sum(tile.value for tile in tiles[own:])
-    shown = [*tiles[:own], *([Tile(f"+{len(tiles) - own} more", rest, form(rest))] if own < len(tiles) else [])]
+    count, rest = len(tiles) - own + others.number, sum(tile.value for tile in tiles[own:]) + others.value
+    shown = [*tiles[:own], *([Tile(f"+{count} more", rest, form(rest))] if count else [])]
     return Division(shown, sorted(areas([tile.value for tile in shown], width, height)), own)
 
 
@@ -187,6 +202,7 @@ class Treemap(Looks, Widget, can_focus=True):
         """The tiles that are shown; the last one may stand for ``merged``."""
         self.merged: Sequence[Tile] = ()
         """Tiles without room for their names, largest first."""
+        self._others = NO_OTHERS
         self._all: Sequence[Tile] = ()
         self._form: Callable[[float], str] = str
         self.empty = ""
@@ -202,22 +218,30 @@ class Treemap(Looks, Widget, can_focus=True):
 
     @property
     def is_at_merged(self) -> bool:
-        """Whether the cursor is on the tile that stands for ``merged``."""
-        return bool(self.merged) and self._at == len(self.tiles) - 1
+        """Whether the cursor is on the tile that stands for several."""
+        return bool(self.merged_count) and self._at == len(self.tiles) - 1
+
+    @property
+    def merged_count(self) -> int:
+        """Number of values without an area of their own."""
+        return len(self.merged) + self._others.number
 
     @property
     def own(self) -> int:
         """Number of tiles with an area of their own."""
-        return len(self._areas) - bool(self.merged)
+        return len(self._areas) - bool(self.merged_count)
 
-    def show(self, tiles: Sequence[Tile], form: Callable[[float], str] = str) -> None:
-        """Show tiles, largest first. The cursor follows its tile. ``form`` formats the value of several tiles."""
-        self._all, self._form = tiles, form
+    def show(self, tiles: Sequence[Tile], form: Callable[[float], str] = str, others: Others = NO_OTHERS) -> None:
+        """Show tiles, largest first, and one for all ``others``. The cursor follows its tile.
+
+        ``form`` formats the value of several tiles.
+        """
+        self._all, self._form, self._others = tiles, form, others
         self._lay_out()
 
     def _lay_out(self) -> None:
         was = None if self.is_at_merged else self.pointed
-        self.tiles, self._areas, own = named(self._all, self.size.width, self.size.height, self._form)
+        self.tiles, self._areas, own = named(self._all, self.size.width, self.size.height, self._form, self._others)
         self.merged = self._all[own:]
         names = [tile.name for tile in self.tiles]
         if was is not None and was.name in names:
@@ -290,7 +314,7 @@ class Treemap(Looks, Widget, can_focus=True):
         tile, row = self.tiles[area.number], y - area.y
         is_pointed = area.number == self._at
         mark = ">" if is_pointed and row == 0 else "▌" if is_pointed else "▏" if area.x else " "
-        is_merged = bool(self.merged) and area.number == self.own
+        is_merged = bool(self.merged_count) and area.number == self.own
         name = tile.label.split(" ")[0] if is_merged and len(tile.label) >= area.width else tile.label
         if row == 0 and area.height == 1:
             whole = f"{name} {tile.told}"

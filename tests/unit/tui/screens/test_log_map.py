@@ -141,3 +141,23 @@ async def test_maps_are_the_same_text_in_each_theme(theme: str, monkeypatch: pyt
         await opened(driver)
         assert "» in flight 10 (10%)" in driver.text() and "░ waiting 42 (42%)" in driver.text()
         assert set(log_map.counts_of(CURSOR_MAP["buckets"]).values()) == {43, 10, 5, 42}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cells", [1, 41, 223, 9143])
+def test_shares_are_of_entries_and_not_of_cells(cells: int) -> None:
+    """Most cells have an entry in flight, but most entries are acknowledged."""
+    each, buckets = 9143 // cells, []
+    for at in range(cells):
+        held = 798 * (at + 1) // cells - 798 * at // cells
+        buckets.append(
+            {"first": f"3:{at * each}", "entries": each, "acknowledged": each - held, "inFlight": held, "delayed": 0}
+        )
+    assert counts_of(buckets) == {"acknowledged": 8345, "inFlight": 798, "delayed": 0, "waiting": 0}
+    text = " ".join(drawn(buckets, 100, COLORS).plain.split())
+    assert "acknowledged 8,345 (91%)" in text and f"in flight 798 ({numbers.percent(798 / 9143)})" in text
+
+
+def test_every_entry_is_counted_once() -> None:
+    overlapping = [{"entries": 10, "acknowledged": 9, "inFlight": 4, "delayed": 3}, {"entries": 5, "delayed": 2}]
+    assert counts_of(overlapping) == {"acknowledged": 9, "inFlight": 1, "delayed": 2, "waiting": 3}
+    assert sum(counts_of(buckets_of(300)).values()) == 300 * 7

@@ -106,3 +106,18 @@ def bar_of(driver: Driver) -> int:
     """Cells of the bar of the space."""
     text = Text(next(line for line in driver.lines() if "██" in line)).plain
     return sum(text.count(sign) for sign in "█▓▒░»")
+
+
+async def test_the_filter_and_the_order_apply_to_the_volumes_but_not_to_the_space() -> None:
+    box = FakeBox()
+    answer = box._view
+    box._view = lambda name, query: answer(name, {} if name == "storage" else query)  # type: ignore[method-assign]
+    async with dashboard(box, WIDE, place="storage", passing="/0-3|nothing") as driver:
+        await driver.until(lambda: "No row matches the filter" in driver.text())
+        space = bar_of(driver)
+        await driver.filter('state == "sealed" and liveBytes > 0')
+        await driver.until(lambda: driver.table.count == 2)
+        assert "2 of 4" in driver.text() and bar_of(driver) == space
+        driver.screen.sort_by(next(each for each in driver.table.columns if each.key == "name"))
+        driver.screen.do_reverse()
+        await driver.until(lambda: driver.text().find("00000002") < driver.text().find("00000001"))

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from pulsarbox.tui.feed import ShownRow
-from pulsarbox.tui.screens.topic_map import tiles_of
+from pulsarbox.tui.screens.topic_map import TOPICS_MAX, others_of, tiles_of
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.widgets.graphs.treemap import Treemap
 from tests.unit.tui.driving import SMALL, dashboard
@@ -78,6 +78,43 @@ async def test_topics_without_room_for_their_names_are_listed_by_one_area() -> N
         await driver.press("enter")
         await driver.at("TopicsScreen")
         await driver.until(lambda: driver.table.count == merged)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@pytest.mark.parametrize("size", [SMALL, (200, 50)])
+async def test_topics_beyond_the_requested_ones_are_counted(size: tuple[int, int], is_known: bool) -> None:
+    box = FakeBox()
+    backlogs = [0] * 7 + [10_000_000 // (at + 1) for at in range(313)]
+    box.rows["topics"] = [topic(at, backlog=backlog, quota=None) for at, backlog in enumerate(backlogs)]
+    box.totals = {"backlog": sum(backlogs)} if is_known else {}
+    async with dashboard(box, size, place="topics") as driver:
+        await driver.press("M")
+        await driver.at("TopicMap")
+        await driver.until(lambda: driver.screen.map.tiles)
+        shown = driver.screen.map
+        all_of = 313 if is_known else TOPICS_MAX
+        assert shown.own + shown.merged_count == all_of
+        assert sum(tile.value for tile in shown.tiles) == sum(sorted(backlogs)[-all_of:])
+        largest = "" if is_known else "the 100 largest of "
+        part = f"{shown.own} of " if shown.merged_count else ""
+        assert f"   {part}{largest}313 topics" in driver.text()
+        assert size != SMALL or part
+        if part:
+            assert shown.tiles[-1].name == f"+{shown.merged_count} more"
+            await driver.press("end")
+            await driver.until(lambda: f"lists the {shown.merged_count} smaller topics" in driver.told("told"))
+            await driver.press("enter")
+            await driver.at("TopicsScreen")
+            missing = 313 - shown.own
+            await driver.until(lambda: missing <= driver.table.count <= missing + 1)  # the least of the shown ones too
+
+
+@pytest.mark.parametrize(
+    ("matching", "whole", "others"),
+    [(2, None, (0, 0)), (2, 30, (0, 0)), (9, 30, (7, 18)), (9, None, (0, 0)), (9, 11, (0, 0))],
+)
+def test_the_sum_of_other_topics(matching: int, whole: float | None, others: tuple[int, float]) -> None:
+    assert others_of(tiles_of([row("a", backlog=7), row("b", backlog=5)], 0), matching, whole) == others
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")

@@ -5,10 +5,11 @@ from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import WIDE as WIDE_COLUMNS
 from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.widgets.columns import KINDS, UNREAD
 from pulsarbox.tui.widgets.graphs.graph import Graphs
-from pulsarbox.tui.widgets.row_details import RowDetails, DetailPanel
+from pulsarbox.tui.widgets.row_details import DetailPanel, RowDetails
 from tests.unit.tui.driving import WIDE, Driver, dashboard
-from tests.unit.tui.fake import FakeBox, subscription
+from tests.unit.tui.fake import FakeBox, subscription, topic
 
 BROAD = (200, 50)
 
@@ -113,3 +114,19 @@ async def test_a_row_that_does_not_change_is_not_drawn_again() -> None:
         await driver.until(lambda: len(driver.box.asked) > before)
         await driver.pilot.pause()
         assert drawn == []
+
+
+@pytest.mark.parametrize("place", ["topics", "subscriptions"])
+async def test_an_age_that_is_not_read_has_a_question_mark_and_the_reason(place: str) -> None:
+    box = FakeBox()
+    made = topic if place == "topics" else subscription
+    box.rows[place] = [
+        made(0, backlog=9, oldest=None),
+        made(1, backlog=0, oldest=None),
+        made(2, backlog=8, oldest=60.0),
+    ]
+    async with dashboard(box, place=place, size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and UNREAD in " ".join(panel(driver, "values").split()))
+        assert f"OLDEST ? {UNREAD}" in driver.told("told")
+    for row, text in zip(box.rows[place], ("?", "-", "1m"), strict=True):
+        assert KINDS["age"](row["oldest"], row, 7)[0].strip().startswith(text), row
