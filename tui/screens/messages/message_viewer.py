@@ -16,13 +16,14 @@ from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
-from pulsarbox.tui.actions.copy_forms import COPIED_MAX, curl_command, envelope, produce_command
+from pulsarbox.tui.actions.copy_forms import COPIED_MAX, copy_choices, curl_command, envelope, produce_command
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
 from pulsarbox.tui.screens.base import TopScreen, bindings
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
 from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
+from pulsarbox.tui.viewer.contents import is_text
 from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
 from pulsarbox.tui.widgets import numbers
@@ -488,8 +489,7 @@ class MessageViewer(TopScreen):
     async def _copy(self, message: LoadedMessage) -> None:
         from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
-        options = [(name, title, meaning) for name, title, meaning in _COPIES]
-        found = await self.app.push_screen_wait(ChoiceDialog("Copy", options))
+        found = await self.app.push_screen_wait(ChoiceDialog("Copy", copy_choices(message.real)))
         if found is None:
             return
         if found in ("envelope", "produce") and not message.contents.is_whole:
@@ -505,7 +505,7 @@ class MessageViewer(TopScreen):
         self.top.notify(shown, title="Copied", markup=False, timeout=4)
 
     def copied(self, form: str) -> str:
-        """Return the message, or a part of it, in a form of ``_COPIES``."""
+        """Return the message, or a part of it, in a form of ``copy_choices``."""
         message = self.message
         assert message is not None
         real, payload = message.real, message.contents.payload
@@ -602,25 +602,3 @@ class MessageViewer(TopScreen):
         count = numbers.counted(len(self.found), "match", "matches")
         look = "good" if self.found else "plain"
         return [(f"  '{clean(self.searched)}': {which}{count}{going_on}", look, "next match")]
-
-
-_COPIES: Final = (
-    ("command", "the command that prints the message", "pulsarbox peek ..."),
-    ("envelope", "the message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
-    ("produce", "the command that publishes it again", "pulsarbox produce ..."),
-    ("curl", "the request that returns it", "curl ..."),
-    ("id", "the message ID", "ledger:entry:partition:index"),
-    ("value", "the value at the cursor", "a number, a text in quotes, or the line"),
-    ("path", "the path of the value at the cursor", "such as items[3].name"),
-)
-
-
-def is_text(payload: bytes) -> bool:
-    """Return whether a payload is likely text, from its beginning."""
-    try:
-        text = payload[:4096].decode()
-    except UnicodeDecodeError as error:
-        if error.start < min(len(payload), 4096) - 4:
-            return False
-        text = payload[: error.start].decode()
-    return all(one.isprintable() or one in "\t\r\n" for one in text[:1000])

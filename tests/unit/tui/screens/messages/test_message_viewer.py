@@ -11,7 +11,8 @@ import pytest
 from pulsarbox.tui import slices
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.screens.messages import message_source
-from pulsarbox.tui.screens.messages.message_viewer import MessageViewer, is_text
+from pulsarbox.tui.screens.messages.message_viewer import MessageViewer
+from pulsarbox.tui.viewer.contents import is_text
 from pulsarbox.tui.viewer.lines import HexLines, TextLines
 from pulsarbox.tui.viewer.outline import Outline
 from tests.unit.tui.driving import SMALL, Driver, dashboard
