@@ -335,7 +335,7 @@ MESSAGES: Final = TableView(
             "state",
             3,
             sort=None,
-            meaning="state on the subscription: acknowledged, inFlight, delayed, waiting",
+            meaning="state on the subscription: acknowledged, in flight, delayed, waiting",
         ),
         Column("redeliveries", "REDELIVERIES", 12, "count", 6, sort=None, meaning="number of redeliveries"),
         Column(

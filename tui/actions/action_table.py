@@ -153,7 +153,7 @@ _CONTENT: Final = tuple(
         ("previous match", "Go to the previous match", "N", ""),
         ("wrap", "Wrap long lines, or scroll them with shift and arrows", "w", ""),
         ("dump", "Show the bytes beside the contents", "h", "bytes"),
-        ("details", "Show or hide the metadata", "i", ""),
+        ("details", "Metadata: show some, all or none", "i", "metadata"),
         ("next by key", "Go to the next message with the same key", "right_square_bracket", "by key"),
         ("previous by key", "Go to the previous message with the same key", "left_square_bracket", ""),
         ("next message", "Go to the next message", "greater_than_sign", "next"),

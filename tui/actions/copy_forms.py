@@ -19,6 +19,28 @@ _VERSION: Final = 1
 """Version of the envelope."""
 
 
+_COPIES: Final = (
+    ("command", "peek command, which prints the message", "a pulsarbox command line"),
+    ("envelope", "message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
+    ("produce", "produce command, which publishes it again", "a pulsarbox command line with the whole message"),
+    ("curl", "curl request", "a command line for curl"),
+    ("id", "message ID", "ledger:entry:partition:index"),
+    ("value", "value at the cursor", "a number, a text in quotes, or the line"),
+    ("path", "path of the value at the cursor", "such as items[3].name"),
+)
+_WITH_SCHEMA: Final = {
+    "envelope": "one line of JSON, as pulsarbox produce -i ndjson --preserve reads it, with the schema version",
+    "produce": "with its schema, producer, sequence ID and times, by --preserve",
+}
+"""Meanings for a message with a schema."""
+
+
+def copy_choices(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return the forms of a message as options of a dialog: name, title and meaning."""
+    meanings = _WITH_SCHEMA if row.get("schemaVersion") is not None else {}
+    return [(name, title, meanings.get(name, meaning)) for name, title, meaning in _COPIES]
+
+
 def envelope(row: Mapping[str, Any], topic: str, payload: bytes | None) -> str:
     """Return the message of a row as an envelope: one line of ASCII JSON, as ``produce -i ndjson`` reads it."""
     told: dict[str, Any] = {"v": _VERSION, "topic": topic, "id": row.get("id")}
@@ -28,7 +50,14 @@ def envelope(row: Mapping[str, Any], topic: str, payload: bytes | None) -> str:
     told |= {"props": row.get("properties") or None, "event_time": row.get("eventTime")}
     told |= {"deliver_at": row.get("deliverAt"), "seq": row.get("sequenceId")}
     told |= {"publish_time": row.get("publishTime"), "producer": row.get("producer") or None}
+    told |= {"schema": _schema(row)}
     return json.dumps({key: value for key, value in told.items() if value is not None or key == "payload"})
+
+
+def _schema(row: Mapping[str, Any]) -> str | None:
+    """Return the schema version of a message as in the protocol, base64; None without one."""
+    version = row.get("schemaVersion")
+    return None if version is None else b64encode(int(version).to_bytes(8, "big", signed=False)).decode()
 
 
 def _payload(payload: bytes | None) -> dict[str, Any]:
@@ -43,11 +72,13 @@ def _payload(payload: bytes | None) -> dict[str, Any]:
 def produce_command(row: Mapping[str, Any], topic: str, payload: bytes | None, target: Sequence[str] = ()) -> str:
     """Return the command line that publishes the message again. ``target`` has the options that name the box.
 
-    Bytes, and what does not fit into an argument, are passed as an envelope.
+    Bytes, a schema version, and what does not fit into an argument, are passed as an envelope.
     """
-    words = _words(row, topic, payload)
+    has_schema = row.get("schemaVersion") is not None
+    words = None if has_schema else _words(row, topic, payload)
     if words is None:
-        line = command_lines.with_target(["produce", topic, "-i", "ndjson"], target)
+        stored = ["--preserve"] if has_schema else []  # no other option publishes with a schema version
+        line = command_lines.with_target(["produce", topic, "-i", "ndjson", *stored], target)
         return f"printf '%s\\n' {shlex.quote(envelope(row, topic, payload))} | {line}"
     return command_lines.line("produce", *target, *words)
 

@@ -4,6 +4,7 @@ The screen below is not refreshed while a dialog is open.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from rich.text import Text
@@ -189,6 +190,23 @@ class Question(Dialog[str | None]):
         self.dismiss(None)
 
 
+class ChoiceInput(Input):
+    """Field for one of a few words, which can be typed. Space changes to the next one."""
+
+    def __init__(self, choices: Sequence[str], value: str, **options: Any) -> None:
+        super().__init__(value, **options)
+        self._choices = choices
+
+    def on_key(self, event: events.Key) -> None:
+        """Change to the next word."""
+        if event.key == "space":
+            at = self._choices.index(self.value) if self.value in self._choices else -1
+            self.value = self._choices[(at + 1) % len(self._choices)]
+            self.cursor_position = len(self.value)
+            event.stop()
+            event.prevent_default()
+
+
 class OperationDialog(Dialog[list[Request] | None]):
     """Dialog of a deed: its target, fixed when opened; fields; command line; and, if dangerous, the name to type."""
 
@@ -250,9 +268,8 @@ class OperationDialog(Dialog[list[Request] | None]):
         for field in self.deed.fields:
             with Horizontal(classes="field"):
                 yield Label(field.title, markup=False)
-                yield Input(
-                    default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field)
-                )
+                kind = partial(ChoiceInput, field.choices) if field.choices else Input
+                yield kind(default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field))
         yield Static("", classes="dim", id="hint", markup=False)
         yield HangingText(indent=COMMAND_INDENT, key="line", classes="line")
         if self.deed.danger:
@@ -277,7 +294,7 @@ class OperationDialog(Dialog[list[Request] | None]):
     def on_descendant_focus(self) -> None:
         """Show the hint of the focused field."""
         name = (self.focused.id or "") if self.focused is not None else ""
-        hints = {f"field-{field.name}": hint_of(field) for field in self.deed.fields}
+        hints = {f"field-{field.name}": focused_hint_of(field) for field in self.deed.fields}
         self.query_one("#hint", Static).update(hints.get(name, ""))
 
     @on(Input.Changed)
@@ -318,8 +335,10 @@ class OperationDialog(Dialog[list[Request] | None]):
             values = self.values
             for field in self.deed.fields:
                 if field.choices and values[field.name] not in field.choices:
+                    self.set_focus(self.query_one(f"#field-{field.name}", Input))
                     raise Wrong(f"{field.title}: one of {', '.join(field.choices)}")
             if self.deed.danger and not self._is_dry and self.query_one("#typed", Input).value != self._typed:
+                self.set_focus(self.query_one("#typed", Input))
                 raise Wrong(f"type '{self._typed}' to confirm; esc cancels")
             asked = [request for row in self._rows for request in self.deed.requests(row, values)]
         except Wrong as error:
@@ -452,6 +471,11 @@ def whole(row: Row, deed: OperationSpec) -> str:
 def hint_of(field: OperationField) -> str:
     """Return the hint of a field."""
     return " | ".join(field.choices) or field.hint
+
+
+def focused_hint_of(field: OperationField) -> str:
+    """Return the hint of a field with the focus, with its key."""
+    return f"{hint_of(field)}   space: next" if field.choices else hint_of(field)
 
 
 def brief_hint_of(field: OperationField) -> str:

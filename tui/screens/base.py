@@ -279,6 +279,8 @@ class TopScreen(Screen[None]):
         """
         rows = self.rows_chosen()
         names = [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
+        if not (self.actions_for(rows[0]) if rows else for_row(self.kind)):
+            names = [name for name in names if name != "menu"]
         return names if self.top.at is None else [*_PAST, *(name for name in names if BY_NAME[name].has_past)]
 
     def opens_now(self) -> str:
@@ -409,8 +411,13 @@ class TopScreen(Screen[None]):
         if not rows:
             self.top.notify("No row is selected", severity="warning")
             return
+        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
+        actions = self.actions_for_all(rows)
+        if not actions:
+            self.top.notify(f"No action applies to {title}", severity="warning", markup=False)
+            return
         options = []
-        for action in self.actions_for(rows[0]):
+        for action in actions:
             deed = action.deed
             told = ""
             if deed is not None:
@@ -420,7 +427,6 @@ class TopScreen(Screen[None]):
             options.append((action.name, f"{mark}{action.title}", told))
         if here and here not in {name for name, _, _ in options}:
             return
-        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
         found = await self.app.push_screen_wait(ChoiceDialog(title, options, here))
         if found is not None:
             self.act_on(found, rows)
@@ -433,6 +439,14 @@ class TopScreen(Screen[None]):
             if each.fits(row) and (each.deed is None or (each.deed.fits(row) and not self.top.read_only))
         ]
 
+    def actions_for_all(self, rows: "Sequence[Row]") -> "list[Action]":
+        """Return the actions that apply to rows: to several ones only those that change the box, or compare two."""
+        if len(rows) == 1:
+            return self.actions_for(rows[0])
+        found = {action.name for row in rows for action in self.actions_for(row) if action.deed is not None}
+        found |= {"difference"} if len(rows) == 2 else set()
+        return [action for action in for_row(self.kind) if action.name in found]
+
     def act_on(self, name: str, rows: "Sequence[Row]") -> None:
         """Run an action on the rows for which the menu was opened, even if the cursor has moved."""
         action = next(each for each in for_row(self.kind) if each.name == name)
@@ -443,7 +457,8 @@ class TopScreen(Screen[None]):
                 f"'{name}' changes the box, and the dashboard is read-only", severity="warning", markup=False
             )
         else:
-            self.run_worker(self._deed(action.deed, rows), group="deed")
+            fitting = [row for row in rows if action.deed.fits(row)]
+            self.run_worker(self._deed(action.deed, fitting), group="deed")
 
     def title_of(self, row: "Row") -> str:
         """Return the title of a row."""
@@ -459,6 +474,8 @@ class TopScreen(Screen[None]):
         row = self.row_meant()
         if row is not None and row.get("topic"):
             self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "subscription"))
+        else:
+            self.top.notify("Select a row with a topic first", severity="warning")
 
     def do_cursor_map(self) -> None:
         """Open the cursor map of the subscription."""

@@ -14,7 +14,7 @@ from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, dia
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.trouble import no_rows
-from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
@@ -181,7 +181,8 @@ class Overview(TopScreen):
             return
         view = panel.view
         has_topics = self.top.vitals.get("topics")
-        table.empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
+        empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
+        table.empty = command_lines.told_with_target(empty, self.top.target)
         table.set_subtitle(_counted(found))
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
@@ -245,9 +246,23 @@ class Overview(TopScreen):
         return self.query_one("#subscriptions", Table).pointed
 
     def rows_chosen(self) -> Sequence[Row]:
-        """Return the subscription of the cursor as the target of actions."""
-        row = self.pointed()
+        """Return the subscription of the cursor as the target of actions: in the diagnosis, that of the finding."""
+        findings = self.query_one(DiagnosisList)
+        if findings.has_focus:
+            found = findings.pointed
+            row = found.row if found is not None and found.screen == "subscriptions" else None
+        else:
+            row = self.pointed()
         return () if row is None else (row,)
+
+    def do_menu(self) -> None:
+        """Open the menu of the subscription; for a finding about something else, do what enter does."""
+        findings = self.query_one(DiagnosisList)
+        found = findings.pointed
+        if findings.has_focus and found is not None and found.screen and not self.rows_chosen():
+            findings.action_choose()
+        else:
+            super().do_menu()
 
     def status_line(self) -> list[Part]:
         """Return where the selected finding leads, or why the selected subscription gets no messages."""

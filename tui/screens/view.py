@@ -19,7 +19,7 @@ from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.views import TableView
-from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.columns import UNKNOWN, UNREAD, Column, is_unread, short_topic
 from pulsarbox.tui.widgets.key_hints import MARK
@@ -33,9 +33,15 @@ if TYPE_CHECKING:
 FILTER_HINT: Final = "word, /pattern, !/pattern or condition: "
 """Begins the hint of the filter line; an example of the view follows."""
 _WORD: Final = re.compile(r"[\w.:@-]+")
+_EXPRESSED: Final = re.compile(
+    r"[<>=\"']|\b(and|or|not|in)\b|\b(matches|startswith|endswith|contains|lower|len|time)\("
+)
+"""Parts of an expression: a text with one is not taken as a pattern, so that its mistakes are reported."""
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _DETAILS: Final = "details"
 """Name of the preference whether details of a row are shown."""
+_REPORTED_FOR: Final = 8
+"""Seconds for which the error of a filter is shown."""
 EXPORTED_MAX: Final = 100_000
 _PORTION: Final = 500
 
@@ -64,6 +70,8 @@ class ViewScreen(TopScreen):
         """Filter with which the screen was opened; ``esc`` then goes back instead of removing it."""
         self._question: RowQuery | None = None
         """The last query."""
+        self._reported = "", 0.0
+        """The last error of a filter, and when it was notified."""
 
     def body(self) -> ComposeResult:
         """Compose the filter line and the table."""
@@ -191,7 +199,7 @@ class ViewScreen(TopScreen):
 
     def nothing(self) -> str:
         """Return the text of the table without any row: the state, and the next command."""
-        return self.view.empty
+        return command_lines.told_with_target(self.view.empty, self.top.target)
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
@@ -268,19 +276,26 @@ class ViewScreen(TopScreen):
 
     def filtered(self, text: str) -> None:
         """Apply a filter, or report a syntax error."""
-        if text and _WORD.fullmatch(text):
+        if text and (_WORD.fullmatch(text) or is_pattern(text, self.language())):
             text = f"/{text}"
         try:
             if text:
                 self.language().parse(text, now_ms())
         except ValueError as error:
-            self.top.notify(str(error), title="Filter", severity="error", timeout=8, markup=False)
+            self._report(str(error))
             self._open_filter(text)
             return
         self.filter = text
         self._show_filter("asking")
         self.table.point(0)
         self.ask_again()
+
+    def _report(self, error: str) -> None:
+        """Notify that a filter is invalid, unless the same notification is still shown."""
+        told, since = self._reported
+        if error != told or time.monotonic() - since >= _REPORTED_FOR:
+            self._reported = error, time.monotonic()
+            self.top.notify(error, title="Filter", severity="error", timeout=_REPORTED_FOR, markup=False)
 
     def passes(self) -> Callable[[Any], bool]:
         """Return the filter as a predicate of local rows."""
@@ -424,7 +439,7 @@ class ViewScreen(TopScreen):
         except (OSError, FeedError) as error:
             self.top.notify(str(error), title="The file was not written", severity="error", markup=False)
         else:
-            self.top.notify(f"{count:,} rows in {path}", markup=False)
+            self.top.notify(f"{count:,} {'row' if count == 1 else 'rows'} in {path}", markup=False)
 
     def _written(self, path: Path, form: str) -> int:
         rows: list[dict[str, Any]] = []
@@ -447,6 +462,21 @@ class ViewScreen(TopScreen):
             else:
                 out.writelines(json.dumps(row) + "\n" for row in rows)
         return len(rows)
+
+
+def is_pattern(text: str, language: "Language") -> bool:
+    """Return whether a text is no expression, but a regular expression that looks like none."""
+    if text.startswith(("/", "!/")) or _EXPRESSED.search(text):
+        return False
+    try:
+        language.parse(text, now_ms())
+    except ValueError:
+        try:
+            re.compile(text)
+        except (re.error, RecursionError):
+            return False
+        return True
+    return False
 
 
 def how_many(matching: int, total: int) -> str:

@@ -77,3 +77,14 @@ def json_text(payload: bytes, is_whole: bool) -> str | None:
         return payload.decode()
     except UnicodeDecodeError as error:
         return payload[: error.start].decode() if not is_whole and len(payload) - error.start < 4 else None
+
+
+def is_text(payload: bytes) -> bool:
+    """Return whether a payload is likely text, from its beginning."""
+    try:
+        text = payload[:4096].decode()
+    except UnicodeDecodeError as error:
+        if error.start < min(len(payload), 4096) - 4:
+            return False
+        text = payload[: error.start].decode()
+    return all(one.isprintable() or one in "\t\r\n" for one in text[:1000])

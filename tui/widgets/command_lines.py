@@ -24,6 +24,11 @@ def line(*words: str) -> str:
     return " ".join(["pulsarbox", *map(quoted, words)])
 
 
+def told_with_target(text: str, target: Iterable[str]) -> str:
+    """Return a text that ends with a command line, with the options that name the box; any other text unchanged."""
+    return " ".join([text, *map(quoted, target)]) if ": pulsarbox " in text else text
+
+
 def with_target(words: Iterable[str], target: Iterable[str]) -> str:
     """Return the command line with the options that name the box."""
     return line(*words, *target)

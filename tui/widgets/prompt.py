@@ -22,11 +22,22 @@ class Prompt(Input, inherit_css=False):
     Prompt > .input--placeholder, Prompt > .input--suggestion { color: $text-disabled; }
     Prompt:ansi > .input--placeholder, Prompt:ansi > .input--suggestion { color: ansi_default; text-style: dim; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back", show=False),
+        Binding("tab,shift+tab", "complete", "Complete", show=False),
+    ]
 
     def __init__(self) -> None:
         super().__init__(id="prompt")
         self.kind = ""
+        self.words: list[str] = []
+        """Texts with which an input is completed."""
+
+    def action_complete(self) -> None:
+        """Accept the completion. The focus stays, because the next keys are text."""
+        found = next((word for word in self.words if self.value and word.startswith(self.value)), self.value)
+        self.value = found
+        self.cursor_position = len(found)
 
     def action_leave(self) -> None:
         """Close the line without input."""
@@ -54,7 +65,7 @@ class PromptLine(Horizontal):
         self._mode.update(kind)
         self.display = True
         line = self.input
-        line.kind = kind
+        line.kind, line.words = kind, words
         line.suggester = SuggestFromList(words) if words else None
         line.placeholder = hint
         line.value = value

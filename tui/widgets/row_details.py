@@ -120,7 +120,8 @@ class DetailPanel(Looks, Widget):
     """A panel of lines with looks."""
 
     DEFAULT_CSS = """
-    DetailPanel { height: auto; border: round $edge; padding: 0 1; border-title-color: $text; border-title-style: bold; }
+    DetailPanel { height: auto; border: round $edge; padding: 0 1; border-title-color: $text;
+                  border-title-style: bold; }
     """
     looks: Mapping[str, ColorNames] = {
         **Table.looks,

@@ -18,6 +18,7 @@ from pulsarbox.tui.actions.dialogs import Question
 from pulsarbox.tui.actions.operation import Wrong, short
 from pulsarbox.tui.feed import FeedError, ShownRow, aside
 from pulsarbox.tui.position_input import instant
+from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, state_of
 from pulsarbox.tui.screens.messages.message_source import MessageSource
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
@@ -244,11 +245,15 @@ class Browser(ViewScreen):
             return
         width = box.size.width or self.size.width
         box.border_title = plain_title(preview_title(row, self.form), width)
-        told = facts(row, max(width - _FACT_BESIDE, _FACT_MIN))
         payload = payload_view.lines_of(row, self.form)
+        most, height, is_low = max(width - _FACT_BESIDE, _FACT_MIN), box.size.height, self.app.size.height < _LOW
+        if is_low or not height:
+            told = facts(row, most)
+        else:  # the payload is in view, after a blank line
+            told = fitted_facts(row, most, height - 1 - min(len(payload), height // 2))
         is_json = self.form == "auto" and payload_view.is_json(row, payload)
         parts = [(told, False), ([""], False), (payload, is_json)]
-        if self.app.size.height < _LOW:
+        if is_low:
             parts.reverse()
         shown.show(parts)
         box.scroll_home(animate=False)
@@ -407,48 +412,12 @@ def preview_title(row: Mapping[str, Any], form: str) -> str:
     return f"{short_id(row.get('id'))}{key}  {size}  {payload_view.named_form(row, form)}"
 
 
-def facts(row: Mapping[str, Any], most: int) -> list[str]:
-    """Return the metadata of a message as lines, with at most so many characters of each value."""
-    by = f"by {payload_view.cut(row.get('producer') or '-', most)} #{row.get('sequenceId')}"
-    lines = [f"published    {numbers.instant(row.get('publishTime'))}   {by}"]
-    for name, title, form in _FACTS:
-        value = row.get(name)
-        if value not in (None, "", False, {}, -1):
-            lines.append(f"{title:<12} {payload_view.cut(form(value), most)}")
-    found = row.get("properties")
-    if isinstance(found, Mapping):
-        lines += [
-            f"{'properties' if not at else '':<12} {payload_view.cut(name, most)} = {payload_view.cut(value, most)}"
-            for at, (name, value) in enumerate(found.items())
-        ]
-    return lines
-
-
-_FACTS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
-    ("key", "key", str),
-    ("eventTime", "happened", numbers.instant),
-    ("deliverAt", "due", numbers.instant),
-    ("schemaVersion", "schema", str),
-    ("codec", "compressed", str),
-    ("encrypted", "encrypted", lambda value: "yes"),
-    ("partition", "partition", str),
-    ("batchSize", "batch size", str),
-    ("chunk", "chunk", lambda chunk: f"{payload_view.number_of_chunk(chunk)} of message {chunk.get('uuid')}"),
-    ("tombstone", "tombstone", lambda value: "yes"),
-    ("marker", "marker", lambda value: "yes: written by a transaction or the broker"),
-    ("state", "state", str),
-    ("consumer", "consumer", str),
-    ("redeliveries", "redeliveries", str),
-    ("closed", "undecodable", str),
-    ("damaged", "damaged", str),
-)
-
-
 def _row(told: Mapping[str, Any], topic: str) -> ShownRow:
     row = ShownRow({name: value for name, value in told.items() if name not in ("payload", "decoded")})
     row["payload"], row["decoded"] = (
         told.get("payload"),
         payload_view.as_text(told.get("decoded")),
     )  # cleaned when shown
+    row["state"] = state_of(row)
     row["shown"], row["told"], row["topic"] = payload_view.brief(row), payload_view.properties(row), topic
     return row

@@ -3,6 +3,7 @@
 The contents are read in slices, and only visible lines are drawn, so a large message does not delay the keyboard.
 """
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,13 +16,14 @@ from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
-from pulsarbox.tui.actions.copy_forms import COPIED_MAX, curl_command, envelope, produce_command
+from pulsarbox.tui.actions.copy_forms import COPIED_MAX, copy_choices, curl_command, envelope, produce_command
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
 from pulsarbox.tui.screens.base import TopScreen, bindings
-from pulsarbox.tui.screens.messages.browser import facts
+from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
 from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
+from pulsarbox.tui.viewer.contents import is_text
 from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
 from pulsarbox.tui.widgets import numbers
@@ -31,6 +33,12 @@ from pulsarbox.tui.widgets.pager import Pager
 from pulsarbox.tui.widgets.panel import FRAME, Panel, PanelFrame, labeled
 
 FORMS: Final = ("outline", "text", "hex")
+METADATA: Final = "metadata"
+"""Form with all metadata in place of the contents, which scrolls and can be searched."""
+_SOME, _ALL, _NONE = "some", "all", "none"
+"""The metadata that is shown."""
+_FACT_MAX: Final = 10_000
+"""Maximum number of characters of a value among all metadata."""
 FOLDED_FROM: Final = 64 << 10
 """Bytes of a payload from which only its first two levels are unfolded at first."""
 FOUND_MAX: Final = 100_000
@@ -39,6 +47,10 @@ _WIDE: Final = 100
 """Columns from which a dump beside an outline has 16 bytes per row instead of 8."""
 _BESIDE: Final = 120
 """Columns from which the bytes are beside the contents at first."""
+_REDRAWN: Final = 0.25
+"""Seconds between two frames of a message that is being read, for the counts of its containers."""
+_FACTS_SHARE: Final = 40
+"""Percentage of the lines that the metadata has at most."""
 _CONTENT_LEAST: Final = 12
 """Lines of the contents without which the metadata has no border."""
 _HINT: Final = "a text in names or values; case is ignored"
@@ -48,7 +60,7 @@ class MessageViewer(TopScreen):
     """The whole message, loaded from the box by its ID."""
 
     DEFAULT_CSS = """
-    MessageViewer #facts { max-height: 40%; }
+    MessageViewer #facts { max-height: 40%; }  /* _FACTS_SHARE */
     MessageViewer #facts.-hidden { display: none; }
     MessageViewer #dump { display: none; }
     MessageViewer.-beside #dump { display: block; }
@@ -67,6 +79,7 @@ class MessageViewer(TopScreen):
         "dump",
         "next message",
         "next by key",
+        "details",
         "quit",
     )
 
@@ -77,7 +90,7 @@ class MessageViewer(TopScreen):
         self.message_id = message_id
         self.message: LoadedMessage | None = None
         self.form = ""
-        """One of ``FORMS``; empty until the message is loaded."""
+        """One of ``FORMS``, or ``METADATA``; empty until the message is loaded."""
         self.searched = ""
         self.found: list[int] = []
         """Lines with a match, in order."""
@@ -86,6 +99,12 @@ class MessageViewer(TopScreen):
         """Whether the user wants the bytes beside the contents; None: where there is room."""
         self._is_wanted = True
         self._is_reading = self._is_searching = False
+        self._drawn = 0.0
+        self._metadata = _SOME
+        self._has_more_metadata = False
+        """Whether the panel lacks properties, or parts of values."""
+        self._form_before = ""
+        """Form of the contents to return to from the metadata."""
 
     def body(self) -> ComposeResult:
         """Compose the metadata, the contents, and the bytes beside them."""
@@ -122,8 +141,12 @@ class MessageViewer(TopScreen):
         if self.message is None:
             return
         panel, height = self.query_one("#facts", Panel), self.query_one("#body").size.height
-        lines = facts(self.message.row, self._fact_room)
+        row, room = self.message.row, height * _FACTS_SHARE // 100
+        lines = fitted_facts(row, self._fact_room, room - FRAME)
         is_framed = height - len(lines) - 2 * FRAME >= _CONTENT_LEAST
+        if not is_framed:
+            lines = fitted_facts(row, self._fact_room, room)
+        self._has_more_metadata = lines != facts(row, _FACT_MAX)
         panel.set_class(not is_framed, "-plain")
         panel.put(labeled(lines, self.app.theme_variables))
         panel.retitle(f"Metadata: {self._called}")
@@ -140,15 +163,18 @@ class MessageViewer(TopScreen):
         if self.message is None:
             return
         panel = self.query_one("#facts", Panel)
+        frame = self.query_one("#contents", PanelFrame)
+        matches = [numbers.counted(len(self.found), "match", "matches")] if self.searched and self.found else []
+        if self.form == METADATA:
+            count = numbers.counted(properties_of(self.message.row), "property", "properties")
+            frame.name_it(f"Metadata: {self._called}", "   ".join([count, *matches]))
+            return
         is_named = panel.display and not panel.has_class("-plain")
         document, told = self.message.contents.document, [self.form]
         if self.form == "outline" and document is not None:
             told.append(numbers.counted(len(document), "value"))
-        told.append(numbers.size(self.message.row.get("size")))
-        if self.searched and self.found:
-            told.append(numbers.counted(len(self.found), "match", "matches"))
-        title = "Contents" if is_named else f"Contents: {self._called}"
-        self.query_one("#contents", PanelFrame).name_it(title, "   ".join(told))
+        told += [numbers.size(self.message.row.get("size")), *matches]
+        frame.name_it("Contents" if is_named else f"Contents: {self._called}", "   ".join(told))
 
     def refresh_status_lines(self) -> None:
         """See TopScreen."""
@@ -185,6 +211,8 @@ class MessageViewer(TopScreen):
             self._outline = Outline(contents.document, 2 if len(payload) > FOLDED_FROM else EVERYTHING)
         self._use("outline" if self._outline is not None else "text" if is_text(payload) else "hex")
         self._lay_out()
+        if self._metadata == _ALL:
+            self._show_metadata(_ALL if self._has_more_metadata else _SOME)
         self.run_worker(self._read(), group="reading", exclusive=True)
 
     @property
@@ -203,13 +231,18 @@ class MessageViewer(TopScreen):
             self._outline = None
             if self.form == "outline":
                 self._use("text")
-        self._progressed()
+            elif self._form_before == "outline":
+                self._form_before = "text"
+        self.pager.changed()
         self.refresh_status_lines()
         if self.searched:
             self._search()
 
     def _progressed(self) -> None:
-        if len(self.pager.rows) < self.pager.size.height:
+        """Draw new lines where there is room, and otherwise the grown counts now and then."""
+        now = time.monotonic()
+        if len(self.pager.rows) < self.pager.size.height or now - self._drawn >= _REDRAWN:
+            self._drawn = now
             self.pager.changed()
 
     # Forms
@@ -227,13 +260,17 @@ class MessageViewer(TopScreen):
     def _lines(self, form: str) -> Lines | None:
         assert self.message is not None
         contents = self.message.contents
+        if form == METADATA:
+            return TextLines("\n".join(facts(self.message.row, _FACT_MAX)).encode("utf-8", "replace"))
         if form == "outline":
             return self._outline
         return contents.text if form == "text" else contents.dump(16)
 
     def do_form(self) -> None:
         """Show the contents in the next form."""
-        if self.message is not None:
+        if self.form == METADATA:
+            self._show_metadata(_SOME)
+        elif self.message is not None:
             forms = [form for form in FORMS if form != "outline" or self._outline is not None]
             self._use(forms[(forms.index(self.form) + 1) % len(forms)])
 
@@ -243,8 +280,20 @@ class MessageViewer(TopScreen):
         self.refresh_status_lines()
 
     def do_details(self) -> None:
-        """Show or hide the metadata."""
-        self.query_one("#facts").toggle_class("-hidden")
+        """Show all metadata if the panel has only some, then none, then some."""
+        if self.message is not None:
+            states = [_SOME, _ALL, _NONE] if self._has_more_metadata else [_SOME, _NONE]
+            at = states.index(self._metadata) if self._metadata in states else -1
+            self._show_metadata(states[(at + 1) % len(states)])
+
+    def _show_metadata(self, which: str) -> None:
+        self._metadata = which
+        self.query_one("#facts").set_class(which != _SOME, "-hidden")
+        if which == _ALL and self.form != METADATA:
+            self._form_before = self.form
+            self._use(METADATA)
+        elif which != _ALL and self.form == METADATA:
+            self._use(self._form_before)
         self._show_titles()
 
     def do_dump(self) -> None:
@@ -255,7 +304,7 @@ class MessageViewer(TopScreen):
     def _show_bytes(self) -> None:
         """Show the bytes of the value at the cursor, on a wide screen also unasked. A dump has none beside it."""
         is_wanted = self.size.width >= _BESIDE if self._is_beside is None else self._is_beside
-        is_dump = isinstance(self.pager.lines, HexLines)
+        is_dump = isinstance(self.pager.lines, HexLines) or self.form == METADATA
         has_bytes = self.message is not None and bool(self.message.contents.payload)
         is_shown = is_wanted and not is_dump and (has_bytes or self._is_beside is True)
         self.set_class(is_shown, "-beside")
@@ -440,7 +489,8 @@ class MessageViewer(TopScreen):
     async def _copy(self, message: LoadedMessage) -> None:
         from pulsarbox.tui.actions.dialogs import ChoiceDialog
 
-        options = [(name, title, self._preview(name) or meaning) for name, title, meaning in _COPIES]
+        choices = copy_choices(message.real)
+        options = [(name, title, self._preview(name) or meaning) for name, title, meaning in choices]
         found = await self.app.push_screen_wait(ChoiceDialog("Copy", options))
         if found is None:
             return
@@ -465,7 +515,7 @@ class MessageViewer(TopScreen):
         return clean(text) if len(text) <= _PREVIEWED else ""
 
     def copied(self, form: str) -> str:
-        """Return the message, or a part of it, in a form of ``_COPIES``."""
+        """Return the message, or a part of it, in a form of ``copy_choices``."""
         message = self.message
         assert message is not None
         real, payload = message.real, message.contents.payload
@@ -524,7 +574,9 @@ class MessageViewer(TopScreen):
         if name == "fold":
             return isinstance(lines, Outline) and lines.first is not None and lines.document.is_container(lines.first)
         if name == "dump":
-            return lines is not None and not isinstance(lines, HexLines)
+            return lines is not None and not isinstance(lines, HexLines) and self.form != METADATA
+        if name == "details":
+            return self._has_more_metadata
         if name == "next match":
             return bool(self.found)
         return name != "next by key" or (message is not None and message.real.get("key") is not None)
@@ -564,23 +616,3 @@ class MessageViewer(TopScreen):
 
 _PREVIEWED: Final = 400
 """Characters of a text, and bytes of a payload, up to which the dialog shows the text to copy."""
-_COPIES: Final = (
-    ("command", "peek command, which prints the message", "a pulsarbox command line"),
-    ("envelope", "message as an envelope", "one line of JSON, as pulsarbox produce -i ndjson reads it"),
-    ("produce", "produce command, which publishes it again", "a pulsarbox command line with the whole message"),
-    ("curl", "curl request", "a command line for curl"),
-    ("id", "message ID", "ledger:entry:partition:index"),
-    ("value", "value at the cursor", "a number, a text in quotes, or the line"),
-    ("path", "path of the value at the cursor", "such as items[3].name"),
-)
-
-
-def is_text(payload: bytes) -> bool:
-    """Return whether a payload is likely text, from its beginning."""
-    try:
-        text = payload[:4096].decode()
-    except UnicodeDecodeError as error:
-        if error.start < min(len(payload), 4096) - 4:
-            return False
-        text = payload[: error.start].decode()
-    return all(one.isprintable() or one in "\t\r\n" for one in text[:1000])

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pulsarbox.cli.envelope import envelope as envelopes
-from pulsarbox.tui.actions.copy_forms import curl_command, envelope, produce_command
+from pulsarbox.cli.envelope import stored_message
+from pulsarbox.tui.actions.copy_forms import copy_choices, curl_command, envelope, produce_command
 from tests.unit.tui.fake import message
 
 PAYLOADS = (
@@ -82,6 +83,29 @@ def test_what_no_option_says_is_passed_as_an_envelope(more: dict[str, Any], payl
     assert line.startswith("printf ") and line.endswith("| pulsarbox produce orders -i ndjson")
     found = envelopes.read(shlex.split(line)[2].encode())
     assert found.payload == payload
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_the_schema_version_is_published_too(version: int) -> None:
+    told = row(schemaVersion=version, id="12:3:-1:-1")
+    words = shlex.split(produce_command(told, "orders", b"\x02x", ["--admin-url", "http://box"]))
+    assert words[:2] == ["printf", "%s\\n"]
+    assert words[3:] == [
+        "|",
+        "pulsarbox",
+        "produce",
+        "orders",
+        "-i",
+        "ndjson",
+        "--preserve",
+        "--admin-url",
+        "http://box",
+    ]
+    stored = stored_message.read(words[2].encode())
+    assert stored.schema_version == version.to_bytes(8, "big")
+    assert stored.message.payload == b"\x02x"
+    assert "schema" in {name: meaning for name, _, meaning in copy_choices(told)}["produce"]
+    assert stored_message.read(envelope(row(id="12:3:-1:-1"), "orders", b"x").encode()).schema_version is None
 
 
 def test_times_are_options() -> None:

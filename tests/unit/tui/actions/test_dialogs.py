@@ -1,5 +1,7 @@
 """Long names and commands in the dialogs of actions, and on the screen of a subscription."""
 
+from textual.widgets import Input
+
 from pulsarbox.tui.widgets.wrapping import HangingText
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
@@ -31,3 +33,63 @@ async def test_long_names_and_commands_wrap_behind_their_signs() -> None:
         assert {row[-1] for row in shown[:-1]} <= set(" /-") and "".join(map(str.lstrip, shown)) == COMMAND
         await driver.press("ctrl+y")
         await driver.until(lambda: driver.app.clipboard == COMMAND)
+
+
+async def test_the_focus_goes_to_the_name_that_is_missing() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        driver.screen.act("sub delete")
+        await driver.at("OperationDialog", answered=False)
+        await driver.press("shift+tab", "ctrl+s")
+        await driver.until(lambda: "to confirm; esc cancels" in driver.text())
+        await driver.until(lambda: driver.screen.query_one("#typed", Input).has_focus)
+        await driver.press("x")
+        assert driver.screen.query_one("#typed", Input).value == "x"
+
+
+async def test_space_changes_a_field_with_choices_and_words_can_be_typed() -> None:
+    box = FakeBox()
+    async with dashboard(box, SMALL, place="deadletters") as driver:
+        driver.screen.act("dlq replay")
+        await driver.at("OperationDialog", answered=False)
+        field = driver.screen.query_one("#field-dry_run", Input)
+        driver.screen.set_focus(field)
+        await driver.until(
+            lambda: "yes | no   space: next" in driver.text() or "no | yes   space: next" in driver.text()
+        )
+        was = field.value
+        await driver.press("space")
+        assert {was, field.value} == {"yes", "no"}
+        await driver.press("space")
+        assert field.value == was
+        await driver.press(*["backspace"] * len(was), "n", "o")
+        assert field.value == "no"
+        await driver.press("backspace", "ctrl+s")
+        await driver.until(lambda: "one of" in driver.text())
+        assert field.has_focus
+
+
+async def test_a_row_without_actions_has_no_menu() -> None:
+    async with dashboard(size=(120, 40), place="storage") as driver:
+        assert "x actions" not in driver.told("hints")
+        await driver.press("x")
+        await driver.until(lambda: any("No action applies to" in each or "No row" in each for each in driver.said))
+        assert type(driver.screen).__name__ != "ChoiceDialog"
+
+
+async def test_a_finished_job_has_no_menu() -> None:
+    async with dashboard(size=(120, 40), place="jobs") as driver:
+        for state, is_hinted in (("running", True), ("done", False)):
+            at = next(at for at in range(2) if driver.table.row_at(at)["state"] == state)  # type: ignore[index]
+            driver.table.point(at)
+            await driver.until(lambda shown=is_hinted: ("x actions" in driver.told("hints")) == shown)  # type: ignore[misc]
+
+
+async def test_the_menu_of_several_rows_has_only_what_concerns_all() -> None:
+    async with dashboard(size=(120, 40), place="subscriptions") as driver:
+        await driver.until(lambda: driver.table.pointed is not None)
+        names = [action.name for action in driver.screen.actions_for_all(driver.table.chosen)]
+        assert {"messages", "cursor map"} <= set(names)
+        await driver.press("space", "j", "space", "x")
+        await driver.at("ChoiceDialog", answered=False)
+        assert "2 marked rows" in driver.text() and "Browse" not in driver.text()
+        assert "Show acknowledged" not in driver.text() and "clear" in driver.text().lower()

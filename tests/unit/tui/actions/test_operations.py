@@ -19,6 +19,7 @@ from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.position_input import instant, place, span
 from pulsarbox.tui.screens.messages.browser import start_of
 from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, client, dead_letters, quota, subscription, topic
 
@@ -104,6 +105,7 @@ async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -
 
 async def test_what_lags_is_dealt_with_from_the_overview_and_from_its_map() -> None:
     async with dashboard() as driver:
+        driver.screen.set_focus(driver.screen.query_one("#subscriptions", Table))
         await driver.press("x")
         await driver.at("ChoiceDialog", answered=False)
         assert "Clear the backlog" in driver.text()

@@ -43,6 +43,35 @@ async def test_enter_goes_to_what_matters_most_with_the_remedy_selected() -> Non
         assert "billing" in driver.text() and "orders-2" in driver.text()
 
 
+async def test_actions_in_the_diagnosis_are_on_its_row() -> None:
+    box = FakeBox()
+    box.rows["deadletters"] = []
+    async with dashboard(box, WIDE) as driver:
+        findings, table = driver.screen.query_one(DiagnosisList), driver.screen.query_one("#subscriptions", Table)
+        await driver.press("j")
+        await driver.until(lambda: findings.pointed is findings.found[1])
+        row = findings.found[1].row
+        assert row is not None and driver.screen.rows_chosen() == (row,)
+        assert table.pointed is not None and table.pointed["topic"] != row["topic"]
+        await driver.press("x")
+        await driver.at("ChoiceDialog", answered=False)
+        assert str(row["topic"]) in driver.text()
+
+
+async def test_the_menu_of_another_finding_is_what_enter_opens() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"], box.rows["quotas"] = [], []
+    async with dashboard(box, WIDE) as driver:
+        findings = driver.screen.query_one(DiagnosisList)
+        at = next(at for at, found in enumerate(findings.found) if found.screen == "deadletters")
+        for _ in range(at):
+            await driver.press("j")
+        await driver.until(lambda: findings.pointed is findings.found[at])
+        await driver.press("x")
+        await driver.until(lambda: type(driver.app.screen_stack[-1]).__name__ in ("DeadLettersScreen", "ChoiceDialog"))
+        assert any(type(each).__name__ == "DeadLettersScreen" for each in driver.app.screen_stack)
+
+
 async def test_findings_and_backlogs_are_one_list_for_the_cursor() -> None:
     box = FakeBox()
     box.rows["deadletters"] = []

@@ -77,7 +77,10 @@ async def test_columns_without_room_are_marked_in_the_dialog() -> None:
 
 async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
     async with dashboard(place="subscriptions") as driver:
-        for text, count in (("orders-7", 1), ("/orders-1.$", 10), ("!/orders-1", 29), ("backlog >= 990", 11)):
+        for text, count in (
+            *(("orders-7", 1), ("/orders-1.$", 10), ("!/orders-1", 29), ("^public/default/orders-1.$", 10)),
+            *(("orders-(7|8)$", 2), ("backlog >= 990", 11)),
+        ):
             await driver.filter(text)
             await driver.until(lambda count=count: driver.table.count == count)  # type: ignore[misc]
         assert "11 of 40" in driver.told("filtered")
@@ -90,6 +93,9 @@ async def test_a_filter_is_a_word_a_pattern_or_an_expression() -> None:
         await driver.press("enter")
         await driver.until(lambda: any("invalid expression" in each for each in driver.said))
         await driver.until(lambda: isinstance(driver.app.focused, Input))
+        await driver.press("enter")
+        await driver.until(lambda: isinstance(driver.app.focused, Input))
+        assert sum("invalid expression" in each for each in driver.said) == 1
         await driver.press("escape")
         await driver.until(lambda: driver.table.has_focus)
         await driver.press("escape")

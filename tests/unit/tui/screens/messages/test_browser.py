@@ -55,6 +55,26 @@ async def test_long_keys_leave_room_for_the_payload() -> None:
         await driver.until(lambda: all(each in driver.text() for each in ("kkk... (3,000", "eee... (3,000", '"id": 0')))
 
 
+async def test_many_properties_leave_room_for_the_payload() -> None:
+    box = FakeBox()
+    many = {f"name-{at}": "x" for at in range(200)}
+    box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = browsed([message(0, properties=many)])
+    for size in ((120, 40), (200, 50), (80, 32)):
+        async with dashboard(box, size, place="topics") as driver:
+            await browse(driver)
+            await driver.until(lambda: '"amount": 12.5' in driver.text() and "properties   200, " in driver.text())
+
+
+async def test_states_are_words() -> None:
+    box = FakeBox()
+    held = message(0, state="inFlight", consumer="c0", redeliveries=0)
+    box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = browsed([held])
+    async with dashboard(box, (120, 40), place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: driver.text().count("in flight") == 2 and "inFlight" not in driver.text())
+        assert "redeliveries 0" in driver.text()
+
+
 async def test_the_scroll_bar_shows_the_end_with_which_the_browser_opens() -> None:
     async with dashboard(size=SMALL, place="topics") as driver:
         await browse(driver)

@@ -8,9 +8,11 @@ from typing import Any, Final
 
 import pytest
 
+from pulsarbox.tui import slices
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.screens.messages import message_source
-from pulsarbox.tui.screens.messages.message_viewer import MessageViewer, is_text
+from pulsarbox.tui.screens.messages.message_viewer import MessageViewer
+from pulsarbox.tui.viewer.contents import is_text
 from pulsarbox.tui.viewer.lines import HexLines, TextLines
 from pulsarbox.tui.viewer.outline import Outline
 from tests.unit.tui.driving import SMALL, Driver, dashboard
@@ -77,6 +79,13 @@ async def test_a_value_is_folded_searched_and_shown_in_all_forms() -> None:
         await driver.press("i")
         await driver.until(lambda: "published" not in driver.text())
         assert not any(ord(one) < 32 for line in driver.lines() for one in line)
+
+
+async def test_counts_of_visible_lines_are_those_of_the_whole_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE", 0)
+    rows = [{"id": number, "name": f"row {number}"} for number in range(400)]
+    async with viewing(json.dumps({"rows": rows, "z": 1}).encode()) as driver:
+        await driver.until(lambda: "rows: [400]" in driver.text() and "▾ {2}" in driver.text())
 
 
 async def test_matches_follow_each_other_in_a_circle() -> None:
@@ -168,6 +177,46 @@ async def test_metadata_has_no_border_where_the_contents_would_lack_lines() -> N
         await driver.until(lambda: "outline   1 value " in driver.text())
         assert "─ Contents: 12:0 of orders-0 ─" in driver.text() and "Metadata" not in driver.text()
         assert viewer(driver).pager.size.height >= 10
+
+
+MANY: Final = {f"name-{at}": f"value-{at}" for at in range(200)}
+
+
+async def test_metadata_says_how_many_properties_it_shows_and_all_can_be_read() -> None:
+    async with viewing(b'{"a": 1}', properties=MANY, size=(120, 40)) as driver:
+        screen = viewer(driver)
+        await driver.until(lambda: "properties   200, " in driver.text() and "outline   2 values" in driver.text())
+        shown = sum(" = value-" in line for line in driver.lines())
+        assert f"200, {shown} shown" in driver.text() and "i metadata" in driver.told("hints")
+        assert screen.pager.size.height >= 12
+        await driver.press("i")
+        await driver.until(
+            lambda: "─ Metadata: 12:0 of orders-0 ─" in driver.text() and "200 properties" in driver.text()
+        )
+        assert not screen.query_one("#dump").display
+        await driver.press("end")
+        await driver.until(lambda: "name-199 = value-199" in driver.text())
+        await driver.press("slash")
+        await driver.type("name-77 ")
+        await driver.press("enter")
+        await driver.until(lambda: "> " in driver.text() and "name-77 = value-77" in driver.text())
+        await driver.press("i")
+        await driver.until(lambda: screen.form == "outline" and "value-" not in driver.text())
+        await driver.press("i")
+        await driver.until(lambda: f"200, {shown} shown" in driver.text())
+        await driver.press("i", "v")
+        await driver.until(lambda: screen.form == "outline" and f"200, {shown} shown" in driver.text())
+
+
+async def test_all_metadata_stays_open_from_message_to_message() -> None:
+    async with viewing(b"{}", b"no JSON", properties=MANY) as driver:
+        await driver.press("i", "less_than_sign")
+        await shown(driver, 0)
+        assert viewer(driver).form == "metadata"
+        driver.box.messages[1]["properties"] = {}
+        await driver.press("greater_than_sign")
+        await shown(driver, 1)
+        assert viewer(driver).form == "text"
 
 
 async def test_a_message_without_bytes_has_no_dump_beside_it() -> None:
