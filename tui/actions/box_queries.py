@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from pulsarbox.tui import views
-from pulsarbox.tui.feed import RowQuery, ViewSnapshot
+from pulsarbox.tui.feed import RowQuery
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets.columns import Column, laid_out
@@ -139,11 +139,6 @@ def of_growing(at: int | None = None) -> RowQuery:
 def of_unused(at: int | None = None) -> RowQuery:
     """Return the query whose number of matching rows is that of backlogs without consumers."""
     return RowQuery("subscriptions", None, True, 0, 1, "backlog > 0 and consumers == 0", at, ("consumers",))
-
-
-def is_partial(found: ViewSnapshot) -> bool:
-    """Return whether a response to the query of a panel lacks rows, which the diagnosis then requests."""
-    return found.matching > len(found.rows)
 
 
 def chosen_columns(view: TableView, kept: Preferences) -> list[Column]:

@@ -208,7 +208,19 @@ def test_the_fastest_growing_backlog_comes_first_and_the_nearest_quota_before_it
         still(cause="unacknowledged", outRate=10.0),
         behind(topic=letters()["topic"]),
     ],
-    ids=["none", "in flight", "just begun", "steady", "a burst", "drains", "delayed", "all delayed", "shortly", "acks", "letters"],
+    ids=[
+        "none",
+        "in flight",
+        "just begun",
+        "steady",
+        "a burst",
+        "drains",
+        "delayed",
+        "all delayed",
+        "shortly",
+        "acks",
+        "letters",
+    ],
 )
 def test_a_backlog_that_is_no_finding(row: dict[str, Any]) -> None:
     kinds = {each.kind for each in found(subscriptions=(row,), dead=(letters(),))}
@@ -293,7 +305,9 @@ def test_a_full_quota_is_the_same_finding_whether_it_holds_at_this_moment_or_not
     for row in (quota(**state), quota(then="hold", **state)):
         (finding,) = found(quotas=(row,))
         assert (finding.kind, finding.severity, finding.remedy) == ("quota-full", "error", "quota set")
-        assert finding.text == "orders accepts only as much as is consumed: its backlog has reached the quota of 4.00 MiB"
+        assert (
+            finding.text == "orders accepts only as much as is consumed: its backlog has reached the quota of 4.00 MiB"
+        )
 
 
 def test_a_quota_that_held_producers_and_has_drained_is_no_finding() -> None:
