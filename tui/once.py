@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from pulsarbox.cleaning import cleaned
+from pulsarbox.tui.actions.backlogs_behind import BacklogsBehind, backlogs_behind
 from pulsarbox.tui.actions.box_queries import PANELS, Panel
 from pulsarbox.tui.actions.diagnosis import MARKS, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.app import Top
@@ -71,7 +72,10 @@ def _overview(feed: Feed, query: RowQuery) -> dict[str, Any]:
         whole[backlogs.view.name] = told = _answer(feed, _panel_query(backlogs, query))
         document |= _table_of(told, query.limit)
     document |= {panel.view.name: _table_of(whole[panel.view.name], query.limit) for panel in others}
-    return {"diagnosis": [each.as_json() for each in _diagnosis(whole, document)]} | document
+    largest = whole[backlogs.view.name]
+    count = min(len(largest.get("rows") or ()), backlogs.limit)
+    behind = backlogs_behind(feed, count, largest.get("matching") or 0, query.at)
+    return {"diagnosis": [each.as_json() for each in _diagnosis(whole, document, behind)]} | document
 
 
 def _panel_query(panel: Panel, query: RowQuery) -> RowQuery:
@@ -96,7 +100,9 @@ def _table_of(told: Mapping[str, Any], limit: int) -> dict[str, Any]:
     return found | {"rows": (told.get("rows") or [])[:limit]}
 
 
-def _diagnosis(whole: Mapping[str, Mapping[str, Any]], document: Mapping[str, Any]) -> list[BoxFinding]:
+def _diagnosis(
+    whole: Mapping[str, Mapping[str, Any]], document: Mapping[str, Any], behind: BacklogsBehind
+) -> list[BoxFinding]:
     """Return the findings about the whole box, whatever filter, order and limit apply to the tables."""
     rows = {
         panel.view.name: [ShownRow(row) for row in (whole[panel.view.name].get("rows") or ())[: panel.limit]]
@@ -104,7 +110,7 @@ def _diagnosis(whole: Mapping[str, Mapping[str, Any]], document: Mapping[str, An
     }
     totals = cleaned(document.get("totals") or {})
     now = document.get("now") or 0
-    return diagnosed(OverviewFacts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now))
+    return diagnosed(OverviewFacts(totals, rows["subscriptions"], rows["quotas"], rows["deadletters"], now, *behind))
 
 
 OVERVIEW: Final = "overview"

@@ -8,6 +8,7 @@ from pulsarbox.tui.feed import RowQuery
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets.columns import Column, laid_out
+from pulsarbox.tui.widgets.numbers import MOVING
 
 AROUND: Final = 10
 """Rows to request above and below the visible ones, so that scrolling a step shows no gap."""
@@ -72,7 +73,7 @@ PANELS: Final = (
         limit=30,
         filter="share >= 0.01 or held > 0",
         empty="Nothing is near its limit. Limit a backlog: pulsarbox quota set orders --size 2G --then hold",
-        more=("topic", "used", "limit", "unit", "holding"),
+        more=("topic", "used", "limit", "unit", "holding", "then", "evictions"),
     ),
     Panel(
         "Dead letters",
@@ -118,6 +119,26 @@ def of_panel(panel: Panel, at: int | None = None) -> RowQuery:
     is_left_out = "change" if panel.view is views.QUOTAS else ""
     columns = dict.fromkeys(name for name in (*asked, *panel.more) if name != is_left_out) if asked else ()
     return RowQuery(panel.view.name, panel.sort, True, 0, panel.limit, panel.filter, at, tuple(columns))
+
+
+_GROWING_MAX: Final = 20
+"""Growing backlogs to request beside the largest ones."""
+_GROWING: Final = (
+    *("topic", "subscription", "backlog", "change", "inRate", "outRate", "unacked", "consumers", "delayed", "trend"),
+    *("cause", "causeSince"),
+)
+"""Values of a growing backlog that the diagnosis needs."""
+
+
+def of_growing(at: int | None = None) -> RowQuery:
+    """Return the query for the backlogs that grow the fastest, which may be smaller than those of the panel."""
+    passing = f"backlog > 0 and change >= {MOVING}"
+    return RowQuery("subscriptions", "change", True, 0, _GROWING_MAX, passing, at, _GROWING)
+
+
+def of_unused(at: int | None = None) -> RowQuery:
+    """Return the query whose number of matching rows is that of backlogs without consumers."""
+    return RowQuery("subscriptions", None, True, 0, 1, "backlog > 0 and consumers == 0", at, ("consumers",))
 
 
 def chosen_columns(view: TableView, kept: Preferences) -> list[Column]:

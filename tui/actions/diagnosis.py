@@ -55,8 +55,16 @@ _PUBLISH: Final = frozenset(
         "brokerPublisherThrottlingMaxByteRate",
     }
 )
-_MOVING: Final = 0.05
-"""Rates below are zero, in messages per second."""
+FULL: Final = 0.98
+"""Share of a backlog quota from which it is full, since messages pass whenever some are consumed."""
+NEAR: Final = 0.9
+"""Share of a backlog quota from which it is a finding, even if its backlog does not grow."""
+_STILL_FULL: Final = 0.5
+"""Share of a quota that has held producers in the last minute from which it is still full."""
+_AFTER_EVICTION: Final = 0.85
+"""Share of a quota that has evicted from which it still does: an eviction leaves 90 % or a little less."""
+FALLING_MAX: Final = 5
+"""Backlogs that grow with a finding of their own; one finding has the others."""
 
 
 class BoxFinding(NamedTuple):
@@ -95,10 +103,27 @@ class OverviewFacts(NamedTuple):
     dead_letters: Sequence[Row] = ()
     now: int = 0
     """Time of the box (ms since 1970)."""
+    growing: Sequence[Row] = ()
+    """Subscriptions that grow the fastest, if ``subscriptions`` are not all that have a backlog."""
+    growing_count: int = 0
+    """Number of subscriptions that grow, at least; 0 if ``subscriptions`` are all."""
+    unused_count: int = 0
+    """Number of subscriptions with a backlog and without consumers; 0 if ``subscriptions`` are all."""
+
+    def complete(self) -> "OverviewFacts":
+        """Return the facts with the growing backlogs among the subscriptions."""
+        known = {(row.get("topic"), row.get("subscription")) for row in self.subscriptions}
+        more = [row for row in self.growing if (row.get("topic"), row.get("subscription")) not in known]
+        return self._replace(subscriptions=[*self.subscriptions, *more], growing=()) if more else self
 
 
 def diagnosed(facts: OverviewFacts) -> list[BoxFinding]:
-    """Return the findings, the most urgent first; a calm one if there is nothing else. Dead letters are one finding."""
+    """Return the findings, the most urgent first; a calm one if there is nothing else.
+
+    Dead letters of one kind are one finding, as are subscriptions without consumers, those that are stuck by the same
+    cause, and the backlogs that grow beyond the fastest.
+    """
+    facts = facts.complete()
     found = [*_of_box(facts.totals), *_of_quotas(facts), *_of_backlogs(facts), *_of_dead_letters(facts.dead_letters)]
     if not found:
         return [_calm(facts.totals)]
@@ -162,16 +187,52 @@ def _of_quotas(facts: OverviewFacts) -> Iterator[BoxFinding]:
 
 
 def _of_backlog_quota(row: Row, subscriptions: Sequence[Row]) -> Iterator[BoxFinding]:
-    name, limit = _topic(row.get("subject")), _limit_of(row)
-    if row.get("holding"):
-        told = f"{name} accepts no messages: its backlog has reached the quota of {limit}"
-        yield BoxFinding("quota-full", BAD, told, "quotas", row, "quota set", row.get("share") or 0.0)
+    name, limit, share = _topic(row.get("subject")), _limit_of(row), row.get("share") or 0.0
+    if _is_full(row):
+        told = f"{_consequence(row, subscriptions)}: its backlog has reached the quota of {limit}"
+        largest = _largest(row, subscriptions)
+        if largest is not None:
+            told += f"; the slowest subscription is {largest.get('subscription')}"
+        yield BoxFinding("quota-full", BAD, told, "quotas", row, "quota set", share)
         return
     left = seconds_to_quota(row, subscriptions)
-    if left is None or left > QUOTA_SECONDS or _culprit(row, subscriptions) is not None:
+    is_soon = left is not None and left <= QUOTA_SECONDS
+    if is_soon and _culprit(row, subscriptions) is not None:
         return  # the finding about the subscription has the time
-    told = f"{name} reaches its backlog quota of {limit} in {numbers.span(left)}"
-    yield BoxFinding("quota-soon", WARN, told, "quotas", row, "quota set", -left)
+    then = f": it then {_THEN[row['then']]}" if row.get("then") in _THEN else ""
+    if left is not None and is_soon:
+        told = f"{name} reaches its backlog quota of {limit} in {numbers.span(left)}{then}"
+        yield BoxFinding("quota-soon", WARN, told, "quotas", row, "quota set", -left)
+    elif share >= NEAR:
+        told = f"{name} has used {numbers.percent(share)} of its backlog quota of {limit}"
+        then = f": when it is full, it {_THEN[row['then']]}" if then else ""
+        yield BoxFinding("quota-soon", WARN, told + then, "quotas", row, "quota set", -QUOTA_SECONDS * (2 - share))
+
+
+_THEN: Final = {"hold": "holds producers", "refuse": "refuses producers", "evict": "drops the oldest messages"}
+"""Effects of the actions of backlog quotas."""
+
+
+def _is_full(row: Row) -> bool:
+    """Return whether a backlog quota is full, also between the moments at which it holds producers or evicts."""
+    share = row.get("share") or 0.0
+    return bool(
+        row.get("holding")
+        or share >= FULL
+        or ((row.get("held") or 0) >= HELD_MS and share >= _STILL_FULL)
+        or (row.get("then") == "evict" and row.get("evictions") and share >= _AFTER_EVICTION)
+    )
+
+
+def _consequence(row: Row, subscriptions: Sequence[Row]) -> str:
+    """Return the effect of a full quota on its topic, the same whether it holds producers at this moment or not."""
+    name, largest = _topic(row.get("subject")), _largest(row, subscriptions)
+    if row.get("then") == "evict":
+        return f"{name} drops its oldest messages"
+    if row.get("then") == "refuse":
+        return f"{name} refuses producers"
+    passes = largest is None or any((largest.get(rate) or 0.0) >= numbers.MOVING for rate in ("inRate", "outRate"))
+    return f"{name} accepts only as much as is consumed" if passes else f"{name} accepts no messages"
 
 
 def _limit_of(row: Row) -> str:
@@ -190,10 +251,10 @@ def seconds_to_quota(quota: Row, subscriptions: Sequence[Row]) -> float | None:
     if not used or not limit or largest is None:
         return None
     if quota.get("policy") == AGE_QUOTA:
-        rests = (largest.get("outRate") or 0.0) < _MOVING
+        rests = (largest.get("outRate") or 0.0) < numbers.MOVING
         return max(limit - used, 0.0) if rests else None
     change = largest.get("change") or 0.0
-    return max(limit / used - 1, 0.0) * largest["backlog"] / change if change >= _MOVING else None
+    return max(limit / used - 1, 0.0) * largest["backlog"] / change if change >= numbers.MOVING else None
 
 
 def _largest(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
@@ -223,17 +284,54 @@ def _publish_throttled(row: Row) -> BoxFinding:
 
 def _of_backlogs(facts: OverviewFacts) -> Iterator[BoxFinding]:
     letters = {row.get("topic") for row in facts.dead_letters}  # these have findings of their own
+    falling: list[BoxFinding] = []
+    stuck: dict[str, list[Row]] = {}
+    unused: list[Row] = []
     for row in facts.subscriptions:
         cause = row.get("cause")
         if not row.get("backlog") or row.get("topic") in letters or numbers.keeps_up(dict(row)) or _only_delayed(row):
             continue
         if _is_growing(row):
-            yield _falls_behind(row, facts)
-        elif cause in _STUCK and (row.get("outRate") or 0.0) < _MOVING:
-            yield _stuck(row, facts)
+            falling.append(_falls_behind(row, facts))
+        elif cause in _STUCK and (row.get("outRate") or 0.0) < numbers.MOVING:
+            stuck.setdefault(cause, []).append(row)
         elif cause == "no-consumer":
-            told = f"{_named(row)} has no consumer: {numbers.counted(row['backlog'], 'message waits', 'messages wait')}"
-            yield BoxFinding("unused", WARN, told, "subscriptions", row, urgency=row["backlog"])
+            unused.append(row)
+    yield from _fastest(falling, facts)
+    for rows in stuck.values():
+        found = _stuck(max(rows, key=_backlog), facts)
+        others = numbers.counted(len(rows) - 1, "other subscription")
+        yield found if len(rows) == 1 else found._replace(text=f"{found.text}; likewise {others}")
+    if unused:
+        yield _unused(unused, facts.unused_count)
+
+
+def _backlog(row: Row) -> float:
+    return row.get("backlog") or 0.0
+
+
+def _fastest(falling: Sequence[BoxFinding], facts: OverviewFacts) -> Iterator[BoxFinding]:
+    """Yield the findings about the backlogs that grow the fastest, and one about the others."""
+    yield from (each for each in falling if each.kind != "falls-behind")
+    behind = sorted((each for each in falling if each.kind == "falls-behind"), key=lambda each: -each.urgency)
+    few = FALLING_MAX if len(behind) > FALLING_MAX + 1 else len(behind)
+    yield from behind[:few]
+    if others := behind[few:]:
+        count = f"{'At least ' if facts.growing_count > len(falling) else ''}{numbers.count(len(others))}"
+        told = f"{count} other subscriptions fall behind; the fastest: {_named(others[0].row or {})}"
+        yield others[0]._replace(severity=WARN, text=told)
+
+
+def _unused(rows: Sequence[Row], count: int) -> BoxFinding:
+    """Return one finding about subscriptions without consumers; ``count`` includes those that are not loaded."""
+    largest = max(rows, key=_backlog)
+    waiting = numbers.counted(largest["backlog"], "message waits", "messages wait")
+    if max(count, len(rows)) == 1:
+        told = f"{_named(largest)} has no consumer: {waiting}"
+    else:
+        many = numbers.count(max(count, len(rows)))
+        told = f"{many} subscriptions have no consumer; the largest: {_named(largest)}, {waiting}"
+    return BoxFinding("unused", WARN, told, "subscriptions", largest, urgency=largest["backlog"])
 
 
 def _only_delayed(row: Row) -> bool:
@@ -244,7 +342,7 @@ def _is_growing(row: Row) -> bool:
     """Return whether a backlog grows now, and has grown over its trend, so that one burst does not count."""
     trend: Sequence[float] = row.get("trend") or ()
     has_grown = len(trend) < 2 or trend[-1] > trend[0]
-    return (row.get("change") or 0.0) >= _MOVING and has_grown and not numbers.keeps_up(dict(row))
+    return (row.get("change") or 0.0) >= numbers.MOVING and has_grown and not numbers.keeps_up(dict(row))
 
 
 _STUCK: Final = {
@@ -279,15 +377,35 @@ def _falls_behind(row: Row, facts: OverviewFacts) -> BoxFinding:
     left = _seconds_left(row, facts)
     is_soon = left is not None and left <= QUOTA_SECONDS
     kind = "quota-soon" if is_soon else "falls-behind"
-    waiting = numbers.counted(row["backlog"], "message waits", "messages wait")
-    end = f"at this rate {numbers.span(left)} to the quota" if is_soon else waiting
-    told = f"{_named(row)} falls behind: {_why(row)}; {end}"
+    end = f"at this rate {numbers.span(left)} to the quota{_then(row, facts)}" if is_soon else _waiting(row)
+    told = "; ".join(filter(None, (f"{_named(row)} falls behind: {_why(row)}", end)))
     urgency = -left if left is not None and is_soon else row.get("change") or 0.0
     severity = BAD if is_soon or row.get("cause") in ("no-consumer", "key-blocked", "unacked-limit") else WARN
     limit = _throttling(row, facts.quotas) if row.get("cause") == "throttled" else None
     if limit is not None:
         return BoxFinding(kind, severity, told, "quotas", limit, "quota set", urgency)
     return BoxFinding(kind, severity, told, "subscriptions", row, _REMEDIES.get(str(row.get("cause")), ""), urgency)
+
+
+def _waiting(row: Row) -> str:
+    """Return the size of a backlog, without unacknowledged messages where these are stated; empty for none."""
+    backlog, unacked = row["backlog"], row.get("unacked") or 0
+    states_unacked = row.get("cause") in ("unacknowledged", "unacked-limit")
+    if unacked >= backlog and not states_unacked:
+        return numbers.counted(backlog, "message is unacknowledged", "messages are unacknowledged")
+    waiting = max(backlog - unacked, 0) if states_unacked else backlog
+    return numbers.counted(waiting, "message waits", "messages wait") if waiting else ""
+
+
+def _then(row: Row, facts: OverviewFacts) -> str:
+    """Return the effect of the backlog quota that a subscription reaches first, as the end of a sentence."""
+    mine = [
+        (left, quota.get("then"))
+        for quota in _backlog_quotas_of(row, facts)
+        if (left := seconds_to_quota(quota, facts.subscriptions)) is not None
+    ]
+    _, then = min(mine, key=lambda each: each[0], default=(0.0, None))
+    return f", which {_THEN[then]}" if then in _THEN else ""
 
 
 def _why(row: Row) -> str:
@@ -315,13 +433,19 @@ def _why(row: Row) -> str:
 
 def _seconds_left(row: Row, facts: OverviewFacts) -> float | None:
     """Return the seconds until a subscription reaches a backlog quota; None if it approaches none."""
-    mine = [quota for quota in facts.quotas if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)]
-    found = [
-        seconds_to_quota(quota, facts.subscriptions)
-        for quota in mine
-        if not quota.get("holding") and _largest(quota, facts.subscriptions) is row
-    ]
+    found = [seconds_to_quota(quota, facts.subscriptions) for quota in _backlog_quotas_of(row, facts)]
     return min((each for each in found if each is not None), default=None)
+
+
+def _backlog_quotas_of(row: Row, facts: OverviewFacts) -> list[Row]:
+    """Return the backlog quotas that are not full and measure this subscription."""
+    return [
+        quota
+        for quota in facts.quotas
+        if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)
+        and not _is_full(quota)
+        and _largest(quota, facts.subscriptions) is row
+    ]
 
 
 def _throttling(row: Row, quotas: Sequence[Row]) -> Row | None:
@@ -353,10 +477,10 @@ def _by_kind(found: BoxFinding) -> tuple[int, float]:
 
 def _of_letters(row: Row) -> BoxFinding:
     name, rate, left = _topic(row.get("topic")), row.get("rate") or 0.0, row.get("left") or 0
-    if rate >= _MOVING and row.get("lost"):
+    if rate >= numbers.MOVING and row.get("lost"):
         told = f"Dead letters are lost: {name} has no subscription and receives {numbers.rate(rate)}/s"
         return BoxFinding("dead-letters-lost", BAD, told, "deadletters", row, "sub create", rate)
-    if rate >= _MOVING:
+    if rate >= numbers.MOVING:
         told = f"Messages fail: {name} receives {numbers.rate(rate)}/s and has {numbers.counted(left, 'dead letter')}"
         return BoxFinding("dead-letters-growing", WARN, told, "deadletters", row, "groups", rate)
     told = f"{numbers.counted(left, 'dead letter waits', 'dead letters wait')} in {name}"

@@ -9,6 +9,7 @@ from textual.containers import Horizontal, Vertical
 
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.action_table import BY_NAME
+from pulsarbox.tui.actions.backlogs_behind import BacklogsBehind, backlogs_behind
 from pulsarbox.tui.actions.box_queries import BUSIEST, PANELS, WIDE, Panel, of_numbers, of_panel, panels
 from pulsarbox.tui.actions.diagnosis import CALM, BoxFinding, OverviewFacts, diagnosed
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
@@ -22,10 +23,11 @@ from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.table import Row, Table
 
 _NUMBERS: Final = 0
-_TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3, 4})
-"""Queries of each refresh: the numbers, and the panels from 1. The box samples once a second; quotas and dead letters
-change rarely, so they are queried every fourth time."""
-_ALL: Final = {_NUMBERS, 1, 2, 3, 4}
+_BEHIND: Final = 5
+_TURNS: Final = ({_NUMBERS}, {1, 2}, {_NUMBERS}, {1, 3, 4, _BEHIND})
+"""Queries of each refresh: the numbers, the panels from 1, and the backlogs behind those of the first panel. The box
+samples once a second; quotas and dead letters change rarely, so they are queried every fourth time."""
+_ALL: Final = {_NUMBERS, 1, 2, 3, 4, _BEHIND}
 _HIGH: Final = 30
 """Lines of a terminal from which the diagnosis has a border, and the graphs are in two rows."""
 _LOW: Final = 18
@@ -67,6 +69,7 @@ class Overview(TopScreen):
         self._totals: Mapping[str, Any] = {}
         self._rows: dict[str, Sequence[Row]] = {}
         self._now = 0
+        self._behind = BacklogsBehind()
 
     def body(self) -> ComposeResult:
         """Compose diagnosis, graphs, numbers and tables."""
@@ -129,7 +132,7 @@ class Overview(TopScreen):
         self._count += 1
         shown = panels(self.size.width or self.app.size.width)
 
-        def ask() -> list[ViewSnapshot | FeedError | None]:
+        def ask() -> tuple[list[ViewSnapshot | FeedError | None], BacklogsBehind | None]:
             found: list[ViewSnapshot | FeedError | None] = [feed.view(of_numbers(at)) if _NUMBERS in turn else None]
             for number, panel in enumerate(shown, 1):
                 try:
@@ -138,13 +141,16 @@ class Overview(TopScreen):
                     if trouble.is_gone:
                         raise
                     found.append(trouble)
-            return found
+            backlogs = found[1]
+            if _BEHIND not in turn or not isinstance(backlogs, ViewSnapshot):
+                return found, None
+            return found, backlogs_behind(feed, len(backlogs.rows), backlogs.matching, at)
 
         return ask
 
     def show(self, answer: Any) -> None:
         """Draw diagnosis, graphs, numbers and tables."""
-        first, *tables = answer
+        (first, *tables), behind = answer
         if first is not None:
             self._show_numbers(first)
         for panel, found in zip((*PANELS, BUSIEST), tables, strict=False):
@@ -152,6 +158,8 @@ class Overview(TopScreen):
             if found is not None:
                 for table in tables_shown:
                     self._show_table(panel, table, found)
+        if behind is not None:
+            self._behind = behind
         self.query_one(DiagnosisList).show(self.diagnosis())
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, self.query_one("#subscriptions", Table))
@@ -197,6 +205,7 @@ class Overview(TopScreen):
                 rows.get("quotas", ()),
                 rows.get("deadletters", ()),
                 self._now,
+                *self._behind,
             )
         )
 

@@ -38,7 +38,7 @@ def fitted(found: BoxFinding, room: int) -> str:
 
 
 class DiagnosisList(Looks, Widget, can_focus=True):
-    """As many findings as it has lines; the rest are counted."""
+    """As many findings as it has lines; the rest are counted, and the cursor scrolls to them."""
 
     DEFAULT_CSS = """
     DiagnosisList { height: 1; width: 1fr; }
@@ -69,7 +69,7 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         """The cursor moved to another finding, or the focus came or went."""
 
     class Left(Message):
-        """The cursor moved below the last line."""
+        """The cursor moved below the last finding."""
 
     def __init__(self) -> None:
         super().__init__(id="findings")
@@ -77,12 +77,16 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         self.empty = "asking ..."
         """Text before the first response."""
         self._at = 0
+        self._top = 0
+        """Number of the finding in the first line."""
 
     def show(self, found: Sequence[BoxFinding]) -> None:
         """Show findings. The cursor stays at its line."""
         if list(found) != list(self.found):
             self.found = found
             self._at = min(self._at, max(len(found) - 1, 0))
+            if self.has_focus:
+                self._reveal()
             self.refresh()
 
     @property
@@ -91,23 +95,37 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         return self.found[self._at] if self._at < len(self.found) else None
 
     def action_move(self, by: int) -> None:
-        """Move the cursor, and leave at the end."""
-        shown = {at for at, _ in self._laid_out()}
-        if self._at + by not in shown:
+        """Move the cursor, scroll to further findings, and leave at the end."""
+        if not 0 <= self._at + by < len(self.found):
             if by > 0:
                 self.post_message(self.Left())
             return
         self._at += by
+        self._reveal()
         self.refresh()
         self.post_message(self.Moved())
 
+    def _reveal(self) -> None:
+        """Scroll to the cursor."""
+        self._top = min(self._top, self._at)
+        while self._top < self._at and self._at not in {at for at, _ in self._laid_out()}:
+            self._top += 1
+
     def on_focus(self) -> None:
         """Report the focus."""
+        self._reveal()
         self.post_message(self.Moved())
 
     def on_blur(self) -> None:
-        """Report the focus."""
+        """Show the most urgent findings again, and report the focus."""
+        self._top = 0
+        self.refresh()
         self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        """Keep the cursor visible."""
+        if self.has_focus:
+            self._reveal()
 
     def action_choose(self) -> None:
         """Open the finding of the cursor."""
@@ -125,7 +143,7 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         """Return the lines: the number of the finding, and its part of the text. The first finding may be wrapped."""
         width, height = self.size
         lines: list[tuple[int, str]] = []
-        for at, found in enumerate(self.found):
+        for at, found in enumerate(self.found[self._top :], self._top):
             room = max(width - _MARK - _HINT, 1)
             text = fitted(found, room * height - _HINT * (height - 1) if at == 0 else room)
             parts = textwrap.wrap(text, room, max_lines=height, placeholder="…") if at == 0 else [text]
@@ -139,7 +157,7 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         width, lines = self.size.width, self._laid_out()
         if y < len(lines):
             return self._finding(y, lines, width)
-        is_next = self.found and y == len(lines) and self.found[0].severity != CALM
+        is_next = self.found and y == len(lines) and not self._top and self.found[0].severity != CALM
         text = _NOTHING_ELSE if is_next else "" if self.found or y else f"   {self.empty}"
         return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self.look("plain"))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final
 
 DOTS_LEFT: Final = (0x00, 0x40, 0x44, 0x46, 0x47)
@@ -11,6 +12,12 @@ _TREND_MAX: Final = 3
 """Dots of the highest value of a trend. The upper line of dots stays blank, so that the trends of rows stay apart."""
 _FLAT: Final = 0.7
 NOTHING: Final = "-"
+MOVING: Final = 0.05
+"""Rates below are zero, in messages per second."""
+_PARTS: Final = 4
+"""Parts of a trend that are compared."""
+_GROWTH: Final = 0.02
+"""Minimum growth from one part of a trend to the next, as a share of the last part."""
 
 
 def count(value: float | None) -> str:
@@ -172,8 +179,24 @@ def trend(values: Sequence[float | None] | None, width: int) -> str:
 
 
 def keeps_up(row: dict[str, Any]) -> bool:
-    """Return whether a backlog is at most two seconds of deliveries, so that it is just in flight."""
-    return 0 < (row.get("backlog") or 0) <= 2 * (row.get("outRate") or 0)
+    """Return whether a backlog is at most two seconds of deliveries and does not keep growing: it is just in flight."""
+    backlog = row.get("backlog") or 0
+    return 0 < backlog <= 2 * (row.get("outRate") or 0) and not _keeps_growing(row)
+
+
+def _keeps_growing(row: dict[str, Any]) -> bool:
+    """Return whether a backlog grows now and has grown in all parts of its trend, unlike one that only fluctuates.
+
+    Without a trend, the backlog must grow by half of the deliveries: most messages are then not acknowledged.
+    """
+    change, trend = row.get("change") or 0.0, row.get("trend") or ()
+    if change < MOVING:
+        return False
+    if len(trend) < _PARTS:
+        return bool(change >= (row.get("outRate") or 0.0) / 2)
+    ends = [len(trend) * part // _PARTS for part in range(_PARTS + 1)]
+    means = [sum(trend[begin:end]) / (end - begin) for begin, end in pairwise(ends)]
+    return all(after - before > _GROWTH * means[-1] for before, after in pairwise(means))
 
 
 def drain_in_words(row: dict[str, Any]) -> str:

@@ -33,7 +33,8 @@ _FIELDS: Final = {
     (SUBSCRIBE_RATE.name, ""): "subscribeThrottlingRatePerConsumer",
 }
 """Member of a policy's value that holds a limit, by its unit."""
-_THEN: Final = {action: word for word, action in QUOTA_ACTIONS.items()}
+THEN: Final = {action: word for word, action in QUOTA_ACTIONS.items()}
+"""Actions of backlog quotas as words of commands."""
 
 _GROUP_OPTIONS: Final = {
     "publishRateInMsgs": "--msg-publish-rate",
@@ -135,7 +136,7 @@ def _policy(of: Of, what: str, base: str, subject: tuple[str, str], value: Any) 
         amount = value.get(field or "")
         option = "--size" if field == "limitSize" else "--age"
         word = amount if field == "limitSize" else f"{amount}s"
-        command = _line("quota", "set", subject[1], option, word, "--then", _THEN[quota_action(value)])
+        command = _line("quota", "set", subject[1], option, word, "--then", THEN[quota_action(value)])
         query = {"backlogQuotaType": kind}
         return Change(what, place.verb, f"{base}/{place.path}", query, value, field, command)
     word = ",".join(f"{key}={_word(each)}" for key, each in value.items()) if isinstance(value, dict) else _word(value)

@@ -29,7 +29,7 @@ from pulsarbox.broker.topic.system_topics import is_system
 from pulsarbox.broker.topic.topic import PersistentTopic, Topic
 from pulsarbox.clock import Now
 from pulsarbox.names import parse_topic
-from pulsarbox.server.live.quota_changes import Of, change_of
+from pulsarbox.server.live.quota_changes import THEN, Of, change_of
 from pulsarbox.server.live.topics import oldest
 from pulsarbox.server.live.view import LiveView, ViewColumn, kept
 from pulsarbox.server.live.view import ViewScope as Part
@@ -57,6 +57,10 @@ class QuotaRow(NamedTuple):
     limiter: Limiter | None = None
     held: Callable[[Now], float | None] = lambda now: None
     holding: Callable[[Now], bool] | None = None
+    then: str | None = None
+    """The action of a backlog quota that is reached, as in commands: ``hold``, ``refuse``, ``evict``."""
+    evictions: Callable[[], int] | None = None
+    """Evictions by a backlog quota since the topic was loaded."""
 
     def holds(self, now: Now) -> bool:
         """Return whether the limit is throttling or blocking now."""
@@ -190,12 +194,14 @@ def _backlog(broker: Broker, sample: TopicSample, topic: PersistentTopic) -> Ite
             broker, "topic", sample.name, "", BACKLOG_SIZE.name, "bytes",
             str(topic.policies.found(BACKLOG_SIZE)[1]), backlog.size.limit, lambda now: backlog.used,
             held=held, holding=lambda now: backlog.blocked is backlog.size,
+            then=THEN[backlog.size.follows], evictions=lambda: backlog.evictions,
         )  # fmt: skip
     if backlog.age.limit > 0:
         yield QuotaRow(
             broker, "topic", sample.name, "", BACKLOG_AGE.name, "s",
             str(topic.policies.found(BACKLOG_AGE)[1]), backlog.age.limit / 1000, age,
             held=held, holding=lambda now: backlog.blocked is backlog.age,
+            then=THEN[backlog.age.follows], evictions=lambda: topic.expiry.evictions,
         )  # fmt: skip
 
 
@@ -279,6 +285,8 @@ COLUMNS: Final = {
     "level": kept(attrgetter("level")),
     "held": ViewColumn(lambda quota, now: quota.held_ms(now)),
     "holding": ViewColumn(lambda quota, now: quota.holds(now)),
+    "then": kept(attrgetter("then")),
+    "evictions": kept(lambda quota: quota.evictions() if quota.evictions is not None else None),
     "waiting": kept(lambda quota: quota.limiter.waiting if quota.limiter is not None else None),
     "change": ViewColumn(_change, named=True),
 }

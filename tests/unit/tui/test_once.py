@@ -110,6 +110,16 @@ def test_each_table_is_requested_once_without_a_filter(query: tuple[Any, ...]) -
     assert all("limit=30&" in target for target in targets if "/subscriptions" in target) or not query
 
 
+def test_the_diagnosis_requests_growing_backlogs_only_if_there_are_more_than_its_rows() -> None:
+    rows = [SUBSCRIPTION | {"subscription": f"idle-{number}", "cause": "no-consumer"} for number in range(30)]
+    answers = ViewAnswers(subscriptions={"view": "subscriptions", "total": 99, "matching": 75, "rows": rows})
+    growing, unused = targets_of(answers)[-2:]
+    assert "sort=change&order=desc" in growing and "limit=20&" in growing
+    assert "limit=1&" in unused and "consumers+%3D%3D+0" in unused
+    found = once.asked(Feed(answers), "overview")
+    assert found["diagnosis"][0]["text"].startswith("75 subscriptions have no consumer; the largest: orders/idle-0")
+
+
 def test_the_limit_of_the_tables_does_not_limit_the_diagnosis() -> None:
     calm = [SUBSCRIPTION | {"subscription": f"calm-{number}"} for number in range(3)]
     answers = ViewAnswers(subscriptions={"view": "subscriptions", "total": 4, "matching": 4, "rows": [*calm, GROWING]})

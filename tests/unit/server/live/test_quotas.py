@@ -94,6 +94,7 @@ def test_the_quota_of_a_backlog_says_how_long_it_kept_producers_away() -> None:
     assert (size["limit"], size["unit"], size["holding"], size["held"]) == (200, "bytes", False, 0)
     assert 0 < size["share"] < 1
     assert (age["limit"], age["unit"], age["holding"]) == (3600, "s", False)
+    assert (size["then"], size["evictions"], age["then"]) == ("hold", 0, "evict")
     fill(box, 8)
     box.advance(7.0)
     size = limit(box, "backlog-quota:destination")
@@ -105,6 +106,19 @@ def test_the_quota_of_a_backlog_says_how_long_it_kept_producers_away() -> None:
     size = limit(box, "backlog-quota:destination")
     assert (size["holding"], size["held"], size["used"]) == (False, 7000, 0)
     assert limit(box, "backlog-quota:message_age")["used"] is None, "there is no message"
+
+
+def test_the_quota_of_a_backlog_counts_its_evictions() -> None:
+    box = Box(maxProducersPerTopic=2, **PATIENT)
+    set_topic(box, "backLogQuotaMap", {
+        SIZE: {"limit": 200, "limitSize": 200, "limitTime": -1, "policy": "consumer_backlog_eviction"},
+    })  # fmt: skip
+    box.client().subscribe()
+    fill(box, 20)
+    size = limit(box, "backlog-quota:destination")
+    assert (size["then"], size["holding"]) == ("evict", False)
+    assert size["evictions"] > 0 and 0 < size["share"] <= 1
+    assert {row["then"] for row in limits(box, "max-producers")} == {None}
 
 
 def test_counts_of_producers_consumers_subscriptions_topics_and_connections() -> None:

@@ -7,7 +7,16 @@ import pytest
 from pulsarbox.server.live import overview
 from pulsarbox.server.live.table import VIEWS as BOX
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.box_queries import PANELS, VITALS, first, of_numbers, of_panel, of_vitals
+from pulsarbox.tui.actions.box_queries import (
+    PANELS,
+    VITALS,
+    first,
+    of_growing,
+    of_numbers,
+    of_panel,
+    of_unused,
+    of_vitals,
+)
 from pulsarbox.tui.feed import VIEWS, FeedError, RowQuery
 from pulsarbox.tui.preferences import Preferences
 from pulsarbox.tui.screens.space_map import OffloadedQuery
@@ -40,12 +49,13 @@ async def test_what_a_first_screen_asks_is_known_before_there_is_one(place: str,
     kept.set_once(f"sort.{place}", ["topic", False])
     passing = "" if place == "overview" else "x"
     known = sorted(query.target for query in first(place, kept, size, passing))
+    later = {OffloadedQuery.target, of_growing().target, of_unused().target}
     async with dashboard(FakeBox(), size, kept=kept, place=place, passing=passing) as driver:
 
         def asked() -> list[str]:
-            """The requests for views, except for the estimate of what offloads have copied."""
+            """The requests for views, except for those that depend on the first responses."""
             views_asked = [target for _, target, _ in driver.box.asked if target.startswith(VIEWS)]
-            return sorted(target for target in views_asked if target != OffloadedQuery.target)
+            return sorted(target for target in views_asked if target not in later)
 
         await driver.until(lambda: len(asked()) >= len(known))
         assert known == asked()
@@ -72,6 +82,10 @@ def test_what_is_asked_for_the_box_has(view: views.TableView) -> None:
 
 def test_what_the_overview_asks_for_the_box_has() -> None:
     assert {*of_numbers().columns, *of_vitals().columns, *VITALS} <= set(overview.COLUMNS)
+    for query in (of_growing(), of_unused()):
+        assert set(query.columns) <= set(BOX["subscriptions"].columns)
+    for name in ("backlog", "change", "consumers"):
+        assert BOX["subscriptions"].columns[name].kept, "sorting and filtering by it is cheap"
     for panel in PANELS:
         assert set(of_panel(panel).columns) <= set(BOX[panel.view.name].columns)
         asked = of_panel(panel).columns

@@ -11,6 +11,7 @@ from pulsarbox.tui.actions.action_table import BY_NAME
 from pulsarbox.tui.actions.diagnosis import (
     AGE_QUOTA,
     DISK_BYTES,
+    FALLING_MAX,
     KINDS,
     SIZE_QUOTA,
     BoxFinding,
@@ -19,6 +20,7 @@ from pulsarbox.tui.actions.diagnosis import (
     seconds_to_quota,
 )
 from pulsarbox.tui.app import SCREENS
+from pulsarbox.tui.widgets import numbers
 
 NOW = 1_795_300_000_000
 ORDERS = "persistent://public/default/orders"
@@ -165,7 +167,8 @@ def test_a_subscription_falls_behind_with_its_rates_and_the_time_to_the_quota() 
 )
 def test_the_cause_of_a_growing_backlog(cause: str | None, why: str, severity: str, remedy: str) -> None:
     (finding,) = found(subscriptions=(behind(cause=cause),))
-    assert finding.text == f"orders/shipping falls behind: {why}; 15,640 messages wait"
+    waiting = "15,540" if "unacknowledged, " in why else "15,640"
+    assert finding.text == f"orders/shipping falls behind: {why}; {waiting} messages wait"
     assert (finding.severity, finding.remedy, finding.screen) == (severity, remedy, "subscriptions")
 
 
@@ -194,7 +197,8 @@ def test_the_fastest_growing_backlog_comes_first_and_the_nearest_quota_before_it
     "row",
     [
         behind(backlog=0),
-        behind(backlog=60, change=30.0),
+        behind(backlog=60, change=30.0, trend=[30.0, 60.0, 45.0, 20.0, 60.0] * 4),
+        behind(backlog=60, change=0.1, trend=[0.0] * 10 + [60.0] * 10),
         behind(change=0.01, outRate=10.0),
         behind(trend=[20_000.0, 15_640.0]),
         behind(change=-50.0, outRate=230.0),
@@ -204,7 +208,19 @@ def test_the_fastest_growing_backlog_comes_first_and_the_nearest_quota_before_it
         still(cause="unacknowledged", outRate=10.0),
         behind(topic=letters()["topic"]),
     ],
-    ids=["none", "in flight", "steady", "a burst", "drains", "delayed", "all delayed", "shortly", "acks", "letters"],
+    ids=[
+        "none",
+        "in flight",
+        "just begun",
+        "steady",
+        "a burst",
+        "drains",
+        "delayed",
+        "all delayed",
+        "shortly",
+        "acks",
+        "letters",
+    ],
 )
 def test_a_backlog_that_is_no_finding(row: dict[str, Any]) -> None:
     kinds = {each.kind for each in found(subscriptions=(row,), dead=(letters(),))}
@@ -267,8 +283,118 @@ def test_a_quota_that_is_reached_in_days_is_no_finding_of_its_own() -> None:
 
 def test_a_full_quota_is_told_once_and_before_all_backlogs() -> None:
     first, second = texts(behind(), quotas=(quota(holding=True, share=1.0),))
-    assert first == "orders accepts no messages: its backlog has reached the quota of 4.00 MiB"
+    assert first == (
+        "orders accepts only as much as is consumed: its backlog has reached the quota of 4.00 MiB; "
+        "the slowest subscription is shipping"
+    )
     assert "falls behind" in second and "quota" not in second
+    first, _ = texts(still(cause="no-consumer"), quotas=(quota(holding=True, share=1.0),))
+    assert first.startswith("orders accepts no messages: its backlog")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"holding": True, "share": 1.0},
+        {"holding": False, "share": 0.99},
+        {"holding": False, "share": 0.9, "held": 40_000},
+        {"holding": True, "share": 1.01, "held": 60_000},
+    ],
+)
+def test_a_full_quota_is_the_same_finding_whether_it_holds_at_this_moment_or_not(state: dict[str, Any]) -> None:
+    for row in (quota(**state), quota(then="hold", **state)):
+        (finding,) = found(quotas=(row,))
+        assert (finding.kind, finding.severity, finding.remedy) == ("quota-full", "error", "quota set")
+        assert (
+            finding.text == "orders accepts only as much as is consumed: its backlog has reached the quota of 4.00 MiB"
+        )
+
+
+def test_a_quota_that_held_producers_and_has_drained_is_no_finding() -> None:
+    assert [each.kind for each in found(quotas=(quota(share=0.25, held=40_000),))] == ["calm"]
+
+
+@pytest.mark.parametrize(
+    ("row", "effect"),
+    [
+        (quota(then="evict", share=0.99, evictions=0), "drops its oldest messages"),
+        (quota(then="evict", share=0.88, evictions=3), "drops its oldest messages"),
+        (quota(then="refuse", share=1.0, holding=True), "refuses producers"),
+    ],
+)
+def test_a_full_quota_names_the_effect_of_its_action(row: dict[str, Any], effect: str) -> None:
+    (finding,) = found(quotas=(row,))
+    assert finding.text == f"orders {effect}: its backlog has reached the quota of 4.00 MiB"
+    assert (finding.kind, finding.severity) == ("quota-full", "error")
+
+
+@pytest.mark.parametrize(
+    ("then", "effect"),
+    [("hold", "holds producers"), ("refuse", "refuses producers"), ("evict", "drops the oldest messages")],
+)
+def test_the_time_to_a_quota_says_what_it_does_then(then: str, effect: str) -> None:
+    (finding,) = found(subscriptions=(behind(),), quotas=(quota(used=1000, limit=70_000, then=then),))
+    assert finding.text.endswith(f"; at this rate 2 h to the quota, which {effect}")
+    age = quota(policy=AGE_QUOTA, unit="s", used=3000.0, limit=6600.0, then=then)
+    assert texts(still(), quotas=(age,))[0] == f"orders reaches its backlog quota of 1h50m in 60 min: it then {effect}"
+    (finding,) = found(quotas=(quota(share=0.94, then=then, evictions=0),))
+    assert finding.text == f"orders has used 94% of its backlog quota of 4.00 MiB: when it is full, it {effect}"
+
+
+def test_a_quota_that_is_nearly_full_is_a_finding_without_its_backlog() -> None:
+    (finding,) = found(quotas=(quota(share=0.94),))
+    assert (finding.kind, finding.severity) == ("quota-soon", "warning")
+    assert finding.text == "orders has used 94% of its backlog quota of 4.00 MiB"
+    assert [each.kind for each in found(quotas=(quota(share=0.89),))] == ["calm"]
+    other = behind(topic="persistent://public/default/other", subscription="s")
+    of_other = quota(subject=other["topic"], topic=other["topic"], used=999, limit=1000)
+    assert [each.screen for each in found(subscriptions=(other,), quotas=(quota(share=0.94), of_other))] == [
+        "subscriptions", "quotas",
+    ], "one that is reached in a known time comes first"  # fmt: skip
+
+
+def test_a_growing_backlog_counts_behind_larger_ones() -> None:
+    idle = tuple(still(subscription=f"s-{number}", cause="no-consumer", consumers=0) for number in range(30))
+    small = behind(subscription="small", backlog=900, change=5.0, inRate=5.0, outRate=0.0, cause="no-consumer")
+    facts = OverviewFacts(BUSY, idle, now=NOW, growing=(small,), growing_count=1, unused_count=291)
+    assert [each.text for each in diagnosed(facts)] == [
+        "orders/small falls behind: no consumer, 5.0/s arrive; 900 messages wait",
+        "291 subscriptions have no consumer; the largest: orders/s-0, 15,640 messages wait",
+    ]
+    twice = diagnosed(facts._replace(subscriptions=(*idle[1:], small)))
+    assert [each.kind for each in twice] == ["falls-behind", "unused"], "each subscription counts once"
+    limit = quota(used=94, limit=100, share=0.94)
+    (first, *_) = diagnosed(facts._replace(subscriptions=(), quotas=(limit,)))
+    assert first.kind == "quota-soon" and first.text.startswith("orders/small falls behind") and first.row == small
+
+
+def test_findings_of_one_kind_are_one() -> None:
+    unused = tuple(still(subscription=f"s-{number}", backlog=16 + number, cause="no-consumer") for number in range(25))
+    assert texts(*unused) == ["25 subscriptions have no consumer; the largest: orders/s-24, 40 messages wait"]
+    stuck = tuple(still(subscription=f"s-{number}", cause="key-blocked", backlog=9 - number) for number in range(3))
+    assert texts(*stuck, still(cause="no-permits", backlog=1)) == [
+        "orders/s-0 is stuck: unacknowledged messages block the remaining keys; likewise 2 other subscriptions",
+        "orders/shipping is stuck: consumers have full receiver queues and request no messages",
+    ]
+    growing = tuple(behind(subscription=f"s-{number}", change=90.0 - number) for number in range(20))
+    found_now = texts(*growing)
+    assert len(found_now) == FALLING_MAX + 1 and found_now[0].startswith("orders/s-0 falls behind")
+    assert found_now[-1] == "15 other subscriptions fall behind; the fastest: orders/s-5"
+    (*_, last) = diagnosed(OverviewFacts(BUSY, growing, growing_count=70))
+    assert last.text.startswith("At least 15 other subscriptions")
+
+
+def test_messages_that_are_never_acknowledged_grow_and_do_not_wait() -> None:
+    row = behind(backlog=739, unacked=739, change=12.0, inRate=370.0, outRate=370.0, cause="unacknowledged")
+    row |= {"trend": [500.0 + 12 * at for at in range(20)]}
+    assert not numbers.keeps_up(row) and numbers.drain(row) == "never"
+    assert texts(row) == ["orders/shipping falls behind: 739 messages are unacknowledged, 370/s arrive"]
+    assert texts(row | {"cause": "no-permits"}) == [
+        "orders/shipping falls behind: 1 consumer takes 370/s of 370/s; 739 messages are unacknowledged"
+    ]
+    without = {name: value for name, value in row.items() if name != "trend"}
+    assert numbers.keeps_up(without), "it may fluctuate"
+    assert not numbers.keeps_up(without | {"change": 365.0})
 
 
 def test_a_publish_rate_counts_from_a_second_on() -> None:

@@ -9,6 +9,7 @@ from textual.widgets import OptionList
 from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.feed import Feed
+from pulsarbox.tui.once import asked
 from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
@@ -78,15 +79,49 @@ async def test_findings_and_backlogs_are_one_list_for_the_cursor() -> None:
     async with dashboard(box, SMALL) as driver:
         findings, table = driver.screen.query_one(DiagnosisList), driver.screen.query_one("#subscriptions", Table)
         assert driver.lines()[2].startswith(" ▲ orders-0/billing falls behind")
+        for number in range(1, len(findings.found)):
+            await driver.press("j")
+            assert findings.pointed is findings.found[number] and findings.has_focus
+            begin = findings.pointed.text[:30]
+            assert any(line[3:].startswith(begin) for line in driver.lines()[2:4]), "it is visible"
+        assert "more" not in driver.lines()[3]
         await driver.press("j")
         await driver.until(lambda: table.has_focus)
+        first = " ▲ orders-0/billing falls behind"
+        await driver.until(lambda: driver.lines()[2].startswith(first))  # the most urgent is visible again
         assert "the dispatch rate is used up" in driver.told("told")
         await driver.press("j", "k", "k")
         await driver.until(lambda: findings.has_focus)
-        await driver.press("k")
+        await driver.press(*"k" * len(findings.found))
         assert findings.has_focus and findings.pointed is findings.found[0]
         await driver.pilot.click("#findings", offset=(5, 0))
         await driver.at("SubscriptionDetails")
+
+
+async def test_a_growing_backlog_behind_the_largest_ones_is_the_headline() -> None:
+    box = FakeBox()
+    still = {"change": 0.0, "cause": "no-consumer", "consumers": 0, "outRate": 0.0, "inRate": 0.0}
+    box.rows["subscriptions"] = [subscription(at, **still) for at in range(35)]
+    box.rows["subscriptions"].append(subscription(99, backlog=500))
+    box.rows["quotas"], box.rows["deadletters"] = [], []
+    async with dashboard(box, WIDE) as driver:
+        findings = driver.screen.query_one(DiagnosisList)
+        await driver.until(lambda: len(findings.found) == 2)
+        assert findings.found[0].text.startswith("orders-99/billing falls behind")
+        assert findings.found[1].text.startswith("35 subscriptions have no consumer; the largest: orders-0/billing")
+        assert driver.screen.query_one("#subscriptions", Table).count == 30
+        box.rows["subscriptions"].clear()
+        await driver.press("r", "r", "r", "r")
+        await driver.until(lambda: findings.found[0].kind == "calm")
+    assert not any("change+%3E" in target for _, target, _ in asked_with(5)), "all are known"
+
+
+def asked_with(count: int) -> list[tuple[str, str, object]]:
+    """The requests of a snapshot of a box with so many backlogs."""
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(at) for at in range(count)]
+    asked(box.feed, "overview")
+    return list(box.asked)
 
 
 async def test_if_nothing_is_wrong_enter_opens_the_backlog_of_the_cursor() -> None:

@@ -63,3 +63,27 @@ def test_long_names_give_way_to_what_is_stated_about_them() -> None:
 def hints(line: str) -> list[int]:
     """Where the hints of a line begin."""
     return [found.start() for found in re.finditer(r"\+\d+ more $|enter $", line)]
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 7])
+@pytest.mark.parametrize("width", [40, 80, 160])
+def test_the_cursor_reaches_every_finding_before_it_leaves(width: int, height: int) -> None:
+    listed = DiagnosisList()
+    listed.found = [BoxFinding("stuck", WARN, f"{at} {TEXTS[at % len(TEXTS)]}", "quotas") for at in range(12)]
+    posted: list[object] = []
+    with (
+        patch.object(DiagnosisList, "size", Size(width, height)),
+        patch.object(DiagnosisList, "has_focus", new=True),
+        patch.object(DiagnosisList, "look", lambda self, name: Style()),
+        patch.object(DiagnosisList, "refresh"),
+        patch.object(DiagnosisList, "post_message", lambda self, message: posted.append(message)),
+    ):
+        for step in (*[1] * 11, *[-1] * 11):
+            listed.action_move(step)
+            assert listed.pointed is not None
+            number = listed.pointed.text.partition(" ")[0]
+            assert any(listed.render_line(y).text[3:].startswith(f"{number} ") for y in range(height))
+        assert not any(isinstance(each, DiagnosisList.Left) for each in posted)
+        for _ in range(12):
+            listed.action_move(1)
+    assert isinstance(posted[-1], DiagnosisList.Left)
