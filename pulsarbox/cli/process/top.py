@@ -223,9 +223,13 @@ def _feed(
 
 
 def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
-    """Return a time of history by the clock of the box (ms since 1970), and the offset of that clock in ms."""
+    """Return a time of history by the clock of the box (ms since 1970), and the offset of that clock in ms.
+
+    Raises Misused for a time in the future.
+    """
     if text is None:
         return None, 0
+    from pulsarbox.tui.actions.operation import Wrong
     from pulsarbox.tui.feed import FeedError, RowQuery
     from pulsarbox.tui.position_input import instant, now_ms, past
 
@@ -233,7 +237,10 @@ def _at(feed: "Feed", text: str | None) -> tuple[int | None, int]:
         ahead = feed.view(RowQuery("overview", limit=1)).virtual_clock or 0
     except FeedError:  # the query for history reports the error
         return instant(text), 0
-    return past(text, now_ms() + ahead), ahead
+    try:
+        return past(text, now_ms() + ahead), ahead
+    except Wrong as error:
+        raise Misused(f"--at: {error}") from None
 
 
 def _app(feed: "Feed", target: list[str], kept: Any = None, **options: Any) -> Any:

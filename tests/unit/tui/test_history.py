@@ -5,9 +5,11 @@ from collections.abc import Mapping
 import pytest
 from textual.widgets import Input
 
+from pulsarbox.cli.common.exits import Misused
+from pulsarbox.cli.process.top import _at
 from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.operation import Wrong
-from pulsarbox.tui.position_input import past
+from pulsarbox.tui.position_input import now_ms, past
 from tests.unit.tui.driving import WIDE, Driver, dashboard
 from tests.unit.tui.fake import NOW, FakeBox
 
@@ -98,3 +100,14 @@ def test_errors_of_times_recommend_only_past_ones(text: str) -> None:
 
 def test_times_of_history() -> None:
     assert past("-1h", NOW) == NOW - HOUR and past(str(NOW), NOW) == NOW and past("+5m") > NOW
+
+
+def test_the_option_refuses_future_times_by_the_clock_of_the_box() -> None:
+    box = FakeBox()
+    with pytest.raises(Misused, match="in the future"):
+        _at(box.feed, "+5m")
+    box.virtual_clock = HOUR
+    time, ahead = _at(box.feed, str(now_ms() + HOUR // 2))
+    assert time is not None and time > now_ms() and ahead == HOUR
+    box.gone = "connection refused"
+    assert _at(box.feed, "+5m")[1] == 0, "the query for history reports that the box is gone"
