@@ -20,7 +20,7 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import Column, short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
-from pulsarbox.tui.widgets.panel import EDGES, FRAME, Panel, in_a_row, in_columns, lines_of
+from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, in_columns, lines_of
 from pulsarbox.tui.widgets.table import Row
 
 _BUCKETS_MAX: Final = 2000
@@ -59,7 +59,7 @@ class CursorMapScreen(TopScreen):
     CursorMapScreen.-wide #cursor { width: 40; height: 100%; }
     CursorMapScreen.-wide #log { width: 1fr; }
     CursorMapScreen #below { height: 1fr; min-height: 5; }
-    CursorMapScreen #below Panel { width: 1fr; height: 100%; }
+    CursorMapScreen #below TextPanel { width: 1fr; height: 100%; }
     """
     place: ClassVar[str] = "subscriptions"
     kind: ClassVar[str] = "subscription"
@@ -75,11 +75,11 @@ class CursorMapScreen(TopScreen):
         """Compose the panels: cursor and log, and below them the acknowledgements and the ledgers."""
         with VerticalScroll():
             with Vertical(id="above"):
-                yield Panel("Cursor", key="cursor")
-                yield Panel("Log", key="log")
+                yield TextPanel("Cursor", key="cursor")
+                yield TextPanel("Log", key="log")
             with Horizontal(id="below"):
-                yield Panel("Acknowledged beyond mark-delete", key="ranges")
-                yield Panel("Ledgers", key="ledgers")
+                yield TextPanel("Acknowledged beyond mark-delete", key="ranges")
+                yield TextPanel("Ledgers", key="ledgers")
 
     def begin(self) -> None:
         """Start with the name of the subscription in the border."""
@@ -87,7 +87,7 @@ class CursorMapScreen(TopScreen):
         self._name_log()
 
     def _name_log(self) -> None:
-        self.query_one("#log", Panel).retitle(f"Log: {_title(self.row)}", self._log_width + EDGES)
+        self.query_one("#log", TextPanel).retitle(f"Log: {_title(self.row)}", self._log_width + EDGES)
 
     @property
     def _log_width(self) -> int:
@@ -129,13 +129,13 @@ class CursorMapScreen(TopScreen):
         facts = cursor_facts(told)
         cursor = in_columns(facts, _CURSOR - EDGES, colors) if is_wide else in_a_row(facts, width - EDGES, colors)
         log = drawn_log(told.get("buckets") or (), self._log_width, colors, bar_lines(high))
-        self.query_one("#cursor", Panel).put(cursor, _MARK_DELETE)
-        self.query_one("#log", Panel).put(log, scale_of(told))
+        self.query_one("#cursor", TextPanel).put(cursor, _MARK_DELETE)
+        self.query_one("#log", TextPanel).put(log, scale_of(told))
         above = max(lines_of(cursor), lines_of(log)) if is_wide else lines_of(cursor) + lines_of(log) + FRAME
         lines = max(high - above - 2 * FRAME, _LISTED)
         left, right = width // 2 - EDGES, width - width // 2 - EDGES
-        self.query_one("#ranges", Panel).put(ranges_of(told, left, lines, colors))
-        self.query_one("#ledgers", Panel).put(ledgers_of(told, right, lines, colors))
+        self.query_one("#ranges", TextPanel).put(ranges_of(told, left, lines, colors))
+        self.query_one("#ledgers", TextPanel).put(ledgers_of(told, right, lines, colors))
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the subscription."""
@@ -197,13 +197,13 @@ class KeyMapScreen(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Compose the consumers and the keys."""
-        yield Panel("Hash ranges", key="consumers")
+        yield TextPanel("Hash ranges", key="consumers")
         yield from super().body()
 
     def begin(self) -> None:
         """Start with the name of the subscription in the border."""
         super().begin()
-        self.query_one("#consumers", Panel).retitle(f"Hash ranges: {_title(self.row)}")
+        self.query_one("#consumers", TextPanel).retitle(f"Hash ranges: {_title(self.row)}")
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""
@@ -227,7 +227,7 @@ class KeyMapScreen(ViewScreen):
         """Draw consumers and keys."""
         told, keys, bar, snapshot = answer
         height = bar_lines(self.size.height)
-        self.query_one("#consumers", Panel).put(drawn(told, bar, keys, self.app.theme_variables, height))
+        self.query_one("#consumers", TextPanel).put(drawn(told, bar, keys, self.app.theme_variables, height))
         super().show(snapshot)
 
     def status_line(self) -> list[Part]:

@@ -17,7 +17,7 @@ from pulsarbox.tui.screens.space_map import drawn as drawn_space
 from pulsarbox.tui.screens.store_facts import StoreFacts, brief, refusal, store_facts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.local_rows import chosen
-from pulsarbox.tui.widgets.panel import EDGES, FRAME, Panel, beginning, in_a_row, in_columns, lines_of
+from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, beginning, in_a_row, in_columns, lines_of
 from pulsarbox.tui.widgets.wrapping import hanging
 
 _ROWS_LEAST: Final = 4
@@ -45,7 +45,7 @@ class Storage(ViewScreen):
     Storage #refusal { height: auto; padding: 0 1; color: $text-error; text-style: bold; display: none; }
     Storage #facts { height: auto; padding: 0 1; display: none; }
     Storage #panels { layout: grid; height: auto; display: none; }
-    Storage #panels Panel { height: 100%; }
+    Storage #panels TextPanel { height: 100%; }
     Storage #directories { display: none; }
     Storage #directories.-plain { padding: 0 0 1 0; }
     """
@@ -66,11 +66,11 @@ class Storage(ViewScreen):
         yield Static("", id="refusal", markup=False)
         yield Static("", id="facts", markup=False)
         with Container(id="panels"):
-            yield Panel("Journal", key="journal")
-            yield Panel("Latency", key="latency")
-            yield Panel("Decompression cache", key="cache")
-            yield Panel("Space", key="space")
-        yield Panel("Directories", key="directories", classes="-flush")
+            yield TextPanel("Journal", key="journal")
+            yield TextPanel("Latency", key="latency")
+            yield TextPanel("Decompression cache", key="cache")
+            yield TextPanel("Space", key="space")
+        yield TextPanel("Directories", key="directories", classes="-flush")
         yield from super().body()
 
     def begin(self) -> None:
@@ -145,7 +145,7 @@ class Storage(ViewScreen):
         self._put(
             "facts", "" if lines.is_framed else beginning(in_a_row(brief(facts), width - FRAME, colors), lines.facts)
         )
-        framed = self.query_one("#directories", Panel)
+        framed = self.query_one("#directories", TextPanel)
         framed.set_class(not lines.has_framed_directories, "-plain")
         self._put("directories", directories if lines.directories else "")
 
@@ -163,11 +163,11 @@ class Storage(ViewScreen):
         columns = max(sum(shown), 1)
         is_beside = width >= _FOUR and bool(facts.lines)
         for key, group, is_shown in zip(_PANELS, facts[:3], shown, strict=False):
-            panel = self.query_one(f"#{key}", Panel)
+            panel = self.query_one(f"#{key}", TextPanel)
             panel.display = is_shown
             inside = (_BROAD if is_beside else width // columns) - EDGES
             panel.put(in_columns(group[: lines.facts], inside, colors))
-        panel = self.query_one("#space", Panel)
+        panel = self.query_one("#space", TextPanel)
         panel.display = bool(used)
         panel.put(used)
         heights = [each + FRAME for each in (lines.facts, lines.space) if each]

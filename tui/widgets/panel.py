@@ -26,14 +26,14 @@ _SIGNS: Final = {"bad": "!", "warn": "▲"}
 """Signs of alarms, so that color carries no information alone."""
 
 
-class Panel(Static):
+class TextPanel(Static):
     """A text in a border. ``put`` shows another one; the same text causes no layout."""
 
     DEFAULT_CSS = """
-    Panel { height: auto; padding: 0 1; border: round $edge; border-title-color: $text; border-title-style: bold;
+    TextPanel { height: auto; padding: 0 1; border: round $edge; border-title-color: $text; border-title-style: bold;
             border-subtitle-color: $text-muted; }
-    Panel.-flush { padding: 0; }
-    Panel.-plain { border: none; }
+    TextPanel.-flush { padding: 0; }
+    TextPanel.-plain { border: none; }
     """
 
     def __init__(self, title: str = "", *, key: str | None = None, classes: str | None = None) -> None:

@@ -121,7 +121,7 @@ def set_quota(
 ) -> None:
     """Set a backlog quota by size, by age, or both. Each has its own --then.
 
-    A limit of off or unlimited is no limit, whatever the level above has; default removes the quota, as `quota unset`
+    off and unlimited remove the limit, whatever the level above has; default removes the quota, as `quota unset`
     does.
 
     \b

@@ -4,7 +4,7 @@ from typing import Final
 
 from textual.geometry import Region
 
-from pulsarbox.tui.widgets.panel import Panel
+from pulsarbox.tui.widgets.panel import TextPanel
 from tests.unit.tui.driving import Driver
 
 _SIDES: Final = {"╭": "╮", "╰": "╯", "│": "│"}
@@ -13,7 +13,7 @@ _SIDES: Final = {"╭": "╮", "╰": "╯", "│": "│"}
 def framed(driver: Driver) -> dict[str, Region]:
     """Return the visible panels by their titles, after a check of their borders."""
     lines, found = driver.lines(), {}
-    for panel in driver.screen.query(Panel):
+    for panel in driver.screen.query(TextPanel):
         region = panel.region
         if not panel.display or not region or panel.has_class("-plain") or not panel.parent.display:
             continue

@@ -30,7 +30,7 @@ from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.pager import Pager
-from pulsarbox.tui.widgets.panel import FRAME, Panel, PanelFrame, labeled
+from pulsarbox.tui.widgets.panel import FRAME, PanelFrame, TextPanel, labeled
 
 FORMS: Final = ("outline", "text", "hex")
 METADATA: Final = "metadata"
@@ -108,7 +108,7 @@ class MessageViewer(TopScreen):
 
     def body(self) -> ComposeResult:
         """Compose the metadata, the contents, and the bytes beside them."""
-        yield Panel("Metadata", key="facts")
+        yield TextPanel("Metadata", key="facts")
         with Horizontal():
             with PanelFrame(id="contents"):
                 yield Pager(key="content")
@@ -140,7 +140,7 @@ class MessageViewer(TopScreen):
         """Draw the metadata, without a border where the contents would lack lines."""
         if self.message is None:
             return
-        panel, height = self.query_one("#facts", Panel), self.query_one("#body").size.height
+        panel, height = self.query_one("#facts", TextPanel), self.query_one("#body").size.height
         row, room = self.message.row, height * _FACTS_SHARE // 100
         lines = fitted_facts(row, self._fact_room, room - FRAME)
         is_framed = height - len(lines) - 2 * FRAME >= _CONTENT_LEAST
@@ -162,7 +162,7 @@ class MessageViewer(TopScreen):
         """Update the form, the numbers of values and matches, and the size in the border of the contents."""
         if self.message is None:
             return
-        panel = self.query_one("#facts", Panel)
+        panel = self.query_one("#facts", TextPanel)
         frame = self.query_one("#contents", PanelFrame)
         matches = [numbers.counted(len(self.found), "match", "matches")] if self.searched and self.found else []
         if self.form == METADATA:
