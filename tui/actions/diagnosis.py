@@ -179,7 +179,7 @@ def _of_disk(totals: Mapping[str, Any]) -> Iterator[BoxFinding]:
 
 
 def _of_quotas(facts: OverviewFacts) -> Iterator[BoxFinding]:
-    for row in facts.quotas:
+    for row in sorted(facts.quotas, key=lambda row: str(row.get("subject"))):  # shares of full quotas fluctuate
         if row.get("policy") in (SIZE_QUOTA, AGE_QUOTA):
             yield from _of_backlog_quota(row, facts.subscriptions)
         elif row.get("policy") in _PUBLISH and (row.get("held") or 0) >= HELD_MS:
@@ -193,7 +193,7 @@ def _of_backlog_quota(row: Row, subscriptions: Sequence[Row]) -> Iterator[BoxFin
         largest = _largest(row, subscriptions)
         if largest is not None:
             told += f"; the slowest subscription is {largest.get('subscription')}"
-        yield BoxFinding("quota-full", BAD, told, "quotas", row, "quota set", share)
+        yield BoxFinding("quota-full", BAD, told, "quotas", row, "quota set", float(row.get("then") == "evict"))
         return
     left = seconds_to_quota(row, subscriptions)
     is_soon = left is not None and left <= QUOTA_SECONDS
@@ -259,9 +259,13 @@ def seconds_to_quota(quota: Row, subscriptions: Sequence[Row]) -> float | None:
 
 def _largest(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
     """Return the subscription with the largest backlog of a quota's topic, which the quota measures."""
-    topic = quota.get("topic") or quota.get("subject")
+    topic = _topic_of(quota)
     mine = [row for row in subscriptions if row.get("topic") == topic and row.get("backlog")]
     return max(mine, key=lambda row: row["backlog"], default=None)
+
+
+def _topic_of(quota: Row) -> object:
+    return quota.get("topic") or quota.get("subject")
 
 
 def _culprit(quota: Row, subscriptions: Sequence[Row]) -> Row | None:
@@ -284,6 +288,7 @@ def _publish_throttled(row: Row) -> BoxFinding:
 
 def _of_backlogs(facts: OverviewFacts) -> Iterator[BoxFinding]:
     letters = {row.get("topic") for row in facts.dead_letters}  # these have findings of their own
+    full = {_topic_of(row): row.get("then") for row in _backlog_quotas(facts) if _is_full(row)}
     falling: list[BoxFinding] = []
     stuck: dict[str, list[Row]] = {}
     unused: list[Row] = []
@@ -291,7 +296,8 @@ def _of_backlogs(facts: OverviewFacts) -> Iterator[BoxFinding]:
         cause = row.get("cause")
         if not row.get("backlog") or row.get("topic") in letters or numbers.keeps_up(dict(row)) or _only_delayed(row):
             continue
-        if _is_growing(row):
+        topic = row.get("topic")
+        if _is_growing(row) and (topic not in full or _outgrows(row, full[topic])):
             falling.append(_falls_behind(row, facts))
         elif cause in _STUCK and (row.get("outRate") or 0.0) < numbers.MOVING:
             stuck.setdefault(cause, []).append(row)
@@ -304,6 +310,11 @@ def _of_backlogs(facts: OverviewFacts) -> Iterator[BoxFinding]:
         yield found if len(rows) == 1 else found._replace(text=f"{found.text}; likewise {others}")
     if unused:
         yield _unused(unused, facts.unused_count)
+
+
+def _outgrows(row: Row, then: object) -> bool:
+    """Return whether a backlog grows despite a full quota, and not only until it evicts or holds producers again."""
+    return then != "evict" and numbers.keeps_growing(dict(row))
 
 
 def _backlog(row: Row) -> float:
@@ -440,12 +451,12 @@ def _seconds_left(row: Row, facts: OverviewFacts) -> float | None:
 def _backlog_quotas_of(row: Row, facts: OverviewFacts) -> list[Row]:
     """Return the backlog quotas that are not full and measure this subscription."""
     return [
-        quota
-        for quota in facts.quotas
-        if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)
-        and not _is_full(quota)
-        and _largest(quota, facts.subscriptions) is row
+        quota for quota in _backlog_quotas(facts) if not _is_full(quota) and _largest(quota, facts.subscriptions) is row
     ]
+
+
+def _backlog_quotas(facts: OverviewFacts) -> list[Row]:
+    return [quota for quota in facts.quotas if quota.get("policy") in (SIZE_QUOTA, AGE_QUOTA)]
 
 
 def _throttling(row: Row, quotas: Sequence[Row]) -> Row | None:

@@ -181,10 +181,10 @@ def trend(values: Sequence[float | None] | None, width: int) -> str:
 def keeps_up(row: dict[str, Any]) -> bool:
     """Return whether a backlog is at most two seconds of deliveries and does not keep growing: it is just in flight."""
     backlog = row.get("backlog") or 0
-    return 0 < backlog <= 2 * (row.get("outRate") or 0) and not _keeps_growing(row)
+    return 0 < backlog <= 2 * (row.get("outRate") or 0) and not keeps_growing(row)
 
 
-def _keeps_growing(row: dict[str, Any]) -> bool:
+def keeps_growing(row: dict[str, Any]) -> bool:
     """Return whether a backlog grows now and has grown in all parts of its trend, unlike one that only fluctuates.
 
     Without a trend, the backlog must grow by half of the deliveries: most messages are then not acknowledged.

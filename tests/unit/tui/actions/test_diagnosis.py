@@ -310,6 +310,34 @@ def test_a_full_quota_is_the_same_finding_whether_it_holds_at_this_moment_or_not
         )
 
 
+def test_the_order_of_full_quotas_is_steady_and_a_loss_comes_first() -> None:
+    def topic_quota(name: str, **more: Any) -> dict[str, Any]:
+        return quota(subject=f"persistent://public/default/{name}", topic=f"persistent://public/default/{name}", **more)
+
+    for share in (0.9, 1.0):
+        audit = topic_quota("z-audit", then="evict", evictions=9, share=share)
+        held, other = topic_quota("a", then="hold", share=1.0 + share / 9), topic_quota("b", then="hold", share=1.05)
+        rows = sorted((audit, held, other), key=lambda row: -row["share"])
+        assert [each.text.split(" ")[0] for each in found(quotas=tuple(rows))] == ["z-audit", "a", "b"]
+
+
+def test_a_backlog_that_is_evicted_grows_only_between_evictions() -> None:
+    for row in (behind(), behind(change=-5.0)):
+        (finding,) = found(subscriptions=(row,), quotas=(quota(then="evict", evictions=9, share=0.95),))
+        assert finding.text == (
+            "orders drops its oldest messages: its backlog has reached the quota of 4.00 MiB; "
+            "the slowest subscription is shipping"
+        )
+
+
+def test_a_backlog_at_its_quota_that_fluctuates_does_not_fall_behind() -> None:
+    flat = behind(change=3.0, trend=[230.0, 240.0, 235.0, 238.0, 241.0] * 4)
+    assert [each.kind for each in found(subscriptions=(flat,), quotas=(quota(then="hold", share=1.0),))] == [
+        "quota-full"
+    ]
+    assert [each.kind for each in found(subscriptions=(flat,))] == ["falls-behind"]
+
+
 def test_a_quota_that_held_producers_and_has_drained_is_no_finding() -> None:
     assert [each.kind for each in found(quotas=(quota(share=0.25, held=40_000),))] == ["calm"]
 
