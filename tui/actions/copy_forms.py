@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from pulsarbox.tui.viewer.lines import Lines
+from pulsarbox.tui.viewer.outline import Outline
 from pulsarbox.tui.widgets import command_lines
 
 COPIED_MAX: Final = 256 << 10
@@ -135,3 +137,15 @@ _CREDENTIALS: Final = {
     "token": ("-H", '"Authorization: Bearer $TOKEN"'),
     "basic": ("-u", '"$USER:$PASSWORD"'),
 }
+
+
+def copied_line(lines: Lines | None, cursor: int | None, form: str) -> str:
+    """Return the value at the cursor of an outline, or its path; the line at the cursor of other contents."""
+    if lines is None or cursor is None:
+        return ""
+    if isinstance(lines, Outline):
+        if form == "path":
+            return lines.document.path_of(cursor)
+        if not lines.document.is_container(cursor):
+            return lines.document.text_of(cursor)
+    return "".join(piece.text for piece in lines.pieces(cursor, COPIED_MAX)).strip()

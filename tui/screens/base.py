@@ -9,14 +9,15 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES, REGISTRY, for_row, named
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, for_row, named
 from pulsarbox.tui.actions.dry_run import is_dry
+from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside, real
@@ -31,26 +32,6 @@ if TYPE_CHECKING:
     from pulsarbox.tui.app import Top
 
 T = TypeVar("T")
-
-
-def bindings(kind: str = "") -> list[BindingType]:
-    """Return the default key bindings of all actions, which users may override by name.
-
-    Those of a screen with one message are separate: ``kind`` is ``CONTENT`` for these only.
-    """
-    return [
-        Binding(
-            action.keys,
-            f"act('{action.name}')",
-            action.title,
-            show=False,
-            id=action.name.replace(" ", "-"),
-            priority=True,  # keeps keys in the order in which they are typed
-        )
-        for action in REGISTRY
-        if action.keys and (action.on == (CONTENT,)) == (kind == CONTENT)
-    ]
-
 
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _PAST: Final = ("earlier", "later", "live")

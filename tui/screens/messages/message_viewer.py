@@ -16,10 +16,18 @@ from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
-from pulsarbox.tui.actions.copy_forms import COPIED_MAX, copy_choices, curl_command, envelope, produce_command
+from pulsarbox.tui.actions.copy_forms import (
+    COPIED_MAX,
+    copied_line,
+    copy_choices,
+    curl_command,
+    envelope,
+    produce_command,
+)
+from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
-from pulsarbox.tui.screens.base import TopScreen, bindings
+from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
 from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
@@ -529,20 +537,8 @@ class MessageViewer(TopScreen):
             feed = self.top.feed
             return curl_command(feed.label, self.source.path, self.message_id, feed.credentials_method, PART)
         if form in ("value", "path"):
-            return self._copied_line(form)
+            return copied_line(self.pager.lines, self.pager.cursor, form)
         return self.command_line()
-
-    def _copied_line(self, form: str) -> str:
-        pager = self.pager
-        if pager.lines is None or pager.cursor is None:
-            return ""
-        if isinstance(pager.lines, Outline):
-            document = pager.lines.document
-            if form == "path":
-                return document.path_of(pager.cursor)
-            if not document.is_container(pager.cursor):
-                return document.text_of(pager.cursor)
-        return "".join(piece.text for piece in pager.lines.pieces(pager.cursor, COPIED_MAX)).strip()
 
     def command_line(self) -> str:
         """Return the command that prints the message."""

@@ -280,7 +280,8 @@ def test_for_every_cause_of_a_backlog_there_is_advice_that_can_be_followed() -> 
 
 async def test_advice_stands_below_the_cause_and_gives_way_where_nothing_stands() -> None:
     box = FakeBox()
-    box.rows["subscriptions"] = [subscription(0), subscription(1, backlog=5, outRate=80.0), subscription(2, cause=None)]
+    keeping_up = subscription(1, backlog=5, outRate=80.0, change=0.0, trend=[])
+    box.rows["subscriptions"] = [subscription(0), keeping_up, subscription(2, cause=None)]
     async with dashboard(box, SMALL, place="subscriptions") as driver:
         seen = []
         for _ in range(3):

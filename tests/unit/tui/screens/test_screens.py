@@ -476,14 +476,6 @@ def test_no_word_stands_without_its_number_however_wide_the_line_is(monkeypatch:
     assert shown.rstrip() == line.text
 
 
-def test_a_job_that_is_done_is_done_whatever_it_counted() -> None:
-    from pulsarbox.tui.screens.jobs import _share
-
-    assert _share(job(1, state="done", seen=3, total=9)) == 1.0
-    assert _share(job(1, seen=3, total=9)) == pytest.approx(1 / 3)
-    assert _share(job(1, total=0)) is None
-
-
 async def test_what_is_held_back_and_what_has_failed_is_asked_for_half_as_often_as_backlogs() -> None:
     async with dashboard(interval=0.1) as driver:
 
