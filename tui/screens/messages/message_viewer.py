@@ -29,6 +29,7 @@ from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, aside
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
+from pulsarbox.tui.screens.messages.message_place import place_in
 from pulsarbox.tui.screens.messages.message_source import PART, LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.contents import is_text
@@ -551,7 +552,7 @@ class MessageViewer(TopScreen):
         if self.message is None:
             return []
         contents = self.message.contents
-        parts: list[Part] = [(f" {self.form}", "key", "form"), *self._place()]
+        parts: list[Part] = [(f" {self.form}", "key", "form"), *place_in(self.message, self.pager)]
         if self._is_reading:
             parts.append(("  reading", "dim", ""))
         if contents.trouble and contents.payload is not None:
@@ -576,27 +577,6 @@ class MessageViewer(TopScreen):
         if name == "next match":
             return bool(self.found)
         return name != "next by key" or (message is not None and message.real.get("key") is not None)
-
-    def _place(self) -> list[Part]:
-        pager, reason = self.pager, self._absence()
-        if reason:
-            return [(f"  {reason}", "warn", "")]
-        if pager.lines is None or pager.cursor is None:
-            return []
-        if isinstance(pager.lines, Outline):
-            path = pager.lines.document.path_of(pager.cursor)
-            return [(f"  {path}" if path else "  the whole value", "plain", "")]
-        if isinstance(pager.lines, HexLines):
-            return [(f"  byte {pager.cursor * 16:,}", "plain", "")]
-        return [(f"  {numbers.percent(pager.lines.share(pager.cursor))}", "plain", "")]
-
-    def _absence(self) -> str:
-        """Return why there is nothing to show, empty if there is something."""
-        assert self.message is not None
-        if self.message.contents.payload is not None:
-            return "" if self.message.contents.payload else "empty: no bytes"
-        row: Mapping[str, Any] = self.message.row
-        return str(row.get("damaged") or row.get("closed") or "null: a tombstone")
 
     def _matches(self) -> list[Part]:
         if not self.searched:
