@@ -51,7 +51,11 @@ def test_the_backlogs_holes_and_dead_letters_of_a_box_that_was_killed(own_box: B
     assert found["total"] == 2
     assert told("top/topics?filter=/DLQ&columns=topic")["rows"] == [{"topic": LETTERS}]
     said = {view: told(f"top/{view}") for view in ("topics", "subscriptions", "deadletters")}
-    assert [sorted(answer["unknown"]) for answer in said.values()] == [["oldest", "quota"], ["oldest", "type"], []]
+    assert [sorted(answer["unknown"]) for answer in said.values()] == [
+        ["oldest", "quota"],
+        ["drain", "oldest", "type"],
+        [],
+    ]
     assert not any(row[name] for answer in said.values() for row in answer["rows"] for name in answer["unknown"])
     (letter,) = told("top/deadletters")["rows"]
     assert (letter["origin"], letter["originSubscription"], letter["kind"]) == (ORDERS, "s", "dead-letter")

@@ -154,7 +154,7 @@ def test_messages_of_any_size_are_browsed_in_little_room(box: Running, client: A
         terminal.keys("v", "v")
         terminal.until("  bytes ──")
         terminal.keys("j", "v")
-        terminal.until("3.00 MiB  auto ──")
+        terminal.until("3.00 MiB  bytes ──")
         assert terminal.memory() < MEMORY_MAX
         terminal.keys("q")
         terminal.until("ended")

@@ -60,6 +60,8 @@ _REDRAWN: Final = 0.25
 """Seconds between two frames of a message that is being read, for the counts of its containers."""
 _FACTS_SHARE: Final = 40
 """Percentage of the lines that the metadata has at most."""
+_BESIDE_FACT: Final = 56
+"""Columns beside the beginning of a long property: border, titles, and the length."""
 _CONTENT_LEAST: Final = 12
 """Lines of the contents without which the metadata has no border."""
 _HINT: Final = "a text in names or values; case is ignored"
@@ -227,7 +229,7 @@ class MessageViewer(TopScreen):
     @property
     def _fact_room(self) -> int:
         """Characters of a value that fit on a line of the metadata with its title and length."""
-        return max(self.size.width - 40, 20)
+        return max(self.size.width - _BESIDE_FACT, 20)
 
     async def _read(self) -> None:
         """Read the contents in slices, and show what has been read."""
