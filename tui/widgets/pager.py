@@ -99,7 +99,8 @@ class Pager(Looks, Widget, can_focus=True):
         self.cursor = self.lines.at(line) if isinstance(self.lines, TextLines) else line
         self._into_view()
         self.changed()
-        self.post_message(self.Moved())
+        if self.has_cursor:  # a pager without one follows another, which would follow it in turn
+            self.post_message(self.Moved())
 
     def action_move(self, by: int) -> None:
         """Move the cursor by lines; within a line longer than the view, scroll by rows."""

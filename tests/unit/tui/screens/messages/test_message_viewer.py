@@ -171,6 +171,26 @@ async def test_metadata_contents_and_bytes_are_panels(size: tuple[int, int]) -> 
         await driver.until(lambda: "─ Contents: 12:0 of orders-0 ─" in driver.text())
 
 
+async def test_bytes_beside_the_contents_are_drawn_once_per_movement(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[None] = []
+    real = MessageViewer._show_bytes
+
+    def counted(screen: MessageViewer) -> None:
+        drawn.append(None)
+        real(screen)
+
+    monkeypatch.setattr(MessageViewer, "_show_bytes", counted)
+    async with viewing(json.dumps(ORDER).encode(), size=(120, 40)) as driver:
+        await driver.until(lambda: "outline   7 values" in driver.text())
+        assert viewer(driver).query_one("#dump").display
+        drawn.clear()
+        await driver.press("down")
+        await driver.until(lambda: viewer(driver).pager.cursor != 0 and drawn)
+        for _ in range(20):
+            await driver.pilot.pause()
+        assert len(drawn) == 1
+
+
 async def test_metadata_has_no_border_where_the_contents_would_lack_lines() -> None:
     many = {f"name-{at}": "x" for at in range(9)}
     async with viewing(b"{}", properties=many) as driver:
