@@ -210,6 +210,8 @@ class Pager(Looks, Widget, can_focus=True):
     def on_resize(self) -> None:
         """Lay out again."""
         self._rows = None
+        if not self.has_cursor and self.lines is not None:
+            self._top = self.lines.first  # it was placed before its height was known, if it was hidden
         self._fit()
         self._into_view()
         self.changed()

@@ -318,8 +318,6 @@ class MessageViewer(TopScreen):
         is_dump = isinstance(self.pager.lines, HexLines) or self.form == METADATA
         has_bytes = self.message is not None and bool(self.message.contents.payload)
         is_shown = is_wanted and not is_dump and (has_bytes or self._is_beside is True)
-        if is_shown and not self.has_class("-beside"):
-            self.call_after_refresh(self._show_bytes)  # again, once its height is known
         self.set_class(is_shown, "-beside")
         if self.message is None or not is_shown:
             return
