@@ -186,12 +186,13 @@ class Top(App[None]):
     def refresh_css(self, animate: bool = True) -> None:
         """See textual.app.App. Does nothing while the first screen is created, which is then styled as a whole."""
         if self._is_dressed:
-            super().refresh_css(animate)
-            # Textual draws only widgets whose own styles have changed, which knows nothing of the looks of their parts.
+            # Textual notifies only widgets whose own styles change, and does not know the looks of their parts.
             for screen in chain.from_iterable(self._screen_stacks.values()):
                 for each in screen.query("*"):
                     if isinstance(each, Looks):
+                        each.notify_style_update()
                         each.refresh()
+            super().refresh_css(animate)
 
     def on_mount(self) -> None:
         """Set the key bindings and timers."""

@@ -58,16 +58,10 @@ class Looks(_Base):
     looks: Mapping[str, ColorNames] = {}
     """Looks of parts by name."""
     _found: dict[str, Style] | None = None
-    _found_in: Mapping[str, str] | None = None
-    """Variables of the theme of these styles."""
     _own_ground: Color | None = None
 
     def look(self, name: str) -> Style:
         """Return the style of a look."""
-        if self._found_in is not self.app.theme_variables:
-            # Textual does not notify of a theme whose styles for the widget itself are those of the last one.
-            self._found_in = self.app.theme_variables
-            self.notify_style_update()
         if self._found is None:
             self._found = {}
         if name not in self._found:

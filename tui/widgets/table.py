@@ -359,7 +359,6 @@ class Table(Looks, ScrollView, can_focus=True):
         """
         self._drawn_width = self.size.width  # once: computing it took a sixth of the time to draw a line
         try:
-            self.look("plain")  # forgets rows drawn in another theme
             top = self.styles.gutter.top + 1
             first, end = max(crop.y, top), min(crop.bottom, top + self._rows_in_view())
             if first >= end:
