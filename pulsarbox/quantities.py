@@ -50,7 +50,7 @@ class Quantity:
     shown: tuple[tuple[str, int], ...]
     """The suffixes in which amounts are shown, in descending order."""
     noun: str
-    """What an amount with a suffix is."""
+    """Noun for an amount with a suffix, with its article: ``a duration``."""
     samples: tuple[str, ...]
     """Common amounts."""
     adds_up: bool = False

@@ -25,7 +25,7 @@ class TableView(NamedTuple):
     example: str = ""
     """A filter, for the hint of the filter line."""
     noun: str = "row"
-    """What a row stands for."""
+    """Noun for a row."""
 
     def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
         """Return the values to request for these columns, so that the box computes no others; empty for all."""

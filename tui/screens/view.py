@@ -58,7 +58,7 @@ class ViewScreen(TopScreen):
     AUTO_FOCUS: ClassVar[str | None] = ""
     view: ClassVar[TableView]
     noun: ClassVar[str] = ""
-    """What a row stands for, if not what the view says."""
+    """Noun for a row, if not that of the view."""
     hinted_wide: ClassVar[Sequence[str]] = (MARK, "columns", "export", "row details")
     has_details: ClassVar[bool] = True
     """Whether wide terminals show the details of the row beside the table."""

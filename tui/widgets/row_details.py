@@ -170,7 +170,7 @@ class RowDetails(Vertical):
     """
 
     def __init__(self, view: TableView, noun: str) -> None:
-        """``noun`` says what a row stands for."""
+        """``noun`` is the noun for a row, the title of its values."""
         super().__init__(id="details")
         self._view = view
         self._noun = noun

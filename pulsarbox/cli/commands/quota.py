@@ -224,8 +224,7 @@ def show_quota(topic_name: str, subscription: str | None, output: OutputOptions,
     allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
     (throttled time in the last minute; "now" for an exceeded quota). Each partition has its own limits. A row
     "producer" is a producer that waits for a backlog quota or a publish rate, with its pending receipts and bytes, and
-    the cause. Not supported against Apache
-    Pulsar.
+    the cause. Not supported against Apache Pulsar.
 
     \b
     Examples:

@@ -207,7 +207,7 @@ class Treemap(Looks, Widget, can_focus=True):
         self._form: Callable[[float], str] = str
         self.empty = ""
         self.limit = ""
-        """What the shares of tiles are of, such as ``of the quota``."""
+        """Words after the share of a tile, such as ``of the quota``."""
         self._at = 0
         self._areas: list[Area] = []
 
