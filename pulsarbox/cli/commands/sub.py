@@ -25,7 +25,7 @@ from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.position_arguments import AT, PositionParam
-from pulsarbox.cli.common.terminal_text import clean, notify
+from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
@@ -255,11 +255,10 @@ def redelivery_words(topic: TopicName, name: str, found: dict[str, Any]) -> str:
     if not count:
         return ""
     most = max((each["count"] for each in found["redelivered"]), default=0)
-    messages = "1 message" if count == 1 else f"{count:,} messages"
     among = "" if count <= len(found["redelivered"]) else f" among the first {len(found['redelivered']):,}"
     times = f"up to {most:,} times" if most > 1 else "once"
     command = f"pulsarbox peek {shlex.quote(short(topic))} -s {shlex.quote(name)} --filter 'redelivery > {most // 4}'"
-    return clean(f"{messages} redelivered {times}{among}: {command}")
+    return clean(f"{counted(count, 'message')} redelivered {times}{among}: {command}")
 
 
 @sub.command()

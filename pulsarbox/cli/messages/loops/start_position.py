@@ -5,7 +5,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Final
 
 from pulsarbox.cli.common.exits import Failed, Misused, NotThere, ending_of_status
@@ -22,6 +21,7 @@ _RANGE: Final = re.compile(r"\((-?\d+):(-?\d+)\.\.(-?\d+):(-?\d+)\]")
 _HTTP_SECONDS: Final = 10.0
 At = tuple[int, int]
 """A position: ledger and entry."""
+_BEFORE_ALL: Final[At] = (-1, -1)
 
 
 def own_name() -> str:
@@ -122,7 +122,7 @@ class RedeliveryCounts:
         """``request`` returns the next redelivered entries behind a position; none behind the last one."""
         self._request = request
         self._page: Mapping[At, int] = {}
-        self._last: At | None = (-1, -1)
+        self._last: At | None = _BEFORE_ALL
         """The last entry with a known count; None if all are known."""
 
     def of(self, position: At) -> int:
@@ -154,22 +154,27 @@ def place_of(admin: Target, topic: str, subscription: str) -> SubscriptionPositi
         ((int(a), int(b)), (int(c), int(d)))
         for a, b, c, d in _RANGE.findall(str(cursor.get("individuallyDeletedMessages", "")))
     ]
-    request = partial(_entries, admin, name, subscription)
-    counts = RedeliveryCounts(lambda after: {at: each["count"] for at, each in request("redelivered", after).items()})
-    batches = {at: int(each["left"], 16) for at, each in request("batches").items()}
-    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, batches, counts)
+    first = _details(admin, name, subscription, _BEFORE_ALL)
+
+    def redelivered(after: At) -> dict[At, int]:
+        page = first if after == _BEFORE_ALL else _details(admin, name, subscription, after)
+        return {_at(each): each["count"] for each in page.get("redelivered", ())}
+
+    batches = {_at(each): int(each["left"], 16) for each in first.get("batches", ())}
+    return SubscriptionPosition(MessageId(int(ledger), int(entry)), ranges, batches, RedeliveryCounts(redelivered))
 
 
-def _entries(
-    admin: Target, name: TopicName, subscription: str, member: str, after: At = (-1, -1)
-) -> dict[At, dict[str, Any]]:
-    """Return details of a subscription's entries by position; none if the broker does not report them."""
+def _details(admin: Target, name: TopicName, subscription: str, after: At) -> dict[str, Any]:
+    """Return details of a subscription's entries behind a position; none if the broker does not report them."""
     path = f"/pulsarbox/v1/places/{name.tenant}/{name.namespace_local}/{name.local}"
     try:
-        told = _get(admin, path, subscription=subscription, after=f"{after[0]}:{after[1]}")
+        return _get(admin, path, subscription=subscription, after=f"{after[0]}:{after[1]}")
     except Failed:  # Apache Pulsar
         return {}
-    return {(each["ledger"], each["entry"]): each for each in told.get(member, ())}
+
+
+def _at(entry: Mapping[str, Any]) -> At:
+    return entry["ledger"], entry["entry"]
 
 
 def _get(admin: Target, path: str, **query: str) -> dict[str, Any]:

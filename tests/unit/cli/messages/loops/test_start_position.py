@@ -19,14 +19,23 @@ ANSWERS: dict[str, tuple[int, Any]] = {
         "s": {"markDeletePosition": "3:7", "individuallyDeletedMessages": "[(3:9..3:11],(4:-1..4:2]]"},
         "new": {"markDeletePosition": "3:-1", "individuallyDeletedMessages": "[]"},
     }}),
+    "/admin/v2/persistent/public/default/batched/internalStats": (200, {"cursors": {
+        "s": {"markDeletePosition": "3:-1"},
+    }}),
+    "/pulsarbox/v1/places/public/default/batched?subscription=s&after=-1%3A-1": (200, {
+        "batches": [{"ledger": 3, "entry": 0, "left": "2"}], "redelivered": [{"ledger": 3, "entry": 1, "count": 4}],
+    }),
     "/admin/v2/persistent/public/default/a%20b/internalStats": (200, {"cursors": {}}),
     "/admin/v2/persistent/public/default/secret/internalStats": (403, {"reason": "not yours"}),
     "/admin/v2/persistent/public/default/strange/internalStats": (200, []),
 }  # fmt: skip
 
+requested: list[str] = []
+
 
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:  # name from http.server
+        requested.append(self.path)
         status, document = ANSWERS.get(self.path, (404, {"reason": "Topic not found"}))
         body = json.dumps(document).encode()
         self.send_response(status)
@@ -57,6 +66,14 @@ def test_what_a_subscription_has_not_acknowledged(admin: Target) -> None:
         False, True, True, False, False, True, False, False, True, False,
     ]  # fmt: skip
     assert place_of(admin, "orders", "new").is_open(MessageId(3, 0, 5))
+
+
+def test_a_request_returns_partially_acknowledged_batches_and_the_first_counts(admin: Target) -> None:
+    requested.clear()
+    place = place_of(admin, "batched", "s")
+    messages = [MessageId(3, 0, batch_index=0), MessageId(3, 0, batch_index=1), MessageId(3, 1)]
+    assert [(place.is_open(each), place.redeliveries(each)) for each in messages] == [(False, 0), (True, 0), (True, 4)]
+    assert len(requested) == 2, requested
 
 
 def test_what_cannot_be_told(admin: Target) -> None:
