@@ -121,10 +121,7 @@ class ViewScreen(TopScreen):
         self.ask_again()
 
     def _place_details(self) -> None:
-        panels = self.query("#details")
-        if panels:
-            panels.set(display=self._has_row_details)
-        elif self.shows_details:
+        if self.shows_details and not self.query("#details"):
             from pulsarbox.tui.widgets.row_details import RowDetails
 
             self.query_one("#beside").mount(RowDetails(self.view, self.noun or self.view.noun))
@@ -137,12 +134,12 @@ class ViewScreen(TopScreen):
         return self.shows_details and (self.table.count > 0 or not (self.answered or self.trouble))
 
     def _show_details(self) -> None:
-        if not self.shows_details:
+        self.query("#details").set(display=self._has_row_details)
+        if not self._has_row_details:
             return
         from pulsarbox.tui.widgets.row_details import RowDetails
 
         for panels in self.query("#details").results(RowDetails):
-            panels.display = self._has_row_details
             if panels.is_mounted and panels.children:
                 row = self.table.pointed
                 notes = [] if row is None else self.notes(row)

@@ -24,6 +24,8 @@ _INSIDE: Final = WIDTH - 4
 _WHOLE: Final = 10_000
 """Width for which no value is shortened."""
 _GAP: Final = 2
+_KEYS: Final = 4
+"""Width of the keys of actions."""
 _TREND_SECONDS: Final = 3.0
 """Seconds between two values of a trend."""
 _ALONE: Final = frozenset({"text", "topic", "topics", "line", "message"})
@@ -189,8 +191,8 @@ class RowDetails(Vertical):
         self, row: Row | None, unknown: Mapping[str, str], notes: Sequence[Note], deeds: Iterable[tuple[str, str]]
     ) -> None:
         """Show a row, with notes, and the keys and titles of the actions for it."""
-        values = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
-        self.query_one("#values", DetailPanel).show(list(values))
+        values: list[DetailLine] = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
+        self.query_one("#values", DetailPanel).show(values)
         if self._trend is not None:
             now = None if row is None else row.get(self._trend.now)
             past = () if row is None else row.get("trend") or ()
@@ -206,7 +208,3 @@ def _listed(deeds: Iterable[tuple[str, str]]) -> Iterator[DetailLine]:
         room = _INSIDE - _KEYS
         for at, part in enumerate(_wrapped(title, room)):
             yield ((key if at == 0 else "").ljust(_KEYS), "key"), (part, "plain")
-
-
-_KEYS: Final = 4
-"""Width of the keys of actions."""
