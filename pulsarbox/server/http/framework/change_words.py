@@ -16,6 +16,7 @@ VALUE_MAX: Final = 200
 _BODY_MAX: Final = 16 * 1024
 """Bytes of a body that is put in words. A policy is smaller, and parsing a larger one takes too long."""
 _HOME: Final = "public/default/"
+_DOMAINS: Final = ("persistent", "non-persistent")
 
 
 class ChangeRequest:
@@ -76,16 +77,12 @@ def change_subject(path: str) -> str:
     kind, names = parts[0], parts[1:]
     if kind == "schemas":
         kind = "persistent"
-    if kind in ("persistent", "non-persistent"):
+    elif kind == "policies":
+        kind, names = (names[0], names[1:]) if names and names[0] in _DOMAINS else ("namespaces", names)
+    if kind in _DOMAINS:
         return f"{kind}://{'/'.join(names[:3])}" if len(names) > 2 else "/".join(names) or "box"
     if kind == "namespaces":
         return "/".join(names[:2]) or "box"
-    if kind == "policies":
-        return (
-            change_subject("/pulsarbox/v1/" + "/".join([names[0], *names[1:4]]))
-            if _is_domain(names)
-            else ("/".join(names[:2]))
-        )
     if kind == "brokers" and names[:1] == ["configuration"] and len(names) > 1:
         return f"setting {names[1]}"
     if kind in _NOUNS and names:
@@ -139,10 +136,6 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _is_domain(names: list[str]) -> bool:
-    return bool(names) and names[0] in ("persistent", "non-persistent")
-
-
 def _spaced(name: str) -> str:
     """Return the words of a name in camel case or with hyphens."""
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: f" {found[1].lower()}", name).replace("-", " ")
@@ -151,8 +144,9 @@ def _spaced(name: str) -> str:
 def _by_operation(method: str, path: str) -> str:
     """Return the name of an operation in words with its object: ``acme/prod: set replication clusters``."""
     subject = change_subject(path).removeprefix(f"persistent://{_HOME}")
-    for verb, pattern, operation in _operations():
-        if verb == method and pattern.fullmatch(path):
+    parts = path.split("/")
+    for template, operation in _operations().get((method, len(parts)), ()):
+        if all(map(_fits, template, parts)):
             return f"{_spaced(operation)} of {subject} requested"
     verbs = {"PUT": "set", "POST": "changed", "DELETE": "removed"}
     rest = [_spaced(each) for each in _parts(path)]
@@ -160,10 +154,24 @@ def _by_operation(method: str, path: str) -> str:
 
 
 @cache
-def _operations() -> list[tuple[str, re.Pattern[str], str]]:
+def _operations() -> Mapping[tuple[str, int], list[tuple[list[str], str]]]:
+    """Return the parts of paths with their operations, by method and number of parts.
+
+    The first change calls this on the event loop, where compiling a pattern for each of them would take too long.
+    """
     from pulsarbox.server.http.admin_endpoints import endpoints
 
-    return [(each.method, _pattern(each.path), each.operation) for each in endpoints()]
+    found: dict[tuple[str, int], list[tuple[list[str], str]]] = {}
+    for each in endpoints():
+        template = each.path.split("/")
+        found.setdefault((each.method, len(template)), []).append((template, each.operation))
+    return found
+
+
+def _fits(template: str, part: str) -> bool:
+    if template == "{domain}":
+        return part in _DOMAINS
+    return bool(part) if template.startswith("{") else part == template
 
 
 def _object(what: Callable[[ChangeRequest], str]) -> Callable[[ChangeRequest], str]:

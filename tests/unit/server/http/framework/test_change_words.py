@@ -77,6 +77,7 @@ def test_hostile_bodies_are_bounded() -> None:
     [
         (f"{T}/publishRate", "persistent://public/default/orders"),
         ("/pulsarbox/v1/policies/persistent/public/default/orders/x", "persistent://public/default/orders"),
+        ("/pulsarbox/v1/policies/persistent/public/default/50%2525/x", "persistent://public/default/50%25"),
         ("/pulsarbox/v1/policies/acme/prod/x", "acme/prod"),
         (f"{T}/subscription/b/skip_all", "persistent://public/default/orders"),
         (f"{N}/retention", "acme/prod"),
