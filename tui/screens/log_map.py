@@ -88,14 +88,11 @@ def _lines(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[st
 
 def counts_of(buckets: Iterable[Bucket]) -> dict[str, int]:
     """Return the entries of the log by state. Their sum is the number of entries: each one is counted once."""
-    counts = dict.fromkeys(("acknowledged", "inFlight", "delayed", "waiting"), 0)
+    told = ("acknowledged", "inFlight", "delayed")  # in this order: an acknowledged entry may still be in flight
+    counts = dict.fromkeys((*told, "waiting"), 0)
     for bucket in buckets:
         rest = bucket.get("entries") or 0
-        for name in (
-            "acknowledged",
-            "inFlight",
-            "delayed",
-        ):  # an acknowledged entry may still be in flight
+        for name in told:
             count = min(bucket.get(name) or 0, rest)
             counts[name] += count
             rest -= count
