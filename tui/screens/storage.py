@@ -12,8 +12,8 @@ from textual.widgets import Static
 from pulsarbox.tui import views
 from pulsarbox.tui.feed import FeedError, ViewSnapshot
 from pulsarbox.tui.screens.directories import Copies, CopiesQuery, drawn, with_short_names
-from pulsarbox.tui.screens.space_map import CompressedQuery, OffloadedQuery, SpaceUse, space_of
-from pulsarbox.tui.screens.space_map import drawn as drawn_space
+from pulsarbox.tui.screens.maps.space_map import CompressedQuery, OffloadedQuery, SpaceUse, space_of
+from pulsarbox.tui.screens.maps.space_map import drawn as drawn_space
 from pulsarbox.tui.screens.store_facts import StoreFacts, brief, refusal, store_facts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.local_rows import chosen

@@ -27,7 +27,7 @@ class TopicsScreen(ViewScreen):
     def do_topic_map(self) -> None:
         """Show the topics as areas."""
         sort = self.table.sorted_by[0] or ""
-        self.top.open("topic_map:TopicMap", sort)
+        self.top.open("maps.topic_map:TopicMap", sort)
 
     def command_line(self) -> str:
         """Return the command that shows the statistics of the topic."""

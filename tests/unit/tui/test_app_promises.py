@@ -130,7 +130,7 @@ PROMISES: Final = {
              "a_part_of_the_log_is_told_by_what_matters_most"),
     )),
     16: Promise("Key_Shared map", ("action key map",), (
-        *_of("unit/tui/screens/test_key_bar", "a_cell_has_the_letter_of_the_consumer_with_most_of_it",
+        *_of("unit/tui/screens/maps/test_key_bar", "a_cell_has_the_letter_of_the_consumer_with_most_of_it",
              "a_cell_shows_the_worst_of_its_keys"),
         *_of(_JOURNEYS, "a_key_that_stands_still_is_set_going_again"),
     )),

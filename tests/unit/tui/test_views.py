@@ -5,7 +5,7 @@ import pytest
 from pulsarbox.expressions import Language
 from pulsarbox.protocol.dead_letters.message_filter import message_language
 from pulsarbox.tui import views
-from pulsarbox.tui.screens.maps import KeyMapScreen
+from pulsarbox.tui.screens.maps.key_map import KeyMapScreen
 from pulsarbox.tui.screens.view import FILTER_HINT
 from pulsarbox.tui.views import TableView
 from tests.unit.tui.driving import SMALL

@@ -19,7 +19,7 @@ from pulsarbox.tui.actions.box_queries import (
 )
 from pulsarbox.tui.feed import VIEWS, FeedError, RowQuery
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.screens.space_map import OffloadedQuery
+from pulsarbox.tui.screens.maps.space_map import OffloadedQuery
 from pulsarbox.tui.widgets.columns import laid_out
 from tests.tools.campaigns import short
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard

@@ -11,7 +11,7 @@ from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.screens.log_map import state_of
+from pulsarbox.tui.screens.maps.log_map import state_of
 from pulsarbox.tui.screens.overview import _numbers
 from pulsarbox.tui.widgets.bars import Line
 from tests.tools.campaigns import short

@@ -14,7 +14,7 @@ from pulsarbox.tui.widgets.panel import in_a_row, in_columns, lines_of
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import STORE, FakeBox
 from tests.unit.tui.framing import framed
-from tests.unit.tui.screens.test_key_bar import COLORS
+from tests.unit.tui.screens.maps.test_key_bar import COLORS
 
 SIZES = (SMALL, (120, 40), (200, 50))
 GIB = 1 << 30

@@ -3,7 +3,7 @@
 import pytest
 
 from pulsarbox.tui.widgets.panel import beginning, fact, in_a_row, in_columns, lines_of
-from tests.unit.tui.screens.test_key_bar import COLORS
+from tests.unit.tui.screens.maps.test_key_bar import COLORS
 
 FACTS = [fact("commits", "12"), fact("failed commits", "3", "bad"), fact("size", "1.00 GiB", "warn")]
 

@@ -5,7 +5,7 @@ from typing import Any, Final
 import pytest
 
 from pulsarbox.tui.feed import ShownRow
-from pulsarbox.tui.screens.topic_map import TOPICS_MAX, others_of, tiles_of
+from pulsarbox.tui.screens.maps.topic_map import TOPICS_MAX, others_of, tiles_of
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.widgets.graphs.treemap import Treemap
 from tests.unit.tui.driving import SMALL, dashboard

@@ -6,7 +6,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from pulsarbox.tui.screens.key_bar import ink, legend
+from pulsarbox.tui.screens.maps.key_bar import ink, legend
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.panel import LabeledFact, fact
 

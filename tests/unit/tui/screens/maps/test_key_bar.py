@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.tui.screens.key_bar import LETTERS, STATES, cells_of, drawn, key_bar, sign_of
-from pulsarbox.tui.screens.maps import keys_of
+from pulsarbox.tui.screens.maps.key_bar import LETTERS, STATES, cells_of, drawn, key_bar, sign_of
+from pulsarbox.tui.screens.maps.key_map import keys_of
 from pulsarbox.tui.themes import DARK
 from pulsarbox.tui.widgets.columns import KINDS
 from tests.unit.tui.driving import SMALL, dashboard

@@ -5,11 +5,19 @@ from typing import Any
 import pytest
 
 from pulsarbox.tui.feed import Feed, FeedError
-from pulsarbox.tui.screens.space_map import KINDS, CompressedQuery, OffloadedQuery, SpaceUse, drawn, shares, space_of
+from pulsarbox.tui.screens.maps.space_map import (
+    KINDS,
+    CompressedQuery,
+    OffloadedQuery,
+    SpaceUse,
+    drawn,
+    shares,
+    space_of,
+)
 from pulsarbox.tui.widgets import numbers
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox
-from tests.unit.tui.screens.test_key_bar import COLORS
+from tests.unit.tui.screens.maps.test_key_bar import COLORS
 
 TOTALS = {"volumeBytes": 1000, "liveBytes": 500}
 ROWS: list[dict[str, Any]] = [{"diskUsed": 900, "liveShare": 0.5}, {"diskUsed": 100, "liveShare": None}]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from rich.text import Text
 
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery
-from pulsarbox.tui.screens.key_bar import ink, legend
+from pulsarbox.tui.screens.maps.key_bar import ink, legend
 from pulsarbox.tui.widgets import numbers
 
 COMPRESSION: Final = "/pulsarbox/v1/compression"

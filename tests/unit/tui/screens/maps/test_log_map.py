@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from pulsarbox.tui.screens import log_map
-from pulsarbox.tui.screens.log_map import (
+from pulsarbox.tui.screens.maps import log_map
+from pulsarbox.tui.screens.maps.log_map import (
     STATES,
     counts_of,
     drawn,
@@ -22,7 +22,7 @@ from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import CURSOR_MAP, FakeBox
 from tests.unit.tui.framing import framed
 from tests.unit.tui.legibility import wearing
-from tests.unit.tui.screens.test_key_bar import COLORS
+from tests.unit.tui.screens.maps.test_key_bar import COLORS
 
 SIZES = (SMALL, (120, 40), (200, 50))
 SIGNS = {name: sign for name, sign, _, _ in STATES}
