@@ -362,7 +362,8 @@ class Top(App[None]):
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        self.push_screen(TextDialog("Help", help_text(getattr(screen, "kind", ""), meanings, self.size.width)))
+        text, *beside = help_text(screen.kind, meanings, self.size.width, screen.offers)
+        self.push_screen(TextDialog("Help", text, beside=beside))
 
     # History
 

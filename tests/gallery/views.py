@@ -116,7 +116,7 @@ _MAIN: Final = (
     View("jobs-menu", "escape x", "ChoiceDialog"),
     View("pipelines", "escape P", "PipelinesScreen"),
     View("pipeline", "G enter", "TextDialog"),
-    View("palette", "escape ctrl+p", "ActionPalette", "Quotas"),
+    View("palette", "escape ctrl+p", "ActionPalette", "Browse"),
     View("palette-found", "q u o t", "ActionPalette", "quota"),
     View("help", "escape escape 3 3 question_mark", "TextDialog"),
     View("help-message", "escape b enter question_mark", "TextDialog"),

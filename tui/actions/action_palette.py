@@ -1,7 +1,7 @@
 """Palette of all actions: found by a part of their titles or names. It looks like the other dialogs."""
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from textual import events
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
@@ -13,30 +13,49 @@ from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, key_hints
 
 _KEYS: Final = 9
 """Width of the column of keys."""
+_GROUPS: Final = 10
+"""Width of the column of groups."""
+_TITLES: Final = 58
+"""Width of the column of titles, behind which are the names."""
+_WIDE: Final = 104
+"""Columns of a terminal from which the list has the groups and the names in columns."""
 _FRAME: Final = 6
 """Lines around the list: the edge, its padding, and the field with a space."""
+_HERE: Final = "Row"
+_ORDER: Final = (_HERE, "View", "Screens", "Program")
 
 
 class ActionSearch(Provider):
     """Finds actions for the screen on which the palette was opened."""
 
     async def discover(self) -> Hits:
-        """List all actions."""
-        for action in REGISTRY:
-            yield DiscoveryHit(self._shown(action, Content(_text(action))), self._command(action), _text(action))
+        """List the actions of the screen by group: those on its rows first."""
+        screen: Any = self.screen
+        here = sorted(filter(screen.offers, REGISTRY), key=lambda action: _ORDER.index(_group(action)))
+        for before, action in zip([None, *here], here, strict=False):
+            group = _group(action) if before is None or _group(action) != _group(before) else ""
+            shown = self._shown(action, Content(action.title), group)
+            yield DiscoveryHit(shown, self._command(action), _text(action))
 
     async def search(self, query: str) -> Hits:
-        """List matching actions."""
-        matcher = self.matcher(query)
+        """List the matching actions, also those of other screens."""
+        matcher, screen = self.matcher(query), cast(Any, self.screen)
         for action in REGISTRY:
             text = _text(action)
             score = matcher.match(text)
             if score > 0:
-                yield Hit(score, self._shown(action, matcher.highlight(text)), self._command(action), text)
+                shown = matcher.highlight(text)[: len(action.title)]
+                group = "" if screen.offers(action) else "elsewhere"
+                yield Hit(score, self._shown(action, shown, group), self._command(action), text)
 
-    def _shown(self, action: Action, text: Content) -> Content:
+    def _shown(self, action: Action, title: Content, group: str) -> Content:
         key = action.shown_keys.split(" ")[0]
-        return Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)), text)
+        parts = [Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)))]
+        if self.app.size.width < _WIDE:
+            return Content.assemble(*parts, title, f" ({action.name})")
+        parts.insert(0, Content.styled(f"{group:<{_GROUPS}}", "$text-muted"))
+        gap = " " * max(_TITLES - len(title), 2)
+        return Content.assemble(*parts, title, gap, Content.styled(f":{action.name}", "$text-muted"))
 
     def _command(self, action: Action) -> partial[None]:
         screen: Any = self.screen
@@ -47,12 +66,16 @@ def _text(action: Action) -> str:
     return f"{action.title} ({action.name})"
 
 
+def _group(action: Action) -> str:
+    return _HERE if action.on else action.group
+
+
 class ActionPalette(FaintBelow, CommandPalette):
     """The palette."""
 
     DEFAULT_CSS = """
     ActionPalette { align: center middle; }
-    ActionPalette > #--container { visibility: visible; width: 84; max-width: 96%; height: auto;
+    ActionPalette > #--container { visibility: visible; width: 102; max-width: 96%; height: auto;
       max-height: 90%; margin: 0; padding: 1 2; background: $surface; border: round $primary;
       border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted; }
     ActionPalette #--input, ActionPalette #--input.--list-visible { border: none; border-left: thick $edge-focus;

@@ -371,7 +371,16 @@ class OperationDialog(Dialog[list[Request] | None]):
 class TextDialog(Dialog[None]):
     """Dialog with text: help, details, or a full error."""
 
-    DEFAULT_CSS = _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH} + "TextDialog HangingText { padding-right: 1; }"
+    DEFAULT_CSS = (
+        _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH}
+        + """
+TextDialog HangingText { padding-right: 1; }
+TextDialog.-beside > #box { width: 184; }
+TextDialog #parts { height: auto; }
+TextDialog #parts HangingText { width: 1fr; }
+TextDialog #parts HangingText.-further { margin-left: 2; }
+"""
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark", "leave", "Back", show=False),
         Binding("j,down", "scroll(1)", show=False),
@@ -379,20 +388,26 @@ class TextDialog(Dialog[None]):
         Binding("y", "copy", show=False),
     ]
 
-    def __init__(self, title: str, text: Text | str, line: str = "") -> None:
-        """``line`` is the equivalent command line."""
-        super().__init__()
+    def __init__(self, title: str, text: Text | str, line: str = "", beside: Sequence[Text] = ()) -> None:
+        """``line`` is the equivalent command line. ``beside`` are further texts, shown beside the first one."""
+        super().__init__(classes="-beside" if beside else None)
         self._title = title
         self._text = Text(text) if isinstance(text, str) else text
         self._text.rstrip()
         self._line = line
+        self._beside = beside
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _TEXT_WIDTH)
             with VerticalScroll(id="body"):
-                yield HangingText(self._text)
+                if self._beside:
+                    with Horizontal(id="parts"):
+                        yield HangingText(self._text)
+                        yield from (HangingText(each, classes="-further") for each in self._beside)
+                else:
+                    yield HangingText(self._text)
                 if self._line:
                     yield HangingText(f"\n{clean(self._line)}", COMMAND_INDENT, classes="line")
             with Vertical(id="foot"):

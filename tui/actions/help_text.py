@@ -1,19 +1,23 @@
 """The help: keys and commands of actions, and the meanings of the columns of a screen."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
-from pulsarbox.tui.actions.action_table import REGISTRY, Action
+from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, Action
 from pulsarbox.tui.widgets.dialog_keys import KEY
 
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""
+_WIDE: Final = 170
+"""Columns of a terminal from which the help is in two parts."""
+_BESIDE: Final = frozenset({"Screens", "Program", "Columns", "Preferences"})
+"""Groups in the second part."""
 _KEYS, _NAMES = 8, 13
 """Least widths of the keys and the commands."""
+_MOVEMENT: Final = (("↑ ↓ j k", "up, down; page up, page down, home, end, g, G"),)
 _IN_TABLES: Final = (
-    ("↑ ↓ j k", "up, down; page up, page down, home, end, g, G"),
     ("enter", "open the row; space: mark it"),
     ("mouse", "click: point; twice: open; a heading: sort; the wheel: scroll"),
 )
@@ -42,22 +46,41 @@ class _Columns(NamedTuple):
                 yield Text(f"{'':{self.keys + 3}}{each.title}")
 
 
-def help_text(kind: str, meanings: str, width: int = 80) -> Text:
-    """Return the help for a terminal of this width: keys by group, starting with the actions on rows of this screen.
+def help_text(
+    kind: str, meanings: str, width: int = 80, offers: Callable[[Action], bool] = lambda action: True
+) -> list[Text]:
+    """Return the help for a terminal of this width, on a wide one in two parts beside each other.
 
-    Two blanks or more separate the columns of a line, which a dialog wraps below its last column.
+    It has the keys by group, starting with the actions on rows of this screen; then those of the others that the screen
+    ``offers``, without keys that mean something else on it. Two blanks or more separate the columns of a line, which a
+    dialog wraps below its last column.
     """
-    groups = {"With the row, or with all marked ones (space)": [each for each in REGISTRY if kind and kind in each.on]}
+    here = [each for each in REGISTRY if kind and kind in each.on]
+    groups = {"In the message" if kind == CONTENT else "With the row, or with all marked ones (space)": here}
+    taken = frozenset(key for each in here for key in each.keys.split(","))
     for group in ("View", "Screens", "Program"):
-        groups[group] = [each for each in REGISTRY if each.group == group and not each.on]
+        groups[group] = [
+            _without(each, taken) for each in REGISTRY if each.group == group and not each.on and offers(each)
+        ]
     columns = _columns([each for actions in groups.values() for each in actions], width)
-    parts = [[_heading(title), *columns.listed(actions)] for title, actions in groups.items() if actions]
-    parts.append([_heading("In tables"), *(columns.line(*each) for each in _IN_TABLES)])
+    parts = {title: [_heading(title), *columns.listed(actions)] for title, actions in groups.items() if actions}
+    keys = _MOVEMENT if kind == CONTENT else (*_MOVEMENT, *_IN_TABLES)
+    parts["Movement"] = [_heading("Movement"), *(columns.line(*each) for each in keys)]
     if meanings:
-        parts.append([_heading("Columns"), Text(meanings)])
+        parts["Columns"] = [_heading("Columns"), Text(meanings)]
     preferences = "  To change the keys, edit top.json in the configuration directory; see docs/tui.md"
-    parts.append([_heading("Preferences"), Text(preferences)])
+    parts["Preferences"] = [_heading("Preferences"), Text(preferences)]
+    further = [part for title, part in parts.items() if width >= _WIDE and title in _BESIDE]
+    return [_joined(each) for each in ([part for part in parts.values() if part not in further], further) if each]
+
+
+def _joined(parts: Iterable[Iterable[Text]]) -> Text:
     return Text("\n\n").join(Text("\n").join(part) for part in parts)
+
+
+def _without(action: Action, taken: Container[str]) -> Action:
+    """Return an action without the keys that another one has."""
+    return action._replace(keys=",".join(key for key in action.keys.split(",") if key not in taken))
 
 
 def _heading(title: str) -> Text:

@@ -22,6 +22,7 @@ from pulsarbox.tui.widgets.bars import Line, Part, tabs, vitals
 from pulsarbox.tui.widgets.key_hints import MARK, OPEN, PRESSED, hint_line
 
 if TYPE_CHECKING:
+    from pulsarbox.tui.actions.action_table import Action
     from pulsarbox.tui.actions.operation import Row
 
 T = TypeVar("T")
@@ -318,6 +319,13 @@ class TopScreen(RowActions):
             self.app.simulate_key(PRESSED[event.action])
             return
         self.act(event.action)
+
+    def offers(self, action: "Action") -> bool:
+        """Return whether this screen has an action, if maybe not for each of its rows."""
+        if action.on and self.kind not in action.on:
+            return False
+        is_here = any(hasattr(holder, action.method) for holder in (self, self.top))
+        return is_here or action.deed is not None or action.name in self.top.MODES
 
     def act(self, name: str) -> None:
         """Run an action by name, or notify why it is unavailable."""

@@ -65,7 +65,7 @@ class RowActions(Screen[None]):
         """Open the dialog of a deed for the current rows."""
         rows = [row for row in self.rows_chosen() if deed.fits(row)]
         if self.kind not in deed.on or not rows:
-            self.top.notify(f"'{deed.name}' has no object on this screen", severity="warning", markup=False)
+            self.top.notify(f"'{deed.name}' does not apply on this screen", severity="warning", markup=False)
             return
         if self.top.read_only:
             self.top.notify(

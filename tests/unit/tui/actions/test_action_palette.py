@@ -11,7 +11,7 @@ from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wea
 async def opened(driver: Driver) -> None:
     """Open the palette, and wait for its list."""
     await driver.press("ctrl+p")
-    await driver.until(lambda: "Go to: Overview (overview)" in driver.text())
+    await driver.until(lambda: "Browse the messages; nothing is acknowledged (messages)" in driver.text())
 
 
 @pytest.mark.parametrize("theme", ["pulsarbox-contrast", *TERMINAL])
@@ -42,7 +42,7 @@ async def test_rows_have_one_line_with_key_title_and_name() -> None:
     async with dashboard(size=SMALL, place="topics") as driver:
         await opened(driver)
         await driver.type("terminate")
-        await driver.until(lambda: "Terminate the topic" in driver.text() and "Overview (" not in driver.text())
+        await driver.until(lambda: "Terminate the topic" in driver.text() and "Browse" not in driver.text())
         (line,) = [line for line in driver.lines() if "Terminate the topic" in line]
         assert "(topic ter" in line and line.rstrip(" │").endswith("…")
 
@@ -54,3 +54,39 @@ async def test_a_dialog_has_no_palette() -> None:
         await driver.at("ChoiceDialog", answered=False)
         await driver.press("ctrl+p", "escape")
         await driver.at("TopicsScreen")
+
+
+async def test_a_wide_terminal_has_groups_and_names_in_columns_and_the_rows_come_first() -> None:
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Browse the messages" in driver.text())
+        listed = [line for line in driver.lines() if " :" in line and "│" in line]
+        assert len({line.index(" :") for line in listed}) == 1
+        groups = ("Row", "View", "Screens", "Program")
+        firsts = [word for line in listed for word in groups if f"│  {word:<9} " in line]
+        assert firsts[:2] == ["Row", "View"] and len(set(firsts)) == len(firsts)
+
+
+async def test_actions_of_other_screens_are_found_and_not_listed() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await opened(driver)
+        await driver.press("end")
+        assert "Seek the subscription" not in driver.text()
+        await driver.type("seek")
+        await driver.until(lambda: "Seek the subscription" in driver.text())
+
+
+async def test_a_wide_terminal_marks_actions_that_another_screen_has() -> None:
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Browse the messages" in driver.text())
+        await driver.type("unload")
+        await driver.until(lambda: "Browse" not in driver.text() and "Unload the topic" in driver.text())
+        assert "elsewhere" not in driver.text()
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Browse the messages" in driver.text())
+        await driver.type("seek")
+        await driver.until(lambda: "Seek the subscription" in driver.text())
+        (line,) = [line for line in driver.lines() if "Seek the subscription" in line]
+        assert "elsewhere" in line

@@ -1,6 +1,7 @@
 """The help: every action, aligned, and readable on a phone once a dialog has wrapped it."""
 
 import pytest
+from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
@@ -8,8 +9,14 @@ from pulsarbox.tui.widgets.dialog_keys import KEY
 from pulsarbox.tui.widgets.wrapping import hanging
 
 
+def whole(kind: str, meanings: str = "", width: int = 80) -> Text:
+    """Return the help of a terminal that is too narrow for two parts."""
+    (text,) = help_text(kind, meanings, width)
+    return text
+
+
 def lines_of(kind: str, width: int = 80) -> list[str]:
-    return help_text(kind, "", width).plain.split("\n")
+    return whole(kind, "", width).plain.split("\n")
 
 
 def test_every_action_of_a_screen_is_listed() -> None:
@@ -29,7 +36,7 @@ def test_commands_are_aligned() -> None:
 
 
 def test_on_a_phone_a_wrapped_title_continues_below_its_beginning() -> None:
-    lines = hanging(help_text("subscription", "", 46), 36).plain.partition("In tables")[0].split("\n")
+    lines = hanging(whole("subscription", "", 46), 36).plain.partition("Movement")[0].split("\n")
     assert max(map(len, lines)) <= 36
     at = next(at for at, line in enumerate(lines) if line.startswith("  b         Browse the "))
     assert "  :sub clear" in lines and lines[at + 1].startswith(" " * 12) and lines[at + 1][12] != " "
@@ -40,7 +47,7 @@ def test_on_a_phone_a_wrapped_title_continues_below_its_beginning() -> None:
 @pytest.mark.parametrize("width", [64, 92])
 def test_a_wrapped_line_continues_in_its_column(width: int) -> None:
     meaning = "a long meaning " * 9
-    text = hanging(help_text("subscription", f"  COLUMN  {meaning}"), width).plain
+    text = hanging(whole("subscription", f"  COLUMN  {meaning}"), width).plain
     assert max(map(len, text.split("\n"))) <= width
     rest = text.partition("  COLUMN  ")[2].partition("\n\n")[0].split("\n")[1:]
     assert rest and all(line.startswith(" " * 10) and line[10] != " " for line in rest if line.strip())
@@ -48,15 +55,15 @@ def test_a_wrapped_line_continues_in_its_column(width: int) -> None:
 
 
 def test_headings_are_bold() -> None:
-    text = help_text("", "")
+    text = whole("", "")
     assert [text.plain[span.start : span.end] for span in text.spans if str(span.style) == "bold"] == [
-        *("View", "Screens", "Program", "In tables", "Preferences"),
+        *("View", "Screens", "Program", "Movement", "Preferences"),
     ]
 
 
 @pytest.mark.parametrize("width", [46, 80])
 def test_keys_are_set_off(width: int) -> None:
-    text = help_text("subscription", "", width)
+    text = whole("subscription", "", width)
     keys = {text.plain[span.start : span.end] for span in text.spans if span.style == KEY}
     assert keys >= {each.shown_keys for each in REGISTRY if each.keys and (not each.on or "subscription" in each.on)}
 
@@ -66,3 +73,24 @@ def test_the_groups_are_aligned_with_one_another() -> None:
     listed = [action for action in REGISTRY if CONTENT in action.on or (not action.on and action.group != "Box")]
     starts = [line.index(each.title) for each in listed for line in lines if line.endswith(f"  {each.title}")]
     assert len(starts) == len(listed) and len(set(starts)) == 1
+
+
+def test_a_key_that_means_something_else_on_the_screen_is_not_listed_for_another_action() -> None:
+    lines = lines_of(CONTENT, 120)
+    keys = [action.shown_keys for action in REGISTRY if CONTENT in action.on]
+    assert next(line for line in lines if "Leave history and return to now" in line).split()[0] == ":live"
+    for key in " ".join(keys).split():
+        assert sum(1 for line in lines if line[:18].split(":")[0].split() == [key]) <= 1
+
+
+def test_actions_that_the_screen_does_not_have_are_not_listed() -> None:
+    shown = help_text("subscription", "", offers=lambda action: action.name != "sort")[0].plain
+    assert ":sort" not in shown and ":filter" in shown and ":topics" in shown
+
+
+def test_a_wide_terminal_has_the_help_in_two_parts_that_have_everything_once() -> None:
+    left, right = help_text("subscription", "  COLUMN  meaning", 200)
+    assert "Seek the subscription" in left.plain and "Movement" in left.plain
+    assert "Go to: Topics" in right.plain and right.plain.index("COLUMN") < right.plain.index("Preferences")
+    one = whole("subscription", "  COLUMN  meaning", 169).plain
+    assert sorted(one.split("\n")) == sorted(f"{left.plain}\n\n{right.plain}".split("\n"))
