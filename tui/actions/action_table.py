@@ -40,6 +40,11 @@ class Action(NamedTuple):
         return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
 
     @property
+    def needs_row(self) -> bool:
+        """Whether it does nothing on a screen without rows."""
+        return self.deed is not None or self.name in _OF_ROWS
+
+    @property
     def has_past(self) -> bool:
         """Whether it is hinted in history: not if it concerns what is there now, or has a tab."""
         return self.deed is None and self.group != "Screens" and self.name not in _OF_NOW
@@ -47,6 +52,7 @@ class Action(NamedTuple):
 
 _OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map"})
 """Actions on what is there now."""
+_OF_ROWS: Final = frozenset({"menu", "sort", "messages", "cursor map", "key map", "difference", "edit", "groups"})
 _KEY_NAMES: Final = {
     "slash": "/",
     "colon": ":",
@@ -91,7 +97,7 @@ _VIEW: Final = (
     Action("sort", "Choose the sort column", "s", "sort"),
     Action("reverse", "Reverse the sort order", "S"),
     Action("columns", "Choose and order the columns", "c", "columns"),
-    Action("row details", "Show or hide the details of the row, on wide terminals", "i"),
+    Action("row details", "Show or hide the panels beside the table (if wide)", "i", "side panels"),
     Action("menu", "Actions for the row, or the marked rows", "x", "actions"),
     Action("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
     Action("time travel", "Go back in recorded history", "t", "time"),
@@ -102,7 +108,7 @@ _VIEW: Final = (
     Action("live", "Leave history and return to now", "n", "now"),
     Action("export", "Write the rows of the table to a file, as NDJSON", "e"),
     Action("export csv", "Write the rows of the table to a file, as CSV"),
-    Action("clear marks", "Unmark all rows", "u"),
+    Action("clear marks", "Unmark all rows", "u", "unmark"),
     Action("refresh", "Refresh now", "r"),
     Action("pause", "Pause or resume refreshing", "p", "pause"),
     Action("faster", "Refresh twice as often", "plus,equals_sign"),

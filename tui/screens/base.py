@@ -1,7 +1,7 @@
 """Base class of screens: periodic refresh while visible, status lines, prompts and actions."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from rich.cells import cell_len
@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, for_row, named
+from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, named
 from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside
 from pulsarbox.tui.screens.row_actions import RowActions
@@ -24,12 +24,16 @@ from pulsarbox.tui.widgets.key_hints import MARK, OPEN, PRESSED, hint_line
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action
     from pulsarbox.tui.actions.operation import Row
+    from pulsarbox.tui.widgets.prompt import Prompt
 
 T = TypeVar("T")
 
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _PAST: Final = ("earlier", "later", "live")
 """Actions hinted in history."""
+_RETRY: Final = "refresh"
+"""Action hinted while the box does not answer, or answers with an error."""
+_PAUSE: Final = "pause"
 _COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
 
 
@@ -217,14 +221,23 @@ class TopScreen(RowActions):
             return
         width = self.size.width
         label = self.top.label
-        self.query_one("#vitals", Line).put(
-            vitals(self.top.feed.label, self.top.vitals, width, label.text if label else ""), self._badges()
-        )
+        shown = vitals(self.top.feed.label, self.top.vitals, width, label.text if label else "")
+        if self._is_lost:  # these are the numbers of the last answer
+            shown = [(text, "dim" if look == "plain" else look, action) for text, look, action in shown]
+        self.query_one("#vitals", Line).put(shown, self._badges())
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
-        names = self.hints_now()
-        first = 0 if self.top.at is None else len(_PAST)
-        self._hints.put(hint_line(names, self._further_hints(names), width, self.opens_now(), first))
-        self.query_one("#told", Line).put(self.status_line())
+        prompt = self._prompt
+        if prompt is not None:
+            self._hints.put(prompt.hints)
+            self.query_one("#told", Line).put(())
+        else:
+            status = self.status_line()
+            self.query_one("#told", Line).put(status)
+            first = self._first_hints()
+            taken = {*first, *(action for _, _, action in status if action == "copy")}  # that line has its key
+            names = [*first, *(name for name in self.hints_now() if name not in taken)]
+            more = self._further_hints(names)
+            self._hints.put(hint_line(names, more, width, self.opens_now(), len(first), self._words_now()))
         if self.top.guide is not None:
             if self.is_current:
                 self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
@@ -232,15 +245,33 @@ class TopScreen(RowActions):
             guide.turn()
 
     def hints_now(self) -> list[str]:
-        """Return the hinted actions, without those that do not apply to the row.
-
-        In history, its keys come first, in place of actions on what is there now.
-        """
+        """Return the hinted actions, without those that do not apply to the row, or in history to what is there now."""
         rows = self.rows_chosen()
-        names = [name for name in self.hinted if not rows or BY_NAME[name].fits(rows[0])]
-        if not (self.actions_for(rows[0]) if rows else for_row(self.kind)):
+        names = [name for name in self.hinted if self._applies_to(BY_NAME[name], rows)]
+        if not (rows and self.actions_for(rows[0])):
             names = [name for name in names if name != "menu"]
-        return names if self.top.at is None else [*_PAST, *(name for name in names if BY_NAME[name].has_past)]
+        return [name for name in names if self.top.at is None or BY_NAME[name].has_past]
+
+    def _first_hints(self) -> Sequence[str]:
+        """Return the actions whose hints come first: the keys of history, or those that end trouble or a pause."""
+        if self.top.at is not None:
+            return _PAST
+        return [_RETRY] * (self.trouble is not None) + [_PAUSE] * self.top.paused
+
+    def _applies_to(self, action: "Action", rows: "Sequence[Row]") -> bool:
+        """Return whether an action applies to the chosen rows, or to the one of the cursor if it does not change it."""
+        row = self.row_meant() if action.deed is None else next(iter(rows), None)
+        return not action.needs_row if row is None else action.fits(row)
+
+    def _words_now(self) -> Mapping[str, str]:
+        """Return the words of hinted actions that now do something else than their usual word says."""
+        return {_RETRY: "retry", _PAUSE: "resume" if self.top.paused else "pause"}
+
+    @property
+    def _prompt(self) -> "Prompt | None":
+        """The input line, if the keys are its text."""
+        focused: Any = self.focused
+        return focused if getattr(focused, "id", "") == "prompt" else None
 
     def opens_now(self) -> str:
         """Return the name of what enter opens now; empty for nothing."""
@@ -261,7 +292,13 @@ class TopScreen(RowActions):
 
     def applies(self, name: str, rows: "Sequence[Row]") -> bool:
         """Return whether an action hinted on wide terminals applies to what is shown."""
-        return bool(rows) and BY_NAME[name].fits(rows[0]) and (self.top.at is None or BY_NAME[name].has_past)
+        action = BY_NAME[name]
+        return self._applies_to(action, rows) and (self.top.at is None or action.has_past)
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the box cannot be reached."""
+        return self.top.lost is not None or (self.trouble is not None and self.trouble.is_gone)
 
     def _badges(self) -> list[Part]:
         top = self.top
@@ -274,6 +311,8 @@ class TopScreen(RowActions):
             badges.append((f" ◀ {numbers.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
+        elif self._is_lost:
+            badges.append((" no connection ", "badge", "refresh"))
         else:
             age = time.monotonic() - self.answered if self.answered else 0.0
             if self.answered and age > 2 * top.interval + 1:
@@ -358,11 +397,13 @@ class TopScreen(RowActions):
             self.mount(line, before="#told")
         line.open(kind, value, hint)
         self.set_focus(line.input)  # now: the next keys are for it
+        self.refresh_status_lines()
 
     def close_prompt(self) -> None:
         """Close the input line."""
         self.query_one("#prompt-line").display = False
         self.focus_body()
+        self.refresh_status_lines()
 
     def focus_body(self) -> None:
         """Focus the first focusable widget of the body."""

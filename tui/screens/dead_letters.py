@@ -25,7 +25,7 @@ class DeadLettersScreen(ViewScreen):
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "deadletters"
     opens: ClassVar[str] = "failures"
-    hinted: ClassVar[Sequence[str]] = ("groups", "messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
+    hinted: ClassVar[Sequence[str]] = ("messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
 
     def opened(self, row: Row) -> None:
         """Show the groups of the topic."""
@@ -66,7 +66,7 @@ class Groups(ListScreen):
     place: ClassVar[str] = "deadletters"
     kind: ClassVar[str] = "group"
     opens: ClassVar[str] = "messages"
-    hinted: ClassVar[Sequence[str]] = ("dlq replay", "messages", "filter", "menu", "copy", "back", "help", "quit")
+    hinted: ClassVar[Sequence[str]] = ("dlq replay", "filter", "menu", "copy", "back", "help", "quit")
 
     def __init__(self, row: Row) -> None:
         super().__init__()

@@ -59,7 +59,9 @@ class ViewScreen(TopScreen):
     view: ClassVar[TableView]
     noun: ClassVar[str] = ""
     """Noun for a row, if not that of the view."""
-    hinted_wide: ClassVar[Sequence[str]] = (MARK, "columns", "export", "row details")
+    hinted_wide: ClassVar[Sequence[str]] = (
+        *("clear marks", MARK, "sort", "time travel", "pause", "columns", "export", "row details"),
+    )
     has_details: ClassVar[bool] = True
     """Whether wide terminals show the details of the row beside the table."""
 
@@ -70,6 +72,8 @@ class ViewScreen(TopScreen):
         """Filter with which the screen was opened; ``esc`` then goes back instead of removing it."""
         self._question: RowQuery | None = None
         """The last query."""
+        self._told = ""
+        """How many rows there are, as shown."""
         self._reported = "", 0.0
         """The last error of a filter, and when it was notified."""
 
@@ -184,7 +188,8 @@ class ViewScreen(TopScreen):
         table.show(answer.rows, answer.offset, answer.matching)
         matching, total = self.counted(answer)
         told = how_many(matching, total)
-        table.set_subtitle(told if self.filter else numbers.count(total))
+        self._told = told if self.filter else numbers.count(total)
+        self._show_count()
         self._show_filter(told)
         self._show_details()
         if self.top.guide is not None:
@@ -220,9 +225,16 @@ class ViewScreen(TopScreen):
             self.table.refresh()
         if is_of_another_time:
             self.table.show((), 0, 0)
-            self.table.set_subtitle("")
+            self._told = ""
+            self._show_count()
             self._show_filter("")
             self._show_details()
+
+    def _show_count(self) -> None:
+        """Show in the edge of the table how many rows there are, and how many are marked."""
+        marked = len(self.table.marked)
+        link = ", " if self.filter else " of "
+        self.table.set_subtitle(f"{numbers.count(marked)} marked{link}{self._told}" if marked else self._told)
 
     def _show_filter(self, told: str) -> None:
         """Update the filter line with the number of matching rows."""
@@ -242,6 +254,7 @@ class ViewScreen(TopScreen):
 
     @on(Table.Moved)
     def _moved(self) -> None:
+        self._show_count()
         self._show_details()
         self.refresh_status_lines()
 
@@ -380,11 +393,15 @@ class ViewScreen(TopScreen):
         return is_live and row is not None and any(each.deed is not None for each in self.actions_for(row))
 
     def applies(self, name: str, rows: Sequence[TableRow]) -> bool:
-        """Return whether an action applies to the table: columns always, details only beside it."""
+        """Return whether an action applies to the table: columns always, others to rows, panels only beside it."""
         if name == "columns":
             return True
-        if name in ("export", "row details"):
-            return self.table.count > 0 and (name == "export" or (self.has_details and self.app.size.width >= WIDE))
+        if name == "row details" and not (self.has_details and self.app.size.width >= WIDE):
+            return False
+        if name == "clear marks":
+            return bool(self.table.marked)
+        if name in ("sort", "export", "row details"):
+            return self.table.count > 0
         return super().applies(name, rows)
 
     def meanings(self) -> str:
@@ -400,6 +417,7 @@ class ViewScreen(TopScreen):
         """Clear all marks."""
         self.table.marked.clear()
         self.table.refresh()
+        self._show_count()
 
     def command_line(self) -> str:
         """Return the command that prints this table."""

@@ -189,10 +189,13 @@ def lost_directories(count: int) -> str:
 _TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
 
 
-def hints(names: Sequence[str]) -> list[Part]:
-    """Return the key hints of these actions. Keys that follow each other with the same word share it."""
+def hints(names: Sequence[str], called: Mapping[str, str] = {}) -> list[Part]:
+    """Return the key hints of these actions. Keys that follow each other with the same word share it.
+
+    ``called`` has the words of actions that do not have their usual one.
+    """
     parts: list[Part] = [(" ", "plain", "")]
-    words = [_word_of(name) for name in names]
+    words = [called.get(name) or _word_of(name) for name in names]
     for name, word, following in zip(names, words, [*words[1:], ""], strict=True):
         key = BY_NAME[name].shown_keys.split(" ")[0]
         parts += [(key, "key", name), (" ", "plain", "") if word == following else (f" {word}  ", "dim", name)]

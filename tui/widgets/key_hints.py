@@ -12,38 +12,46 @@ MARK: Final = "mark"
 PRESSED: Final[Mapping[str, str]] = {OPEN: "enter", MARK: "space"}
 """Hints of keys of the focused widget, which are no actions of the screen; a click presses the key."""
 _LAST: Final = ("back", "help", "quit")
+_USUAL: Final[Mapping[str, str]] = {}
 
 
-def hint_line(names: Sequence[str], more: Sequence[str], width: int, opens: str = "", first: int = 0) -> list[Part]:
+def hint_line(
+    names: Sequence[str],
+    more: Sequence[str],
+    width: int,
+    opens: str = "",
+    first: int = 0,
+    words: Mapping[str, str] = _USUAL,
+) -> list[Part]:
     """Return the hints of ``names``, and before the last ones those of ``more``, in its order, as far as they fit.
 
-    ``opens`` is the object that enter opens, if ``more`` contains ``OPEN``. That hint follows the ``first`` names.
+    The ``first`` names and the last ones are always shown. ``opens`` is the object that enter opens, if ``more``
+    contains ``OPEN``: that hint follows the first names, and comes before all others in importance. ``words`` are those
+    of actions that are called something else at the moment.
     """
-    room = width - _width_of(hints(names))
-    chosen = []
-    for name in more:
-        taken = _width_of(_hint(name, opens))
+    tail = next((at for at, name in enumerate(names) if name in _LAST), len(names))
+    begin, end = _several(names[:first], words), _several(names[tail:], words)
+    room = width - 1 - _width_of([*begin, *end])
+    chosen = list[str]()
+    opening = [name for name in more if name == OPEN]
+    for name in (*opening, *names[first:tail], *(name for name in more if name != OPEN)):
+        taken = _width_of(_hint(name, opens, words))
         if taken > room:
             break
         chosen.append(name)
         room -= taken
-    tail = next((at for at, name in enumerate(names) if name in _LAST), len(names))
-    parts = _several(names[:first])
-    parts += _hint(OPEN, opens) if OPEN in chosen else []
-    parts += _several(names[first:tail])
-    for name in chosen:
-        parts += _hint(name, opens) if name != OPEN else []
-    return [(" ", "plain", ""), *parts, *_several(names[tail:])]
+    parts = [part for name in chosen for part in _hint(name, opens, words)]
+    return [(" ", "plain", ""), *begin, *parts, *end]
 
 
-def _several(names: Sequence[str]) -> list[Part]:
-    return hints(names)[1:] if names else []
+def _several(names: Sequence[str], words: Mapping[str, str] = _USUAL) -> list[Part]:
+    return hints(names, words)[1:] if names else []
 
 
-def _hint(name: str, opens: str) -> list[Part]:
+def _hint(name: str, opens: str, words: Mapping[str, str]) -> list[Part]:
     if name in PRESSED:
         return [(PRESSED[name], "key", name), (f" {opens if name == OPEN else name}  ", "dim", name)]
-    return _several([name])
+    return _several([name], words)
 
 
 def _width_of(parts: Sequence[Part]) -> int:

@@ -8,6 +8,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 from pulsarbox.tui.actions.action_table import REGISTRY
+from pulsarbox.tui.widgets.bars import Part
 
 
 class Prompt(Input, inherit_css=False):
@@ -32,6 +33,15 @@ class Prompt(Input, inherit_css=False):
         self.kind = ""
         self.words: list[str] = []
         """Texts with which an input is completed."""
+
+    @property
+    def hints(self) -> list[Part]:
+        """The hints of its keys, in place of those of the screen."""
+        keys = [("enter", "confirm"), *([("tab", "complete")] if self.words else []), ("esc", "back")]
+        return [
+            (" ", "plain", ""),
+            *(part for key, word in keys for part in ((key, "key", ""), (f" {word}  ", "dim", ""))),
+        ]
 
     def action_complete(self) -> None:
         """Accept the completion. The focus stays, because the next keys are text."""

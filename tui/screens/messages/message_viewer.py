@@ -80,18 +80,8 @@ class MessageViewer(TopScreen):
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = CONTENT
     hinted: ClassVar[Sequence[str]] = (
-        "fold",
-        "search",
-        "next match",
-        "back",
-        "help",
-        "copy",
-        "form",
-        "dump",
-        "next message",
-        "next by key",
-        "details",
-        "quit",
+        *("fold", "search", "next match", "copy", "form", "dump", "next message", "next by key", "details"),
+        *("back", "help", "quit"),
     )
 
     def __init__(self, topic: str, subscription: str, message_id: str) -> None:

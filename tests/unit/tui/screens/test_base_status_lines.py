@@ -18,17 +18,22 @@ def told(width: int) -> str:
     return "".join(text for text, _, _ in hint_line(NAMES, MORE, width, "details"))
 
 
-def test_further_hints_are_those_that_fit_by_importance() -> None:
-    usual, was = told(0), 0
-    assert "enter" not in usual
-    for width in range(len(usual), 200):
+def test_hints_are_those_that_fit_by_importance() -> None:
+    least, was = told(0), 0
+    assert least == " esc back  ? help  q quit  "
+    for width in range(len(least), 200):
         line = told(width)
-        assert cell_len(line) <= width and line.endswith("? help  q quit  ")
-        assert line.index("copy") < line.index("esc back")
+        assert cell_len(line) <= width and line.endswith(least[1:])
         assert len(line) >= was
         was = len(line)
-    assert told(200).startswith(" enter details  / filter")
+        assert "filter" not in line or line.startswith(" enter details  / filter")
+        assert "messages" not in line or "y copy  b messages" in line
     assert "b messages  space mark  c columns  e export  esc back" in told(200)
+
+
+def test_an_action_has_the_word_for_what_it_does_now() -> None:
+    line = "".join(text for text, _, _ in hint_line(("refresh", "pause", "quit"), (), 80, "", 1, {"pause": "resume"}))
+    assert line == " r refresh  p resume  q quit  "
 
 
 @pytest.mark.parametrize("place", [name for name, *_ in PLACES])
@@ -41,7 +46,7 @@ async def test_hints_fit_on_every_screen_and_wide_ones_have_more(place: str) -> 
             assert line.rstrip().endswith("q quit")
             assert size == SMALL or cell_len(line.rstrip()) <= size[0]
             counts.append(len(line))
-    assert counts[0] < counts[1] <= counts[2]
+    assert counts[0] <= counts[1] <= counts[2] and counts[0] < counts[2]
 
 
 async def hints_of(driver: Driver) -> str:
@@ -54,20 +59,24 @@ async def test_hints_are_those_of_what_applies() -> None:
     async with dashboard(busy(), HUGE, place="topics") as driver:
         line = await hints_of(driver)
         assert line.startswith(" enter subscriptions  ") and "b messages  M map  space mark" in line
-        assert "c columns  e export  i details  ? help" in line
+        assert "copy" not in line  # the line above has it
+        assert "c columns  e export  i side panels  ? help" in line
         driver.box.read_only = driver.app.read_only = True
         assert "space mark" not in await hints_of(driver)
         await driver.press("5")
         await driver.at("Quotas")
         assert "enter" not in await hints_of(driver)
     async with dashboard(busy(), WIDE, place="topics") as driver:
-        assert "i details" not in await hints_of(driver)
+        assert "side panels" not in await hints_of(driver)
         await driver.press("M")
         await driver.at("TopicMap")
         assert (await hints_of(driver)).startswith(" enter subscriptions  ")
     async with dashboard(empty(), HUGE, place="topics") as driver:
         line = await hints_of(driver)
-        assert not any(each in line for each in ("enter", "mark", "export", "i details")) and "c columns" in line
+        assert (
+            not any(each in line for each in ("enter", "mark", "sort", "actions", "export", "side panels"))
+            and "c columns" in line
+        )
 
 
 async def test_a_hint_of_a_key_of_the_table_presses_it() -> None:
@@ -101,3 +110,58 @@ async def test_no_remedy_that_changes_the_box_is_offered_read_only_or_in_history
             assert deeds
             for found in deeds:
                 assert bool(screen._remedy_of(found)) == (not options)
+
+
+async def test_hints_without_a_row_are_those_of_actions_that_need_none() -> None:
+    async with dashboard(empty(), HUGE, place="deadletters") as driver:
+        line = await hints_of(driver)
+        assert "/ filter" in line and "t time" in line
+        assert not any(each in line for each in ("groups", "messages", "replay", "actions", "sort"))
+
+
+async def test_the_key_to_ask_again_is_hinted_first_while_the_box_does_not_answer() -> None:
+    async with dashboard(busy(), SMALL, place="topics") as driver:
+        driver.box.gone = "connection refused"
+        await driver.press("r")
+        await driver.until(lambda: driver.told("hints").startswith(" r retry  "))
+        assert "no connection" in driver.told("vitals")
+        driver.box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: driver.told("hints").startswith(" enter subscriptions  "))
+        assert "no connection" not in driver.told("vitals")
+
+
+@pytest.mark.parametrize("size", [SMALL, WIDE])
+async def test_hints_say_resume_while_paused(size: tuple[int, int]) -> None:
+    async with dashboard(busy(), size, place="topics") as driver:
+        assert ("p pause" in await hints_of(driver)) == (size == WIDE)
+        await driver.press("p")
+        line = await hints_of(driver)
+        assert line.startswith(" p resume  ") and "pause" not in line
+
+
+@pytest.mark.parametrize(
+    ("key", "hints"),
+    [("slash", "enter confirm  esc back"), ("colon", "enter confirm  tab complete  esc back")],
+)
+async def test_the_hints_of_the_input_line_are_shown_while_keys_are_text(key: str, hints: str) -> None:
+    async with dashboard(busy(), SMALL, place="topics") as driver:
+        await driver.press(key)
+        await driver.until(lambda: driver.told("hints").strip() == hints and not driver.told("told").strip())
+        await driver.press("escape")
+        await driver.until(lambda: "/ filter" in driver.told("hints") and "y pulsarbox" in driver.told("told"))
+
+
+async def test_the_edge_tells_how_many_rows_are_marked() -> None:
+    async with dashboard(busy(), HUGE, place="subscriptions") as driver:
+        await driver.press("space", "space")
+        await driver.until(lambda: "2 marked of 40" in driver.text() and "u unmark" in driver.told("hints"))
+        await driver.press("u")
+        await driver.until(lambda: "marked" not in driver.text() and "unmark" not in driver.told("hints"))
+
+
+async def test_hints_of_actions_on_one_row_are_those_of_the_cursor() -> None:
+    async with dashboard(busy(), HUGE, place="subscriptions") as driver:
+        assert "K key map" in await hints_of(driver)  # the first row is Key_Shared
+        await driver.press("space")
+        assert "K key map" not in await hints_of(driver)
