@@ -13,7 +13,7 @@ from pulsarbox.protocol.policies.policy_values import problem
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong
 
 if TYPE_CHECKING:  # dialogs are rare, and the table of policies takes time to import
-    from pulsarbox.protocol.policies.shapes import WholeNumber
+    from pulsarbox.protocol.policies.shapes import ValueShape, WholeNumber
 
 
 def _change(row: Row) -> Mapping[str, Any]:
@@ -41,14 +41,20 @@ def shown(row: Row) -> str:
     return shape.text(int(number)) if shape is not None and _is_number(number) else number
 
 
-def _shape(row: Row) -> "WholeNumber | None":
-    """Return the shape of a limit, which knows its unit; None for limits that only count."""
+def _policy_shape(row: Row) -> "ValueShape":
+    """Return the shape of the policy of a limit, or of the resource group."""
     from pulsarbox.protocol.policies.policy_values import RESOURCE_GROUP
-    from pulsarbox.protocol.policies.shapes import ObjectShape, WholeNumber
     from pulsarbox.protocol.policies.table import NAMES, row_of
 
-    name, field = str(row.get("policy") or "").partition(":")[0], _change(row).get("field")
-    shape = row_of(name).shape if name in NAMES else RESOURCE_GROUP
+    name = str(row.get("policy") or "").partition(":")[0]
+    return row_of(name).shape if name in NAMES else RESOURCE_GROUP
+
+
+def _shape(row: Row) -> "WholeNumber | None":
+    """Return the shape of a limit, which knows its unit; None for a setting."""
+    from pulsarbox.protocol.policies.shapes import ObjectShape, WholeNumber
+
+    field, shape = _change(row).get("field"), _policy_shape(row)
     if isinstance(shape, ObjectShape) and field in shape.members:
         shape = shape.members[str(field)][0]
     return shape if isinstance(shape, WholeNumber) else None
@@ -61,23 +67,24 @@ def _value(row: Row, values: Values) -> Any:
     value = _parsed(row, text)
     if _is_number(stands(row)) and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise Wrong(f"limit: '{text}' is not a number")
-    wrong = problem(str(_change(row).get("field") or ""), value)
+    field = str(_change(row).get("field") or "")
+    wrong = problem(field, value)
+    if not wrong and field == "limitSize" and value == 0:
+        wrong = f"limit: a size of 1 or more, or off for no limit, not '{text}'"
     if wrong:
         raise Wrong(wrong)
     return value
 
 
 def _parsed(row: Row, text: str) -> Any:
+    shape, is_rate = _shape(row), str(row.get("unit") or "").endswith("/s")
     try:
+        if shape is not None:
+            return shape.parse(text.removesuffix("/s").rstrip() if is_rate else text)
         return json.loads(text)
-    except ValueError:
-        pass
-    shape = _shape(row)
-    if shape is None:
-        return text
-    try:
-        return shape.parse(text)
     except ValueError as error:
+        if shape is None:  # a setting, which may be a word
+            return text
         raise Wrong(f"limit: {error}") from None
 
 
@@ -102,19 +109,22 @@ def _with(path: str, query: Mapping[str, Any]) -> str:
 
 def _words(row: Row, values: Values) -> list[str]:
     """Return the command with the old value replaced by the new one."""
-    change = _change(row)
+    old = stands(row)
     try:
-        new = str(_value(row, values))
+        texts = dict(zip(_texts(row, old), _texts(row, _value(row, values)), strict=True))
     except Wrong:  # still being typed
-        new = values.get("limit", "").strip()
-    old, field = stands(row), change.get("field")
+        texts = dict.fromkeys(_texts(row, old)[:2], values.get("limit", "").strip())
+    return [texts.get(word, word) for word in shlex.split(str(_change(row)["command"]))[1:]]
 
-    def renewed(word: str) -> str:
-        if word in (old, f"{old}s"):
-            return word.replace(old, new, 1)
-        return ",".join(f"{field}={new}" if part == f"{field}={old}" else part for part in word.split(","))
 
-    return [renewed(word) for word in shlex.split(str(change["command"]))[1:]]
+def _texts(row: Row, value: Any) -> list[str]:
+    """Return a limit as a command may have it: as a number, with its unit, and in the value of the whole policy."""
+    change, shape = _change(row), _shape(row)
+    found = [str(value), shape.text(int(value)) if shape is not None and _is_number(str(value)) else str(value)]
+    body, field = change.get("body"), change.get("field")
+    if isinstance(body, Mapping) and field is not None:
+        found.append(_policy_shape(row).text({**body, field: int(value) if _is_number(str(value)) else value}))
+    return found
 
 
 def _subject(row: Row) -> str:

@@ -4,7 +4,6 @@ A limit of a namespace is changed there, for all its topics. A limit from the br
 topic only, which requires no restart.
 """
 
-import json
 import shlex
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
@@ -20,6 +19,7 @@ from pulsarbox.config.settings import settings_by_name
 from pulsarbox.names import TopicName, parse_topic
 from pulsarbox.protocol.policies.policy_values import AGE_QUOTA, QUOTA_ACTIONS, SIZE_QUOTA, meaningful, quota_action
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, row_of, subscription_rate
+from pulsarbox.quantities import BYTES, SECONDS
 
 _FIELDS: Final = {
     (PUBLISH_RATE.name, "messages/s"): "publishThrottlingRateInMsg",
@@ -133,21 +133,15 @@ def _policy(of: Of, what: str, base: str, subject: tuple[str, str], value: Any) 
         return None
     field = _FIELDS.get((of.policy, of.unit)) or _FIELDS.get((of.policy, ""))
     if name == BACKLOG_QUOTA.name:
-        amount = value.get(field or "")
-        option = "--size" if field == "limitSize" else "--age"
-        word = amount if field == "limitSize" else f"{amount}s"
-        command = _line("quota", "set", subject[1], option, word, "--then", THEN[quota_action(value)])
+        option, quantity = ("--size", BYTES) if field == "limitSize" else ("--age", SECONDS)
+        amount = quantity.text(value[field])
+        command = _line("quota", "set", subject[1], option, amount, "--then", THEN[quota_action(value)])
         query = {"backlogQuotaType": kind}
         return Change(what, place.verb, f"{base}/{place.path}", query, value, field, command)
-    word = ",".join(f"{key}={_word(each)}" for key, each in value.items()) if isinstance(value, dict) else _word(value)
-    command = _line(subject[0], "policy", subject[1], name, word)
+    command = _line(subject[0], "policy", subject[1], name, row.shape.text(value))
     if place.query:
         return Change(what, place.verb, f"{base}/{place.path}", {place.query: str(value)}, None, None, command)
     return Change(what, place.verb, f"{base}/{place.path}", {}, value, field, command)
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _line(*words: object) -> str:

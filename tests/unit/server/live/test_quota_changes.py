@@ -78,6 +78,24 @@ async def test_a_limit_is_changed_where_it_was_set(which: str) -> None:
         assert (again["limit"], again["level"]) == (20, level)
 
 
+@pytest.mark.parametrize(
+    ("which", "command"),
+    [
+        ("topic-dispatch", "pulsarbox topic policy persistent://public/default/t dispatch-rate 50/s"),
+        ("publish", "pulsarbox ns policy public/default publish-rate 70B/s"),
+        ("quota", "pulsarbox quota set persistent://public/default/t --size 5000B --then hold"),
+        ("quota-of-age", "pulsarbox quota set public/default --age 10m --then refuse"),
+        ("producers", "pulsarbox topic policy persistent://public/default/t max-producers 3"),
+    ],
+)
+async def test_the_command_has_values_as_people_write_them(which: str, command: str) -> None:
+    method, path, value, policy, _ = SET[which]
+    async with running_box() as box:
+        await a_topic(box)
+        assert (await box.ask(method, ADMIN + path, value)).status == 204
+        assert (await the_row(box, policy))["change"]["command"] == command
+
+
 @pytest.mark.settings(Settings(maxProducersPerTopic=9))
 async def test_what_the_broker_says_is_changed_for_the_topic(box: HttpBox) -> None:
     await a_topic(box)

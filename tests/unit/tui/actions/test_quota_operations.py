@@ -67,9 +67,38 @@ def test_a_unit_that_does_not_fit_is_refused() -> None:
         CHANGE.requests(row("limitTime", {"limitTime": 5}, "backlog-quota:message_age"), {"limit": "5G"})
 
 
-def test_the_command_has_the_number_of_units() -> None:
+def test_the_command_has_the_new_value_as_people_write_it() -> None:
     limit = row("limitTime", {"limitTime": 60}, "backlog-quota:message_age")
-    limit["change"]["command"] = "pulsarbox quota set orders --age 60s --then evict"
-    assert CHANGE.words(limit, {"limit": "1h"})[3:5] == ["--age", "3600s"]
+    limit["change"]["command"] = "pulsarbox quota set orders --age 1m --then evict"
+    assert CHANGE.words(limit, {"limit": "60m"})[3:5] == ["--age", "1h"]
     assert CHANGE.words(limit, {"limit": "1"})[3:5] == ["--age", "1s"]
-    assert CHANGE.words(limit, {"limit": "x"})[3:5] == ["--age", "xs"]
+    assert CHANGE.words(limit, {"limit": "x"})[3:5] == ["--age", "x"]
+    assert CHANGE.words(limit, {"limit": "60"})[3:5] == ["--age", "1m"]
+    rate = row("dispatchThrottlingRateInMsg", {**RATE["change"]["body"], "ratePeriodInSecond": 1}, "dispatch-rate")
+    rate["change"]["command"] = "pulsarbox topic policy orders dispatch-rate 77/s"
+    assert CHANGE.words(rate, {"limit": "90"})[-1] == "90/s"
+    assert CHANGE.words(rate, {"limit": ""})[-1] == "77/s"
+    plain = row(None, 3, "max-producers")
+    plain["change"]["command"] = "pulsarbox topic policy orders max-producers 3"
+    assert CHANGE.words(plain, {"limit": "12"})[-1] == "12"
+
+
+@pytest.mark.parametrize("text", ["1.5", "1e3", "0", "-3", "true", "null", "5MB/s"])
+def test_a_size_that_the_command_refuses_is_refused(text: str) -> None:
+    size = row("limitSize", {"limitSize": 5}, "backlog-quota:destination_storage")
+    with pytest.raises(Wrong):
+        CHANGE.requests(size, {"limit": text})
+
+
+@pytest.mark.parametrize(
+    ("field", "unit", "text", "value"),
+    [
+        ("publishThrottlingRateInMsg", "messages/s", "20/s", 20),
+        ("publishThrottlingRateInMsg", "messages/s", "20", 20),
+        ("publishThrottlingRateInByte", "bytes/s", "5 MB/s", 5 << 20),
+    ],
+)
+def test_a_rate_may_have_its_period(field: str, unit: str, text: str, value: int) -> None:
+    limit = {**row(field, {field: 7}, "publish-rate"), "unit": unit}
+    (request,) = CHANGE.requests(limit, {"limit": text})
+    assert request.body == {field: value}
