@@ -24,6 +24,8 @@ SECONDS_MAX: Final = 10.0
 Exchange = Callable[[str, str, bytes | None], Reply]
 """Send a request with method, target and body, and return the reply. Raises Unanswered."""
 
+_INVALID: Final = 400
+
 
 class FeedError(Exception):
     """No response, or an error response. The text has the reason, without control characters."""
@@ -37,6 +39,11 @@ class FeedError(Exception):
     def is_gone(self) -> bool:
         """Whether there was no response."""
         return self.status == 0
+
+    @property
+    def is_invalid(self) -> bool:
+        """Whether the query was invalid."""
+        return self.status == _INVALID
 
 
 class ShownRow(dict[str, Any]):

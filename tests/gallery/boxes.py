@@ -107,7 +107,7 @@ def tour() -> FakeBox:
     """A box with the rows that the steps of the tour describe."""
     box = busy()
     (subject,) = (step.row["subject"] for step in STEPS if "subject" in step.row)
-    command = f"pulsarbox topic policy {subject} publish-rate publishThrottlingRateInMsg=25"
+    command = f"pulsarbox topic policy {subject} publish-rate 25/s"
     change = quota(9)["change"] | {"command": command}
     box.rows["quotas"].append(quota(9, subject=subject, share=0.99, used=25.0, limit=25.0, change=change))
     return box

@@ -158,7 +158,7 @@ class SubscriptionDetails(ViewScreen):
         self._draw(first.now)
         table = self.table
         if isinstance(consumers, FeedError):
-            table.empty = str(consumers)
+            self.failed(consumers)
             return
         table.empty = self.nothing()
         if self.filter and self.row.get("consumers"):

@@ -22,6 +22,8 @@ class ScreenFacts(NamedTuple):
     """Whether it shows recorded history."""
     age: float | None = None
     """Seconds since the last response, None without one."""
+    is_filtered: bool = False
+    """Whether its rows are filtered."""
 
 
 def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
@@ -40,6 +42,8 @@ def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
         return f"✕ {trouble}  (use a role with this permission, with --token-file or a context; docs/security.md)"
     if _needs_box(trouble):
         return f"✕ {trouble}"
+    if screen.is_filtered and trouble.is_invalid:
+        return f"✕ {trouble}; press / to change the filter, esc to remove it"
     return f"✕ {trouble}; press {'n to return to now' if screen.is_past else 'r to retry'}"
 
 

@@ -17,7 +17,7 @@ from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.trouble import no_rows
+from pulsarbox.tui.screens.trouble import ScreenFacts, no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part
@@ -216,8 +216,14 @@ class ViewScreen(TopScreen):
                 parts += [(f" {column.title} {UNKNOWN} ", "key", ""), (f"{reason} ", "dim", "")]
         return [*parts, *super().status_line()]
 
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        return super().facts_of_trouble()._replace(is_filtered=bool(self.filter))
+
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the text of a table that has never been loaded, and the rows of another time."""
+        if self.filter and trouble.is_invalid:
+            self._show_filter("not applied")
         is_of_another_time = self.top.at is not None and not trouble.is_gone
         if is_of_another_time or not self.answered:
             self.table.empty = no_rows(trouble, self.facts_of_trouble())

@@ -77,8 +77,7 @@ def quota(number: int, **more: Any) -> dict[str, Any]:
             "query": {},
             "body": {"publishThrottlingRateInMsg": 1000, "publishThrottlingRateInByte": -1},
             "field": "publishThrottlingRateInMsg",
-            "command": f"pulsarbox topic policy persistent://public/default/orders-{number} publish-rate "
-            "publishThrottlingRateInMsg=1000,publishThrottlingRateInByte=-1",
+            "command": f"pulsarbox topic policy persistent://public/default/orders-{number} publish-rate 1000/s",
             "setting": None,
         },
         **more,

@@ -10,6 +10,7 @@ from pulsarbox.cli.process.top import _at
 from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.operation import Wrong
 from pulsarbox.tui.position_input import now_ms, past
+from tests.gallery.boxes import busy
 from tests.unit.tui.driving import WIDE, Driver, dashboard
 from tests.unit.tui.fake import NOW, FakeBox
 
@@ -111,3 +112,15 @@ def test_the_option_refuses_future_times_by_the_clock_of_the_box() -> None:
     assert time is not None and time > now_ms() and ahead == HOUR
     box.gone = "connection refused"
     assert _at(box.feed, "+5m")[1] == 0, "the query for history reports that the box is gone"
+
+
+@pytest.mark.parametrize(("key", "title"), [("m", "The cursor map"), ("K", "The key map")])
+async def test_maps_of_now_are_not_shown_in_history(key: str, title: str) -> None:
+    async with dashboard(busy(), WIDE, place="subscriptions") as driver:
+        await driver.press(key)
+        await driver.until(lambda: "waiting" in driver.text())
+        await travel(driver, str(NOW - HOUR))
+        await driver.until(lambda: f"✕ {title} is not recorded. Press n to return to now." in driver.text())
+        assert "waiting" not in driver.text()
+        await driver.press("n")
+        await driver.until(lambda: "waiting" in driver.text() and "not recorded" not in driver.text())

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 
@@ -10,7 +11,8 @@ from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.maps.log_map import cells_per_line, cursor_facts, drawn, ledgers_of, ranges_of, scale_of
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, map_target, map_title
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target, map_title
+from pulsarbox.tui.screens.trouble import ScreenFacts
 from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, in_columns, lines_of
 from pulsarbox.tui.widgets.table import Row
 
@@ -76,6 +78,7 @@ class CursorMapScreen(TopScreen):
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries one bucket per cell."""
+        check_recorded(self.top.at)
         feed = self.top.feed
         buckets = min(cells_per_line(self._log_width, self._last) * self._map_lines, _BUCKETS_MAX)
         target = f"{map_target('cursor', self.row)}?buckets={buckets}"
@@ -87,6 +90,17 @@ class CursorMapScreen(TopScreen):
             raise FeedError("the response is not a map", 502)
         self._last = str(answer.get("lastConfirmed") or "")
         self._draw(answer)
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        return super().facts_of_trouble()._replace(title="The cursor map")
+
+    def unanswered(self, trouble: FeedError) -> None:
+        """Remove what is true only now from a screen of another time."""
+        if self.top.at is not None and not trouble.is_gone:
+            self.latest = None
+            for panel in self.query(TextPanel):
+                panel.put(Text())
 
     def on_resize(self) -> None:
         """Draw the map for the new size, once the layout has it."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.text import Text
 from textual.app import ComposeResult
 
 from pulsarbox.cleaning import clean
@@ -10,8 +11,9 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.maps.key_bar import drawn, key_bar
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, map_target, map_title
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target, map_title
 from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.screens.trouble import ScreenFacts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import Column
@@ -76,6 +78,7 @@ class KeyMapScreen(ViewScreen):
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""
+        check_recorded(self.top.at)
         feed, target, query, passes = self.top.feed, map_target("keys", self.row), self.query_now(), self.passes()
         width = max(self.size.width - EDGES, 20)
         mine = (
@@ -98,6 +101,16 @@ class KeyMapScreen(ViewScreen):
         height = bar_lines(self.size.height)
         self.query_one("#consumers", TextPanel).put(drawn(told, bar, keys, self.app.theme_variables, height))
         super().show(snapshot)
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        return super().facts_of_trouble()._replace(title="The key map")
+
+    def unanswered(self, trouble: FeedError) -> None:
+        """Remove what is true only now from a screen of another time."""
+        if self.top.at is not None and not trouble.is_gone:
+            self.query_one("#consumers", TextPanel).put(Text())
+        super().unanswered(trouble)
 
     def status_line(self) -> list[Part]:
         """Return what a stuck key waits for."""

@@ -1,12 +1,14 @@
 """Every screen: content, navigation and actions."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from textual.geometry import Size
 from textual.widgets import Input, OptionList, TextArea
 
+from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.position_input import now_ms
@@ -145,14 +147,14 @@ async def test_a_quota_is_changed_in_its_place() -> None:
         assert "topic policy persistent://public/default/orders-0 publish-rate" in driver.told("told")
         await driver.press("enter")
         await driver.at("OperationDialog", answered=False)
-        assert "publishThrottlingRateInMsg=1000,publishThrottlingRateInByte=-1" in driver.text()
+        assert "publish-rate 1000/s" in driver.text()
         field = driver.screen.query_one("#field-limit", Input)
         assert field.value == "1000"
         field.value = "many"
         await driver.press("enter")
         await driver.until(lambda: "limit: expected a whole number" in driver.text())
         field.value = "2500"
-        await driver.until(lambda: "publishThrottlingRateInMsg=2500" in driver.text())
+        await driver.until(lambda: " 2500/s " in driver.text())
         await driver.press("enter")
         await driver.until(driver.box.changes)
         assert driver.box.changes() == [
@@ -591,3 +593,26 @@ async def test_empty_details_name_the_command_that_fills_them() -> None:
         command = "pulsarbox dlq groups orders-0-billing-DLQ --stored --context live"
         await driver.until(lambda: "No dead letters remain. Show stored ones: " in driver.text())
         assert command in driver.table.empty
+
+
+class RefusingBox(FakeBox):
+    """A box that refuses a filter by an unknown field."""
+
+    def _view(self, name: str, query: Mapping[str, str]) -> Reply:
+        if "nosuch" in query.get("filter", ""):
+            return Reply(400, {}, json.dumps({"reason": "unknown field 'nosuch'"}).encode())
+        return super()._view(name, query)
+
+
+@pytest.mark.parametrize("keys", [(), ("enter",)])
+async def test_a_filter_that_the_box_refuses_says_how_to_change_it(keys: tuple[str, ...]) -> None:
+    async with dashboard(RefusingBox(), WIDE, place="subscriptions") as driver:
+        await driver.press(*keys)
+        await driver.until(lambda: driver.table.count)
+        await driver.press("slash")
+        await driver.type("nosuch > 5")
+        await driver.press("enter")
+        told = "unknown field 'nosuch'; press / to change the filter, esc to remove it"
+        await driver.until(lambda: told in driver.text() and "not applied" in driver.text())
+        await driver.press("escape")
+        await driver.until(lambda: told not in driver.text())
