@@ -252,7 +252,7 @@ _TITLES = {
     "deadLetters": "dead letters",
     "p50": "receipts p50",
     "p99": "receipts p99",
-    "throttled": "limits in effect",
+    "throttled": "rate limits in effect",
     "diskUsed": "disk used",
     "diskFree": "disk free",
     "uptime": "uptime",

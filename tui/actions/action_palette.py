@@ -38,9 +38,10 @@ class ActionSearch(Provider):
             yield DiscoveryHit(shown, self._command(action), _text(action))
 
     async def search(self, query: str) -> Hits:
-        """List the matching actions, also those of other screens."""
-        matcher, screen = self.matcher(query), cast(Any, self.screen)
-        for action in REGISTRY:
+        """List the matching actions, also of other screens: with the words, or else with their letters in order."""
+        matcher, screen, words = self.matcher(query), cast(Any, self.screen), query.casefold().split()
+        with_words = [action for action in REGISTRY if all(word in _text(action).casefold() for word in words)]
+        for action in with_words or REGISTRY:
             text = _text(action)
             score = matcher.match(text)
             if score > 0:

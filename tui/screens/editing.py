@@ -57,6 +57,8 @@ class Editing(Dialog[str | None]):
         properties = row.get("properties")
         self._properties: dict[str, Any] = dict(properties) if isinstance(properties, Mapping) else {}
         self._key = str(row.get("key") or "")
+        self._has_warned = False
+        """Whether leaving would discard changes, and the user knows."""
         self._written = json.dumps(self._properties, indent=2, ensure_ascii=True)
 
     def compose(self) -> ComposeResult:
@@ -121,8 +123,19 @@ class Editing(Dialog[str | None]):
 
     @on(Button.Pressed, "#leave")
     def action_leave(self) -> None:
-        """Close without a change."""
-        self.dismiss(None)
+        """Close without a change. A text that was changed is discarded only when asked a second time."""
+        if self._is_changed and not self._has_warned:
+            self._has_warned = True
+            self.refuse("the changes are not replayed; esc again discards them")
+        else:
+            self.dismiss(None)
+
+    @property
+    def _is_changed(self) -> bool:
+        try:
+            return bool(self.change())
+        except Wrong:  # an invalid text is a changed one
+            return True
 
 
 def stays(text: str) -> Static:

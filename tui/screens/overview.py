@@ -335,7 +335,7 @@ def _numbers(totals: Any) -> list[Part]:
             (f"✕ {numbers.counted(totals['lackingCopies'], 'entry lacks', 'entries lack')} a copy  ", "bad", "storage")
         )
     if held:  # problems first, because a narrow line truncates the rest
-        parts.append((f"▲ {numbers.counted(held, 'limit')} in effect  ", "warn", "quotas"))
+        parts.append((f"▲ {numbers.counted(held, 'rate limit')} in effect  ", "warn", "quotas"))
     if totals.get("unread"):
         parts.append((f"✕ {numbers.counted(totals['unread'], 'connection')} not read  ", "bad", "clients"))
     if totals.get("suspended"):

@@ -51,7 +51,7 @@ def _warnings(totals: Mapping[str, Any]) -> Iterator[Fact]:
         yield "disk", f"{numbers.bar(share, _BAR)} {numbers.percent(share)}, {numbers.size(free)} free", look
     for key, name, look in (
         ("lackingCopies", "entries without all copies", "bad"),
-        ("throttled", "limits in effect", "warn"),
+        ("throttled", "rate limits in effect", "warn"),
         ("unread", "connections not read", "bad"),
         ("suspended", "producers suspended", "warn"),
         ("deadLetters", "dead letters", "bad"),

@@ -54,8 +54,9 @@ STEPS: Final = (
     ),
     TourStep(
         "",
-        "All screens work in the past, too: ← and → step through what the box has recorded, n returns. ? lists the keys"
-        " of a screen, : runs any action by name. q ends the tour; nothing is kept.",
+        "This is the past, which the box has recorded for topics, subscriptions, dead letters, quotas and events: ← and"
+        " → step through it, n returns. ? lists the keys of a screen, : runs any action by name. q ends the tour;"
+        " nothing is kept.",
     ),
 )
 

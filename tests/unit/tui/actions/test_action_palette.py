@@ -90,3 +90,17 @@ async def test_a_wide_terminal_marks_actions_that_another_screen_has() -> None:
         await driver.until(lambda: "Seek the subscription" in driver.text())
         (line,) = [line for line in driver.lines() if "Seek the subscription" in line]
         assert "elsewhere" in line
+
+
+async def test_words_are_found_as_such_before_their_letters() -> None:
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Browse the messages" in driver.text())
+        await driver.type("dead")
+        await driver.until(lambda: "Go to: Dead letters" in driver.text() and "Browse" not in driver.text())
+        assert "Unload" not in driver.text() and "Delete the topic" not in driver.text()
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Browse the messages" in driver.text())
+        await driver.type("gotop")
+        await driver.until(lambda: "Go to: Topics" in driver.text() and "Browse" not in driver.text())

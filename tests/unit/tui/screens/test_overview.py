@@ -164,9 +164,11 @@ async def test_the_diagnosis_of_the_past_offers_no_change() -> None:
 async def test_a_wide_terminal_has_the_box_and_its_busiest_topics_at_the_side() -> None:
     async with dashboard(size=(200, 50)) as driver:
         await driver.until(lambda: "Busiest topics" in driver.text() and "unacknowledged" in driver.text())
-        assert "limits in effect" in driver.text() and "TYPE" in driver.text()
+        assert "rate limits in effect" in driver.text() and "TYPE" in driver.text()
         await driver.pilot.resize_terminal(100, 40)
-        await driver.until(lambda: "Busiest topics" not in driver.text() and "▲ 2 limits in effect" in driver.text())
+        await driver.until(
+            lambda: "Busiest topics" not in driver.text() and "▲ 2 rate limits in effect" in driver.text()
+        )
     async with dashboard(size=(100, 40)) as driver:
         assert not any("/top/topics" in target for _, target, _ in driver.box.asked), "not asked where not shown"
         await driver.pilot.resize_terminal(200, 50)

@@ -616,3 +616,22 @@ async def test_a_filter_that_the_box_refuses_says_how_to_change_it(keys: tuple[s
         await driver.until(lambda: told in driver.text() and "not applied" in driver.text())
         await driver.press("escape")
         await driver.until(lambda: told not in driver.text())
+
+
+async def test_changes_of_a_message_are_discarded_only_when_asked_twice() -> None:
+    async with dashboard(place="deadletters") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        await driver.press("escape")
+        await driver.at("Browser")
+        await driver.press("E")
+        await driver.at("Editing", answered=False)
+        driver.screen.query_one("#payload", TextArea).text = "{"
+        await driver.press("escape")
+        await driver.until(lambda: "esc again discards them" in driver.text())
+        assert driver.screen.query_one("#payload", TextArea).text == "{"
+        await driver.press("escape")
+        await driver.at("Browser")
+        assert driver.box.changes() == []

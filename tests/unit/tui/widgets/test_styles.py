@@ -123,7 +123,7 @@ async def test_no_colour_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     await seen()
     assert texts[0] == texts[1]
     assert edges_seen[0] != edges_seen[1] == DARK.variables["edge"], "gray, the color of the label could not be seen"
-    assert "▲ 2 limits in effect" in texts[0][0] and "● 12s" in texts[0][4]
+    assert "▲ 2 rate limits in effect" in texts[0][0] and "● 12s" in texts[0][4]
 
 
 async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monkeypatch: pytest.MonkeyPatch) -> None:

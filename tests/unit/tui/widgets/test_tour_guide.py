@@ -42,7 +42,7 @@ def test_opening_what_a_step_asks_for_turns_to_the_next() -> None:
     guide.opened("Quotas", in_the_past=True)
     guide.opened("Quotas", in_the_past=True)
     assert guide.at == 4
-    assert guide.text.startswith("Tour 5/5  All screens")
+    assert guide.text.startswith("Tour 5/5  This is the past")
 
 
 def test_keys_turn_within_the_steps() -> None:
