@@ -106,6 +106,8 @@ class ViewSnapshot(NamedTuple):
     series: Mapping[str, Any] = _NOTHING
     step: float = 1.0
     """Seconds between two values of a series."""
+    series_end: int = 0
+    """Time of the last values of a stopped box (ms since 1970); 0 if the series end at ``now``."""
     read_only: bool = False
     sampled: int = 0
     virtual_clock: int | None = None
@@ -197,6 +199,7 @@ class Feed:
             totals=cleaned(told.get("totals") or {}),
             series=told.get("series") or (told.get("totals") or {}).get("series") or {},
             step=told.get("seriesStep") or 1.0,
+            series_end=told.get("seriesEnd") or 0,
             read_only=bool(told.get("readOnly")),
             sampled=told.get("sampled") or 0,
             virtual_clock=told.get("virtualClock"),

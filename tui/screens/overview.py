@@ -175,7 +175,8 @@ class Overview(TopScreen):
         self.top.update_vitals(first)
         self._totals, self._now = first.totals, first.now
         graphs = self.query_one(Graphs)
-        graphs.show_end("now" if self.top.at is None else numbers.moment(first.now))
+        is_now = self.top.at is None and not first.series_end
+        graphs.show_end("now" if is_now else numbers.moment(first.series_end or first.now))
         for name in ("publishRate", "deliverRate", "backlog", "p99"):
             graphs.show(name, first.series.get(name) or (), first.totals.get(name), first.step)
         self.query_one("#numbers", Line).put(_numbers(first.totals))

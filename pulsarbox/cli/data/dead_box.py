@@ -15,6 +15,7 @@ from pulsarbox.storage.recording.event_files import FOLDER as EVENTS
 from pulsarbox.storage.recording.event_files import newest_first, oldest_first
 from pulsarbox.storage.recording.history_files import FOLDER as HISTORY
 from pulsarbox.storage.recording.history_files import History, rows_of
+from pulsarbox.storage.recording.history_series import overview_at
 
 Row = dict[str, Any]
 Exchange = Callable[[str, str, bytes | None], Reply]
@@ -75,7 +76,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
         return around | _recorded(box, name, query)
     nothing = {"total": 0, "matching": 0, "rows": []}
     if name == "overview":
-        return around | nothing | {"totals": box.totals, "series": {}, "seriesStep": 1}
+        return around | nothing | {"totals": box.totals} | _last_series(box)
     if name not in box.views:
         raise _Refused(503, f"view {name!r} requires a running box: start it with `pulsarbox start`")
     totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
@@ -83,17 +84,37 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)
 
 
+def _last_series(box: DeadBox) -> Row:
+    """Return the series of the last minutes that were recorded, and their end."""
+    history = History(box.path / HISTORY)
+    told = overview_at(history, history.extent()[1])
+    if told is None:
+        return {"series": {}, "seriesStep": 1}
+    return {"series": told.series, "seriesStep": told.step, "seriesEnd": told.time}
+
+
 def _recorded(box: DeadBox, name: str, query: dict[str, str]) -> Row:
-    frame = History(box.path / HISTORY).at(_moment(query["at"], box.now))
+    history, at = History(box.path / HISTORY), _moment(query["at"], box.now)
+    overview = overview_at(history, at) if name == "overview" else None
+    if overview is not None:
+        around = {
+            "now": overview.time,
+            "sampled": overview.time,
+            "recorded": True,
+            "total": 0,
+            "matching": 0,
+            "rows": [],
+        }
+        return around | {"totals": overview.totals, "series": overview.series, "seriesStep": overview.step}
+    frame = history.at(at)
     if frame is None:
         raise _Refused(404, f"nothing was recorded at {query['at']}")
     around = {"now": frame.time, "sampled": frame.time, "recorded": True}
-    if name == "overview":
-        return around | {"total": 0, "matching": 0, "rows": [], "totals": json.loads(frame.head), "series": {}}
-    told = rows_of(frame, name)
-    if told is None:
+    found = rows_of(frame, name)
+    if found is None:
         raise _Refused(404, f"the view {name!r} is not recorded")
-    return around | {"total": told[0], "kept": len(told[1])} | _chosen(box, told[1], _SORTS.get(name, "topic"), query)
+    total, rows = found
+    return around | {"total": total, "kept": len(rows)} | _chosen(box, rows, _SORTS.get(name, "topic"), query)
 
 
 def _chosen(box: DeadBox, rows: list[Row], sort: str, query: dict[str, str]) -> Row:

@@ -1,13 +1,10 @@
 """The recorded history: its time span, and the contents of live views at a past time. Below ``/pulsarbox/v1``."""
 
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pulsarbox.broker.stats.time_series import STEP_SECONDS
 from pulsarbox.errors import BadRequest, NotFound
 from pulsarbox.server.http.framework.filter_parameters import Wanted, moment_of, number_of, wanted_of
 from pulsarbox.server.http.framework.request import DeferredAnswer, HttpRequest, answer
@@ -18,12 +15,10 @@ from pulsarbox.server.live.choosing import Order, ranked
 from pulsarbox.server.live.table import VIEWS
 from pulsarbox.server.live.view import Row, ViewScope
 from pulsarbox.storage.recording.history_files import FOLDER, History, rows_of
+from pulsarbox.storage.recording.history_series import overview_at
 
 FRAMES: Final = 1000
 FRAMES_MAX: Final = 10_000
-SERIES: Final = 60
-"""Maximum number of frames in a series of the overview."""
-SERIES_MS: Final = 600_000
 _SEARCHED: Final = ("topic", "subscription", "subject")
 _TOPIC: Final = ("topic", "subject")
 
@@ -125,17 +120,12 @@ def _rows(found: History, at: int, name: str) -> tuple[int, int, list[Row]]:
 
 
 def _overview(found: History, at: int) -> dict[str, Any]:
-    frames = [frame for frame in islice(found.before(at), SERIES) if frame.time > at - SERIES_MS]
-    last = frames[0] if frames else found.at(at)
-    if last is None:
+    told = overview_at(found, at)
+    if told is None:
         raise NotFound(_nothing(found, at))
-    totals = [json.loads(frame.head) for frame in reversed(frames or [last])]
-    times = [frame.time for frame in reversed(frames or [last])]
-    step = (times[-1] - times[0]) / 1000 / (len(times) - 1) if len(times) > 1 else STEP_SECONDS
-    series = {name: [each.get(name) for each in totals] for name in ("publishRate", "deliverRate", "backlog", "p99")}
     nothing = {"total": 0, "matching": 0, "offset": 0, "rows": []}
     return nothing | {
-        "now": last.time, "sampled": last.time, "totals": totals[-1], "series": series, "seriesStep": step,
+        "now": told.time, "sampled": told.time, "totals": told.totals, "series": told.series, "seriesStep": told.step,
     }  # fmt: skip
 
 
