@@ -5,7 +5,7 @@ from typing import ClassVar
 from pulsarbox.tui import views
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.columns import cause_look, short_topic
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -26,7 +26,12 @@ class Clients(ViewScreen):
         parts, row = super().status_line(), self.table.pointed
         if row is None or not row.get("causeText"):
             return parts
-        return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
+        return [
+            (" ", "plain", ""),
+            (str(row["causeText"]), cause_look(row) or "plain", ""),
+            ("  ", "plain", ""),
+            *parts,
+        ]
 
     def command_line(self) -> str:
         """Return the command that lists the clients."""

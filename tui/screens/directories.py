@@ -8,13 +8,12 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
-from rich.style import Style
 from rich.text import Text
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.feed import Feed, FeedError, ShownRow
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.styles import theme_color
+from pulsarbox.tui.widgets.styles import ink_of
 
 ENSEMBLE: Final = "/pulsarbox/v1/ensemble"
 MAP_SECONDS: Final = 5.0
@@ -194,7 +193,7 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str], lines: int = LI
     _copies_lines(text, copies.status, members, colors)
     titles = "".join(f" {each.title:>{each.width}}" for each in facts)
     heading = f"{_fitted(' DIRECTORY', room)}{'STATE':<{_STATE}}{titles}  {_ledgers(copies.map)}\n"
-    text.append(heading, style=_ink(colors, "text-muted"))
+    text.append(heading, style=ink_of(colors, "text-muted"))
     written = set((copies.status.get("segment") or {}).get("members") or ())
     shown = _shown(members, lines - text.plain.count("\n"))
     for member, name in zip(members, names, strict=True):
@@ -203,7 +202,7 @@ def drawn(copies: Copies, width: int, colors: Mapping[str, str], lines: int = LI
         sign, color = STATES.get(str(member.get("state")), ("?", "text-warning"))
         mark = _WRITTEN if member.get("name") in written else " "
         text.append(mark + _fitted(name, room - 1))
-        text.append(_fitted(f"{sign} {member.get('state')}", _STATE), style=_ink(colors, color))
+        text.append(_fitted(f"{sign} {member.get('state')}", _STATE), style=ink_of(colors, color))
         for fact in facts:
             text.append(f" {fact.text(member, now):>{fact.width}}")
         text.append("  ")
@@ -230,7 +229,7 @@ def _left_out(text: Text, members: Sequence[Mapping[str, Any]], colors: Mapping[
     if states:
         told = ", ".join(f"{count} {state}" for state, count in states.items())
         more = numbers.counted(len(members), "more directory", "more directories")
-        text.append(f" {more}: {told}\n", style=_ink(colors, "text-muted"))
+        text.append(f" {more}: {told}\n", style=ink_of(colors, "text-muted"))
 
 
 def _ledgers(told: Mapping[str, Any]) -> str:
@@ -247,7 +246,7 @@ def _cells(text: Text, letters: str, colors: Mapping[str, str]) -> None:
     known = {letter: (sign, color) for letter, sign, _, color in CELLS}
     for letter in letters:
         sign, color = known.get(letter, ("?", "text-warning"))
-        text.append(sign, style=_ink(colors, color))
+        text.append(sign, style=ink_of(colors, color))
 
 
 def _legend(text: Text, width: int, colors: Mapping[str, str]) -> None:
@@ -257,8 +256,8 @@ def _legend(text: Text, width: int, colors: Mapping[str, str]) -> None:
         if used and used + 1 + len(part) > width:
             text.append("\n")
             used = 0
-        text.append(f"{'' if used else ' '}{sign}", style=_ink(colors, color))
-        text.append(part, style=_ink(colors, "text-muted"))
+        text.append(f"{'' if used else ' '}{sign}", style=ink_of(colors, color))
+        text.append(part, style=ink_of(colors, "text-muted"))
         used += 1 + len(part) + (not used)
 
 
@@ -270,7 +269,7 @@ def _copies_lines(
     if found.get("fragments"):
         gone = f", {found['withoutCopy']:,} have none left" if found.get("withoutCopy") else ""
         lack = f" ● {found['entries']:,} entries lack a copy{gone}"
-        text.append(lack, style=_ink(colors, "text-warning"))
+        text.append(lack, style=ink_of(colors, "text-warning"))
         text.append(f"; repair {found.get('restoredPercent', 0)}%, {numbers.size(repair.get('bytesDone'))} copied")
     elif status.get("audited"):
         ago = numbers.seconds(max(status["now"] - status["audited"], 0) / 1000)
@@ -278,11 +277,11 @@ def _copies_lines(
     else:
         text.append(" the copies have not been compared yet")
     if repair.get("lastError"):
-        text.append(f"; {clean(repair['lastError'])}", style=_ink(colors, "text-error"))
+        text.append(f"; {clean(repair['lastError'])}", style=ink_of(colors, "text-error"))
     for member in members:
         if member.get("why"):
             name, why = str(member["name"]), str(member["why"])
-            text.append(f"\n ✕ {clean(why if name in why else f'{name}: {why}')}", style=_ink(colors, "text-error"))
+            text.append(f"\n ✕ {clean(why if name in why else f'{name}: {why}')}", style=ink_of(colors, "text-error"))
     text.append("\n")
 
 
@@ -291,8 +290,3 @@ def _fitted(text: str, width: int) -> str:
     if cell_len(text) >= width:
         text = f"…{text[max(len(text) - width + 2, 0) :]}"
     return set_cell_size(text, width)
-
-
-def _ink(colors: Mapping[str, str], name: str) -> Style:
-    color = theme_color(colors[name])
-    return Style(color=None if color.auto else color.rich_color)

@@ -41,7 +41,7 @@ class JobsScreen(ListScreen):
         """Show the parameters and results of the job."""
         details = DetailsText()
         if row.get("error"):
-            details.line(str(row["error"]), "bad").line("")
+            details.line(str(row["error"]), _error_look(row)).line("")
         for name, title in _FACTS:
             value = row.get(name)
             if value not in (None, "", {}, []):
@@ -61,7 +61,7 @@ class JobsScreen(ListScreen):
         row = self.table.pointed
         if row is None or not row.get("error"):
             return super().status_line()
-        return self.with_command(by_enter(str(row["error"]), "warn", self.size.width))
+        return self.with_command(by_enter(str(row["error"]), _error_look(row), self.size.width))
 
     def command_line(self) -> str:
         """Return the command that shows the job."""
@@ -81,6 +81,11 @@ _FACTS = (
     ),
     *(("started", "started"), ("ended", "ended"), ("by", "started by")),
 )
+
+
+def _error_look(row: Row) -> str:
+    """Return the look of the error of a job, which need not have ended it."""
+    return "bad" if state_look(row.get("state")) == "bad" else "warn"
 
 
 def written(value: Any) -> str:

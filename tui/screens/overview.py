@@ -18,6 +18,7 @@ from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part
 from pulsarbox.tui.widgets.box_facts import BoxFacts
+from pulsarbox.tui.widgets.columns import cause_look
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.table import Row, Table
@@ -287,8 +288,8 @@ class Overview(TopScreen):
             or numbers.keeps_up(dict(row))
         ):
             return super().status_line()
-        parts: list[Part] = [(f" {row.get('subscription')}: ", "dim", ""), (str(row["causeText"]), "warn", "")]
-        return self.with_command(parts)
+        cause = (str(row["causeText"]), cause_look(row) or "plain", "")
+        return self.with_command([(f" {row.get('subscription')}: ", "dim", ""), cause])
 
     def command_line(self) -> str:
         """Return the command for a snapshot."""

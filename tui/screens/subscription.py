@@ -1,8 +1,10 @@
 """Subscription screen: cause of no delivery, advice, graphs and consumers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.style import Style
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -15,11 +17,12 @@ from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, r
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.columns import cause_look, short_topic
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.graphs.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
-from pulsarbox.tui.widgets.table import Row
+from pulsarbox.tui.widgets.styles import ink_of
+from pulsarbox.tui.widgets.table import Row, Table
 from pulsarbox.tui.widgets.wrapping import HangingText
 
 _SEARCHED_MAX: Final = 1000
@@ -90,7 +93,7 @@ class SubscriptionDetails(ViewScreen):
         """Compose facts, graphs and consumers."""
         with Vertical(id="facts"):
             yield HangingText(self._title(self.row), _TITLE_INDENT, key="called")
-            yield HangingText(_facts(self.row), key="about")
+            yield HangingText(_facts(self.row, self.app.theme_variables), key="about")
         yield Graphs(
             Graph("inRate", "Published", "rate", "primary", "/s"),
             Graph("outRate", "Delivered", "rate", "success", "/s"),
@@ -149,7 +152,7 @@ class SubscriptionDetails(ViewScreen):
             self.table.show((), 0, 0)
             return
         self.row = first.rows[0]
-        self._tell(self._title(self.row), _facts(self.row))
+        self._tell(self._title(self.row), _facts(self.row, self.app.theme_variables))
         if self._past_of != self.top.at:
             self._past_of, self._past = self.top.at, GraphPast(_DRAWN)
             self._past.replace(_of_trend(first.now, self.row))
@@ -192,7 +195,7 @@ class SubscriptionDetails(ViewScreen):
     def _title(self, row: Row) -> str:
         return f"{self._called()}   ({row.get('type') or 'no type yet'})"
 
-    def _tell(self, title: str, about: str) -> None:
+    def _tell(self, title: str, about: str | Text) -> None:
         """Update the texts of the upper panel."""
         self.query_one("#called", HangingText).update(title)
         self.query_one("#about", HangingText).update(about)
@@ -218,9 +221,9 @@ class SubscriptionDetails(ViewScreen):
         return self.row
 
 
-def _facts(row: Row) -> str:
-    """Return the facts about a subscription, one per line with its name."""
-    cause = row.get("causeText") or row.get("cause") or "-"
+def _facts(row: Row, colors: Mapping[str, str]) -> Text:
+    """Return the facts about a subscription, one per line with its name. ``colors`` are the variables of the theme."""
+    cause, look = row.get("causeText") or row.get("cause") or "-", Table.looks[cause_look(row) or "plain"]
     told = [
         ("cause", str(cause)),
         ("advice", "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))),
@@ -235,4 +238,6 @@ def _facts(row: Row) -> str:
             f"{numbers.count(row.get('delayed'))} delayed; {numbers.counted(row.get('consumers'), 'consumer')}",
         ),
     ]
-    return "\n".join(f"{name:<10}{text}" for name, text in told if text)
+    styles = {"cause": ink_of(colors, look.ink) + Style(bold=look.bold)}
+    muted, shown = ink_of(colors, "text-muted"), [(name, text) for name, text in told if text]
+    return Text("\n").join(Text.assemble((f"{name:<10}", muted), (text, styles.get(name, ""))) for name, text in shown)

@@ -10,7 +10,7 @@ from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.columns import cause_look, short_topic
 from pulsarbox.tui.widgets.table import Row
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Subscriptions(ViewScreen):
         cause, remedy = str(row.get("causeText") or ""), advice(row.get("cause"))
         return [
             Note(name, text, look)
-            for name, text, look in (("cause", cause, "warn"), ("advice", remedy, "plain"))
+            for name, text, look in (("cause", cause, cause_look(row) or "plain"), ("advice", remedy, "plain"))
             if text
         ]
 
@@ -53,7 +53,12 @@ class Subscriptions(ViewScreen):
         parts = super().status_line()
         if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or numbers.keeps_up(dict(row)):
             return parts
-        return [(" ", "plain", ""), (str(row["causeText"]), "warn", ""), ("  ", "plain", ""), *parts]
+        return [
+            (" ", "plain", ""),
+            (str(row["causeText"]), cause_look(row) or "plain", ""),
+            ("  ", "plain", ""),
+            *parts,
+        ]
 
     def command_line(self) -> str:
         """Return the command that explains the backlog."""

@@ -38,6 +38,7 @@ class Line(Looks, Widget):
         "good": ColorNames("text-success"),
         "warn": ColorNames("text-warning", bold=True),
         "bad": ColorNames("text-error", bold=True),
+        "cool": ColorNames("text-secondary", bold=True),
         "badge": ColorNames("background", "warning", bold=True),
     }
 

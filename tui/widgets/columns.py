@@ -115,6 +115,11 @@ def _cause(value: Any, row: dict[str, Any], width: int) -> Cell:
     return shortened(word.replace("-", " "), width), _GRAVE.get(word.lower().replace("_", "-"), PLAIN)
 
 
+def cause_look(row: Mapping[str, Any]) -> str:
+    """Return the look of the cause of a row, as in its column."""
+    return _cause(row.get("cause"), dict(row), 0)[1]
+
+
 def _share(value: Any, row: dict[str, Any], width: int) -> Cell:
     if value is None:
         return numbers.NOTHING, "dim"
@@ -201,8 +206,8 @@ _POLICIES: Final = {
 
 _STATES: Final = {
     **dict.fromkeys(("failed", "broken", "tripped", "error", "disabled", "lost", "gone", "stuck"), "bad"),
-    **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting"), "warn"),
-    **dict.fromkeys(("running", "active", "loaded", "open"), "good"),
+    **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting", "waiting"), "warn"),
+    **dict.fromkeys(("running", "active", "loaded", "open", "in flight"), "good"),
     **dict.fromkeys(("done", "idle", "built in", "info", "sealed", "stopped"), "dim"),
 }
 

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.widgets import Static
 
 from pulsarbox.tui.widgets.plain_title import plain_title
-from pulsarbox.tui.widgets.styles import theme_color
+from pulsarbox.tui.widgets.styles import ink_of
 
 EDGES: Final = 4
 """Columns of a panel beside its text: the border, and a blank on both sides."""
@@ -151,12 +151,6 @@ def labeled(lines: Iterable[str], colors: Mapping[str, str]) -> Text:
 def alarm_style(alarm: str, colors: Mapping[str, str]) -> Style:
     """Return the style of a value with an alarm, or without one."""
     return ink_of(colors, _ALARMS[alarm]) + Style(bold=True) if alarm else Style()
-
-
-def ink_of(colors: Mapping[str, str], name: str) -> Style:
-    """Return the style of a color of the theme; an automatic color is that of the surrounding text."""
-    color = theme_color(colors[name])
-    return Style(color=None if color.auto else color.rich_color)
 
 
 def lines_of(text: str | Text) -> int:

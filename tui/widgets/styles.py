@@ -35,6 +35,20 @@ def theme_color(value: str) -> Color:
     return Color.parse(name)._replace(a=opacity / 100) if percentage else Color.parse(name)
 
 
+def ink_of(colors: Mapping[str, str], name: str, ground: Color | None = None) -> Style:
+    """Return the style of a text in a color of the theme on a background, by default that of screens.
+
+    ``colors`` are the variables of the theme.
+    """
+    ink, ground = theme_color(colors[name]), ground or theme_color(colors["background"])
+    return Style(color=(ground + ink).rich_color, dim=_is_dim(ink))
+
+
+def _is_dim(ink: Color) -> bool | None:
+    """Whether a color is dimmed, as one of the terminal's palette cannot be blended with the background."""
+    return True if ink.ansi is not None and ink.a < 1 else None
+
+
 def least_contrast(variables: Mapping[str, str]) -> float:
     """Return the minimum contrast of text in a theme."""
     return float(variables.get("least-contrast", LEAST_CONTRAST))
@@ -96,8 +110,7 @@ class Looks(_Base):
         if look.ink == "background" and ink.ansi is not None:
             # As an ink, the default color is the terminal's foreground. Reversing yields its background.
             return Style(color=ground.rich_color, reverse=True, bold=look.bold, underline=look.underline)
-        # A color of the terminal's palette cannot be blended with the background, so it is dimmed instead.
-        is_dim = True if ink.ansi is not None and ink.a < 1 else None
+        is_dim = _is_dim(ink)
         share = max(look.share, float(variables.get("least-share", 0)))
         if share < 1 and ink.ansi is None and ground.ansi is None:
             ink = ground.blend(ink, share)

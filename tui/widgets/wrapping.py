@@ -11,7 +11,7 @@ from textual.color import Color
 from textual.geometry import Size
 from textual.widgets import Static
 
-from pulsarbox.tui.widgets.styles import theme_color
+from pulsarbox.tui.widgets.styles import ink_of
 
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
 _AFTER: Final = (" ", " ,", " ,/", " ,/-._")
@@ -85,11 +85,7 @@ def named_style(style: str, ground: Color, variables: Mapping[str, str]) -> Styl
     """Return the style of a text with a color of the theme, such as ``bold $text-error``, on a background."""
     plain, _, name = style.partition("$")
     found = Style.parse(plain)
-    if not name:
-        return found
-    color = theme_color(variables[name])
-    is_dim = True if color.ansi is not None and color.a < 1 else None
-    return found + Style(color=(ground + color).rich_color, dim=is_dim)
+    return found + ink_of(variables, name, ground) if name else found
 
 
 class HangingText(Static):

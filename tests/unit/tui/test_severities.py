@@ -3,18 +3,23 @@
 from typing import get_args
 
 import pytest
+from rich.style import Style
 from textual.color import Color
 from textual.notifications import SeverityLevel
 from textual.widgets._toast import Toast
 
+from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.themes import CONTRAST, OURS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.pager import Pager
-from tests.unit.tui.driving import SMALL, WIDE, dashboard
-from tests.unit.tui.fake import FakeBox, subscription
+from pulsarbox.tui.widgets.table import Table
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
+from tests.unit.tui.fake import FakeBox, client, job, subscription
 from tests.unit.tui.legibility import TERMINAL, colors_of, drawn_in, least_of, poor_in, style_of, wearing
 
 OUR_NAMES = [theme.name for theme in OURS]
+CAUSES = {"unacked-limit": "unacked limit", "throttled": "throttled", "delayed": "delayed"}
+"""Causes as tables show them."""
 
 
 def without_consumers() -> FakeBox:
@@ -151,3 +156,65 @@ async def test_a_new_theme_of_the_terminal_redraws_every_line() -> None:
         await driver.until(lambda: style_of(driver, "1 Overview", "1").color != before.color)
         wanted = Color.parse(driver.app.theme_variables["accent"]).rich_color
         assert style_of(driver, "1 Overview", "1").color == wanted
+
+
+def of_cause(cause: str) -> FakeBox:
+    """A box whose subscriptions and clients have this cause."""
+    box = without_consumers()
+    told = {"cause": cause, "causeText": f"told: {cause}"}
+    box.rows["subscriptions"] = [subscription(number, **told) for number in range(3)]
+    box.rows["clients"] = [client(number, **told) for number in range(3)]
+    return box
+
+
+@pytest.mark.parametrize("place", ["overview", "subscriptions", "clients"])
+@pytest.mark.parametrize(("cause", "look"), [("unacked-limit", "bad"), ("throttled", "warn"), ("delayed", "cool")])
+async def test_the_status_line_has_the_severity_of_the_cause(place: str, cause: str, look: str) -> None:
+    async with dashboard(of_cause(cause), WIDE, place=place) as driver:
+        if place == "overview":
+            driver.screen.set_focus(driver.screen.query_one("#subscriptions"))
+        await driver.until(lambda: f"told: {cause}" in driver.told("told"))
+        told = status_style(driver, f"told: {cause}")
+        table = driver.screen.query(Table).first()
+        (cell, *_) = [each.style for each in drawn_in(driver, table.region) if each.text.strip() == CAUSES[cause]]
+        assert cell is not None
+        assert told.color == cell.color == table.look(look).color
+
+
+def status_style(driver: Driver, text: str) -> Style:
+    """Return the style of the part of the status line that begins with a text."""
+    region = driver.screen.query_one("#told").region
+    return next(each.style for each in drawn_in(driver, region) if each.text.startswith(text) and each.style)
+
+
+@pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
+async def test_a_subscription_has_muted_labels_and_the_severity_of_its_cause(theme: str) -> None:
+    async with dashboard(of_cause("no-consumer"), SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+        await driver.press("enter")
+        await driver.until(lambda: "backlog   " in driver.text() and "told: no-consumer" in driver.text())
+        label, backlog = (style_of(driver, "│ backlog  ", text) for text in ("backlog", "messages"))
+        cause = style_of(driver, "│ cause  ", "told: no-consumer")
+        assert cause.color == driver.table.look("bad").color and cause.bold
+        assert (label.dim and not backlog.dim) if theme in TERMINAL else label.color != backlog.color
+        about = driver.screen.query_one("#facts").region
+        assert theme in TERMINAL or poor_in(driver, about, least_of(theme)) == set()
+
+
+@pytest.mark.parametrize(("state", "look"), [("failed", "bad"), ("paused", "warn")])
+async def test_the_error_of_a_job_has_the_severity_of_its_state(state: str, look: str) -> None:
+    box = FakeBox()
+    box.answers["GET", JOBS] = [job(1, state=state, error="the target is full")]
+    async with dashboard(box, WIDE, place="jobs") as driver:
+        await driver.until(lambda: "the target is full" in driver.told("told"))
+        told, cell = status_style(driver, " the target is full"), style_of(driver, "dlq-replay", state)
+        assert told.color == cell.color == driver.table.look(look).color
+
+
+async def test_a_stuck_key_is_an_alarm_in_its_row_and_in_the_status_line() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(0, type="Key_Shared")]
+    async with dashboard(box, SMALL, place="subscriptions") as driver:
+        await driver.press("K")
+        await driver.until(lambda: "c0 has not acknowledged 12:61" in driver.told("told"))
+        told, cell = status_style(driver, " c0 has not"), style_of(driver, "customer-9", "stuck")
+        assert told.color == cell.color == driver.table.look("bad").color

@@ -10,24 +10,26 @@ from rich.text import Text
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.styles import theme_color
+from pulsarbox.tui.widgets.columns import state_look
+from pulsarbox.tui.widgets.styles import ink_of
+from pulsarbox.tui.widgets.table import Table
 
 LETTERS: Final = "ABCDEFGHIJKL"
 """Letters of the first consumers; all further ones share ``OTHERS``."""
 OTHERS: Final = "+"
 NOBODY: Final = "·"
-_COLORS: Final = ("text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error")
-"""Colors of consumers, repeated after the last."""
+_COLORS: Final = ("text-primary", "text-success", "text-secondary", "text-accent")
+"""Colors of consumers, repeated after the last. Those of alarms are for the keys."""
 _NAME: Final = 24
 
 STATES: Final = (
-    ("stuck", "!", "stuck", "text-error"),
-    ("waiting", "▴", "waiting for a consumer", "text-warning"),
-    ("draining", "~", "draining", "text-secondary"),
-    ("in flight", "•", "in flight", "text-success"),
+    ("stuck", "!", "stuck"),
+    ("waiting", "▴", "waiting for a consumer"),
+    ("draining", "~", "draining"),
+    ("in flight", "•", "in flight"),
 )
-"""States of a key, worst first: name, sign, meaning, color."""
-_RANK: Final = {name: at for at, (name, _, _, _) in enumerate(STATES)}
+"""States of a key, worst first: name, sign, meaning."""
+_RANK: Final = {name: at for at, (name, _, _) in enumerate(STATES)}
 
 
 class KeyBar(NamedTuple):
@@ -71,6 +73,11 @@ def sign_of(number: int) -> str:
     return NOBODY if number < 0 else LETTERS[number] if number < len(LETTERS) else OTHERS
 
 
+def color_of(state: str) -> str:
+    """Return the color of a state of a key, that of its name in the table."""
+    return Table.looks[state_look(state) or "plain"].ink
+
+
 def drawn(
     told: Mapping[str, Any], bar: KeyBar, keys: Sequence[Mapping[str, Any]], colors: Mapping[str, str], height: int = 1
 ) -> Text:
@@ -81,15 +88,14 @@ def drawn(
     width, text = len(bar.owners), Text(no_wrap=True, overflow="crop")
     whole = told.get("slots") or 65536
     scale = f"0{f'hash {whole // 2:,}':^{max(width - 2 - len(f'{whole - 1:,}'), 1)}} {whole - 1:,}"
-    text.append(scale[:width] + "\n", style=ink(colors, "text-muted"))
+    text.append(scale[:width] + "\n", style=ink_of(colors, "text-muted"))
     for _ in range(height):
         for owner in bar.owners:
             text.append(sign_of(owner), style=consumer_style(owner, colors))
         text.append("\n")
-    signs = {name: (sign, color) for name, sign, _, color in STATES}
+    signs = {name: (sign, ink_of(colors, color_of(name))) for name, sign, _ in STATES}
     for state in bar.states:
-        sign, color = signs.get(state, (" ", "text-muted"))
-        text.append(sign, style=ink(colors, color))
+        text.append(*signs.get(state, (" ",)))
     text.append("\n")
     _states(text, keys, width, colors)
     text.append("\n" * min(height, 2))
@@ -134,7 +140,8 @@ def _consumer(told: Mapping[str, Any], keys: int) -> str:
 def _states(text: Text, keys: Sequence[Mapping[str, Any]], width: int, colors: Mapping[str, str]) -> None:
     """Append the legend of the keys with their numbers."""
     counts = Counter(str(key.get("stands")) for key in keys)
-    legend(text, [(sign, f"{counts[name]} {meaning}", color) for name, sign, meaning, color in STATES], width, colors)
+    entries = [(sign, f"{counts[name]} {meaning}", color_of(name)) for name, sign, meaning in STATES]
+    legend(text, entries, width, colors)
 
 
 def legend(
@@ -147,19 +154,13 @@ def legend(
         if used > len(indent) and used + 1 + len(part.rstrip()) > width:
             text.append(f"\n{indent}")
             used = len(indent)
-        text.append(sign, style=ink(colors, color))
-        text.append(part, style=ink(colors, "text-muted"))
+        text.append(sign, style=ink_of(colors, color))
+        text.append(part, style=ink_of(colors, "text-muted"))
         used += 1 + len(part)
 
 
 def consumer_style(number: int, colors: Mapping[str, str]) -> Style:
     """Return the style of a consumer's cells."""
     if number < 0:
-        return ink(colors, "text-muted")
-    return ink(colors, _COLORS[number % len(_COLORS)]) + Style(reverse=True, bold=True)
-
-
-def ink(colors: Mapping[str, str], name: str) -> Style:
-    """Return the style of a sign in a color of the theme; an automatic color is that of the surrounding text."""
-    color = theme_color(colors[name])
-    return Style(color=None if color.auto else color.rich_color, bold=False)
+        return ink_of(colors, "text-muted")
+    return ink_of(colors, _COLORS[number % len(_COLORS)]) + Style(reverse=True, bold=True)

@@ -16,7 +16,7 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.trouble import ScreenFacts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import Column
+from pulsarbox.tui.widgets.columns import Column, state_look
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.panel import EDGES, TextPanel
 from pulsarbox.tui.widgets.table import Row
@@ -119,7 +119,7 @@ class KeyMapScreen(ViewScreen):
             return super().status_line()
         stands = f"has not acknowledged {row['behind']}" if row.get("behind") else "is not receiving"
         what = f" {row.get('name')} {stands}; x: disconnect it (messages are redelivered)"
-        return self.with_command([(what, "warn", "menu")])
+        return self.with_command([(what, state_look(row["stands"]), "menu")])
 
     def command_line(self) -> str:
         """Return the command that explains the backlog."""

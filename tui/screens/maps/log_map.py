@@ -6,9 +6,10 @@ from typing import Any, Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from pulsarbox.tui.screens.maps.key_bar import ink, legend
+from pulsarbox.tui.screens.maps.key_bar import legend
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.panel import LabeledFact, fact
+from pulsarbox.tui.widgets.styles import ink_of
 
 Bucket = Mapping[str, Any]
 """Entries of a part of the log by state, with the first and the last position."""
@@ -62,7 +63,7 @@ def cells_per_line(width: int, position: str) -> int:
 
 
 def _cells(text: Text, buckets: Iterable[Bucket], colors: Mapping[str, str]) -> None:
-    looks = {name: (sign, ink(colors, color)) for name, sign, _, color in STATES}
+    looks = {name: (sign, ink_of(colors, color)) for name, sign, _, color in STATES}
     for bucket in buckets:
         sign, style = looks[state_of(bucket)]
         text.append(sign, style=style)
@@ -75,14 +76,14 @@ def _bar(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[str,
         _cells(text, stretched, colors)
     first, last = str(buckets[0].get("first") or ""), str(buckets[-1].get("last") or "")
     ends = f"{first}{last:>{max(width - len(first), len(last) + 1)}}\n"
-    text.append(ends, style=ink(colors, "text-muted"))
+    text.append(ends, style=ink_of(colors, "text-muted"))
 
 
 def _lines(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[str, str]) -> None:
     label = max((str(each.get("first") or "") for each in buckets), key=cell_len)
     cells = cells_per_line(width, label)
     for at in range(0, len(buckets), cells):
-        text.append(f"{buckets[at].get('first') or '':>{cell_len(label)}} ", style=ink(colors, "text-muted"))
+        text.append(f"{buckets[at].get('first') or '':>{cell_len(label)}} ", style=ink_of(colors, "text-muted"))
         _cells(text, buckets[at : at + cells], colors)
 
 
@@ -141,7 +142,7 @@ def ranges_of(told: Mapping[str, Any], width: int, lines: int, colors: Mapping[s
         f"{ledger}:{first}" + (f"-{last}" if last > first else "") for ledger, first, last in told.get("ranges") or ()
     ]
     if not ranges:
-        return Text("Every entry behind mark-delete is unacknowledged.", style=ink(colors, "text-muted"))
+        return Text("Every entry behind mark-delete is unacknowledged.", style=ink_of(colors, "text-muted"))
     return in_columns(ranges, told.get("rangesTotal") or len(ranges), width, lines, colors)
 
 
@@ -157,7 +158,7 @@ def ledgers_of(told: Mapping[str, Any], width: int, lines: int, colors: Mapping[
         for each in told.get("ledgers") or ()
     ]
     if not rows:
-        return Text("No ledger holds entries.", style=ink(colors, "text-muted"))
+        return Text("No ledger holds entries.", style=ink_of(colors, "text-muted"))
     widths = [max(cell_len(row[at]) for row in rows) for at in range(4)]
     shown = ["  ".join(f"{value:>{wide}}" for value, wide in zip(row, widths, strict=True)) for row in rows]
     return in_columns(shown, told.get("ledgersTotal") or len(shown), width, lines, colors)
@@ -174,6 +175,6 @@ def in_columns(items: Sequence[str], total: int, width: int, lines: int, colors:
     for row in range(height):
         text.append((" " * _GAP).join(f"{item:<{broad}}" for item in shown[row::height]).rstrip() + "\n")
     if len(shown) < total:
-        text.append(f"{numbers.count(total - len(shown))} more", style=ink(colors, "text-muted"))
+        text.append(f"{numbers.count(total - len(shown))} more", style=ink_of(colors, "text-muted"))
     text.rstrip()
     return text

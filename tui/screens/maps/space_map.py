@@ -9,8 +9,9 @@ from typing import Any, ClassVar, Final, NamedTuple
 from rich.text import Text
 
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery
-from pulsarbox.tui.screens.maps.key_bar import ink, legend
+from pulsarbox.tui.screens.maps.key_bar import legend
 from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.styles import ink_of
 
 COMPRESSION: Final = "/pulsarbox/v1/compression"
 SECONDS: Final = 30.0
@@ -81,7 +82,7 @@ def drawn(space: SpaceUse, width: int, colors: Mapping[str, str], height: int = 
     text = Text(no_wrap=True, overflow="crop")
     for _ in range(height):
         for cells, (_, sign, _, color) in zip(shares(space, max(width, 1)), KINDS, strict=True):
-            text.append(sign * cells, style=ink(colors, color))
+            text.append(sign * cells, style=ink_of(colors, color))
         text.append("\n")
     entries = [
         (sign, f"{meaning} {numbers.size(size)} ({numbers.percent(size / space.total)})", color)

@@ -3,19 +3,20 @@
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from pulsarbox.tui.screens.maps.key_bar import LETTERS, STATES, cells_of, drawn, key_bar, sign_of
+from pulsarbox.tui.screens.maps.key_bar import LETTERS, STATES, cells_of, consumer_style, drawn, key_bar, sign_of
 from pulsarbox.tui.screens.maps.key_map import keys_of
 from pulsarbox.tui.themes import DARK
 from pulsarbox.tui.widgets.columns import KINDS
+from pulsarbox.tui.widgets.styles import ink_of
+from pulsarbox.tui.widgets.table import Table
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox, subscription
 from tests.unit.tui.framing import framed
 
-COLORS = dict.fromkeys(
-    ("text-muted", "text-primary", "text-success", "text-warning", "text-secondary", "text-accent", "text-error"),
-    DARK.primary,
-)
+CONSOLE = Console()
+COLORS = DARK.to_color_system().generate() | DARK.variables
 
 
 def consumer(name: str, *ranges: tuple[int, int], **more: Any) -> dict[str, Any]:
@@ -80,9 +81,26 @@ def test_signs_and_legends_tell_all_that_colors_tell() -> None:
     assert "+ 8 other consumers" in drawn(many, key_bar(many, (), 80), (), COLORS).plain
 
 
-def test_a_stuck_key_is_an_alarm_in_the_bar_and_in_the_table() -> None:
-    looks = {name: color for name, _, _, color in STATES}
-    assert looks["stuck"] == "text-error" and KINDS["state"]("stuck", {}, 20) == ("stuck", "bad")
+def test_a_state_has_one_color_in_the_bar_in_its_legend_and_in_the_table() -> None:
+    told = {
+        "stuck": [{"slot": 5, "waiting": 2, "behind": "1:2"}, {"slot": 25, "waiting": 1, "behind": None}],
+        "draining": [{"slot": 46, "blocked": 1}],
+        "busiest": [{"slot": 75, "unacked": 9}],
+    }
+    keys = keys_of(told, {})
+    text = drawn(told, key_bar({"slots": 100}, keys, 64), keys, COLORS)
+    looks = {"stuck": "bad", "waiting": "warn", "draining": "warn", "in flight": "good"}
+    for name, sign, _ in STATES:
+        color = ink_of(COLORS, Table.looks[looks[name]].ink).color
+        drawn_signs = [at for at, each in enumerate(text.plain) if each == sign]
+        assert len(drawn_signs) == 2
+        assert {text.get_style_at_offset(CONSOLE, at).color for at in drawn_signs} == {color}, name
+        assert KINDS["state"](name, {}, 20) == (name, looks[name])
+
+
+def test_no_consumer_has_the_color_of_an_alarm() -> None:
+    alarms = {ink_of(COLORS, Table.looks[look].ink).color for look in ("bad", "warn")}
+    assert not alarms & {consumer_style(number, COLORS).color for number in range(-1, 14)}
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
