@@ -14,6 +14,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 from pulsarbox.tui.widgets.box_label import Label, contrast
 from pulsarbox.tui.widgets.styles import least_contrast, theme_color
 
+_HERE_ANSI: Final = {"here-background": "ansi_cyan", "here-foreground": "ansi_black"}
 _SCROLLBAR_ANSI: Final = {
     "scrollbar": "ansi_bright_black",
     "scrollbar-hover": "ansi_white",
@@ -46,10 +47,11 @@ DARK: Final = Theme(
     variables={
         "block-cursor-background": "#254362",
         "block-cursor-foreground": "#FFFFFF",
+        "blurred-background": "#1C3045",
         "here-background": "#2F5D90",
         "here-foreground": "#FFFFFF",
         "footer-key-foreground": "#F4DC62",
-        "text-disabled": "#868D99",
+        "text-disabled": "#8F96A2",
         "text-primary": "#7DB9F0",
         "text-secondary": "#C6A8F0",
         "text-accent": "#F4DC62",
@@ -58,6 +60,7 @@ DARK: Final = Theme(
         "text-error": "#FF8C95",
         "edge": "#34465E",
         "edge-focus": "#5BA4E6",
+        "field-edge": "#587393",
         **_scrollbar("#4A6484", "#1E2531"),
     },
 )
@@ -77,6 +80,7 @@ LIGHT: Final = Theme(
     variables={
         "block-cursor-background": "#BCD6F0",
         "block-cursor-foreground": "#10141B",
+        "blurred-background": "#D0E4F9",
         "here-background": "#1A62A5",
         "here-foreground": "#FFFFFF",
         "text-disabled": "#5C6470",
@@ -87,7 +91,7 @@ LIGHT: Final = Theme(
         "text-warning": "#804900",
         "text-error": "#A81B28",
         "least-share": "0.75",
-        "edge": "#8FA1B5",
+        "edge": "#71879E",
         "edge-focus": "#1A62A5",
         **_scrollbar("#71879E", "#E6EBF1"),
     },
@@ -108,6 +112,9 @@ CONTRAST: Final = Theme(
     variables={
         "block-cursor-background": "#FFEE4D",
         "block-cursor-foreground": "#000000",
+        "blurred-background": "#00204E",
+        "here-background": "#3D9BFF",
+        "here-foreground": "#000000",
         "footer-key-foreground": "#FFEE4D",
         "text-muted": "#E6E6E6",
         "text-disabled": "#C8C8C8",
@@ -117,9 +124,7 @@ CONTRAST: Final = Theme(
         "text-success": "#5CFF8F",
         "text-warning": "#FFA040",
         "text-error": "#FF8A8A",
-        "input-selection-background": "#FFEE4D",
-        "input-selection-foreground": "#000000",
-        "least-share": "0.6",
+        "least-share": "0.65",
         "least-contrast": "7",
         "field": "#303030",
         "edge": "#FFFFFF",
@@ -137,6 +142,7 @@ ANSI_DARK: Final = replace(
     error="ansi_bright_red",
     variables={
         **BUILTIN_THEMES["ansi-dark"].variables,
+        **_HERE_ANSI,
         **_SCROLLBAR_ANSI,
         "edge": "ansi_bright_black",
     },
@@ -148,6 +154,7 @@ ANSI_LIGHT: Final = replace(
     warning="ansi_magenta",
     variables={
         **BUILTIN_THEMES["ansi-light"].variables,
+        **_HERE_ANSI,
         **_SCROLLBAR_ANSI,
         "edge": "ansi_bright_black",
         "text-success": "ansi_default",
@@ -169,26 +176,36 @@ _SAME_HUE: Final = 0.08
 
 
 def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> dict[str, str]:
-    """Return the colors of the edges of panels: of the label, else of the theme, else derived from it."""
-    if label is not None and theme.ansi:
-        return {"edge": label.ground, "edge-focus": label.ground}
-    if label is not None:
-        background, color = Color.parse(variables["background"]), Color.parse(label.ground)
-        if theme.name == CONTRAST.name:
-            return _edges_high(color, background)
-        least, least_focus = _LEAST
-        faint = background.blend(color, _LABEL_SHARE)
-        is_visible = contrast(faint, background) >= least
-        return {
-            "edge": (faint if is_visible else visible(color, background, least)).hex6,
-            "edge-focus": visible(color, background, least_focus).hex6,
-        }
+    """Return the colors of edges. Those of panels are of the label, else of the theme, else derived from it.
+
+    Those of fields and buttons (``field-edge``) are not of the label, whose color would be an alarm beside a choice.
+    """
     derived = (
         "ansi_bright_black"
         if theme.ansi
         else Color.parse(variables["background"]).blend(Color.parse(variables["foreground"]), 0.25).hex6
     )
-    return {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
+    own = {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
+    return {
+        **(own if label is None else _edges_of_label(variables, theme, Color.parse(label.ground))),
+        "field-edge": variables.get("field-edge", own["edge"]),
+        "field-edge-focus": own["edge-focus"],
+    }
+
+
+def _edges_of_label(variables: Mapping[str, str], theme: Theme, color: Color) -> dict[str, str]:
+    if theme.ansi:
+        return {"edge": color.hex6, "edge-focus": color.hex6}
+    background = Color.parse(variables["background"])
+    if theme.name == CONTRAST.name:
+        return _edges_high(color, background)
+    least, least_focus = _LEAST
+    faint = background.blend(color, _LABEL_SHARE)
+    is_visible = contrast(faint, background) >= least
+    return {
+        "edge": (faint if is_visible else visible(color, background, least)).hex6,
+        "edge-focus": visible(color, background, least_focus).hex6,
+    }
 
 
 def _edges_high(color: Color, background: Color) -> dict[str, str]:
@@ -204,17 +221,20 @@ def _edges_high(color: Color, background: Color) -> dict[str, str]:
 
 
 def grounds(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the backgrounds of the current tab and the focused button, of marked rows, and of fields.
+    """Return the backgrounds of the current tab, the focused button and selected text, of rows, and of fields.
 
     Those whose names end in ``-behind`` are of parts of an option with their own color: the background of the list, if
     the color could not be read on that of the highlighted option.
     """
     background, accent = (Color.parse(variables[name]) for name in ("background", "accent"))
     is_mixed = background.ansi is None and accent.ansi is None
+    here = {
+        part: variables.get(f"here-{part}", variables[f"block-cursor-{part}"]) for part in ("background", "foreground")
+    }
     return {
-        "here-background": variables.get("here-background", variables["block-cursor-background"]),
-        "here-foreground": variables.get("here-foreground", variables["block-cursor-foreground"]),
+        **{f"{name}-{part}": color for name in ("here", "input-selection") for part, color in here.items()},
         "marked-background": background.blend(accent, _MARKED_SHARE).hex6 if is_mixed else variables["background"],
+        "blurred-background": variables.get("blurred-background", variables["panel"]),
         "field": variables.get("field", variables["panel"]),
         **{f"{name}-behind": _behind(variables, name) for name in ("text-accent", "text-error")},
     }

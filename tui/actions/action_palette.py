@@ -79,7 +79,7 @@ class ActionPalette(FaintBelow, CommandPalette):
     ActionPalette > #--container { visibility: visible; width: 102; max-width: 96%; height: auto;
       max-height: 90%; margin: 0; padding: 1 2; background: $surface; border: round $primary;
       border-title-color: $accent; border-title-style: bold; border-subtitle-color: $text-muted; }
-    ActionPalette #--input, ActionPalette #--input.--list-visible { border: none; border-left: thick $edge-focus;
+    ActionPalette #--input, ActionPalette #--input.--list-visible { border: none; border-left: thick $field-edge-focus;
       height: 1; background: $field; }
     ActionPalette #--input:ansi { text-style: underline; }
     ActionPalette SearchIcon { display: none; }

@@ -27,24 +27,25 @@ from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
 BUTTONS: Final = """
-#buttons Button { background: $panel; color: $foreground; text-style: none; border-left: outer $edge !important;
-  border-right: outer $edge !important; }
+#buttons Button { background: $panel; color: $foreground; text-style: none; border-left: outer $field-edge !important;
+  border-right: outer $field-edge !important; }
 #buttons Button.-primary { color: $text-primary; text-style: bold; }
 #buttons Button.-error { color: $text-error; text-style: bold; }
 #buttons Button:focus { background: $here-background; color: $here-foreground; text-style: bold;
-  background-tint: transparent; border-left: outer $edge-focus !important; border-right: outer $edge-focus !important; }
+  background-tint: transparent; border-left: outer $field-edge-focus !important;
+  border-right: outer $field-edge-focus !important; }
 #buttons Button:ansi { text-style: bold underline; }
 #buttons Button:ansi:focus { background: ansi_default; color: ansi_default; text-style: bold reverse; }
 """
 """Styles of the buttons of a dialog. Those of Textual show the focus only in some themes."""
 FIELDS: Final = """
-%(name)s Input, %(name)s TextArea { border: none; border-left: outer $edge; padding: 0 1 0 0; background: $field; }
+%(name)s Input, %(name)s TextArea { border: none; border-left: outer $field-edge; padding: 0 1 0 0;
+  background: $field; }
 %(name)s Input { height: 1; width: 1fr; padding: 0 1; }
 %(name)s Input:ansi { text-style: underline; }
-%(name)s Input:focus, %(name)s TextArea:focus { border: none; border-left: thick $edge-focus; background: $field;
+%(name)s Input:focus, %(name)s TextArea:focus { border: none; border-left: thick $field-edge-focus; background: $field;
   background-tint: transparent; }
 %(name)s Input:focus > .input--cursor { background: $field; color: $foreground; text-style: reverse; }
-%(name)s Input:focus > .input--selection { background: $block-cursor-background; color: $block-cursor-foreground; }
 %(name)s Input > .input--placeholder { color: $text-disabled; text-style: italic; }
 """
 """Styles of the fields of a dialog: an edge at the left, which is thick in the field with the focus."""

@@ -64,7 +64,7 @@ class Table(Looks, ScrollView, can_focus=True):
         "heading": ColorNames("text-muted", "panel", bold=True),
         "sorted": ColorNames("text", "panel", bold=True, underline=True),
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
-        "blurred": ColorNames(ground="panel", bold=True),
+        "blurred": ColorNames(ground="blurred-background", bold=True),
         "marked": ColorNames("text-accent", bold=True),
         "marked row": ColorNames(ground="marked-background"),
         "plain": ColorNames(),

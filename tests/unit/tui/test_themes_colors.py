@@ -7,7 +7,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, edges, grounds
+from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grounds
 from pulsarbox.tui.widgets.box_label import contrast, label_of
 from pulsarbox.tui.widgets.graphs.graph import shades
 from tests.unit.tui.legibility import distance, least_of
@@ -16,6 +16,8 @@ SEVERITIES: Final = ("text-success", "text-warning", "text-error")
 INKS: Final = (*SEVERITIES, "text-primary", "text-secondary", "text-accent", "accent")
 DISTINCT: Final = 30.0
 """Least difference of colors that mean something else."""
+APART: Final = 6.0
+"""Least difference of the backgrounds of lines one below the other."""
 VISIBLE: Final = 1.4
 """Least contrast of the background of the cursor, the current tab and the focused button to the one around them."""
 
@@ -46,9 +48,10 @@ def test_severities_the_accent_and_the_primary_color_are_distinct(theme: Theme) 
 @our_themes
 def test_inks_are_legible_on_every_background(theme: Theme) -> None:
     variables, least = variables_of(theme), least_of(theme.name)
-    for ink, ground in product((*INKS, "foreground"), ("background", "surface", "panel", "marked-background")):
+    rows = ("background", "marked-background", "blurred-background")
+    for ink, ground in product((*INKS, "foreground"), (*rows, "surface", "panel")):
         assert ratio(variables, ink, ground) >= least, (ink, ground)
-    for ground in ("background", "surface", "panel", "field"):
+    for ground in ("background", "blurred-background", "surface", "panel", "field"):
         assert ratio(variables, "text-disabled", ground) >= least, ground
     assert ratio(variables, "here-foreground", "here-background") >= least
     assert ratio(variables, "block-cursor-foreground", "block-cursor-background") >= least
@@ -67,16 +70,38 @@ def test_what_has_the_focus_differs_from_what_is_around_it(theme: Theme) -> None
     assert ratio(variables, "here-background", "panel") >= VISIBLE
     assert ratio(variables, "block-cursor-background", "background") >= VISIBLE
     assert ratio(variables, "marked-background", "background") >= 1.1
+    assert ratio(variables, "blurred-background", "background") >= 1.2
+    for other in ("panel", "block-cursor-background"):  # the heading above it, and the cursor with the focus
+        assert distance(variables["blurred-background"], variables[other]) >= APART, other
+    assert distance(variables["here-background"], variables["block-cursor-background"]) >= APART, "a row below the tabs"
     assert ratio(variables, "edge-focus", "background") >= 3
 
 
 @our_themes
 def test_edges_and_the_bounds_of_fields_are_visible(theme: Theme) -> None:
     variables = variables_of(theme)
-    least = {DARK.name: 1.8, LIGHT.name: 2.5, CONTRAST.name: 7.0}[theme.name]
+    least = {DARK.name: 1.8, LIGHT.name: 3.0, CONTRAST.name: 7.0}[theme.name]
     assert ratio(variables, "edge", "background") >= least
-    assert ratio(variables, "edge", "field") >= (3 if theme is CONTRAST else 1.5)
+    for edge, ground in product(("field-edge", "field-edge-focus"), ("surface", "field", "panel")):
+        assert ratio(variables, edge, ground) >= 3, (edge, ground)
     assert ratio(variables, "scrollbar", "panel") >= (1.8 if theme is DARK else 3)
+
+
+@our_themes
+def test_selected_text_differs_from_its_field_and_from_the_text_cursor_behind_it(theme: Theme) -> None:
+    variables = variables_of(theme)
+    assert ratio(variables, "input-selection-background", "field") >= 2
+    assert ratio(variables, "input-selection-background", "foreground") >= 2
+    assert ratio(variables, "input-selection-foreground", "input-selection-background") >= least_of(theme.name)
+
+
+@our_themes
+@pytest.mark.parametrize("color", ["darkred", "yellow"])
+def test_the_label_of_a_box_does_not_color_the_fields_and_buttons_of_dialogs(color: str, theme: Theme) -> None:
+    labeled = edges(variables_of(theme), theme, label_of("x", color))
+    own = edges(variables_of(theme), theme, None)
+    assert labeled["edge"] != own["edge"]
+    assert labeled["field-edge"] == own["field-edge"] and labeled["field-edge-focus"] == own["edge-focus"]
 
 
 @our_themes
@@ -87,7 +112,7 @@ def test_low_values_of_a_graph_are_visible_and_fainter_than_high_ones(color: str
     least = float(variables.get("least-share", 0))
     found = [contrast(ground.blend(ink, max(each.share, least)), ground) for each in shades(color).values()]
     assert found == sorted(found) and found[0] < found[-1]
-    assert found[0] >= 2
+    assert found[0] >= (4.5 if theme is CONTRAST else 2)
 
 
 @pytest.mark.parametrize("color", ["darkred", "navy", "darkgreen", "yellow", "gold", "purple"])
@@ -98,3 +123,10 @@ def test_a_label_keeps_its_hue_and_the_focus_its_color_in_the_theme_of_high_cont
     assert abs(edge.h - given.h) < 0.01 and abs(edge.s - given.s) < 0.01
     assert contrast(Color.parse(found["edge"]), Color(0, 0, 0)) >= 7
     assert distance(found["edge"], found["edge-focus"]) >= DISTINCT
+
+
+@pytest.mark.parametrize("theme", REPLACED, ids=lambda theme: theme.name)
+def test_the_current_tab_differs_from_a_row_of_the_cursor_in_the_colors_of_the_terminal(theme: Theme) -> None:
+    variables = variables_of(theme)
+    assert variables["here-background"] != variables["block-cursor-background"]
+    assert variables["here-foreground"] != variables["here-background"]

@@ -56,7 +56,7 @@ def test_a_label_can_be_read_on_any_colour(color: str) -> None:
 def test_the_edges_of_a_label_are_visible(color: str, theme: Theme) -> None:
     assert theme.background is not None
     ground = Color.parse(theme.background)
-    found = edges({"background": theme.background}, theme, label_of("x", color))
+    found = edges(theme.to_color_system().generate() | theme.variables, theme, label_of("x", color))
     edge, focus = (contrast(Color.parse(found[name]), ground) for name in ("edge", "edge-focus"))
     assert (edge >= 3 and focus >= 7) if theme is CONTRAST else (edge >= 1.8 and focus >= 3)
 
