@@ -45,7 +45,7 @@ class Overview(TopScreen):
     DEFAULT_CSS = """
     Overview #findings { height: 2; }
     Overview.-high #findings { height: 5; border: round $edge; border-title-color: $text; border-title-style: bold; }
-    Overview.-high #findings:focus { border: round $edge-focus; }
+    Overview.-high #findings:focus { border: heavy $edge-focus; }
     Overview #middle { height: 1fr; min-height: 4; }
     Overview #subscriptions { height: 100%; width: 1fr; }
     Overview #side { display: none; width: 58; height: 100%; }

@@ -65,7 +65,7 @@ class PanelFrame(Vertical):
     DEFAULT_CSS = """
     PanelFrame { height: 1fr; width: 1fr; border: round $edge; border-title-color: $text; border-title-style: bold;
                  border-subtitle-color: $text-muted; }
-    PanelFrame:focus-within { border: round $edge-focus; }
+    PanelFrame:focus-within { border: heavy $edge-focus; }
     """
 
     def name_it(self, title: str, subtitle: str = "") -> None:

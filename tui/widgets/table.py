@@ -58,7 +58,7 @@ class Table(Looks, ScrollView, can_focus=True):
     Table { height: 1fr; scrollbar-gutter: stable; scrollbar-size-vertical: 1; overflow-x: hidden; }
     Table.panel { border: round $edge; border-title-color: $text; border-title-style: bold;
                   border-subtitle-color: $text-muted; }
-    Table.panel:focus { border: round $edge-focus; }
+    Table.panel:focus { border: heavy $edge-focus; }
     """
     looks: Mapping[str, ColorNames] = {
         "heading": ColorNames("text-muted", "panel", bold=True),

@@ -58,7 +58,7 @@ def test_a_key_that_stands_still_is_set_going_again(box: Running, client: Any, t
     for number in range(1, 5):
         producer.send(b"%d" % number, partition_key=key)
     with tmux(pulsarbox("top", "subscriptions", "--admin-url", box.web_url), 100, 30) as terminal:
-        terminal.until("─ Subscriptions ─", "CAUSE", gone="Backlogs")
+        terminal.until("━ Subscriptions ━", "CAUSE", gone="Backlogs")
         filter_for(terminal, short(topic), "workers", "key blocked")
         terminal.keys("K")
         terminal.until(key, "stuck", "hung has not acknowledged", "disconnect it")

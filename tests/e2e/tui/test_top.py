@@ -187,7 +187,7 @@ def test_the_backlog_that_grows_its_cause_and_the_quota_that_is_raised(box: Runn
     with tmux(pulsarbox("top", "--admin-url", box.web_url), 80, 24) as terminal:
         terminal.until("Backlogs", "Published")
         terminal.keys("3")
-        terminal.until("─ Subscriptions ─", "CAUSE", gone="Backlogs")
+        terminal.until("━ Subscriptions ━", "CAUSE", gone="Backlogs")
         terminal.keys("/")
         terminal.type(short(topic))
         terminal.keys("Enter")

@@ -6,6 +6,7 @@ import pytest
 from rich.style import Style
 from textual.color import Color
 from textual.notifications import SeverityLevel
+from textual.widget import Widget
 from textual.widgets._toast import Toast
 
 from pulsarbox.tui.actions.replay_operations import JOBS
@@ -218,3 +219,26 @@ async def test_a_stuck_key_is_an_alarm_in_its_row_and_in_the_status_line() -> No
         await driver.until(lambda: "c0 has not acknowledged 12:61" in driver.told("told"))
         told, cell = status_style(driver, " c0 has not"), style_of(driver, "customer-9", "stuck")
         assert told.color == cell.color == driver.table.look("bad").color
+
+
+@pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
+@pytest.mark.parametrize("place", ["overview", "topics", "storage"])
+async def test_the_panel_with_the_focus_has_an_edge_of_another_shape(place: str, theme: str) -> None:
+    async with dashboard(size=WIDE, kept=wearing(theme), place=place) as driver:
+        focused = driver.app.focused
+        assert focused is not None and [corner(driver, each) for each in panels(driver)] == [
+            "┏" if each is focused else "╭" for each in panels(driver)
+        ]
+        driver.screen.set_focus(None)
+        await driver.until(lambda: "┏" not in driver.text())
+        assert {corner(driver, each) for each in panels(driver)} == {"╭"}
+
+
+def panels(driver: Driver) -> list[Widget]:
+    """Return the widgets in a border that are shown."""
+    return [each for each in driver.screen.query("*") if each.display and each.size and each.styles.border_top[0]]
+
+
+def corner(driver: Driver, panel: Widget) -> str:
+    """Return the upper left corner of a panel."""
+    return "".join(each.text for each in drawn_in(driver, panel.region))[0]

@@ -168,7 +168,7 @@ class Treemap(Looks, Widget, can_focus=True):
     DEFAULT_CSS = """
     Treemap { height: 1fr; width: 1fr; border: round $edge; border-title-color: $text; border-title-style: bold;
               border-subtitle-color: $text-muted; }
-    Treemap:focus { border: round $edge-focus; }
+    Treemap:focus { border: heavy $edge-focus; }
     """
     looks: Mapping[str, ColorNames] = {
         "plain": ColorNames(),

@@ -44,7 +44,7 @@ async def test_rows_have_one_line_with_key_title_and_name() -> None:
         await driver.type("terminate")
         await driver.until(lambda: "Terminate the topic" in driver.text() and "Browse" not in driver.text())
         (line,) = [line for line in driver.lines() if "Terminate the topic" in line]
-        assert "(topic ter" in line and line.rstrip(" │").endswith("…")
+        assert "(topic ter" in line and line.rstrip(" │┃").endswith("…")
 
 
 async def test_a_dialog_has_no_palette() -> None:

@@ -1,6 +1,7 @@
 """Every screen: content, navigation and actions."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -177,7 +178,7 @@ async def test_dead_letters_by_what_went_wrong_then_one_edited_and_put_back() ->
         await driver.at("OperationDialog", answered=False)
         only = 'fingerprint == "0123456789ab"'
         line = f"pulsarbox dlq replay orders-0-billing-DLQ --filter '{only}' --rate 100 --dry-run"
-        assert line in " ".join(driver.text().replace("│", " ").split())
+        assert line in " ".join(re.sub("[│┃]", " ", driver.text()).split())
         driver.screen.query_one("#field-dry_run", Input).value = "no"
         await driver.press("ctrl+s")
         await driver.until(box.changes)
@@ -462,7 +463,7 @@ async def test_what_an_empty_screen_says_is_not_cut_off() -> None:
     async with dashboard(box, SMALL) as driver:
         for key, text in (("4", "sub dead-letter TOPIC SUB 3"), ("5", "--size 2G --then hold")):
             await driver.press(key)
-            await driver.until(lambda text=text: text in " ".join(driver.text().replace("│", " ").split()))  # type: ignore[misc]
+            await driver.until(lambda text=text: text in " ".join(driver.text().replace("┃", " ").split()))  # type: ignore[misc]
 
 
 def test_no_word_stands_without_its_number_however_wide_the_line_is(monkeypatch: pytest.MonkeyPatch) -> None:

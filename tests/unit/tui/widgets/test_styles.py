@@ -133,7 +133,7 @@ async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monke
         strips = driver.strips()
         styles = [segment.style for strip in strips for segment in strip if segment.style]
         assert all(each.color.is_default for each in styles if each.color)
-        (cursor,) = [strip for strip in strips if strip.text.startswith("│>")]
+        (cursor,) = [strip for strip in strips if strip.text.startswith("┃>")]
         assert all(segment.style and segment.style.reverse for segment in cursor if "orders" in segment.text)
         await driver.press("s")
         await driver.at("ChoiceDialog", answered=False)

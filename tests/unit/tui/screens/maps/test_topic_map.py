@@ -46,7 +46,7 @@ async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
         await driver.press("M")
         await driver.at("TopicMap")
         await driver.until(lambda: ">orders-8" in driver.text() and "orders-0" not in driver.text())
-        assert "─ Topics by backlog (unacknowledged messages)" in driver.text()
+        assert "━ Topics by backlog (unacknowledged messages)" in driver.text()
         found = [each.style for each in driver.strips()[-3] if "! from 100%" in each.text]
         assert found and found[0] is not None and found[0].color == driver.screen.map.look("hot").color
         await driver.press("down")
@@ -131,8 +131,8 @@ async def test_tiles_are_gauges_of_their_quotas(theme: str, size: tuple[int, int
         await driver.at("TopicMap")
         await driver.until(lambda: ">orders-0" in driver.text())
         lines, text, shown = driver.lines(), driver.text(), driver.screen.map
-        assert lines[2].startswith("╭─ Topics by backlog") and lines[-3].endswith("! from 100% ─╯")
-        assert all(line[0] + line[-1] == "││" for line in lines[3:-3]), "tiles are inside of the border"
+        assert lines[2].startswith("┏━ Topics by backlog") and lines[-3].endswith("! from 100% ━┛")
+        assert all(line[0] + line[-1] == "┃┃" for line in lines[3:-3]), "tiles are inside of the border"
         shares = ("85%", "120%") if size == SMALL else ("85% of the quota", "120% of the quota")
         assert all(told in text for told in ("▲ orders-2", "! orders-3", "10%", *shares))
         first = shown._areas[0]
@@ -166,4 +166,4 @@ async def test_an_empty_map_names_the_command_that_publishes() -> None:
     async with dashboard(box, SMALL, place="topics") as driver:
         await driver.press("M")
         await driver.until(lambda: "pulsarbox produce hello 'Hello, world'" in driver.text())
-        assert all(len(line) <= SMALL[0] and line.count("│") in (0, 2) for line in driver.lines())
+        assert all(len(line) <= SMALL[0] and line.count("┃") in (0, 2) for line in driver.lines())

@@ -141,12 +141,12 @@ async def test_two_messages_are_compared_by_field() -> None:
         await driver.press("D")
         await driver.at("MessageDifference")
         await driver.until(lambda: "added" in driver.told("told") and "paid" in driver.text())
-        lines = [line.strip("│> ") for line in driver.text().split("\n")]
+        lines = [line.strip("┃> ") for line in driver.text().split("\n")]
         assert {"~ id: 8 → 7", "- paid: true", "+ total: 12.5"} <= set(lines)
         assert '~ key: "customer-1" → "customer-0"' in lines
         assert "customer.name" not in driver.text()
-        assert "─ Differences: 12:1 of orders-0 → 12:0 of orders-0 ─" in driver.text()
-        assert f" {driver.told('told').strip()} ─╯" in driver.lines()[-3], "as in the status line"
+        assert "━ Differences: 12:1 of orders-0 → 12:0 of orders-0 ━" in driver.text()
+        assert f" {driver.told('told').strip()} ━┛" in driver.lines()[-3], "as in the status line"
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -154,7 +154,7 @@ async def test_metadata_contents_and_bytes_are_panels(size: tuple[int, int]) -> 
     async with viewing(json.dumps(ORDER).encode(), size=size) as driver:
         await driver.until(lambda: "outline   7 values" in driver.text())
         panels, screen = framed(driver), viewer(driver)
-        assert list(panels) == ["Metadata: 12:0 of orders-0"] and " Contents ─" in driver.text()
+        assert list(panels) == ["Metadata: 12:0 of orders-0"] and " Contents ━" in driver.text()
         contents, dump = screen.query_one("#contents"), screen.query_one("#dump")
         assert dump.display == (size[0] >= 120), "beside the contents where there is room"
         assert screen.pager.size.height >= 12
@@ -162,13 +162,13 @@ async def test_metadata_contents_and_bytes_are_panels(size: tuple[int, int]) -> 
         await driver.press("slash")
         await driver.type("vip")
         await driver.press("enter")
-        await driver.until(lambda: "outline   7 values   79 B   1 match ─" in driver.text())
+        await driver.until(lambda: "outline   7 values   79 B   1 match ━" in driver.text())
         await driver.press("h")
         await driver.until(lambda: dump.display == (size[0] < 120))
         await driver.press("h", "v", "v")
         await driver.until(lambda: isinstance(screen.pager.lines, HexLines) and not dump.display)
         await driver.press("i")
-        await driver.until(lambda: "─ Contents: 12:0 of orders-0 ─" in driver.text())
+        await driver.until(lambda: "━ Contents: 12:0 of orders-0 ━" in driver.text())
 
 
 async def test_bytes_beside_the_contents_are_drawn_once_per_movement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ async def test_metadata_has_no_border_where_the_contents_would_lack_lines() -> N
     many = {f"name-{at}": "x" for at in range(9)}
     async with viewing(b"{}", properties=many) as driver:
         await driver.until(lambda: "outline   1 value " in driver.text())
-        assert "─ Contents: 12:0 of orders-0 ─" in driver.text() and "Metadata" not in driver.text()
+        assert "━ Contents: 12:0 of orders-0 ━" in driver.text() and "Metadata" not in driver.text()
         assert viewer(driver).pager.size.height >= 10
 
 
@@ -211,7 +211,7 @@ async def test_metadata_says_how_many_properties_it_shows_and_all_can_be_read() 
         assert screen.pager.size.height >= 12
         await driver.press("i")
         await driver.until(
-            lambda: "─ Metadata: 12:0 of orders-0 ─" in driver.text() and "200 properties" in driver.text()
+            lambda: "━ Metadata: 12:0 of orders-0 ━" in driver.text() and "200 properties" in driver.text()
         )
         assert not screen.query_one("#dump").display
         await driver.press("end")
