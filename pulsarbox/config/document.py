@@ -52,6 +52,13 @@ warning; a key without a value keeps the default.
 marks settings that Pulsar does not have.
 """
 
+_FOREIGN_VARIABLES = """
+Any other variable with the prefix `PULSARBOX_` is an error, because a misspelled one would lose a setting. Only the
+variables that Kubernetes sets for a Service named `pulsarbox` or `pulsarbox-...` have no effect, such as
+`PULSARBOX_SERVICE_HOST`, `PULSARBOX_PORT` and `PULSARBOX_PORT_6650_TCP_ADDR`. Commands that are given a broker by
+`--url`, `--admin-url` or a context do not read the configuration.
+"""
+
 
 def as_toml() -> str:
     """Return the text of pulsarbox.toml."""
@@ -112,3 +119,4 @@ def _other_variables() -> Iterator[str]:
     yield "\n## Other environment variables\n\n| Variable | Description |\n|---|---|\n"
     for name, meaning in OTHER_VARIABLES.items():
         yield f"| `{name}` | {meaning} |\n"
+    yield _FOREIGN_VARIABLES

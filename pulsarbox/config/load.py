@@ -8,7 +8,7 @@ from typing import Final
 
 from pulsarbox.config.setting import ConfigError, GivenValue, Value, setting_hint
 from pulsarbox.config.settings import Settings, settings_by_name, settings_table
-from pulsarbox.config.sources import plain_names, properties_file, toml_file
+from pulsarbox.config.sources import kubernetes_variables, plain_names, properties_file, toml_file
 
 ENVIRONMENT_PREFIX: Final = "PULSARBOX_"
 PLAIN_NAMES_VARIABLE: Final = "PULSARBOX_PLAIN_NAMES"
@@ -116,13 +116,19 @@ def _text_of(path: Path) -> str:
 
 def _read_environment(environ: Mapping[str, str]) -> list[GivenValue]:
     ours = (name for name in environ if name.startswith(ENVIRONMENT_PREFIX) and name not in OTHER_VARIABLES)
-    return [_from_variable(name, environ[name]) for name in sorted(ours)]
+    return [_from_variable(name, environ[name]) for name in sorted(ours) if not _is_of_kubernetes(name, environ[name])]
+
+
+def _is_of_kubernetes(variable: str, text: str) -> bool:
+    """Return whether Kubernetes has set a variable because a Service is named ``pulsarbox``, or ``pulsarbox-...``."""
+    return kubernetes_variables.describes_a_service(variable.removeprefix(ENVIRONMENT_PREFIX), text)
 
 
 def _from_variable(variable: str, text: str) -> GivenValue:
     row = settings_by_name().get(variable.removeprefix(ENVIRONMENT_PREFIX))
     if row is None:
-        raise ConfigError("environment", variable, f"no such setting{_nearest_variable(variable)}")
+        hint = _nearest_variable(variable) or "; correct or unset it"
+        raise ConfigError("environment", variable, f"no such setting{hint}")
     try:
         return GivenValue(row.name, row.parse(text), f"environment {variable}")
     except ValueError as error:

@@ -97,7 +97,43 @@ def test_an_unknown_variable_is_refused() -> None:
 
 
 def test_the_prefix_does_not_make_variables_alike() -> None:
-    assert refusal(None, PULSARBOX_x="1") == "environment: PULSARBOX_x: no such setting"
+    assert refusal(None, PULSARBOX_x="1") == "environment: PULSARBOX_x: no such setting; correct or unset it"
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {
+            "PULSARBOX_SERVICE_HOST": "10.0.0.1",
+            "PULSARBOX_SERVICE_PORT": "6650",
+            "PULSARBOX_SERVICE_PORT_PULSAR": "6650",
+            "PULSARBOX_PORT": "tcp://10.0.0.1:6650",
+            "PULSARBOX_PORT_6650_TCP": "tcp://10.0.0.1:6650",
+            "PULSARBOX_PORT_6650_TCP_PROTO": "tcp",
+            "PULSARBOX_PORT_6650_TCP_PORT": "6650",
+            "PULSARBOX_PORT_6650_TCP_ADDR": "10.0.0.1",
+        },
+        {"PULSARBOX_BROKER_SERVICE_HOST": "10.0.0.1", "PULSARBOX_BROKER_PORT_8080_TCP": "tcp://10.0.0.1:8080"},
+        {"PULSARBOX_SERVICE_HOST": "fd00::1", "PULSARBOX_PORT": "tcp://[fd00::1]:6650"},
+    ],
+    ids=["service", "longer name", "IPv6"],
+)
+def test_variables_that_kubernetes_sets_for_a_service_have_no_effect(environ: dict[str, str]) -> None:
+    assert load(None, {}, environ).settings == Settings()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("PULSARBOX_SERVICE_HOST", "pulsar://box:6650"),
+        ("PULSARBOX_SERVICE_PORT", "pulsar"),
+        ("PULSARBOX_PORT", "7000"),
+        ("PULSARBOX_brokerServicePORT", "tcp://10.0.0.1:6650"),
+        ("PULSARBOX_HOME", "/opt"),
+    ],
+)
+def test_a_variable_of_another_form_than_those_of_kubernetes_is_refused(variable: str, value: str) -> None:
+    assert refusal(None, **{variable: value}).startswith(f"environment: {variable}: no such setting")
 
 
 def test_a_malformed_variable_is_refused() -> None:
