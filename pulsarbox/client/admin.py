@@ -381,6 +381,18 @@ class Admin:
 
     # Statistics
 
+    def unacknowledged_entry(self, topic: TopicName, subscription: str, number: int) -> str | None:
+        """Return the position (``ledger:entry``) of the n-th unacknowledged entry of a subscription of a
+        non-partitioned topic; None if it has fewer."""
+        path = f"{path_of_subscription(topic, subscription)}/position/{number}"
+        try:
+            reply = self._exchange("GET", f"/admin/v2{path}", None, "application/json")
+        except AdminRefused as error:
+            if error.status == 404:
+                return None
+            raise
+        return reply.headers.get("x-pulsar-message-id")
+
     def stats(self, topic: TopicName, partitions: int, *, each: bool = False) -> dict[str, Any]:
         """Return a topic's statistics, summed over its partitions if any; ``each`` adds those of each partition."""
         which = "partitioned-stats" if partitions else "stats"

@@ -1,11 +1,12 @@
-"""Preview of `sub seek`: how many messages come back, and how many are skipped."""
+"""Preview of `sub seek` and `sub skip`: how many messages come back, and how many are skipped."""
 
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from pulsarbox.cli.common.backlog_units import MESSAGES
-from pulsarbox.cli.common.position_arguments import PositionParam
+from pulsarbox.cli.common.position_arguments import PositionParam, parse_place
 from pulsarbox.cli.common.progress import messages
+from pulsarbox.cli.common.terminal_text import counted
 from pulsarbox.names import PERSISTENT, TopicName
 
 if TYPE_CHECKING:
@@ -42,6 +43,32 @@ def query(place: PositionParam) -> dict[str, int]:
 def expiring(found: dict[str, Any]) -> int:
     """Return how many messages an expiry up to the position removes; none if the subscription is beyond it."""
     return 0 if found["redelivered"] else int(found["skipped"])
+
+
+def skipped_by(found: dict[str, Any] | None, place: PositionParam) -> int | None:
+    """Return how many messages a seek skips; None if the broker has no preview and the seek may skip all."""
+    if found is not None:
+        return int(found["skipped"])
+    return None if place.word == "latest" else 0
+
+
+def messages_in(admin: "Admin", topic: TopicName, subscription: str, entries: int) -> int | None:
+    """Return how many messages the next ``entries`` entries of a subscription contain; None from other brokers.
+
+    The topic, which is not partitioned, and the subscription must exist.
+    """
+    end = admin.unacknowledged_entry(topic, subscription, entries + 1)
+    found = preview(admin, topic, subscription, parse_place(end or "latest"))
+    return None if found is None else int(found["skipped"])
+
+
+def amount_words(entries: int, messages_in_them: int | None) -> str:
+    """Return a number of entries in words, with their messages if these are more, or if they are all that counts."""
+    if messages_in_them is None:
+        return counted(entries, "entry", "entries")
+    if messages_in_them == entries:
+        return counted(entries, "message")
+    return f"{counted(messages_in_them, 'message')} in {counted(entries, 'entry', 'entries')}"
 
 
 def preview_words(found: dict[str, Any] | None, place: PositionParam) -> str:

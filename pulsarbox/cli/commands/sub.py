@@ -1,7 +1,6 @@
 """``pulsarbox sub``: the subscriptions of a topic."""
 
 import shlex
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from pulsarbox.cli.commands.dead_letters.sub_dead_letter import dead_letter
 from pulsarbox.cli.commands.topic import pairs
 from pulsarbox.cli.common.backlog_units import backlog_fields
 from pulsarbox.cli.common.confirmation import (
-    agree,
+    agree_to,
     carry_out,
     confirm,
     dry_run_option,
@@ -25,6 +24,7 @@ from pulsarbox.cli.common.exits import Failed, InTheWay, Misused
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.position_arguments import AT, PositionParam
+from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.common.time_arguments import wall_now
 from pulsarbox.cli.common.value_types import Seconds
@@ -40,6 +40,13 @@ _TOPIC: Final = click.argument("topic_name", metavar="TOPIC", shell_complete=com
 _ONE: Final = click.argument("subscription", metavar="SUBSCRIPTION", shell_complete=completions.subscriptions)
 _MANY: Final = click.argument(
     "names", metavar="SUBSCRIPTION...", nargs=-1, required=True, shell_complete=completions.subscriptions
+)
+
+_yes_to_skipping: Final = click.option(
+    "--yes", is_flag=True, help="Skip the confirmation; required without a terminal if messages are skipped."
+)
+_yes_to_batches: Final = click.option(
+    "--yes", is_flag=True, help="Skip the confirmation; required without a terminal if batches contain more messages."
 )
 
 END_OF_TIME: Final = 9_999_999_999_999
@@ -265,15 +272,16 @@ def redelivery_words(topic: TopicName, name: str, found: dict[str, Any]) -> str:
 @_TOPIC
 @_ONE
 @click.argument("place", metavar="POSITION", type=AT, shell_complete=completions.POSITIONS)
-@click.option("--yes", is_flag=True, help="Skip the confirmation on a terminal.")
+@_yes_to_skipping
 @dry_run_option
 @with_admin
 def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dry_run: bool, admin: "Admin") -> None:
     """Reset a subscription to a position. Disconnects its consumers, which reconnect and resume there.
 
     Reports before and after it how many messages are delivered again, and how many are skipped, and asks to continue
-    on a terminal. The preview counts every message of a batch, and the messages of all partitions. It is exact unless
-    consumers acknowledge or producers publish meanwhile. Apache Pulsar has no preview.
+    on a terminal. Without a terminal, a seek that skips messages requires --yes. The preview counts every message of a
+    batch, and the messages of all partitions. It is exact unless consumers acknowledge or producers publish meanwhile.
+    Apache Pulsar has no preview.
 
     POSITION is earliest, latest, a time (-1h, @-1h, @2026-11-21T10:00: the first message published at or after it), or
     a message ID: ledger:entry, ledger:entry:partition, ledger:entry:partition:index.
@@ -291,23 +299,26 @@ def seek(topic_name: str, subscription: str, place: PositionParam, yes: bool, dr
       pulsarbox sub seek orders billing @-30m --yes
       pulsarbox sub seek orders billing 12:345
     """
-    from pulsarbox.cli.commands.seek_preview import contradiction, preview, preview_words
+    from pulsarbox.cli.commands.seek_preview import contradiction, preview, preview_words, skipped_by
 
     topic = topic_named(topic_name)
-    before = _backlog(admin, topic, subscription)
-    if before is None:
-        raise missing(admin, topic, subscription, f"no subscription '{subscription}' on {short(topic)}")
+    before = _backlog_or_missing(admin, topic, subscription)
     expected = preview(admin, topic, subscription, place)
     notify(preview_words(expected, place))
-    if not (yes or dry_run) and sys.stdin.isatty() and sys.stderr.isatty():
-        agree(f"Set subscription {subscription} on {short(topic)} to {place}?")
-    done = f"set to {place}: subscription"
-    _each(admin, topic, [subscription], done, partial(_seek, admin, topic, place), dry_run)
+    which, skipped = f"subscription {subscription} on {short(topic)}", skipped_by(expected, place)
+    loss = "" if skipped == 0 else f"skip {'the backlog' if skipped is None else messages(skipped)} of {which}"
+    agree_to(f"Reset {which} to {place}", loss, yes=yes, dry_run=dry_run)
+
+    def reset() -> None:
+        with suggesting(admin, topic, subscription):
+            _seek(admin, topic, place, subscription)
+
+    carry_out([("reset", f"{which} to {place}", reset)], dry_run=dry_run)
     if not dry_run:
         after = _backlog(admin, topic, subscription)
         notify(seek_words(before, after))
         if problem := contradiction(expected, before, after):
-            raise Failed(f"subscription {subscription} on {short(topic)} {problem}")
+            raise Failed(f"{which} {problem}")
 
 
 def _backlogs(admin: "Admin", topic: TopicName) -> dict[str, dict[str, Any]]:
@@ -329,6 +340,14 @@ def _backlog(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any] | No
     with suggesting(admin, topic, name):
         found = admin.stats(topic, admin.partitions(topic))["subscriptions"].get(name)
     return None if found is None else {**backlog_fields([found]), "delivered": found.get("msgOutCounter", 0)}
+
+
+def _backlog_or_missing(admin: "Admin", topic: TopicName, name: str) -> dict[str, Any]:
+    """Return the backlog as ``_backlog``. Raises NotThere."""
+    found = _backlog(admin, topic, name)
+    if found is None:
+        raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
+    return found
 
 
 def seek_words(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str:
@@ -359,37 +378,53 @@ def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> 
 @_TOPIC
 @_ONE
 @click.argument("count", metavar="N", type=click.IntRange(1))
+@_yes_to_batches
 @dry_run_option
 @with_admin
-def skip(topic_name: str, subscription: str, count: int, dry_run: bool, admin: "Admin") -> None:
-    """Skip the next N messages of a subscription.
+def skip(topic_name: str, subscription: str, count: int, yes: bool, dry_run: bool, admin: "Admin") -> None:
+    """Skip the next N entries of a subscription: messages, or batches of messages.
 
-    Acknowledges them without delivery. A batch counts as one message. For a partitioned topic, name the partition.
+    Acknowledges them without delivery. As in Pulsar, a batch counts as one. Reports how many messages were skipped; if
+    batches contain more than N, asks to continue on a terminal, and otherwise requires --yes. For a partitioned topic,
+    name the partition. Apache Pulsar has no preview.
 
     \b
     Examples:
       pulsarbox sub skip orders billing 1
-      pulsarbox sub skip orders-partition-0 billing 100
+      pulsarbox sub skip orders billing 5 --dry-run
+      pulsarbox sub skip orders-partition-0 billing 100 --yes
     """
+    from pulsarbox.cli.commands.seek_preview import amount_words, messages_in
+
     topic = topic_named(topic_name)
+    _one_partition(admin, topic, subscription, count)
+    before = _backlog_or_missing(admin, topic, subscription)
+    entries = min(count, before["backlog_entries"])
+    inside = messages_in(admin, topic, subscription, count)
+    which, amount = f"subscription {subscription} on {short(topic)}", amount_words(entries, inside)
+    if inside is not None and inside > count:
+        agree_to(f"Skip {amount} of {which}", f"skip {amount} of {which}", yes=yes, dry_run=dry_run)
     _each(
-        admin, topic, [subscription], f"skipped {count} of subscription", partial(_skip, admin, topic, count), dry_run
+        admin, topic, [subscription], f"skipped {amount} of subscription", partial(_skip, admin, topic, count), dry_run
     )
+    if not dry_run:
+        notify(seek_words(before, _backlog(admin, topic, subscription)))
 
 
-def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
-    from pulsarbox.client.admin import AdminRefused, path_of_subscription
-
-    try:
-        admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
-    except AdminRefused as error:
-        if error.status != 405 or not admin.partitions(topic):
-            raise
+def _one_partition(admin: "Admin", topic: TopicName, name: str, count: int) -> None:
+    """Raise Misused for a partitioned topic: entries are skipped in one partition."""
+    if admin.partitions(topic):
         one = short(topic.partition(0))
         raise Misused(
             f"{short(topic)} is partitioned: skip messages of one partition with "
             f"`pulsarbox sub skip {one} {name} {count}`, or all with `pulsarbox sub clear {short(topic)} {name}`"
-        ) from None
+        )
+
+
+def _skip(admin: "Admin", topic: TopicName, count: int, name: str) -> None:
+    from pulsarbox.client.admin import path_of_subscription
+
+    admin.ask("POST", path_of_subscription(topic, name, "skip", str(count)))
 
 
 @sub.command()

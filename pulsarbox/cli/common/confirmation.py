@@ -69,10 +69,8 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
     """
     if yes or dry_run:
         return
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Misused(
-            f"this would {what}: without a terminal to confirm on, specify --yes (--dry-run shows the changes)"
-        )
+    if not _can_ask():
+        raise _unconfirmed(what)
     expected = names[0] if len(names) == 1 else str(len(names))
     subject = f"'{clean(expected)}'" if len(names) == 1 else f"{expected}, the number of them,"
     click.echo(f"This will {what}. It cannot be undone.", err=True)
@@ -84,6 +82,28 @@ def confirm(what: str, names: list[str], *, yes: bool, dry_run: bool) -> None:
     typed = sys.stdin.readline().strip()
     if typed != expected:
         raise InTheWay("not confirmed: nothing was changed")
+
+
+def agree_to(change: str, loss: str, *, yes: bool, dry_run: bool) -> None:
+    """Ask a yes-or-no question on the terminal to confirm a change.
+
+    ``loss`` describes messages that are not delivered; empty if there are none. Raises Misused for a loss without
+    --yes and without a terminal, InTheWay for no.
+    """
+    if yes or dry_run:
+        return
+    if _can_ask():
+        agree(f"{change}?")
+    elif loss:
+        raise _unconfirmed(loss)
+
+
+def _can_ask() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _unconfirmed(what: str) -> Misused:
+    return Misused(f"this would {what}: without a terminal to confirm on, specify --yes (--dry-run shows the changes)")
 
 
 def agree(question: str) -> None:

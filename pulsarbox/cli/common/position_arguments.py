@@ -61,7 +61,8 @@ def parse_place(text: str) -> PositionParam:
         return PositionParam(time=moment(text.removeprefix("@")), text=text)
     found = message_id(text)
     if found is None:
-        raise ValueError(f"invalid position '{text}'; expected {FORMS}")
+        hint = f"did you mean -{text}?" if is_ago(f"-{text}") else f"expected {FORMS}"
+        raise ValueError(f"invalid position '{text}'; {hint}")
     return PositionParam(id=found, text=text)
 
 

@@ -65,10 +65,11 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     consumer = client.subscribe(topic, "s", consumer_type=pulsar.ConsumerType.Shared)
     assert receive(consumer).data() == b"3"
     place = f"{ids[7].ledger_id()}:{ids[7].entry_id()}"
-    assert run("sub", "seek", short, "s", place).stdout == f"set to {place}: subscription s on {short}\n"
+    moved = run("sub", "seek", short, "s", place, "--yes")
+    assert moved.stdout == f"reset subscription s on {short} to {place}\n"
     comes_back_to(consumer, numbered(10)[7:])
     tried = run("sub", "seek", short, "s", "earliest", "--dry-run")
-    assert tried.stdout == f"would have set to earliest: subscription s on {short}\n"
+    assert tried.stdout == f"would have reset subscription s on {short} to earliest\n"
     assert "to 10 messages" in tried.stderr or "no preview" in tried.stderr
     found = run("sub", "seek", short, "s", "earliest")
     assert (found.returncode, "delivered again" in found.stderr or "no change" in found.stderr) == (0, True)
@@ -80,13 +81,30 @@ def test_a_subscription_is_moved_skipped_cleared_and_seen_by_the_client(client: 
     assert run("sub", "expire", short, "--older", "1h", "--yes").returncode == 0
     assert run("sub", "expire", short, "--older", "3600", "--yes").returncode == 0
 
-    assert run("sub", "seek", short, "s", "latest").returncode == 0
+    assert run("sub", "seek", short, "s", "latest", "--yes").returncode == 0
     (row,) = when_connected(run, short)
     assert (row["name"], row["type"], row["backlog"], row["consumers"]) == ("s", "Shared", 0, 1)
     refused = run("sub", "delete", short, "s", "--yes")
     assert (refused.returncode, "has active connected consumers" in refused.stderr) == (4, True)
     assert run("sub", "delete", short, "s", "--yes", "--force").returncode == 0
     consumer.close()  # otherwise the client reconnects and recreates the subscription
+
+
+@pytest.mark.usefixtures("ours")
+def test_messages_that_a_seek_or_a_batch_skips_need_a_yes(client: Any, topic: str, run: Run) -> None:
+    short = topic.removeprefix("persistent://public/default/")
+    assert run("produce", short, "hello", "-n", "30", "--keep", "s").returncode == 0  # one batch
+    amount = f"30 messages in 1 entry of subscription s on {short}"
+    dry = run("sub", "skip", short, "s", "2", "--dry-run")
+    assert dry.stdout == f"would have skipped {amount}\n"
+    refused = run("sub", "skip", short, "s", "2")
+    assert (refused.returncode, f"this would skip {amount}: " in refused.stderr) == (2, True)
+    refused = run("sub", "seek", short, "s", "latest")
+    assert (refused.returncode, f"skip 30 messages of subscription s on {short}: " in refused.stderr) == (2, True)
+    done = run("sub", "skip", short, "s", "2", "--yes")
+    assert (done.stdout, "backlog 30 before, 0 now" in done.stderr) == (f"skipped {amount}\n", True)
+    assert run("sub", "seek", short, "s", "earliest").returncode == 0  # skips nothing
+    assert run("sub", "skip", short, "none", "2", "--dry-run").returncode == 3
 
 
 @pytest.mark.usefixtures("ours")

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pulsarbox.cli.common.confirmation import agree, carry_out, confirm, dry_run_option, matching, real_run
+from pulsarbox.cli.common.confirmation import agree, agree_to, carry_out, confirm, dry_run_option, matching, real_run
 from pulsarbox.cli.common.exits import InTheWay, Misused, NotThere, Partly
 from pulsarbox.client.admin import AdminRefused
 
@@ -122,6 +122,15 @@ def test_patterns() -> None:
 def test_a_change_that_can_be_undone_needs_only_a_yes(typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     agree("Set it?")
+
+
+def test_a_loss_needs_a_yes_where_none_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))  # not a terminal
+    with pytest.raises(Misused, match="this would skip 5 messages: without a terminal to confirm on, specify --yes"):
+        agree_to("Move it", "skip 5 messages", yes=False, dry_run=False)
+    agree_to("Move it", "", yes=False, dry_run=False)
+    agree_to("Move it", "skip 5 messages", yes=True, dry_run=False)
+    agree_to("Move it", "skip 5 messages", yes=False, dry_run=True)
 
 
 @pytest.mark.parametrize("typed", ["", "\n", "n\n", "orders\n"])

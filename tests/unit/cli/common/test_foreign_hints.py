@@ -22,7 +22,7 @@ from pulsarbox.cli.messages.produce import file_note
         ("topic peek orders", "use `main peek`"),
         ("topic delet orders", "did you mean delete?"),
         ("export orders", "pulsarbox consume orders --until end -o ndjson"),
-        ("sub seek orders s 1h", "a time such as -1h"),
+        ("sub seek orders s 1h", "did you mean -1h?"),
     ],
 )
 def test_words_of_other_tools_name_the_command(words: str, hint: str) -> None:
