@@ -45,7 +45,7 @@ env-dev:
 	@.ci/environment dev
 
 .PHONY: start
-start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--port 0")
+start: env-run ## Start the broker in the foreground: 6650 and 8080 (ARGS="--port 0 --web-port 0")
 	@exec $(BIN)/pulsarbox start $(ARGS)
 
 .PHONY: test

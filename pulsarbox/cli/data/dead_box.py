@@ -1,6 +1,7 @@
 """Dashboard queries for a stopped box: live views, events and history, answered from its files."""
 
 import json
+import shlex
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -43,20 +44,22 @@ def answered(box: DeadBox, method: str, target: str) -> Reply:
     name = parts.path.removeprefix(_BASE)
     try:
         if method != "GET" or not parts.path.startswith(_BASE):
-            raise _Refused(503, f"no box is running on {box.path}: start it with `pulsarbox start`")
+            raise _Refused(503, f"no box is running on {box.path}: {_remedy(box)}")
         if name == "events":
             return _reply(200, _events(box, query))
         if name == "history":
             return _reply(200, _history(box, query))
         if name.startswith("top/"):
             return _reply(200, _view(box, name.removeprefix("top/"), query))
-        raise _Refused(
-            503, f"no box is running on {box.path}, and its files do not contain this: start it with `pulsarbox start`"
-        )
+        raise _Refused(503, f"no box is running on {box.path}, and its files do not contain this: {_remedy(box)}")
     except _Refused as error:
         return _reply(error.status, {"reason": str(error)})
     except ValueError as error:
         return _reply(400, {"reason": str(error)})
+
+
+def _remedy(box: DeadBox) -> str:
+    return f"start it with `pulsarbox start --detach --data-dir {shlex.quote(str(box.path))}`"
 
 
 class _Refused(Exception):
@@ -78,7 +81,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     if name == "overview":
         return around | nothing | {"totals": box.totals} | _last_series(box)
     if name not in box.views:
-        raise _Refused(503, f"view {name!r} requires a running box: start it with `pulsarbox start`")
+        raise _Refused(503, f"view {name!r} requires a running box: {_remedy(box)}")
     totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
     total = box.topics if name == "topics" else len(box.views[name])
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)

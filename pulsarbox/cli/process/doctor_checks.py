@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -36,12 +36,18 @@ TAIL_MS: Final = 100.0
 FREE_MIN: Final = 256 << 20
 FREE_WANTED: Final = 2 << 30
 _PYTHON_MIN: Final = (3, 11)
-_REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)\s*(?:>=(?P<version>[\d.]+))?[^;]*(?P<marker>;.*)?")
+_REQUIREMENT: Final = re.compile(r"(?P<name>[\w.-]+)(?P<rest>[^;]*)(?:;.*extra == ['\"](?P<extra>[\w-]+)['\"])?.*")
+_LEAST: Final = re.compile(r">=\s*([\d.]+)")
 _WHAT_FOR: Final = {
-    "uvloop": "a faster event loop",
-    "cramjam": "LZ4 and SNAPPY compression on the command line",
-    "textual-serve": "`pulsarbox top --serve`",
+    "fast": "a faster event loop",
+    "codecs": "LZ4 and SNAPPY in commands",
+    "serve": "`pulsarbox top --serve`",
+    "sql": "`pulsarbox sql`",
+    "spark": "Spark, `pulsarbox pipeline`",
+    "connect": "Spark Connect",
+    "iceberg": "Iceberg tables",
 }
+"""Features of the optional packages, by the name with which pip installs them: ``pulsarbox[fast]``."""
 _NETWORK_DISKS: Final = ("nfs", "cifs", "smb", "fuse", "9p")
 
 
@@ -86,36 +92,44 @@ def python(_: Patient) -> Iterator[Check]:
 
 
 def packages(_: Patient) -> Iterator[Check]:
-    """Check the required packages, their versions, and their compiled extensions."""
+    """Check the required packages, their versions, and their compiled extensions; name the absent optional ones."""
     missing: list[str] = []
-    optional: list[str] = []
+    absent: set[str] = set()
     for requirement in _requirements():
         match = _REQUIREMENT.fullmatch(requirement)
-        if match is None:
+        if match is None or not (problem := _problem(match["name"], _LEAST.search(match["rest"]))):
             continue
-        try:
-            version = metadata.version(match["name"])
-        except metadata.PackageNotFoundError:
-            (optional if match["marker"] else missing).append(match["name"])
-            continue
-        if match["version"] and _numbers(version) < _numbers(match["version"]):
-            missing.append(f"{match['name']} {match['version']} (found {version})")
+        if match["extra"]:
+            absent.add(match["extra"])
+        else:
+            missing.append(problem)
     if missing:
         yield Check(
             "packages", FAIL, f"missing: {', '.join(missing)}", "`pip install pulsarbox`, or in a checkout `make`"
         )
         return
     slow = list(_without_their_compiled_half())
-    advice = [_how_to_get(optional)] if optional else []
-    advice += ["install wheels with compiled extensions for this platform: they are much faster"] if slow else []
-    without = [*slow, *([f"{', '.join(optional)} not installed"] if optional else [])]
-    text = "all required packages are installed" + "".join(f"; {each}" for each in without)
-    yield Check("packages", WARN if without else OK, text, "; ".join(advice))
+    advice = "install wheels with compiled extensions for this platform: they are much faster" if slow else ""
+    text = "; ".join(["all required packages are installed", *slow, *_optional(absent)])
+    yield Check("packages", WARN if slow else OK, text, advice)
 
 
-def _how_to_get(optional: list[str]) -> str:
-    uses = ", ".join(f"{name} provides {_WHAT_FOR[name]}" for name in optional if name in _WHAT_FOR)
-    return f"optional: `pip install {' '.join(optional)}`{f': {uses}' if uses else ''}"
+def _problem(name: str, least: re.Match[str] | None) -> str:
+    """Return what is wrong with a package; empty if it is installed in the version ``least`` or a newer one."""
+    try:
+        version = metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return name
+    is_old = least is not None and _numbers(version) < _numbers(least[1])
+    return f"{name} {least[1]} (found {version})" if least is not None and is_old else ""
+
+
+def _optional(absent: Collection[str]) -> Iterator[str]:
+    """Yield how to install the optional packages that are absent, and what they are for."""
+    known = [*(each for each in _WHAT_FOR if each in absent), *sorted(set(absent) - set(_WHAT_FOR))]
+    if known:
+        names = ", ".join(f"{each} ({_WHAT_FOR[each]})" if each in _WHAT_FOR else each for each in known)
+        yield f"optional, by `pip install 'pulsarbox[NAME]'`: {names}"
 
 
 def _requirements() -> list[str]:

@@ -21,6 +21,7 @@ _RATE: Final = re.compile(r"([^/]+)/ *([0-9]{0,10}) *(s|sec|second|min|m|minute|
 _AMBIGUOUS: Final = re.compile(r"([0-9]{1,20})((?:\.[0-9]{1,9})?) *([kmgtp])", re.IGNORECASE)
 _THOUSANDS: Final = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 _COUNT: Final = re.compile(r"([0-9]{1,20}) *(?:msgs?|messages?|times)?", re.IGNORECASE)
+_FRACTION: Final = re.compile(r"([0-9]{0,20})\.[0-9]{0,20} *(?:msgs?|messages?|times)?", re.IGNORECASE)
 _PERIODS: Final = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -121,6 +122,9 @@ class RateForm:
             rate = _RATE.fullmatch(part)
             if rate is not None:
                 self._check_unit(rate[1].strip(), part)
+                self._check_count(rate[1].strip(), part)
+            elif self.size and (plain := _COUNT.fullmatch(part)) is not None and len(_parts(text)) == 1:
+                raise ValueError(f"'{part}' may be messages or bytes: specify {plain[1]}/s or {plain[1]}B/s")
             member, number = self._amount(rate[1].strip()) if rate is not None else ("", 0)
             if rate is None or not member or member in found:
                 raise InvalidText(self.expected, text)
@@ -139,6 +143,16 @@ class RateForm:
         count = int(found[1] + decimals) * _THOUSANDS[found[3].lower()] // 10 ** len(decimals)
         size = f"{found[1]}{found[2]}{found[3].upper()}B"
         raise ValueError(f"'{part}' may be messages or bytes: specify {count}{rest} or {size}{rest}")
+
+    @staticmethod
+    def _check_count(amount: str, part: str) -> None:
+        """Raise ValueError for 1.5, which is no number of messages."""
+        found = _FRACTION.fullmatch(amount)
+        if found is not None:
+            rest = part[len(amount) :].strip()
+            floor = int(found[1] or 0)
+            nearest = [f"{each}{rest}" for each in (floor, floor + 1) if each]
+            raise ValueError(f"'{part}' is not a whole number: specify {' or '.join(nearest)}")
 
     def _amount(self, text: str) -> tuple[str, int]:
         """Return the member that an amount limits, and its number; an empty member if there is none."""

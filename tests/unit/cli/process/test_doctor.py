@@ -179,7 +179,8 @@ def requires(*lines: str) -> Callable[[str], list[str]]:
         ("click>=8", "ok", "all required packages are installed"),
         ("click>=99.1", "fail", "click 99.1 (found"),
         ("no-such-thing>=1", "fail", "no-such-thing"),
-        ("no-such-thing>=1; extra == 'fast'", "warn", "no-such-thing not installed"),
+        ("pandas<3,>=99.2; extra == 'spark'", "ok", "'pulsarbox[NAME]'`: spark (Spark, `pulsarbox pipeline`)"),
+        ("click<200,>=99.1", "fail", "click 99.1 (found"),
     ],
 )
 def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words: str) -> None:
@@ -189,24 +190,18 @@ def test_packages(monkeypatch: pytest.MonkeyPatch, line: str, state: str, words:
     assert words in seen[1]
 
 
-def test_packages_that_are_wanted_by_some_are_named_with_how_to_get_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metadata, "requires", requires("no-one>=1; extra == 'a'", "no-two>=1; extra == 'b'"))
-    (seen,) = (check for check in found("packages") if check["name"] == "packages")
-    assert seen["text"] == "all required packages are installed; no-one, no-two not installed"
-    assert seen["advice"] == "optional: `pip install no-one no-two`"
-
-
-def lacking(name: str) -> str:
-    raise metadata.PackageNotFoundError(name)
-
-
-def test_of_packages_that_are_wanted_by_some_only_those_that_lack_are_explained(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(metadata, "requires", requires("uvloop>=0; extra == 'fast'"))
-    monkeypatch.setattr(metadata, "version", lacking)
-    (seen,) = (check for check in found("packages") if check["name"] == "packages")
-    assert seen["advice"] == "optional: `pip install uvloop`: uvloop provides a faster event loop"
+def test_absent_optional_packages_are_named_once_by_what_they_are_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = (
+        "no-one>=1; extra == 'sql'", "no-two>=1; extra == 'sql'", "no-one>=1; extra == 'new'",
+        "no-fast>=1; (sys_platform != 'win32') and extra == 'fast'", "click>=8; extra == 'serve'",
+    )  # fmt: skip
+    monkeypatch.setattr(metadata, "requires", requires(*lines))
+    assert one("packages") == (
+        "ok",
+        "all required packages are installed; optional, by `pip install 'pulsarbox[NAME]'`: "
+        "fast (a faster event loop), sql (`pulsarbox sql`), new",
+        "",
+    )
 
 
 def test_an_encoding_that_cannot_show_everything() -> None:
