@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -172,21 +173,34 @@ def as_text(view: str, document: Mapping[str, Any], width: int | None = None) ->
 
 
 def _overview_text(shown: Mapping[str, Any], width: int | None) -> list[str]:
-    totals = shown.get("totals") or {}
     lines = [f"{MARKS[found['severity']]} {found['text']}" for found in shown.get("diagnosis") or ()]
-    lines += [
-        f"{_TITLES.get(name, name):<20} {_total(name, value)}"
-        for name, value in totals.items()
-        if not isinstance(value, dict | list)
-    ]
+    lines += _totals_text(shown.get("totals") or {})
     for number, panel in enumerate(PANELS):
         part = shown if number == 0 else shown.get(panel.view.name) or {}
-        columns = (*panel.columns, _WHY) if number == 0 else panel.columns
+        columns = (*map(_ranked, panel.columns), _WHY) if number == 0 else panel.columns
         more = f"pulsarbox top {panel.view.name} --once"
         lines += ["", panel.title, *_table(columns, part, part.get("error") or panel.empty, more, width)]
     return lines
 
 
+def _totals_text(totals: Mapping[str, Any]) -> list[str]:
+    """Return the totals with their titles, in order, without unknown ones and what has not happened."""
+    ordered = [name for name in dict.fromkeys((*_TITLES, *totals)) if _is_shown(name, totals.get(name))]
+    texts = {_TITLES.get(name, name): _total(name, totals[name]) for name in ordered}
+    indent = max(map(len, texts), default=0)
+    return [f"{title:<{indent}}  {text}" for title, text in texts.items()]
+
+
+def _is_shown(name: str, value: Any) -> bool:
+    return value is not None and not isinstance(value, dict | list) and (bool(value) or name not in _EXCEPTIONS)
+
+
+def _ranked(column: Column) -> Column:
+    """Return a column of the backlogs with the cause before the change: no other line of a snapshot shows it."""
+    return column._replace(rank=_CAUSE_RANK) if column.key == "cause" else column
+
+
+_CAUSE_RANK: Final = 2
 _WHY: Final = Column("causeText", "WHY", 20, "line", 3)
 """Column with the text of the cause, which the dashboard shows in its last line."""
 
@@ -199,6 +213,9 @@ def _table(
     table = [[column.title, *(_cell(column, row) for row in rows)] for column in columns]
     widths = [max(map(cell_len, texts)) for texts in table]
     shown = list(range(len(columns))) if width is None else _fitting(columns, widths, width)
+    for at in shown:
+        if columns[at].kind in _BARS:  # a bar is drawn for its width and not cut
+            table[at] = [columns[at].title, *(_cell(columns[at], row, widths[at]) for row in rows)]
     lines = [_GAP.join(_padded(table[at][line], widths[at], columns[at]) for at in shown).rstrip()
              for line in range(len(rows) + 1)]  # fmt: skip
     if not rows:
@@ -207,7 +224,7 @@ def _table(
         lines.append(f"... {len(rows)} of {numbers.count(part['matching'])}: {more}")
     if rows and len(shown) < len(columns):
         hidden = ", ".join(column.title for at, column in enumerate(columns) if at not in shown)
-        lines.append(shortened(f"without room: {hidden} (-o json has all)", width or cell_len(hidden)))
+        lines += textwrap.wrap(f"without room: {hidden} (-o json has all)", max(width or 0, 20))
     return lines
 
 
@@ -222,8 +239,13 @@ def _fitting(columns: Sequence[Column], widths: list[int], width: int) -> list[i
     def missing(cells: Sequence[int]) -> int:
         return sum(cells[at] + len(_GAP) for at in shown) - len(_GAP) - width
 
+    removed: list[int] = []
     while len(shown) > 1 and missing(least) > 0:
-        shown.remove(max(shown, key=lambda at: (columns[at].rank, at)))
+        removed.append(max(shown, key=lambda at: (columns[at].rank, at)))
+        shown.remove(removed[-1])
+    for at in reversed(removed):  # those that fit after all because wider ones are hidden
+        if missing(widths) + widths[at] + len(_GAP) <= 0:
+            shown = sorted([*shown, at])
     while missing(widths) > 0 and (texts := [at for at in shown if widths[at] > least[at]]):
         widths[max(texts, key=lambda at: widths[at])] -= 1
     return shown
@@ -236,34 +258,52 @@ def _padded(text: str, width: int, column: Column) -> str:
     return blank + text if column.kind in TO_THE_RIGHT else text + blank
 
 
-def _cell(column: Column, row: dict[str, Any]) -> str:
-    width = _TREND if column.kind == "trend" else 14 if column.kind in ("share", "progress") else 10_000
+_BARS: Final = ("share", "progress")
+
+
+def _cell(column: Column, row: dict[str, Any], bar: int = 14) -> str:
+    width = _TREND if column.kind == "trend" else bar if column.kind in _BARS else 10_000
     return KINDS[column.kind](row.get(column.key), row, width)[0].strip()
 
 
-_TITLES = {
+_TITLES: Final = {
     "publishRate": "messages in",
     "deliverRate": "messages out",
     "publishBytes": "bytes in",
     "deliverBytes": "bytes out",
+    "backlog": "backlog",
     "unacked": "unacknowledged",
     "size": "stored",
     "offloadedSize": "offloaded",
-    "deadLetters": "dead letters",
+    "topics": "topics",
+    "subscriptions": "subscriptions",
+    "producers": "producers",
+    "consumers": "consumers",
+    "connections": "connections",
     "p50": "receipts p50",
     "p99": "receipts p99",
-    "throttled": "rate limits in effect",
+    "memory": "memory",
     "diskUsed": "disk used",
     "diskFree": "disk free",
+    "started": "started",
     "uptime": "uptime",
+    "version": "version",
     "clusterName": "cluster",
+    "throttled": "rate limits in effect",
+    "unread": "connections not read",
+    "suspended": "producers suspended",
+    "deadLetters": "dead letters",
+    "lostDirectories": "data directories lost",
+    "lackingCopies": "entries without all copies",
 }
-"""Titles of totals whose names are not self-explanatory."""
+"""Titles of the totals, in the order of the text."""
+_EXCEPTIONS: Final = frozenset(
+    ("offloadedSize", "throttled", "unread", "suspended", "deadLetters", "lostDirectories", "lackingCopies")
+)
+"""Totals that are left out of the text at 0."""
 
 
 def _total(name: str, value: Any) -> str:
-    if value is None:
-        return numbers.NOTHING
     if name in ("p50", "p99"):
         return numbers.milliseconds(value)
     if name == "uptime":

@@ -204,11 +204,51 @@ def test_tables_fit_the_terminal_and_hide_the_least_important_columns(width: int
     assert max(map(cell_len, table[:5])) <= width and "BACKLOG" in table[0]
     hidden = {column.title for column in VIEWS["subscriptions"].columns} - set(table[0].split())
     if view == "subscriptions":
-        assert bool(hidden) == (width < 400) == ("without room" in lines[-1])
+        note = " ".join(lines[len(WIDE_ROWS) + 1 :])
+        assert bool(hidden) == (width < 400) == note.startswith("without room: ")
+        assert max(map(cell_len, lines)) <= width and hidden <= set(re.split(r"[ ,]+", note))
         ranks = {column.title: column.rank for column in VIEWS["subscriptions"].columns}
         kept = set(ranks) - hidden
         assert max(ranks[title] for title in kept) <= min((ranks[title] for title in hidden), default=9)
     assert all(numbers.count(10**at) in table[1 + at] for at in range(4))
+
+
+def backlogs(width: int) -> list[str]:
+    rows = [{"topic": "orders", "subscription": "billing", "backlog": 24_000, "change": 400.0, "cause": "no-consumer",
+             "causeText": "no consumer is connected"}]  # fmt: skip
+    lines = once.as_text("overview", {"total": 1, "matching": 1, "rows": rows, "totals": {}}, width)
+    return lines[lines.index("Backlogs") + 1].split()
+
+
+def test_the_cause_of_a_backlog_stays_longer_than_its_change() -> None:
+    assert backlogs(60)[:5] == ["TOPIC", "SUBSCRIPTION", "BACKLOG", "CHANGE/s", "CAUSE"]
+    assert backlogs(44) == ["TOPIC", "SUBSCRIPTION", "BACKLOG", "CAUSE"]
+    assert backlogs(40) == ["TOPIC", "SUBSCRIPTION", "BACKLOG", "CHANGE/s"], "where only that fits"
+
+
+def test_a_bar_is_drawn_for_its_width() -> None:
+    rows = [{"scope": "topic", "subject": "orders", "policy": "publish-rate", "share": 1.0, "used": 9.0, "limit": 9.0}]
+    lines = once.as_text("quotas", {"total": 1, "matching": 1, "rows": rows}, 46)
+    assert "━ 100%" in lines[1].replace("  ", " ") and "…" not in lines[1]
+
+
+def totals(**values: Any) -> list[str]:
+    lines = once.as_text("overview", {"rows": [], "totals": values}, 80)
+    return lines[: lines.index("")]
+
+
+def test_totals_are_in_words_and_without_what_has_not_happened() -> None:
+    none = {"suspended": 0, "unread": 0, "lostDirectories": None, "lackingCopies": 0, "offloadedSize": 0, "p99": None}
+    assert totals(consumers=0, topics=2, deadLetters=0, **none) == ["topics     2", "consumers  0"]
+    happened = totals(suspended=1, unread=2, lostDirectories=3, lackingCopies=4, new=5, version="0.1.0", series={})
+    assert [re.split("  +", line) for line in happened] == [
+        ["version", "0.1.0"],
+        ["connections not read", "2"],
+        ["producers suspended", "1"],
+        ["data directories lost", "3"],
+        ["entries without all copies", "4"],
+        ["new", "5"],
+    ]
 
 
 def test_volumes_that_are_selected_already_are_not_selected_again() -> None:
