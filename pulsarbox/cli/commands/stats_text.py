@@ -126,10 +126,23 @@ def subscription_row(topic: TopicName, name: str, stats: dict[str, Any]) -> Row:
 
 def shown_subscription(row: Row) -> Row:
     """Return a subscription row with the cells of a table."""
-    seconds = row["seconds_to_drain"]
-    drained = None if not seconds else "never" if seconds < 0 else duration(seconds)
+    drained = drained_in(row["seconds_to_drain"], row["backlog"], row["rate_out"], row["rate_acked"])
     kind = None if row["type"] == "None" else row["type"]  # never consumed
     return row | {"type": kind, "seconds_to_drain": drained, "backlog_bytes": megabytes(row["backlog_bytes"])}
+
+
+def drained_in(seconds: int | None, backlog: int, rate_out: float, rate_acked: float) -> str | None:
+    """Return the time to drain a backlog at current rates, as the dashboard does; None without a backlog.
+
+    "now" for messages in flight: at most two seconds of deliveries, most of which are acknowledged.
+    """
+    from pulsarbox.tui.widgets.numbers import keeps_up
+
+    if not seconds:
+        return None
+    if keeps_up({"backlog": backlog, "outRate": rate_out, "change": rate_out - rate_acked}):
+        return "now"
+    return "never" if seconds < 0 else duration(seconds)
 
 
 def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any], width: int | None = None) -> FittedTable:
@@ -157,7 +170,7 @@ def subscription_lines(topic: TopicName, name: str, stats: dict[str, Any], width
     if stats["nonContiguousDeletedMessagesRanges"]:
         facts["acknowledged ranges"] = f"{stats['nonContiguousDeletedMessagesRanges']:,} beyond the first gap"
     if stats.get("secondsToDrain"):
-        facts["drained in"] = _drained_in(stats["secondsToDrain"], acked=bool(stats.get("messageAckRate")))
+        facts["drained in"] = _drained_in(stats)
     if stats["lastAckedTimestamp"]:
         facts["last acknowledged"] = since(stats["lastAckedTimestamp"])
     if "deadLetters" in stats:
@@ -220,10 +233,14 @@ def document_lines(document: Row) -> list[str]:
     return [f"{clean(name):<{width}}  {cell(value)}" for name, value in told.items()]
 
 
-def _drained_in(seconds: int, *, acked: bool) -> str:
-    """Format the time to drain a backlog at current rates; negative means never."""
-    if seconds < 0 and not acked:
+def _drained_in(stats: dict[str, Any]) -> str:
+    """Return the time to drain the backlog of a subscription at current rates, with the cause if it is never."""
+    rates = stats["msgRateOut"], stats["messageAckRate"]
+    text = drained_in(stats["secondsToDrain"], backlog_fields([stats])["backlog"], *rates)
+    if text == "now":
+        return "now: the messages are in flight"
+    if text == "never" and not stats["messageAckRate"]:
         return "never: nothing is acknowledged"
-    if seconds < 0:
+    if text == "never":
         return "never: messages are published at least as fast as acknowledged"
-    return f"{duration(seconds)}, at the rates of the last minute"
+    return f"{text}, at the rates of the last minute"

@@ -70,6 +70,28 @@ def test_a_subscription_that_was_never_consumed_has_no_type() -> None:
     assert row["type"] == "None"  # an interface
 
 
+@pytest.mark.parametrize(
+    ("seconds", "backlog", "out", "acked", "text"),
+    [
+        (-1, 5, 100.0, 98.0, "now"),  # in flight, as the dashboard shows it
+        (-1, 5, 100.0, 0.0, "never"),  # nothing is acknowledged
+        (-1, 500, 100.0, 98.0, "never"),
+        (90, 500, 100.0, 98.0, "1.5 min"),
+        (1, 3, 100.0, 100.0, "now"),
+        (0, 0, 100.0, 100.0, None),
+        (None, 5, 0.0, 0.0, None),  # Apache Pulsar
+    ],
+)
+def test_a_backlog_in_flight_is_drained_now(
+    seconds: int | None, backlog: int, out: float, acked: float, text: str | None
+) -> None:
+    assert stats_text.drained_in(seconds, backlog, out, acked) == text
+    found = STATS | {"backlogMessages": backlog, "secondsToDrain": seconds, "msgRateOut": out, "messageAckRate": acked}
+    lines = stats_text.subscription_lines(parse_topic("orders"), "s", found).lines
+    facts = [line.split(maxsplit=2)[2] for line in lines if line.startswith("drained in")]
+    assert [fact.partition(":")[0].partition(",")[0] for fact in facts] == ([text] if text else [])
+
+
 def test_tables_of_statistics_fit_the_terminal() -> None:
     rates = dict.fromkeys(("msgRateIn", "msgThroughputIn", "msgRateOut", "msgThroughputOut"), 0.0)
     counts = dict.fromkeys(("msgInCounter", "bytesInCounter", "msgOutCounter", "bytesOutCounter", "storageSize"), 0)
