@@ -26,7 +26,7 @@ _SECTIONS: Final = {
         "ns": ("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces."),
         "tenant": ("pulsarbox.cli.commands.tenant:tenant", "Create, delete, list and inspect tenants."),
         "schema": ("pulsarbox.cli.commands.schema:schema", "Show, upload, check and delete topic schemas."),
-        "quota": ("pulsarbox.cli.commands.quota:quota", "Show and explain topic limits; set backlog quotas."),
+        "quota": ("pulsarbox.cli.commands.quota:quota", "List, show and explain limits; set backlog quotas."),
         "client": ("pulsarbox.cli.commands.client:client", "List and disconnect clients."),
         "txn": ("pulsarbox.cli.commands.txn:txn", "List, show and abort transactions."),
     },

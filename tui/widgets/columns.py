@@ -160,7 +160,7 @@ def _in_unit(value: Any, row: dict[str, Any], width: int) -> Cell:
     """Format a number in the unit of its row."""
     if value is None:
         return numbers.NOTHING, "dim"
-    return IN_UNIT.get(str(row.get("unit") or ""), numbers.count)(value), PLAIN
+    return numbers.in_unit(value, str(row.get("unit") or "")), PLAIN
 
 
 def _state(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -209,16 +209,6 @@ _STATES: Final = {
     **dict.fromkeys(("paused", "cancelled", "warning", "draining", "starting", "waiting"), "warn"),
     **dict.fromkeys(("running", "active", "loaded", "open", "in flight"), "good"),
     **dict.fromkeys(("done", "idle", "built in", "info", "sealed", "stopped"), "dim"),
-}
-
-IN_UNIT: Final[dict[str, Callable[[Any], str]]] = {
-    "bytes": numbers.size,
-    "bytes/s": lambda value: f"{numbers.size(value)}/s",
-    "messages/s": lambda value: f"{numbers.rate(value)}/s",
-    "entries/s": lambda value: f"{numbers.rate(value)}/s",
-    "s": numbers.seconds,
-    "seconds": numbers.seconds,
-    "ms": lambda value: numbers.seconds(value / 1000),
 }
 
 KINDS: Final[dict[str, Callable[[Any, dict[str, Any], int], Cell]]] = {

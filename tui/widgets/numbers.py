@@ -110,6 +110,19 @@ def span(value: float | None) -> str:
     raise AssertionError
 
 
+def in_unit(value: float | None, unit: str) -> str:
+    """Format the usage or the value of a limit in its unit; a count for any other unit."""
+    if value is None:
+        return NOTHING
+    if unit == "ms":
+        return seconds(value / 1000)
+    if unit in ("s", "seconds"):
+        return seconds(value)
+    if unit in ("bytes", "bytes/s"):
+        return size(value) + unit.removeprefix("bytes")
+    return f"{rate(value)}/s" if unit in ("messages/s", "entries/s") else count(value)
+
+
 def milliseconds(value: float | None) -> str:
     """Format a latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``."""
     if value is None:

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from pulsarbox.cli.commands.stats_text import duration, since
+from pulsarbox.cli.commands.stats_text import drained_in, duration, since
 from pulsarbox.cli.commands.unsubscribed_text import kept_words
+from pulsarbox.cli.common.backlog_units import backlog_fields
 from pulsarbox.cli.common.output import Row
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import clean, counted, megabytes
@@ -20,8 +21,8 @@ from pulsarbox.protocol.policies.policy_values import (
 )
 
 COLUMNS: Final = ("limit", "of", "allowed", "used", "setBy", "waiting", "held", "why")
-LEAST: Final = ("setBy", "of", "allowed", "used")
-CUT: Final = {"of": 12, "why": 20, "allowed": 14, "used": 10}
+LEAST: Final = ("setBy", "waiting", "of", "why", "held")
+CUT: Final = {"of": 12, "why": 20, "allowed": 20, "used": 14}
 WIDE: Final = ("then", "subscription", "reason")
 FIELDS: Final = (
     *("limit", "of", "topic", "subscription", "allowed", "used", "setBy", "waiting", "held", "why"),
@@ -191,9 +192,13 @@ def _state(topic: TopicName, name: str, stats: Stats | None) -> list[str]:
     entries = counted(stats["msgBacklog"], "entry", "entries")
     backlog = messages(stats["backlogMessages"]) if "backlogMessages" in stats else entries
     said = f"{name} on {short(topic)}: a backlog of {backlog}"
-    why, left = stats.get("why"), stats.get("secondsToDrain", 0)
-    if left:
-        said += f", drained {'never' if left < 0 else 'in ' + duration(left)} at the rates of the last minute"
+    rates = stats.get("msgRateOut", 0.0), stats.get("messageAckRate", 0.0)
+    left = drained_in(stats.get("secondsToDrain"), backlog_fields([stats])["backlog"], *rates)
+    if left == "now":
+        said += ", in flight"
+    elif left:
+        said += f", drained {'' if left == 'never' else 'in '}{left} at the rates of the last minute"
+    why = stats.get("why")
     lines = [clean(said)]
     if why:
         lines.append(clean(f"  not dispatched: {why['text']}" + (f", {since(why['since'])}" if why["since"] else "")))

@@ -1,4 +1,4 @@
-"""``pulsarbox quota``: limits of a topic and their usage; backlog quotas."""
+"""``pulsarbox quota``: limits and their usage; backlog quotas."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.exits import Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
+from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.common.value_types import Seconds, ValueType
 from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
@@ -34,7 +35,7 @@ _NAME: Final = click.argument(
 
 @click.group(cls=SuggestingGroup, context_settings={"help_option_names": ["-h", "--help"]})
 def quota() -> None:
-    """Show and explain the limits of a topic; set backlog quotas.
+    """List, show and explain limits; set backlog quotas.
 
     `set` and `unset` change the backlog quota of a topic, or of each topic of a namespace: size, age, or both. Set
     rates with `pulsarbox topic policy` and `pulsarbox ns policy`. `tenant/namespace` names a namespace; `orders` and
@@ -42,6 +43,7 @@ def quota() -> None:
 
     \b
     Examples:
+      pulsarbox quota list --filter 'share > 0.8'
       pulsarbox quota show orders
       pulsarbox quota explain orders billing
       pulsarbox quota set orders --size 2G --then hold
@@ -212,6 +214,31 @@ def _topic_of(name: str) -> TopicName:
 # Reading
 
 
+@quota.command("list")
+@output_options
+@scope_options
+@with_admin
+def list_quotas(output: OutputOptions, scope: dict[str, str], admin: "Admin") -> None:
+    """List the limits in effect and their use, of all topics, the fullest first.
+
+    Requires a superuser or one of the viewerRoles. Tenant admins pass --tenant. Not supported against Apache Pulsar.
+
+    Fields: scope (broker, resource group, namespace, topic, subscription), subject, topic, subscription, policy, used,
+    limit, unit (of used and limit), share (1 is all), level (that sets it), held (throttled time in the last minute,
+    ms), holding (throttled now), then (hold, refuse, evict), evictions, waiting (producers or consumers).
+
+    \b
+    Examples:
+      pulsarbox quota list
+      pulsarbox quota list --filter 'holding or held > 0' --watch
+      pulsarbox quota list --filter 'share > 0.8 and scope == "topic"' -o json
+      pulsarbox quota list --tenant shop
+    """
+    from pulsarbox.cli.commands.quota_list import limits_of_box
+
+    show(output, partial(limits_of_box, admin, scope))
+
+
 @quota.command("show")
 @_TOPIC
 @_SUBSCRIPTION
@@ -219,6 +246,8 @@ def _topic_of(name: str) -> TopicName:
 @with_admin
 def show_quota(topic_name: str, subscription: str | None, output: OutputOptions, admin: "Admin") -> None:
     """Show the effective rates and backlog quotas of TOPIC, or of one SUBSCRIPTION.
+
+    `pulsarbox quota list` shows the limits of all topics.
 
     Fields: limit (publish, dispatch, subscribe, backlog size, backlog age), of (its scope), topic, subscription,
     allowed, used, setBy (topic, namespace, broker or a resource group), waiting (producers or subscriptions), held
@@ -266,9 +295,13 @@ def explain(topic_name: str, subscription: str | None, watch: float | None, admi
 
 
 def _explained(admin: "Admin", topic: TopicName, subscription: str | None) -> TableOutput:
+    from pulsarbox.cli.commands.key_blocked_text import naming_consumers
     from pulsarbox.cli.commands.limits_text import explanation
 
     stats, policies = _asked(admin, topic, subscription)
+    if subscription is not None:
+        named = naming_consumers(admin, topic, subscription, stats["subscriptions"][subscription])
+        stats["subscriptions"][subscription] = named
     lines = explanation(topic, stats, policies, subscription)
     return TableOutput([{"name": str(topic), "lines": lines}], lines=lines)
 

@@ -6,7 +6,7 @@ from typing import Any
 import click
 import pytest
 
-from pulsarbox.cli.commands import client, limits_text, policies, stats_text, topic
+from pulsarbox.cli.commands import client, limits_text, policies, quota_list, stats_text, topic
 from pulsarbox.cli.commands.dead_letters import job
 from pulsarbox.cli.common.backlog_units import BacklogColumns
 from pulsarbox.cli.common.dead_letter_groups import groups_output
@@ -31,7 +31,7 @@ def row(columns: Any) -> dict[str, Any]:
 
 COLUMNS = {
     "client list": (client._COLUMNS, client._CUT, client._LEAST, {"topic", "subscription", "rate", "unacked", "cause"}),
-    "quota show": (limits_text.COLUMNS, limits_text.CUT, limits_text.LEAST, {"waiting", "held", "why"}),
+    "quota show": (limits_text.COLUMNS, limits_text.CUT, limits_text.LEAST, {"allowed", "used", "held", "why"}),
     "topic list --stats": (
         ("name", "partitions", "rate_in", "rate_out", "storage", "producers", "subscriptions", "backlog"),
         topic._CUT,
@@ -60,6 +60,24 @@ def test_what_matters_stays(name: str) -> None:
     assert kept & set(hidden) == set()
 
 
+def narrow(name: str, width: int, **empty: str) -> set[str]:
+    columns, cut, least, _ = COLUMNS[name]
+    hidden = fitted(columns, [row(columns) | NARROW | empty], {}, cut, width, least).hidden
+    return set(columns) - set(hidden)
+
+
+NARROW = {"id": "7-c3", "topic": "orders", "subscription": "billing", "of": "orders", "why": "", "waiting": 0}
+NARROW |= {"limit": "publish", "allowed": "20 messages a second", "used": "20 messages"}
+
+
+def test_the_kind_of_a_client_and_the_cause_stay_at_60_columns() -> None:
+    assert {"id", "kind", "topic", "cause"} <= narrow("client list", 60)
+
+
+def test_a_limit_its_use_and_its_throttling_stay_at_60_columns() -> None:
+    assert {"limit", "allowed", "used", "held"} <= narrow("quota show", 60)
+
+
 def test_the_fingerprint_of_a_group_is_hidden_last() -> None:
     group = {"origin": LONG, "sampleTopic": LONG, "reason": "a reason of many words " * 3, "shape": LONG, "count": 12}
     found = groups_output(
@@ -79,6 +97,8 @@ DOCUMENTED = {
     "job list": job._FIELDS,
     "sub list": stats_text.FIELDS,
     "quota show": limits_text.FIELDS,
+    "quota list": quota_list.FIELDS,
+    "dlq list": ("name", "topic", "messages", "size", "subscriptions", "backlogs", "lost", "last"),
     "topic list": (*topic._FIELDS, *topic._STATS_FIELDS),
     "topic partitions": topic._PARTITION_FIELDS,
     "storage members": ensemble._FIELDS,
