@@ -94,7 +94,7 @@ def _check_ports(settings: "Settings") -> None:
             raise ConfigError("", name, f"port {port} is also set for {taken[port]}")
     for plain, tls in (PORTS[::2], PORTS[1::2]):
         if getattr(settings, plain) == OFF == getattr(settings, tls):
-            raise ConfigError("", plain, f"is empty, like {tls}: set at least one of them to a port")
+            raise ConfigError("", plain, f"is off, and so is {tls}: set at least one of them to a port")
 
 
 def _check_tls(settings: "Settings") -> None:

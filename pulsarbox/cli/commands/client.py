@@ -1,5 +1,6 @@
 """``pulsarbox client``: list and disconnect clients."""
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 _COLUMNS: Final = (
     *("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "unacked", "cause"),
 )
-_LEAST: Final = ("version", "role", "address", "name", "kind")
+_LEAST: Final = ("version", "role", "address", "name", "rate", "unacked", "subscription")
 _CUT: Final = {"topic": 14, "subscription": 10, "name": 8, "address": 12, "version": 8}
 _WIDE: Final = ("permits", "bytes", "held", "causeText", "since")
 _FIELDS: Final = (
     *("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "bytes", "unacked"),
     *("permits", "since", "producers", "consumers", "held", "cause", "causeText", "causeSince", "tls", "connection"),
 )
+_ID: Final = re.compile(r"[0-9]+(-[pc][0-9]+)?")
 _SHOWN: Final = readable(sizes=("bytes", "held"), times=("since",), topics=("topic",))
 
 
@@ -73,7 +75,7 @@ def _listed(admin: "Admin", scope: dict[str, str]) -> TableOutput:
         _rows(admin, scope),
         _COLUMNS,
         name="id",
-        titles={"bytes": "BYTES/S"},
+        titles={"bytes": "BYTES/S", "causeText": "WHY"},
         shown=_SHOWN,
         cut=_CUT,
         least=_LEAST,
@@ -121,9 +123,24 @@ def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool
     if filter_text is not None:
         found = {row["id"]: row for row in _found(admin, filter_text)}
         ids = tuple(each for each, row in found.items() if each == row["connection"] or row["connection"] not in found)
+    ids = tuple(map(_check_id, ids))
     what = f"disconnect {len(ids)} clients" if len(ids) > 1 else f"disconnect client {ids[0]}"
     confirm(what, list(ids), yes=yes, dry_run=dry_run)
-    carry_out([("kicked", each, partial(admin.kick, each)) for each in ids], dry_run=dry_run)
+    connected = {row["id"] for row in _rows(admin, {})} if dry_run else set()
+    things = [("kicked", each, partial(admin.kick, each)) for each in ids]
+    carry_out(things, dry_run=dry_run, check=partial(_check_connected, connected))
+
+
+def _check_id(client_id: str) -> str:
+    """Return a client ID. Raises Misused for other text."""
+    if _ID.fullmatch(client_id) is None:
+        raise Misused(f"invalid client ID '{client_id}'; `pulsarbox client list` shows them, such as 7 or 7-c3")
+    return client_id
+
+
+def _check_connected(connected: set[str], client_id: str) -> None:
+    if client_id not in connected:
+        raise NotThere(f"Client {client_id} not found: it is not connected")
 
 
 def _found(admin: "Admin", filter_text: str) -> list[dict[str, Any]]:

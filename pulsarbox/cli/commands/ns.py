@@ -9,7 +9,15 @@ from pulsarbox.cli.commands.policies import Subject, called, complete
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.connect.admin_client import advising_force, namespace_named, suggesting, topic_named, with_admin
+from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.connect.admin_client import (
+    advising_force,
+    namespace_named,
+    suggesting,
+    tenant_named,
+    topic_named,
+    with_admin,
+)
 from pulsarbox.cli.process import completions
 
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ def ns() -> None:
 
 @ns.command()
 @click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True)
-@click.option("--bundles", type=click.IntRange(1), metavar="N", help="Number of bundles. [default: 4]")
+@click.option("--bundles", type=WholeNumber(1), metavar="N", help="Number of bundles. [default: 4]")
 @dry_run_option
 @with_admin
 def create(names: tuple[str, ...], bundles: int | None, dry_run: bool, admin: "Admin") -> None:
@@ -82,7 +90,12 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
     what = f"delete namespace {namespaces[0]}" if len(namespaces) == 1 else f"delete {len(namespaces)} namespaces"
     confirm(what + (" with all topics" if force else ""), namespaces, yes=yes, dry_run=dry_run)
     things = [("deleted namespace", each, partial(_delete, admin, each, force)) for each in namespaces]
-    carry_out(things, dry_run=dry_run)
+    carry_out(things, dry_run=dry_run, check=partial(_check_exists, admin))
+
+
+def _check_exists(admin: "Admin", namespace: str) -> None:
+    with suggesting(admin, topic_named(f"{namespace}/-")):
+        admin.topics(namespace)
 
 
 def _delete(admin: "Admin", namespace: str, force: bool) -> None:
@@ -112,7 +125,7 @@ def _listed(admin: "Admin", tenant: str | None) -> TableOutput:
     from pulsarbox.client.admin import AdminRefused
 
     rows = []
-    for each in [tenant] if tenant else admin.tenants():
+    for each in admin.tenants() if tenant is None else [tenant_named(tenant)]:
         try:
             rows += [{"name": name, "tenant": each} for name in admin.namespaces(each)]
         except AdminRefused as error:

@@ -27,8 +27,8 @@ from pulsarbox.cli.common.position_arguments import AT, PositionParam
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.common.time_arguments import wall_now
-from pulsarbox.cli.common.value_types import Seconds
-from pulsarbox.cli.connect.admin_client import missing, short, suggesting, topic_named, with_admin
+from pulsarbox.cli.common.value_types import Seconds, WholeNumber
+from pulsarbox.cli.connect.admin_client import missing, short, subscription_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
 
@@ -97,7 +97,8 @@ def create(
     """
     topic, given = topic_named(topic_name), pairs(properties)
     make = partial(_create, admin, topic, place, given)
-    things = [("created subscription", f"{name} on {short(topic)}", partial(make, name)) for name in names]
+    named = map(subscription_named, names)
+    things = [("created subscription", f"{name} on {short(topic)}", partial(make, name)) for name in named]
     carry_out(things, dry_run=dry_run)
 
 
@@ -228,6 +229,7 @@ def stats(topic_name: str, subscription: str, output: OutputOptions, admin: "Adm
 
 
 def _stats(admin: "Admin", topic: TopicName, name: str, width: int | None) -> TableOutput:
+    from pulsarbox.cli.commands.key_blocked_text import naming_consumers
     from pulsarbox.cli.commands.stats_text import subscription_lines
 
     with suggesting(admin, topic, name):
@@ -235,7 +237,7 @@ def _stats(admin: "Admin", topic: TopicName, name: str, width: int | None) -> Ta
         if found is None:
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     row = {"name": name, "topic": str(topic), **found}
-    lines, hidden = subscription_lines(topic, name, found, width)
+    lines, hidden = subscription_lines(topic, name, naming_consumers(admin, topic, name, found), width)
     if words := redelivery_words(topic, name, _redeliveries(admin, topic, name) if found["msgBacklog"] else {}):
         lines += ["", words]
     return TableOutput([row], lines=lines, hidden=hidden)
@@ -377,7 +379,7 @@ def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> 
 @sub.command()
 @_TOPIC
 @_ONE
-@click.argument("count", metavar="N", type=click.IntRange(1))
+@click.argument("count", metavar="N", type=WholeNumber(1))
 @_yes_to_batches
 @dry_run_option
 @with_admin

@@ -9,7 +9,7 @@ from pulsarbox.cli.commands.stats_text import document_lines
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.connect.admin_client import advising_force, tenant_missing, with_admin
+from pulsarbox.cli.connect.admin_client import advising_force, tenant_missing, tenant_named, with_admin
 from pulsarbox.cli.process import completions
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def create(
       pulsarbox tenant create acme --admin-role ops --admin-role ann
     """
     make = partial(_create, admin, roles, clusters)
-    carry_out([("created tenant", name, partial(make, name)) for name in names], dry_run=dry_run)
+    carry_out([("created tenant", name, partial(make, name)) for name in map(tenant_named, names)], dry_run=dry_run)
 
 
 def _create(admin: "Admin", roles: tuple[str, ...], clusters: tuple[str, ...], name: str) -> None:
@@ -76,10 +76,11 @@ def delete(names: tuple[str, ...], force: bool, yes: bool, dry_run: bool, admin:
     Examples:
       pulsarbox tenant delete acme
     """
+    names = tuple(map(tenant_named, names))
     what = f"delete tenant {names[0]}" if len(names) == 1 else f"delete {len(names)} tenants"
     confirm(what + (" with everything in it" if force else ""), list(names), yes=yes, dry_run=dry_run)
     things = [("deleted tenant", name, partial(_delete, admin, name, force)) for name in names]
-    carry_out(things, dry_run=dry_run)
+    carry_out(things, dry_run=dry_run, check=partial(_ask, admin, "GET"))
 
 
 def _delete(admin: "Admin", name: str, force: bool) -> None:
@@ -127,6 +128,6 @@ def show_tenant(name: str, output: OutputOptions, admin: "Admin") -> None:
 
 
 def _shown(admin: "Admin", name: str) -> TableOutput:
-    info = _ask(admin, "GET", name)
+    info = _ask(admin, "GET", tenant_named(name))
     row = {"name": name, **info, "namespaces": admin.namespaces(name)}
     return TableOutput([row], lines=document_lines(row))

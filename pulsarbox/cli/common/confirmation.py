@@ -113,19 +113,25 @@ def agree(question: str) -> None:
         raise InTheWay("not confirmed: nothing was changed")
 
 
-def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_run: bool) -> None:
+def carry_out(
+    things: Sequence[tuple[str, str, Callable[[], object]]],
+    *,
+    dry_run: bool,
+    check: Callable[[str], object] = lambda name: None,
+) -> None:
     """Run the actions in order. Each is a triple: past-tense verb phrase, object name, callable.
 
+    A dry run calls ``check`` with each name instead, which raises what the action would raise for a missing object.
     Report successes on stdout and failures on stderr, and continue after a failure. Raises the failure of a single
     action; of several, Partly if some succeeded, otherwise the type of the first failure.
     """
     failures: list[Failed] = []
     for done, name, do in things:
-        if dry_run:
-            click.echo(f"would have {done} {clean(name)}")
-            continue
         try:
-            do()
+            if dry_run:
+                check(name)
+            else:
+                do()
         except (NotConnected, NoAnswer):
             raise
         except (PulsarBoxError, Failed) as error:
@@ -134,7 +140,7 @@ def carry_out(things: Sequence[tuple[str, str, Callable[[], object]]], *, dry_ru
             if len(things) > 1:
                 notify(f"{name}: {failure.message}")
         else:
-            click.echo(f"{done} {clean(name)}")
+            click.echo(f"{'would have ' if dry_run else ''}{done} {clean(name)}")
     if not failures:
         return
     if len(things) == 1:

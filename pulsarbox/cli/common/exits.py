@@ -3,6 +3,7 @@
 ``docs/operations.md`` has the table. Any part of a command may raise one of these; click prints it and exits.
 """
 
+import functools
 import os
 import re
 import sys
@@ -180,6 +181,16 @@ def run(work: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
     except BrokenPipeError:
         abandon_stdout()
         raise click.exceptions.Exit(EXIT_OK) from None
+
+
+def ended_by_reader(command: Callable[..., _T]) -> Callable[..., _T]:
+    """Wrap a command that prints much or may be piped, so that a closed pipe is no failure: see ``run``."""
+
+    @functools.wraps(command)
+    def called(*args: Any, **kwargs: Any) -> _T:
+        return run(command, *args, **kwargs)
+
+    return called
 
 
 def abandon_stdout() -> None:

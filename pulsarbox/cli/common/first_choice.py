@@ -30,8 +30,13 @@ def offers(running: bool) -> tuple[Offer, ...]:
     return (WATCH, TOUR, START, HELP) if running else (TOUR, START, HELP)
 
 
-def chosen_words(running: bool | None = None) -> list[str]:
-    """Ask on stderr, and return the arguments of the chosen command. Raises click.Abort for Ctrl-C and end of input.
+_QUIT: Final = "q"
+
+
+def chosen_words(running: bool | None = None) -> list[str] | None:
+    """Ask on stderr, and return the arguments of the chosen command; None to quit.
+
+    Raises click.Abort for Ctrl-C and end of input.
 
     ``running``: whether a box runs; None to look for one.
     """
@@ -41,9 +46,11 @@ def chosen_words(running: bool | None = None) -> list[str]:
         click.echo("No box is running here.\n", err=True)
     for number, offer in enumerate(offered, 1):
         click.echo(f"  {number}  pulsarbox {offer.command:<15} {offer.purpose}", err=True)
-    click.echo("", err=True)
-    numbers = click.Choice([str(number) for number in range(1, len(offered) + 1)])
+    click.echo(f"  {_QUIT}  quit\n", err=True)
+    numbers = click.Choice([*(str(number) for number in range(1, len(offered) + 1)), _QUIT], case_sensitive=False)
     chosen = click.prompt("Choose", type=numbers, default="1", show_choices=False, err=True)
+    if chosen == _QUIT:
+        return None
     return offered[int(chosen) - 1].command.split()
 
 

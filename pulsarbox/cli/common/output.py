@@ -50,6 +50,8 @@ class TableOutput(NamedTuple):
     """Further columns of ``-o wide``."""
     fields: Sequence[str] = ()
     """Documented fields, which --filter knows and CSV has even if no row has them."""
+    elsewhere: Mapping[str, str] = {}
+    """Fields that another option adds, with that option, for errors of --filter."""
 
 
 class OutputOptions(NamedTuple):
@@ -191,7 +193,11 @@ def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
     except _Unknown as error:
         from pulsarbox.config.setting import did_you_mean
 
-        hint = did_you_mean(str(error), names) or f"; expected one of {', '.join(names)}"
+        option = found.elsewhere.get(str(error))
+        if option:
+            raise click.BadParameter(f"field '{error}' requires {option}", param_hint="--filter") from None
+        hint = did_you_mean(str(error), names)
+        hint = hint or f"; expected one of {', '.join(names)}"
         raise click.BadParameter(f"unknown field '{error}'{hint}", param_hint="--filter") from None
 
 

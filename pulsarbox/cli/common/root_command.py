@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.exits import EXIT_INTERRUPTED, Failed, HungUp, Misused, abandon_stdout
+from pulsarbox.cli.common.exits import EXIT_INTERRUPTED, EXIT_OK, Failed, HungUp, Misused, abandon_stdout
 from pulsarbox.cli.common.first_choice import chosen_words, is_offered
 from pulsarbox.cli.common.lazy_group import LazyGroup
 
@@ -41,10 +41,13 @@ class Root(LazyGroup):
 
 def _chosen() -> list[str]:
     try:
-        return chosen_words()
+        words = chosen_words()
     except click.Abort:
         click.echo("", err=True)
         sys.exit(EXIT_INTERRUPTED)
+    if words is None:
+        sys.exit(EXIT_OK)
+    return words
 
 
 def _never_fail_for_a_letter() -> None:

@@ -41,6 +41,24 @@ class ValueType(click.ParamType[Any, Any]):
         return [CompletionItem(each) for each in self.examples if each.startswith(incomplete)]
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, which its errors name."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See click.ParamType."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(str(InvalidText(self.expected, str(value))), param, ctx)
+
+    @property
+    def expected(self) -> str:
+        """The accepted values, for messages."""
+        if self.max is None:
+            return f"a whole number of at least {self.min}"
+        return f"a whole number from {self.min} to {self.max}"
+
+
 class Seconds(ValueType):
     """A duration in seconds, as a float: ``5``, ``0.5``, ``500ms``, ``1m30s``."""
 

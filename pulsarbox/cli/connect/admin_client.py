@@ -13,7 +13,7 @@ from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.names import PERSISTENT, TopicName, parse_topic
+from pulsarbox.names import PERSISTENT, TopicName, is_entity_name, parse_topic
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
@@ -65,6 +65,21 @@ def short(topic: TopicName | str) -> str:
 def topic_named(text: str) -> TopicName:
     """Parse a short or full topic name. Raises InvalidTopicName."""
     return parse_topic(text)
+
+
+def tenant_named(text: str) -> str:
+    """Return the name of a tenant. Raises Misused if it is not valid."""
+    text.encode()  # text that is not valid UTF-8 has its own message
+    if not is_entity_name(text):
+        raise Misused(f"invalid tenant '{text}': expected letters, digits and - = : . _")
+    return text
+
+
+def subscription_named(text: str) -> str:
+    """Return the name of a new subscription. Raises Misused if it is empty."""
+    if not text:
+        raise Misused("invalid subscription '': the name is empty")
+    return text
 
 
 def namespace_named(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from pulsarbox.cli.common.exits import EXIT_CONFLICT
+from pulsarbox.cli.common.exits import EXIT_CONFLICT, ended_by_reader
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option
 from pulsarbox.cli.common.output import show as show_rows
@@ -36,6 +36,7 @@ def config() -> None:
 @settings_options
 @click.option("--origin", is_flag=True, help="Show the origin of each value.")
 @form_option
+@ended_by_reader
 def show(config_file: Path | None, origin: bool, output: OutputOptions, **options: Any) -> None:
     """Show the effective settings of `pulsarbox start` with the same options.
 
@@ -78,6 +79,7 @@ def _as_in_a_file(row: dict[str, Any]) -> dict[str, Any]:
 
 @config.command()
 @click.argument("file", type=click.Path(path_type=Path))
+@ended_by_reader
 def check(file: Path) -> None:
     """Check a configuration FILE and list all errors.
 
@@ -125,6 +127,7 @@ def _that_show_later(file: Path) -> tuple[str, ...]:
 @config.command()
 @click.argument("path", type=click.Path(path_type=Path, allow_dash=True), default=DEFAULT_FILE)
 @click.option("-f", "--force", is_flag=True, help="Overwrite an existing file.")
+@ended_by_reader
 def init(path: Path, force: bool) -> None:
     """Create a configuration file with every setting, its description and default.
 

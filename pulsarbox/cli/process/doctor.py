@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from pulsarbox.cli.common.exits import ended_by_reader
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import clean, coloured, counted, notify
 from pulsarbox.cli.process.setting_options import overrides, settings_options
@@ -18,6 +19,7 @@ _COLOURS: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 @click.command()
 @settings_options
 @form_option
+@ended_by_reader
 def doctor(config_file: Path | None, output: OutputOptions, **options: Any) -> None:
     """Check this machine and suggest fixes.
 

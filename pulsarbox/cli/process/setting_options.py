@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import WholeNumber
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, DEFAULT_FILE
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
 from pulsarbox.config.setting import OFF
@@ -27,7 +28,7 @@ __all__ = [
 EXIT_BAD_CONFIGURATION: Final = 2
 
 
-class Port(click.IntRange):
+class Port(WholeNumber):
     """A port, or ``off``."""
 
     name = "port"
@@ -37,8 +38,12 @@ class Port(click.IntRange):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See click.ParamType."""
-        # A background start passes on the converted number.
-        return OFF if value in ("off", "", OFF, str(OFF)) else super().convert(value, param, ctx)
+        return OFF if value in ("off", "", OFF) else super().convert(value, param, ctx)
+
+    @property
+    def expected(self) -> str:
+        """See WholeNumber."""
+        return f"{super().expected}, or off"
 
 
 _PORT: Final = Port()

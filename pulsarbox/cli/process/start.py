@@ -10,6 +10,7 @@ import click
 
 from pulsarbox.cli.common.terminal_text import diagnose, notify
 from pulsarbox.cli.process.setting_options import file_used, loaded_or_exit, overrides, settings_options
+from pulsarbox.config.setting import OFF
 
 if TYPE_CHECKING:
     from pulsarbox.config import Settings
@@ -79,7 +80,7 @@ def start(
             log_file = _home(loaded.settings) / PROCESS_LOG
         words = {"config": config_file, **options}
         given = [
-            f"--{name.replace('_', '-')}" + ("" if value is True else f"={value}")
+            f"--{name.replace('_', '-')}" + ("" if value is True else f"={'off' if value == OFF else value}")
             for name, value in words.items()
             if value is not None
         ]

@@ -5,11 +5,13 @@ import platform
 import click
 
 from pulsarbox import __version__
+from pulsarbox.cli.common.exits import ended_by_reader
 from pulsarbox.cli.common.terminal_text import OUTPUT, print_document
 
 
 @click.command()
 @OUTPUT
+@ended_by_reader
 def version(output: str) -> None:
     """Print the version. JSON output adds the data directory format and the Python version.
 

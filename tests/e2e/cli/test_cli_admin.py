@@ -107,6 +107,38 @@ def test_messages_that_a_seek_or_a_batch_skips_need_a_yes(client: Any, topic: st
     assert run("sub", "skip", short, "none", "2", "--dry-run").returncode == 3
 
 
+@pytest.mark.parametrize(
+    "words", ["tenant create", "tenant show", "tenant delete --yes", "ns list", "ns create", "sub create {topic}"]
+)
+def test_an_empty_name_is_refused(topic: str, run: Run, words: str) -> None:
+    done = run(*words.format(topic=topic).split(), "")
+    assert (done.returncode, done.stdout, done.stderr.startswith("pulsarbox: invalid ")) == (2, "", True), done.stderr
+
+
+@pytest.mark.usefixtures("ours")
+def test_a_dry_run_checks_what_it_would_disconnect_or_delete(run: Run) -> None:
+    for words, code in ((("client", "kick", "nope"), 2), (("client", "kick", "99999999"), 3)):
+        assert run(*words, "--dry-run").returncode == run(*words, "--yes").returncode == code
+    for words in (("tenant", "delete", "nobody"), ("ns", "delete", "public/nothing")):
+        assert run(*words, "--dry-run").returncode == 3
+
+
+@pytest.mark.usefixtures("ours")
+def test_the_limits_of_all_topics_are_listed(run: Run, topic: str) -> None:
+    assert run("topic", "create", topic).returncode == 0
+    assert run("topic", "policy", topic, "publish-rate", "50/s").returncode == 0
+    rows: list[Any] = []
+
+    def listed() -> bool:
+        rows[:] = data(
+            run("quota", "list", "--filter", f"topic == '{topic}' and policy == 'publish-rate'", "-o", "json")
+        )
+        return bool(rows)
+
+    until(listed)
+    assert [(row["limit"], row["unit"], row["level"]) for row in rows] == [(50, "messages/s", "topic")]
+
+
 @pytest.mark.usefixtures("ours")
 def test_an_expiry_reports_its_messages(client: Any, topic: str, run: Run) -> None:
     ids = published(client, topic, 10)

@@ -68,7 +68,7 @@ def test_what_a_client_gave_up_is_put_back(client: Any, topic: str, run: Run) ->
         consumer.negative_acknowledge(receive(consumer))
 
     def arrived() -> bool:
-        listed = run("dlq", "list", "-o", "json", "--filter", f"topic == '{short(dlq)}'").stdout
+        listed = run("dlq", "list", "-o", "json", "--filter", f"name == '{short(dlq)}'").stdout
         return any(row["backlogs"].get("kept") == 1 for row in json.loads(listed or "[]"))
 
     until(arrived)

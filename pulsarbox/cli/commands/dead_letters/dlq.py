@@ -12,6 +12,7 @@ from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import notify
+from pulsarbox.cli.common.value_types import WholeNumber
 from pulsarbox.cli.connect.admin_client import namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -57,9 +58,9 @@ def list_topics(namespace: str | None, output: OutputOptions, admin: "Admin") ->
     """List the dead letter and retry topics of NAMESPACE, by default of all namespaces.
 
     Includes topics that end with -DLQ or -RETRY, as clients name them, and topics to which the box has moved dead
-    letters. Fields: topic, messages (stored), size (bytes), subscriptions, backlogs (messages per subscription), lost
-    (true: without subscription and retention, so new messages are dropped), last (last publish, ms since 1970). Not
-    supported against Apache Pulsar.
+    letters. Fields: name, topic (full name), messages (stored), size (bytes), subscriptions, backlogs (messages per
+    subscription), lost (true: without subscription and retention, so new messages are dropped), last (last publish, ms
+    since 1970). Not supported against Apache Pulsar.
 
     \b
     Examples:
@@ -77,13 +78,14 @@ def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
             rows += [_row(topic) for topic in admin.dead_letter_topics(each)]
     return TableOutput(
         rows,
-        ["topic", "messages", "size", "subscriptions", "lost"],
+        ["name", "messages", "size", "subscriptions", "lost"],
         name="topic",
+        titles={"name": "TOPIC"},
         shown=readable(sizes=("size",), times=("last",)),
-        cut={"topic": 20, "subscriptions": 13},
+        cut={"name": 20, "subscriptions": 13},
         least=("subscriptions", "size"),
         wide=("backlogs", "last"),
-        fields=("topic", "messages", "size", "subscriptions", "backlogs", "lost", "last"),
+        fields=("name", "topic", "messages", "size", "subscriptions", "backlogs", "lost", "last"),
     )
 
 
@@ -100,7 +102,8 @@ def _all_namespaces(admin: "Admin") -> list[str]:
 
 def _row(told: dict[str, Any]) -> dict[str, Any]:
     return {
-        "topic": short(told["topic"]),
+        "name": short(told["topic"]),
+        "topic": told["topic"],
         "messages": told["messages"],
         "size": told["size"],
         "subscriptions": sorted(told["backlogs"]),
@@ -115,7 +118,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 @subscription_option("Group the backlog of this subscription; default: the only one of TOPIC.")
 @click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
 @click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")
-@click.option("--limit", type=click.IntRange(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
+@click.option("--limit", type=WholeNumber(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
 @form_option
 @with_admin
 def groups(

@@ -111,6 +111,16 @@ def test_a_dry_run_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "would have deleted topic a\\x1b\n"
 
 
+def test_a_dry_run_reports_what_the_real_run_would_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    def check(name: str) -> None:
+        if name == "gone":
+            raise NotThere("no such thing")
+
+    with pytest.raises(Partly, match="1 of 2 could not be kicked"):
+        carry_out([("kicked", "7", refuse), ("kicked", "gone", refuse)], dry_run=True, check=check)
+    assert capsys.readouterr().out == "would have kicked 7\n"
+
+
 def test_patterns() -> None:
     assert matching("a*", ["a1", "b", "a2"]) == ["a1", "a2"]
     with pytest.raises(NotThere, match=r"nothing matches 'x\*'"):

@@ -26,6 +26,14 @@ def test_the_chosen_command_runs() -> None:
         assert f"pulsarbox {offer.command}".encode() in stderr.getvalue()
 
 
+@pytest.mark.parametrize("typed", ["q\n", "x\nQ\n"])
+def test_q_quits(typed: str) -> None:
+    with CliRunner().isolation(typed) as (stdout, stderr, _), pytest.raises(SystemExit) as ended:
+        main()
+    assert (ended.value.code, b"Usage" in stdout.getvalue()) == (0, False)
+    assert b"  q  quit\n" in stderr.getvalue()
+
+
 def test_end_of_input_is_no_choice() -> None:
     with CliRunner().isolation("") as (stdout, _, _), pytest.raises(SystemExit) as ended:
         main()

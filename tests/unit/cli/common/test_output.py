@@ -48,6 +48,12 @@ def test_data() -> None:
     assert printed("-o", "name").stdout == "orders\npay\\x1b[31m\n"
 
 
+def test_a_field_that_another_option_adds_is_told_with_it() -> None:
+    found = TableOutput(ROWS, ["name"], elsewhere={"backlog": "--stats"})
+    assert "field 'backlog' requires --stats" in printed("--filter", "backlog > 0", found=found).stderr
+    assert "unknown field 'backlo'" in printed("--filter", "backlo > 0", found=found).stderr
+
+
 def test_csv_has_all_fields() -> None:
     assert list(csv.reader(io.StringIO(printed("-o", "csv").stdout))) == [
         ["name", "partitions", "rate", "more", "tags"],

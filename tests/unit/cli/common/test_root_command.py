@@ -28,6 +28,19 @@ def test_a_disk_that_is_full(words: list[str], unbuffered: str) -> None:
     assert (code, said) == (1, "pulsarbox: cannot write the output: No space left on device\n")
 
 
+@pytest.mark.parametrize("words", [["version"], ["config", "show"], ["config", "init", "-"], ["doctor"]], ids=" ".join)
+def test_a_reader_that_ends_is_no_failure(words: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pulsarbox", *words], stdout=writing, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 @pytest.mark.parametrize("words", [["topic", "create"], ["tenant", "show"], ["admin", "topics", "stats"]], ids=" ".join)
 def test_a_name_that_is_no_text(words: list[str]) -> None:
     said = "pulsarbox: 't\\udcff' is not valid UTF-8; names must be UTF-8 text\n"

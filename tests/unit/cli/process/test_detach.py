@@ -55,6 +55,13 @@ def test_it_gets_the_options_of_the_command_line_and_its_words_are_passed_on(sta
     assert given[6:9] == ["--log-to", str(Path("logs/it.log").absolute()), "--report-to"]
 
 
+def test_a_port_that_is_off_stays_off(stands_in: Path) -> None:
+    stands_in.write_text('#!/bin/sh\necho "$@" >&2\nexit 4\n')
+    tls = ("--web-tls-port", "0", "--tls-cert", "x.pem", "--tls-key", "x.pem")
+    assert start("--web-port", "off", *tls, "--log-file", "it.log").exit_code == 4
+    assert {"--web-port=off", "--web-tls-port=0"} <= set(Path("it.log").read_text().split())
+
+
 def test_a_log_that_cannot_be_written(folder: Path) -> None:
     (folder / "file").touch()
     result = start("--log-file", "file/it.log")

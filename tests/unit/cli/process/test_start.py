@@ -110,8 +110,10 @@ def test_the_environment_counts(daemon: Daemon) -> None:
     ("arguments", "environ", "message"),
     [
         (["--config", "none.toml"], {}, "pulsarbox: none.toml: cannot be read: No such file or directory\n"),
-        ([], {"PULSARBOX_x": "1"}, "pulsarbox: environment: PULSARBOX_x: no such setting\n"),
-        (["--port", "70000"], {}, "70000 is not in the range"),
+        ([], {"PULSARBOX_x": "1"}, "pulsarbox: environment: PULSARBOX_x: no such setting; correct or unset it\n"),
+        (["--port", "-1"], {}, "expected a whole number from 0 to 65535, or off, not '-1'"),
+        (["--port", "off"], {}, "brokerServicePort: is off, and so is brokerServicePortTls"),
+        (["--port", "70000"], {}, "expected a whole number from 0 to 65535, or off, not '70000'"),
     ],
 )
 def test_a_configuration_that_cannot_be_used_is_exit_code_2(

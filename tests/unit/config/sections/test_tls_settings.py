@@ -27,8 +27,8 @@ FILES = {"tlsCertificateFilePath": "c.pem", "tlsKeyFilePath": "k.pem"}
             "but bindAddresses requires it",
         ),
         (FILES | {"brokerServicePortTls": 8080}, "brokerServicePortTls", "port 8080 is also set for webServicePort"),
-        ({"brokerServicePort": OFF}, "brokerServicePort", "is empty, like brokerServicePortTls"),
-        ({"webServicePort": OFF}, "webServicePort", "is empty, like webServicePortTls"),
+        ({"brokerServicePort": OFF}, "brokerServicePort", "is off, and so is brokerServicePortTls"),
+        ({"webServicePort": OFF}, "webServicePort", "is off, and so is webServicePortTls"),
         (
             {"tlsRequireTrustedClientCertOnConnect": True},
             "tlsRequireTrustedClientCertOnConnect",
