@@ -13,7 +13,7 @@ from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.common.table_cells import local_time
 from pulsarbox.cli.common.terminal_text import clean, coloured, notify
 from pulsarbox.cli.common.time_arguments import moment
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _COLOURS: Final = {"warning": "yellow", "error": "red"}
 
 @click.command()
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new events until Ctrl-C.")
-@click.option("-n", "--count", type=WholeNumber(0), help="Number of newest events. [default: 20; all with --since]")
+@click.option("-n", "--count", type=BoundedInteger(0), help="Number of newest events. [default: 20; all with --since]")
 @click.option("--since", metavar="TIME", help="Start at this time: -1h, 2026-11-21T10:00.")
 @click.option(
     "--filter",

@@ -7,7 +7,7 @@ import click
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.common.value_types import Share, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, Share
 from pulsarbox.cli.connect.admin_request import ask
 from pulsarbox.cli.connect.target import Target, admin_options
 
@@ -47,11 +47,11 @@ def fault() -> None:
 )
 @click.option("--error", help="For error: the Pulsar error. [default: UnknownError]")
 @click.option("--delay", help="For delay: duration, such as 250ms or 2s.")
-@click.option("--nth", type=WholeNumber(1), help="Fire only on the Nth match.")
-@click.option("--every", type=WholeNumber(1), help="Fire on every Nth match.")
-@click.option("--first", type=WholeNumber(1), help="Fire on the first N matches only.")
+@click.option("--nth", type=BoundedInteger(1), help="Fire only on the Nth match.")
+@click.option("--every", type=BoundedInteger(1), help="Fire on every Nth match.")
+@click.option("--first", type=BoundedInteger(1), help="Fire on the first N matches only.")
 @click.option("--probability", type=Share(), help="Fire with this probability per match, such as 10%.")
-@click.option("--seed", type=WholeNumber(0), help="Seed for --probability, for reproducible runs.")
+@click.option("--seed", type=BoundedInteger(0), help="Seed for --probability, for reproducible runs.")
 @admin_options
 @form_option
 def add(action: str, admin: Target, output: OutputOptions, **options: Any) -> None:
@@ -99,7 +99,7 @@ def listing(admin: Target, output: OutputOptions) -> None:
 
 
 @fault.command()
-@click.argument("number", type=WholeNumber(1))
+@click.argument("number", type=BoundedInteger(1))
 @admin_options
 @form_option
 def remove(number: int, admin: Target, output: OutputOptions) -> None:

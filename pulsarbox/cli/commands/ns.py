@@ -9,7 +9,7 @@ from pulsarbox.cli.commands.policies import Subject, called, complete
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import (
     advising_force,
     namespace_named,
@@ -38,7 +38,7 @@ def ns() -> None:
 
 @ns.command()
 @click.argument("names", metavar="NAMESPACE...", nargs=-1, required=True)
-@click.option("--bundles", type=WholeNumber(1), metavar="N", help="Number of bundles. [default: 4]")
+@click.option("--bundles", type=BoundedInteger(1), metavar="N", help="Number of bundles. [default: 4]")
 @dry_run_option
 @with_admin
 def create(names: tuple[str, ...], bundles: int | None, dry_run: bool, admin: "Admin") -> None:

@@ -15,7 +15,7 @@ from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import short, topic_named, with_admin
 from pulsarbox.names import TopicName
 
@@ -54,7 +54,7 @@ def schema() -> None:
 
 @schema.command("show")
 @click.argument("topic")
-@click.option("--version", "number", metavar="N", type=WholeNumber(0), help="Schema version. [default: latest]")
+@click.option("--version", "number", metavar="N", type=BoundedInteger(0), help="Schema version. [default: latest]")
 @output_options
 @with_admin
 def show_schema(topic: str, number: int | None, output: OutputOptions, admin: "Admin") -> None:

@@ -27,7 +27,7 @@ from pulsarbox.cli.common.position_arguments import AT, PositionParam
 from pulsarbox.cli.common.progress import messages
 from pulsarbox.cli.common.terminal_text import clean, counted, notify
 from pulsarbox.cli.common.time_arguments import wall_now
-from pulsarbox.cli.common.value_types import Seconds, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, Seconds
 from pulsarbox.cli.connect.admin_client import missing, short, subscription_named, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 from pulsarbox.names import TopicName
@@ -379,7 +379,7 @@ def _seek(admin: "Admin", topic: TopicName, place: PositionParam, name: str) -> 
 @sub.command()
 @_TOPIC
 @_ONE
-@click.argument("count", metavar="N", type=WholeNumber(1))
+@click.argument("count", metavar="N", type=BoundedInteger(1))
 @_yes_to_batches
 @dry_run_option
 @with_admin

@@ -13,7 +13,7 @@ from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, output_options, show
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import counted
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import (
     every_topic,
     missing,
@@ -52,7 +52,7 @@ def topic() -> None:
 @topic.command()
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @click.option(
-    "-p", "--partitions", type=WholeNumber(1), metavar="N", help="Number of partitions. [default: not partitioned]"
+    "-p", "--partitions", type=BoundedInteger(1), metavar="N", help="Number of partitions. [default: not partitioned]"
 )
 @click.option("--property", "properties", metavar="K=V", multiple=True, help="Topic property; repeatable.")
 @dry_run_option
@@ -388,7 +388,7 @@ def policy(
 
 @topic.command()
 @click.argument("name", metavar="TOPIC", shell_complete=completions.topics)
-@click.argument("count", metavar="[N]", type=WholeNumber(1), required=False)
+@click.argument("count", metavar="[N]", type=BoundedInteger(1), required=False)
 @dry_run_option
 @output_options
 @with_admin

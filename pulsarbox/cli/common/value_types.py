@@ -41,7 +41,7 @@ class ValueType(click.ParamType[Any, Any]):
         return [CompletionItem(each) for each in self.examples if each.startswith(incomplete)]
 
 
-class WholeNumber(click.IntRange):
+class BoundedInteger(click.IntRange):
     """A whole number within bounds, which its errors name."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

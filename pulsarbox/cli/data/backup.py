@@ -10,7 +10,7 @@ from pulsarbox.cli.common.exits import EXIT_FAILED, Misused, NotThere
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import OUTPUT, ago, clean, counted, megabytes, notify, print_document
-from pulsarbox.cli.common.value_types import ByteRate, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, ByteRate
 from pulsarbox.cli.data.backup_text import BackupProgress, document_of, ended, lower_priority, moment_of
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, box_directories
 
@@ -222,7 +222,7 @@ def _readable(row: Row) -> Row:
 @backup.command()
 @_DIRECTORY
 @click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option("--keep", metavar="N", type=WholeNumber(1), help="Keep only the newest N complete backups.")
+@click.option("--keep", metavar="N", type=BoundedInteger(1), help="Keep only the newest N complete backups.")
 @OUTPUT
 def remove(directory: Path, names: tuple[str, ...], keep: int | None, output: str) -> None:
     """Remove backups from DIR, and files that no other backup needs.

@@ -13,7 +13,7 @@ import click
 from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.progress import ProgressBar, sized
 from pulsarbox.cli.common.terminal_text import OUTPUT, clean, print_document
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.plugins.options import PLUGINS_DIR, plugins_directory
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR
 from pulsarbox.errors import PersistenceError
@@ -73,7 +73,9 @@ def storage() -> None:
 @CONFIG
 @DATA_DIR
 @OUTPUT
-@click.option("--topics", type=WholeNumber(0), default=10, show_default=True, help="Number of largest topics to show.")
+@click.option(
+    "--topics", type=BoundedInteger(0), default=10, show_default=True, help="Number of largest topics to show."
+)
 def stat(directory: Path | None, config_file: Path | None, data_dir: str | None, output: str, topics: int) -> None:
     """Show statistics of stored and live data, and disk usage.
 
@@ -164,13 +166,13 @@ def check(  # options
 @storage.command()
 @DIRECTORY
 @click.option("--topic", metavar="NAME", help="Select the entries and cursor records of this topic.")
-@click.option("--ledger", metavar="ID", type=WholeNumber(0), help="Select this ledger.")
+@click.option("--ledger", metavar="ID", type=BoundedInteger(0), help="Select this ledger.")
 @click.option("--entry", metavar="A-B", help="Select entries A to B, or entry A.")
 @click.option(
     "--kind", type=click.Choice(KINDS), help="Select records of this kind; `rows` are those of the checkpoint."
 )
 @click.option("--volume", metavar="NAME", help="Select this volume, by its name in `stat`.")
-@click.option("--limit", metavar="N", type=WholeNumber(1), help="Maximum number of records.")
+@click.option("--limit", metavar="N", type=BoundedInteger(1), help="Maximum number of records.")
 @click.option("--body", is_flag=True, help="Include entry bytes in base64, and text payloads.")
 @PLUGINS_DIR
 def dump(  # noqa: PLR0913  # options

@@ -6,7 +6,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.position_options import FROM, UNTIL, Until
-from pulsarbox.cli.common.value_types import Seconds, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, Seconds
 from pulsarbox.cli.connect.target import Target, service_options
 from pulsarbox.cli.messages.reading_options import END_SECONDS, form_options
 from pulsarbox.cli.process import completions
@@ -44,7 +44,7 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
     default=Until(),
     help="Stop at: end, a number of messages, a duration (30s), @TIME, or a message ID. [default: Ctrl-C]",
 )
-@click.option("-n", "--count", type=WholeNumber(1), help="Maximum number of messages.")
+@click.option("-n", "--count", type=BoundedInteger(1), help="Maximum number of messages.")
 @click.option(
     "--ack",
     type=click.Choice(["after", "before", "none"]),
@@ -56,7 +56,7 @@ from pulsarbox.client.places import INCOMPLETE_MAX, SUBSCRIPTION_TYPES
 @click.option(
     "--pending-chunks",
     metavar="N",
-    type=WholeNumber(1),
+    type=BoundedInteger(1),
     default=INCOMPLETE_MAX,
     show_default=True,
     help="Maximum number of chunked messages assembled at once; beyond it, the oldest is dropped.",

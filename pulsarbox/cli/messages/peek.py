@@ -7,7 +7,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.position_options import FROM, UNTIL, End, Until
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
 from pulsarbox.cli.messages.reading_options import form_options
 from pulsarbox.cli.process import completions
@@ -36,7 +36,9 @@ from pulsarbox.cli.process import completions
     default=Until(End.END),
     help="Stop at: end, @TIME, or a message ID. [default: end]",
 )
-@click.option("-n", "--count", type=WholeNumber(1), default=10, show_default=True, help="Maximum number of messages.")
+@click.option(
+    "-n", "--count", type=BoundedInteger(1), default=10, show_default=True, help="Maximum number of messages."
+)
 @form_options("table")
 @service_and_late_admin_options
 def peek(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:

@@ -10,7 +10,7 @@ import click
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import DURATION, MOMENT
-from pulsarbox.cli.common.value_types import MessageRate, Seconds, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, MessageRate, Seconds
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
 from pulsarbox.cli.plugins.options import PLUGINS_DIR
 from pulsarbox.cli.process import completions
@@ -61,7 +61,7 @@ def _pair(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -
     help="Format of each line, such as '%k:%v' or '%P{user} %v{hex}'; see docs/cli.md.",
 )
 @click.option(
-    "-n", "--count", type=WholeNumber(1), help="Times to send PAYLOAD [default: 1]; maximum messages from stdin."
+    "-n", "--count", type=BoundedInteger(1), help="Times to send PAYLOAD [default: 1]; maximum messages from stdin."
 )
 @click.option(
     "--rate",

@@ -6,7 +6,7 @@ import click
 
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.position_options import UNTIL, End, Until
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.target import Target, service_options
 from pulsarbox.cli.messages.reading_options import form_options
 from pulsarbox.cli.process import completions
@@ -21,7 +21,7 @@ from pulsarbox.cli.process import completions
     default=Until(),
     help="Stop after a number of messages or a duration (30s), or at @TIME. [default: Ctrl-C]",
 )
-@click.option("-n", "--count", type=WholeNumber(1), help="Maximum number of messages.")
+@click.option("-n", "--count", type=BoundedInteger(1), help="Maximum number of messages.")
 @form_options("table")
 @service_options
 def tap(service: Target, topic: str, **options: Any) -> None:

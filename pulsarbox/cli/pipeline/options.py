@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Misused, run
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.target import Target, service_and_admin_options
 from pulsarbox.client.errors import NotConnected
 from pulsarbox.spark.pipelines.run_options import RunOptions
@@ -39,7 +39,7 @@ STATE: Final = click.option(
 _RESTARTS: Final = click.option(
     "--restarts",
     metavar="N",
-    type=WholeNumber(0),
+    type=BoundedInteger(0),
     default=3,
     show_default=True,
     help="Maximum consecutive restarts of a failed query.",

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsarbox.cli.common.time_arguments import DURATION
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.pipeline.option_values import absolute, checked
 from pulsarbox.cli.pipeline.options import pipeline_options
 from pulsarbox.cli.pipeline.run import run_pipeline
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 @click.option(
     "--idle", type=DURATION, default="1m", show_default=True, help="Time after which an idle topic follows the others."
 )
-@click.option("--top", type=WholeNumber(0, 1000), default=10, show_default=True, help="Most frequent keys per row.")
-@click.option("--keys", type=WholeNumber(1, 1_000_000), default=1000, show_default=True, help="Maximum keys to count.")
+@click.option("--top", type=BoundedInteger(0, 1000), default=10, show_default=True, help="Most frequent keys per row.")
+@click.option(
+    "--keys", type=BoundedInteger(1, 1_000_000), default=1000, show_default=True, help="Maximum keys to count."
+)
 @click.option("--flush", is_flag=True, help="Also emit open windows after each micro-batch.")
 @click.option(
     "--from", "begin", metavar="WHERE", default="earliest", show_default=True, help="earliest, latest, or a time."
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--trigger", metavar="TEXT", default="1 second", show_default=True, help="Micro-batch interval.")
 @click.option(
     "--max-entries",
-    type=WholeNumber(1),
+    type=BoundedInteger(1),
     default=500_000,
     show_default=True,
     help="Approximate maximum entries per micro-batch.",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, data_directory
 from pulsarbox.server.process.runtime_file import read
 
@@ -16,7 +16,7 @@ NOWHERE = Path("/nonexistent/pulsarbox in memory")
 _MEMORY = click.option(
     "--memory", is_flag=True, help="Select the box started with --memory, instead of one with a data directory."
 )
-_PID = click.option("--pid", type=WholeNumber(1), help="With --memory: select one of several boxes by process ID.")
+_PID = click.option("--pid", type=BoundedInteger(1), help="With --memory: select one of several boxes by process ID.")
 
 
 def box_options(command: Callable[..., Any]) -> Callable[..., Any]:

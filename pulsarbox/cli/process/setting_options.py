@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.process.directory_options import CONFIG, DATA_DIR, DEFAULT_FILE
 from pulsarbox.config import ConfigError, Loaded, Value, load, settings_by_name
 from pulsarbox.config.setting import OFF
@@ -28,7 +28,7 @@ __all__ = [
 EXIT_BAD_CONFIGURATION: Final = 2
 
 
-class Port(WholeNumber):
+class Port(BoundedInteger):
     """A port, or ``off``."""
 
     name = "port"
@@ -42,7 +42,7 @@ class Port(WholeNumber):
 
     @property
     def expected(self) -> str:
-        """See WholeNumber."""
+        """See BoundedInteger."""
         return f"{super().expected}, or off"
 
 

@@ -14,7 +14,7 @@ from pulsarbox.cli.common.exits import Failed, Misused, Unreachable, ending_of_s
 from pulsarbox.cli.common.scope_options import scope_options
 from pulsarbox.cli.common.terminal_text import notify
 from pulsarbox.cli.common.time_arguments import Words
-from pulsarbox.cli.common.value_types import Seconds, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, Seconds
 from pulsarbox.cli.connect.target import Target, late_admin_options
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def _time(text: str) -> str:
 )
 @click.option("--sort", metavar="COLUMN", help="Sort by COLUMN, descending; -COLUMN: ascending.")
 @click.option(
-    "--limit", type=WholeNumber(1, 1000), default=50, show_default=True, help="With --once: maximum rows per table."
+    "--limit", type=BoundedInteger(1, 1000), default=50, show_default=True, help="With --once: maximum rows per table."
 )
 @click.option(
     "--at", metavar="TIME", type=Words("time", _time), help="Show recorded history: -8h, 03:12, 2026-11-21T03:12."
@@ -87,7 +87,9 @@ def _time(text: str) -> str:
 @click.option(
     "--serve-host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="With --serve: loopback address."
 )
-@click.option("--serve-port", type=WholeNumber(1, 65535), default=8765, show_default=True, help="With --serve: port.")
+@click.option(
+    "--serve-port", type=BoundedInteger(1, 65535), default=8765, show_default=True, help="With --serve: port."
+)
 @scope_options
 @late_admin_options
 def top(admin: Callable[[], Target], **options: Any) -> None:

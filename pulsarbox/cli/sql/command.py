@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from pulsarbox.cli.common.exits import Misused
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.target import Target, late_service_and_admin_options
 
 _FORMS: Final = ("table", "wide", "json", "ndjson", "yaml", "csv", "parquet", "arrow")
@@ -38,7 +38,7 @@ ROWS_SHOWN: Final = 1000
     help="Write to FILE, which appears when it is complete.",
 )  # fmt: skip
 @click.option(
-    "--limit", metavar="N", type=WholeNumber(0),
+    "--limit", metavar="N", type=BoundedInteger(0),
     help=f"Maximum number of rows to print; 0: all. [default: {ROWS_SHOWN} for a table on a terminal, else all]",
 )  # fmt: skip
 @click.option(

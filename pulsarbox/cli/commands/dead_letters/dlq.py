@@ -12,7 +12,7 @@ from pulsarbox.cli.common.lazy_group import LazyCommand, LazyGroup
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, output_options, show
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import namespace_named, short, suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -118,7 +118,7 @@ def _row(told: dict[str, Any]) -> dict[str, Any]:
 @subscription_option("Group the backlog of this subscription; default: the only one of TOPIC.")
 @click.option("--stored", is_flag=True, help="Group all stored messages, acknowledged or not.")
 @click.option("--filter", "which", metavar="E", help="Select matching messages; see `dlq replay`.")
-@click.option("--limit", type=WholeNumber(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
+@click.option("--limit", type=BoundedInteger(1, 1_000_000), help="Number of newest entries to read. [default: 10000]")
 @form_option
 @with_admin
 def groups(

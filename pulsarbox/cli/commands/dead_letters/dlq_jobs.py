@@ -11,7 +11,7 @@ from pulsarbox.cli.common.confirmation import confirm, dry_run_option, yes_optio
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, form_option, show
 from pulsarbox.cli.common.terminal_text import notify
-from pulsarbox.cli.common.value_types import MessageRate, Share, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, MessageRate, Share
 from pulsarbox.cli.connect.admin_client import suggesting, topic_named, with_admin
 from pulsarbox.cli.process import completions
 
@@ -57,7 +57,7 @@ _SUBSCRIPTION = subscription_option("Process the backlog of this subscription; r
 @click.option("--edit", metavar="JSON", help="Edits as one object: setProperties, removeProperties, key, payload.")
 @click.option("--skip-refused", is_flag=True, help="Skip rejected messages and keep them. [default: pause]")
 @click.option(
-    "--max-returned", type=WholeNumber(0), help="Stop after this many messages fail again; 0: never. [default: 100]"
+    "--max-returned", type=BoundedInteger(0), help="Stop after this many messages fail again; 0: never. [default: 100]"
 )
 @click.option(
     "--max-returned-share",

@@ -8,7 +8,7 @@ import click
 from pulsarbox.cli.commands.dlq_options import subscription_option
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.position_options import End, Until
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.target import Target, service_and_late_admin_options
 from pulsarbox.cli.messages.reading_options import form_options
 from pulsarbox.cli.process import completions
@@ -26,7 +26,9 @@ _STORED = click.option("--stored", is_flag=True, help="Read all stored messages,
 @click.argument("topic", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_STORED
-@click.option("-n", "--count", type=WholeNumber(1), default=10, show_default=True, help="Maximum number of messages.")
+@click.option(
+    "-n", "--count", type=BoundedInteger(1), default=10, show_default=True, help="Maximum number of messages."
+)
 @form_options("table")
 @service_and_late_admin_options
 def show(service: Target, admin: Callable[[], Target], topic: str, **options: Any) -> None:
@@ -55,7 +57,7 @@ def show(service: Target, admin: Callable[[], Target], topic: str, **options: An
 @click.argument("topic", shell_complete=completions.dead_letter_topics)
 @_SUBSCRIPTION
 @_STORED
-@click.option("-n", "--count", type=WholeNumber(1), help="Maximum number of messages. [default: all]")
+@click.option("-n", "--count", type=BoundedInteger(1), help="Maximum number of messages. [default: all]")
 @click.option("--filter", "expression", metavar="E", help="Select matching messages; see `dlq show`.")
 @click.option("--no-progress", is_flag=True, help="Do not show progress.")
 @service_and_late_admin_options

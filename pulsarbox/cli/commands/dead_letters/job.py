@@ -13,7 +13,7 @@ from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_optio
 from pulsarbox.cli.common.progress import ProgressBar, messages
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import clean
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import short, with_admin
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ _FIELDS: Final = (
 
 
 @job.command("show")
-@click.argument("number", metavar="ID", type=WholeNumber(1))
+@click.argument("number", metavar="ID", type=BoundedInteger(1))
 @output_options
 @with_admin
 def show_job(number: int, output: OutputOptions, admin: "Admin") -> None:
@@ -140,7 +140,7 @@ def _changing(action: str, doc: str) -> Callable[..., Any]:
         click.echo(lines_of(row_of(admin.change_job(number, action)))[0])
 
     change.__doc__ = doc
-    command = click.argument("number", metavar="ID", type=WholeNumber(1))(with_admin(change))
+    command = click.argument("number", metavar="ID", type=BoundedInteger(1))(with_admin(change))
     return job.command(action)(command)
 
 

@@ -11,7 +11,7 @@ from pulsarbox.cli.common.confirmation import carry_out, dry_run_option
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.common.output import OutputOptions, TableOutput, output_options, show
 from pulsarbox.cli.common.terminal_text import clean, counted, notify
-from pulsarbox.cli.common.value_types import WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger
 from pulsarbox.cli.connect.admin_client import short, suggesting, topic_named, with_admin
 from pulsarbox.names import TopicName
 
@@ -43,7 +43,7 @@ def _target_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command("dead-letter")
 @click.argument("topic_name", metavar="TOPIC")
 @click.argument("subscription", metavar="SUBSCRIPTION")
-@click.argument("count", metavar="[COUNT]", type=WholeNumber(0), required=False)
+@click.argument("count", metavar="[COUNT]", type=BoundedInteger(0), required=False)
 @_target_options
 @click.option("--unset", is_flag=True, help="Remove the policy.")
 @dry_run_option

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulsarbox.cli.common.value_types import ByteRate, MessageRate, Seconds, Share, ValueType, WholeNumber
+from pulsarbox.cli.common.value_types import BoundedInteger, ByteRate, MessageRate, Seconds, Share, ValueType
 from pulsarbox.quantities import BYTES, MILLISECONDS
 
 TYPES = (Seconds(), Seconds(0.1, 60), Seconds(above=True), MessageRate(), ByteRate(), Share(), Share(off=True))
@@ -17,13 +17,13 @@ TYPES = (Seconds(), Seconds(0.1, 60), Seconds(above=True), MessageRate(), ByteRa
 @pytest.mark.parametrize(
     ("kind", "text", "words"),
     [
-        (WholeNumber(1), "abc", "expected a whole number of at least 1, not 'abc'"),
-        (WholeNumber(1), "0", "expected a whole number of at least 1, not '0'"),
-        (WholeNumber(0, 9), "1.5", "expected a whole number from 0 to 9, not '1.5'"),
+        (BoundedInteger(1), "abc", "expected a whole number of at least 1, not 'abc'"),
+        (BoundedInteger(1), "0", "expected a whole number of at least 1, not '0'"),
+        (BoundedInteger(0, 9), "1.5", "expected a whole number from 0 to 9, not '1.5'"),
     ],
 )
 def test_a_number_that_is_not_whole_or_out_of_bounds_is_refused_by_its_bounds(
-    kind: WholeNumber, text: str, words: str
+    kind: BoundedInteger, text: str, words: str
 ) -> None:
     with pytest.raises(click.BadParameter) as raised:
         kind.convert(text, None, None)

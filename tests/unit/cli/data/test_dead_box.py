@@ -1,8 +1,10 @@
-"""The views of a stopped box: the graphs of the overview end where its recorded history ends."""
+"""The views of a stopped box: graphs that end where its recorded history ends, and the remedy of a refusal."""
 
 import json
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pulsarbox.cli.data.dead_box import answered
 from pulsarbox.storage.inspection.dead_box import DeadBox
@@ -34,3 +36,13 @@ def test_the_overview_has_the_last_minutes_that_were_recorded(tmp_path: Path) ->
 def test_without_history_the_overview_has_no_series(tmp_path: Path) -> None:
     found = told(DeadBox(tmp_path, totals={"backlog": 9}, now=START), "overview")
     assert found["series"] == {} and "seriesEnd" not in found
+
+
+@pytest.mark.parametrize(
+    ("method", "target"),
+    [("GET", "/pulsarbox/v1/top/clients"), ("POST", "/pulsarbox/v1/jobs"), ("GET", "/pulsarbox/v1/txn")],
+)
+def test_the_remedy_starts_the_box_of_the_same_directory(method: str, target: str) -> None:
+    reply = answered(DeadBox(Path("my box")), method, target)
+    assert reply.status == 503
+    assert "start it with `pulsarbox start --detach --data-dir 'my box'`" in reply.reason
