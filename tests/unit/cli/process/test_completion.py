@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsarbox.cli.process.completion import completion
+from pulsarbox.cli.main import main
 
 BASH = shutil.which("bash") or ""
 pytestmark = pytest.mark.skipif(not BASH, reason="requires bash")
@@ -22,7 +22,7 @@ def completed(tmp_path: Path, line: str, *offered: str) -> tuple[list[str], str]
 
     A stand-in for pulsarbox records the words and offers these candidates.
     """
-    (tmp_path / "script.bash").write_text(CliRunner().invoke(completion, ["bash"]).output)
+    (tmp_path / "script.bash").write_text(CliRunner().invoke(main, ["completion", "bash"]).output)
     (tmp_path / "offered").write_text("".join(f"plain,{each}\n" for each in offered))
     stub = tmp_path / "pulsarbox"
     stub.write_text(
