@@ -2,14 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from textual.geometry import Size
 from textual.widgets import Input, OptionList, TextArea
 
-from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.app import SCREENS
 from pulsarbox.tui.position_input import now_ms
@@ -594,45 +592,3 @@ async def test_empty_details_name_the_command_that_fills_them() -> None:
         command = "pulsarbox dlq groups orders-0-billing-DLQ --stored --context live"
         await driver.until(lambda: "No dead letters remain. Show stored ones: " in driver.text())
         assert command in driver.table.empty
-
-
-class RefusingBox(FakeBox):
-    """A box that refuses a filter by an unknown field."""
-
-    def _view(self, name: str, query: Mapping[str, str]) -> Reply:
-        if "nosuch" in query.get("filter", ""):
-            return Reply(400, {}, json.dumps({"reason": "unknown field 'nosuch'"}).encode())
-        return super()._view(name, query)
-
-
-@pytest.mark.parametrize("keys", [(), ("enter",)])
-async def test_a_filter_that_the_box_refuses_says_how_to_change_it(keys: tuple[str, ...]) -> None:
-    async with dashboard(RefusingBox(), WIDE, place="subscriptions") as driver:
-        await driver.press(*keys)
-        await driver.until(lambda: driver.table.count)
-        await driver.press("slash")
-        await driver.type("nosuch > 5")
-        await driver.press("enter")
-        told = "unknown field 'nosuch'; press / to change the filter, esc to remove it"
-        await driver.until(lambda: told in driver.text() and "not applied" in driver.text())
-        await driver.press("escape")
-        await driver.until(lambda: told not in driver.text())
-
-
-async def test_changes_of_a_message_are_discarded_only_when_asked_twice() -> None:
-    async with dashboard(place="deadletters") as driver:
-        await driver.press("b")
-        await driver.at("Browser")
-        await driver.press("E")
-        await driver.at("Editing", answered=False)
-        await driver.press("escape")
-        await driver.at("Browser")
-        await driver.press("E")
-        await driver.at("Editing", answered=False)
-        driver.screen.query_one("#payload", TextArea).text = "{"
-        await driver.press("escape")
-        await driver.until(lambda: "esc again discards them" in driver.text())
-        assert driver.screen.query_one("#payload", TextArea).text == "{"
-        await driver.press("escape")
-        await driver.at("Browser")
-        assert driver.box.changes() == []
