@@ -218,6 +218,11 @@ class Table(Looks, ScrollView, can_focus=True):
         return self._cursor == (0 if end < 0 else self.count - 1)
 
     @property
+    def rows_below(self) -> int:
+        """Number of rows below the cursor."""
+        return max(self.count - 1 - self._cursor, 0)
+
+    @property
     def chosen(self) -> list[Row]:
         """The marked rows, or else the row of the cursor."""
         return list(self.marked.values()) or ([self.pointed] if self.pointed is not None else [])

@@ -25,6 +25,7 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
+from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.message_preview import MessagePreview
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row as TableRow
@@ -84,13 +85,13 @@ class Browser(ViewScreen):
         "go to",
         "follow",
         "form",
-        "edit",
         "dlq replay",
         "filter",
         "back",
         "help",
         "quit",
     )
+    hinted_wide: ClassVar[Sequence[str]] = ("edit", MARK, "copy", "columns", "export")
 
     def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "") -> None:
         """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end."""
@@ -259,10 +260,18 @@ class Browser(ViewScreen):
         box.scroll_home(animate=False)
 
     def status_line(self) -> list[Part]:
-        """Return the command and whether the end is reached or followed."""
-        state = "following" if self.following else "at the end" if self.ended else ""
+        """Return the command, and how far the end is, or whether it is followed."""
         parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
-        return [*parts, (state, "good", "follow")]
+        return [*parts, self._place()]
+
+    def _place(self) -> Part:
+        """Return the place of the cursor, which is unknown unless the messages held reach the end of the topic."""
+        below = self.table.rows_below
+        if self.following:
+            return "following", "good", "follow"
+        if not self.ended or not self.messages:
+            return "", "plain", ""
+        return ("at the end", "good", "follow") if not below else (f"{below:,} before the end", "plain", "follow")
 
     def opened(self, row: TableRow) -> None:
         """Show the whole message."""

@@ -2,10 +2,13 @@
 
 import base64
 
+from textual.color import Color
 from textual.widgets import Input
 
+from pulsarbox.tui.themes import OURS
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, browsed, message
+from tests.unit.tui.legibility import colors_of, style_of
 
 
 async def browse(driver: Driver) -> None:
@@ -114,3 +117,31 @@ async def test_the_title_names_key_and_form_and_json_has_colors() -> None:
         assert colors['"amount"'] != colors["12.5"]
         await driver.press("v")
         await driver.until(lambda: driver.screen.query_one("#content").border_title.endswith("text"))
+
+
+async def test_the_colors_of_json_are_those_of_the_theme() -> None:
+    async with dashboard(size=(200, 50), place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: '"amount": 12.5' in driver.text())
+        for theme in OURS[1:]:
+            driver.app.theme = theme.name
+            ink = Color.parse(theme.variables["text-secondary"])
+            await driver.until(lambda ink=ink: colors_of(style_of(driver, '"amount": 12.5', "12.5"))[0] == ink)  # type: ignore[misc]
+
+
+async def test_the_end_is_reached_when_the_cursor_is_there() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: driver.told("told").endswith("  at the end"))
+        await driver.press("up", "up")
+        await driver.until(lambda: driver.told("told").endswith("  2 before the end"))
+        await driver.press("home")
+        await driver.until(lambda: driver.told("told").endswith("  99 before the end"))
+        await driver.press("F")
+        await driver.until(lambda: driver.told("told").endswith("  following"))
+
+
+async def test_copying_is_hinted_on_wide_terminals() -> None:
+    async with dashboard(size=(120, 40), place="topics") as driver:
+        await browse(driver)
+        await driver.until(lambda: "y copy" in driver.told("hints"))
