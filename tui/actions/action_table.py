@@ -140,8 +140,8 @@ _WALKS: Final = (
     Action("topic map", "Show topics as areas by backlog, rate or size", "M", "map", on=("topic",)),
     Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
-    Action("form", "Messages: show by schema or JSON, as text, or as bytes", "v", "form", on=("message", CONTENT)),
-    Action("difference", "Messages: compare the two marked messages", "D", on=("message", CONTENT)),
+    Action("form", "Messages: show the value as decoded, as text, or as bytes", "v", "format", on=("message", CONTENT)),
+    Action("difference", "Messages: compare the two marked messages", "D", "compare", on=("message", CONTENT)),
     Action("edit", "Messages: edit a dead letter and replay it", "E", "edit", on=("message",)),
     Action("groups", "Group dead letters by failure", "f", "groups", on=("deadletters",)),
 )
@@ -160,11 +160,11 @@ _CONTENT: Final = tuple(
         ("wrap", "Wrap long lines, or scroll them with shift and arrows", "w", ""),
         ("dump", "Show the bytes beside the contents", "h", "bytes"),
         ("details", "Metadata: show some, all or none", "i", "metadata"),
-        ("next by key", "Go to the next message with the same key", "right_square_bracket", "by key"),
+        ("next by key", "Go to the next message with the same key", "right_square_bracket", "same key"),
         ("previous by key", "Go to the previous message with the same key", "left_square_bracket", ""),
         ("next message", "Go to the next message", "greater_than_sign", "next"),
-        ("previous message", "Go to the previous message", "less_than_sign", ""),
-        ("mark message", "Mark the message, to compare another one with it (D)", "M", ""),
+        ("previous message", "Go to the previous message", "less_than_sign", "previous"),
+        ("mark message", "Mark the message, to compare another one with it (D)", "M", "mark"),
     )
 )
 

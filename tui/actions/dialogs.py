@@ -85,10 +85,20 @@ _LINE_SHOWN: Final = 120
 """Characters shown of a command line longer than ``_LINE_MAX``, such as one with a payload."""
 
 
+class Description(str):
+    """The description of an option in place of a text to copy. It is dim, so that it does not look like one."""
+
+    __slots__ = ()
+
+
 class ChoiceDialog(Dialog[str | None]):
     """Dialog with a list of options; the line below describes the highlighted one."""
 
-    DEFAULT_CSS = _CSS % {"name": "ChoiceDialog", "width": _CHOICE_WIDTH} + "ChoiceDialog #said { margin-bottom: 1; }"
+    DEFAULT_CSS = (
+        _CSS % {"name": "ChoiceDialog", "width": _CHOICE_WIDTH}
+        + """ChoiceDialog #said { margin-bottom: 1; }
+ChoiceDialog #said.-description { color: $text-muted; }"""
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", "Back", show=False),
         Binding("j", "down", show=False),
@@ -97,7 +107,7 @@ class ChoiceDialog(Dialog[str | None]):
     ]
 
     def __init__(self, title: str, options: Sequence[tuple[str, str, str]], here: str = "") -> None:
-        """``options`` are triples of name, shown text, and description below (a command line or a meaning)."""
+        """``options`` are triples of name, shown text, and a text below: a command line or a ``Description``."""
         super().__init__()
         self._title = title
         self._options = options
@@ -126,6 +136,7 @@ class ChoiceDialog(Dialog[str | None]):
     def _status_line(self, event: OptionList.OptionHighlighted) -> None:
         told, said = self._options[event.option_index][2], self.query_one("#said", HangingText)
         said.indent = COMMAND_INDENT if is_command(told) else 0
+        said.set_class(isinstance(told, Description), "-description")
         said.update(told)
         said.display = bool(told)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _PREVIEWED: Final = 400
 """Characters of a text, and bytes of a payload, up to which the dialog shows the text to copy."""
+_WITH_PAYLOAD: Final = frozenset({"envelope", "produce"})
+"""Forms with the whole payload: of a large one, they take long to write."""
 
 
 class MessageActions(TopScreen):
@@ -39,6 +41,22 @@ class MessageActions(TopScreen):
     def source(self) -> MessageSource:
         """The topic."""
         return MessageSource(self.top.feed, self.topic, self.subscription)
+
+    @property
+    def address(self) -> tuple[str, str, str]:
+        """Topic, subscription (may be empty) and message ID."""
+        return self.topic, self.subscription, self.message_id
+
+    @property
+    def key(self) -> str | None:
+        """The key of the message, None without one."""
+        key = self.message.real.get("key") if self.message is not None else None
+        return None if key is None else str(key)
+
+    @property
+    def has_other_marked(self) -> bool:
+        """Whether another message is marked, with which this one can be compared."""
+        return self.top.marked_message not in (None, self.address)
 
     @property
     def pager(self) -> "Pager":
@@ -68,11 +86,10 @@ class MessageActions(TopScreen):
         self._step_by_key(forward=False)
 
     def _step_by_key(self, *, forward: bool) -> None:
-        key = self.message.real.get("key") if self.message is not None else None
-        if key is None:
+        if self.key is None:
             self.top.notify("The message has no key", severity="warning")
         else:
-            self._step(forward=forward, key=str(key))
+            self._step(forward=forward, key=self.key)
 
     def _step(self, *, forward: bool, key: str | None = None) -> None:
         self.run_worker(self._find_neighbor(forward, key), group="neighbor", exclusive=True)
@@ -93,16 +110,15 @@ class MessageActions(TopScreen):
 
     def do_mark_message(self) -> None:
         """Mark the message to compare another one with it."""
-        self.top.marked_message = (self.topic, self.subscription, self.message_id)
+        self.top.marked_message = self.address
         self.top.notify(f"Marked {self.message_id}: D compares another message with it", markup=False)
 
     def do_difference(self) -> None:
         """Compare the message with the marked one."""
-        mine, marked = (self.topic, self.subscription, self.message_id), self.top.marked_message
-        if marked is None or marked == mine:
-            self.top.notify("Mark another message first (M), then press D here", severity="warning")
+        if self.has_other_marked:
+            self.top.open("messages.message_difference:MessageDifference", self.top.marked_message, self.address)
         else:
-            self.top.open("messages.message_difference:MessageDifference", marked, mine)
+            self.top.notify("Mark another message first (M), then press D here", severity="warning")
 
     # Copies
 
@@ -112,10 +128,10 @@ class MessageActions(TopScreen):
             self.run_worker(self._copy(self.message), group="dialog")
 
     async def _copy(self, message: LoadedMessage) -> None:
-        from pulsarbox.tui.actions.dialogs import ChoiceDialog
+        from pulsarbox.tui.actions.dialogs import ChoiceDialog, Description
 
         choices = copy_choices(message.real)
-        options = [(name, title, self._preview(name) or meaning) for name, title, meaning in choices]
+        options = [(name, title, self._preview(name) or Description(meaning)) for name, title, meaning in choices]
         found = await self.app.push_screen_wait(ChoiceDialog("Copy", options))
         if found is None:
             return
@@ -134,7 +150,7 @@ class MessageActions(TopScreen):
     def _preview(self, form: str) -> str:
         """Return the text to copy if it is short enough to show whole; else empty."""
         payload = self.message.contents.payload if self.message is not None else None
-        if payload is not None and len(payload) > _PREVIEWED:
+        if form in _WITH_PAYLOAD and payload is not None and len(payload) > _PREVIEWED:
             return ""
         text = self.copied(form)
         return clean(text) if len(text) <= _PREVIEWED else ""
