@@ -50,7 +50,7 @@ class Contents:
         begin = len(source[: span[0]].encode("utf-8", "surrogatepass"))
         return begin, begin + len(source[span[0] : span[1]].encode("utf-8", "surrogatepass"))
 
-    def dump(self, width: int) -> HexLines:
+    def dump(self, width: int = 16) -> HexLines:
         """Return the payload as a hex dump."""
         return HexLines(self.payload or b"", width)
 

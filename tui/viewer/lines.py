@@ -2,8 +2,8 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
 from typing import Final, NamedTuple, Protocol
 
 from pulsarbox.cleaning import clean, hex_rows
@@ -21,6 +21,8 @@ _NEWLINE: Final = 10
 _CONTINUES: Final = re.compile(rb"[\x80-\xbf]")
 _WINDOW: Final = 1 << 16
 """Bytes searched between two pauses."""
+HEX_WIDTHS: Final = (32, 16, 8, 4)
+"""Numbers of bytes in a row of a dump."""
 
 
 class LinePart(NamedTuple):
@@ -85,12 +87,12 @@ class TextLines:
     @property
     def first(self) -> int | None:
         """See Lines."""
-        return 0
+        return 0 if self._data else None
 
     @property
     def last(self) -> int | None:
         """See Lines."""
-        return self.at(len(self._data))
+        return self.at(len(self._data)) if self._data else None
 
     def at(self, place: int) -> int:
         """Return the line with a byte."""
@@ -181,64 +183,93 @@ class TextLines:
 
 
 class HexLines:
-    """Lines of a hex dump, each numbered by its row."""
+    """Lines of a hex dump, each numbered by its first byte. Once fitted to a width, they have as many bytes as fit."""
 
     def __init__(self, data: bytes, width: int = 16) -> None:
-        """``width`` is 16 or 8 bytes per row."""
+        """``width`` is one of ``HEX_WIDTHS``."""
         self._data = data
         self._width = width
         self.marked: tuple[int, int] | None = None
-        """First byte, and the one after the last, to highlight."""
+        """First byte, and the one after the last, of a value to mark."""
+        self.searched = b""
+        """Bytes to highlight, regardless of the case of ASCII letters."""
+
+    def fit(self, width: int) -> bool:
+        """Use the longest rows that fit into so many cells; 0: the usual ones. Return whether this is a change."""
+        was = self._width
+        fitting = (each for each in HEX_WIDTHS if hex_columns(each) <= width)
+        self._width = next(fitting, HEX_WIDTHS[-1]) if width else 16
+        return self._width != was
 
     @property
     def first(self) -> int | None:
         """See Lines."""
-        return 0
+        return 0 if self._data else None
 
     @property
     def last(self) -> int | None:
         """See Lines."""
-        return max(len(self._data) - 1, 0) // self._width
+        return self.at(len(self._data) - 1) if self._data else None
 
     def at(self, place: int) -> int:
-        """Return the row with a byte."""
-        return min(place, max(len(self._data) - 1, 0)) // self._width
+        """Return the line with a byte."""
+        return place // self._width * self._width
 
     def after(self, at: int) -> int | None:
         """See Lines."""
-        return at + 1 if (at + 1) * self._width < len(self._data) else None
+        return at + self._width if at + self._width < len(self._data) else None
 
     def before(self, at: int) -> int | None:
         """See Lines."""
-        return at - 1 if at else None
+        return self.at(at - 1) if at else None
 
     def pieces(self, at: int, room: int) -> list[LinePart]:
         """See Lines."""
-        begin = at * self._width
-        row = next(hex_rows(self._data[begin : begin + self._width]), None)
-        if row is None:
-            return [LinePart("(empty)", "dim")]
-        cells = row.hex if self._width == 16 else row.hex[:23]
-        parts = [LinePart(f"{begin:06x}  ", "dim"), *self._marked(cells, begin, 3), LinePart("  ")]
-        return [*parts, *self._marked(row.text.ljust(self._width), begin, 1)]
+        rows = list(hex_rows(self._data[at : at + self._width]))
+        cells = "  ".join(row.hex for row in rows)
+        end = _cell(self._width - 1, 3) + 2
+        text, looks = "".join(row.text for row in rows), self._looks(at)
+        parts = [LinePart(f"{at:06x}  ", "dim"), *_with_looks(cells[:end].ljust(end), looks, 3), LinePart("  ")]
+        return [*parts, *_with_looks(text.ljust(self._width), looks, 1)]
 
-    def _marked(self, text: str, begin: int, each: int) -> list[LinePart]:
-        """Split the cells of a row into those before, in and after the highlighted bytes; ``each`` is their width."""
-        if self.marked is None:
-            return [LinePart(text)]
-        first, last = (min(max(place - begin, 0), self._width) for place in self.marked)
-        if first >= last:
-            return [LinePart(text)]
-        start, end = _cell(first, each), _cell(last - 1, each) + (each + 1) // 2
-        return [LinePart(text[:start]), LinePart(text[start:end], "found"), LinePart(text[end:])]
+    def _looks(self, at: int) -> list[str]:
+        """Return the look of each byte of a row."""
+        looks = ["plain"] * self._width
+        if self.marked is not None:
+            first, last = (min(max(place - at, 0), self._width) for place in self.marked)
+            looks[first:last] = ["marked"] * (last - first)
+        length = len(self.searched)
+        begin = max(at - length + 1, 0)  # a match may begin in a row above, and end in one below
+        for place in places_of(self._data[begin : at + self._width + length - 1], self.searched):
+            if place is not None:
+                first, last = max(begin + place - at, 0), min(begin + place - at + length, self._width)
+                looks[first:last] = ["found"] * (last - first)
+        return looks
 
     def share(self, at: int) -> float:
         """See Lines."""
-        return at * self._width / max(len(self._data), 1)
+        return at / max(len(self._data), 1)
 
     def found(self, text: str) -> Iterator[int | None]:
         """See Lines. Ignores the case of ASCII letters only."""
         return _lines_with(self._data, text, self.at)
+
+
+def hex_columns(width: int) -> int:
+    """Return the cells of a row of a dump with so many bytes."""
+    return len("000000  ") + _cell(width - 1, 3) + 2 + len("  ") + width
+
+
+def _with_looks(text: str, looks: Sequence[str], each: int) -> list[LinePart]:
+    """Split the cells of a row of bytes by their looks; ``each`` is the width of a cell."""
+    parts, place, byte = list[LinePart](), 0, 0
+    for look, some in groupby(looks):
+        begin, byte = byte, byte + len(list(some))
+        if look != "plain":
+            start, end = _cell(begin, each), _cell(byte - 1, each) + (each + 1) // 2
+            parts += [LinePart(text[place:start]), LinePart(text[start:end], look)]
+            place = end
+    return [part for part in (*parts, LinePart(text[place:])) if part.text]
 
 
 def _rows_in(data: bytes, start: int, width: int) -> list[int]:
@@ -269,8 +300,8 @@ def _rows_of_escapes(text: str, start: int, width: int) -> list[int]:
 
 
 def _cell(number: int, each: int) -> int:
-    """Return where the cell of a byte begins; a dump has one more space in its middle."""
-    return number * each + (each > 1 and number >= 8)
+    """Return where the cell of a byte begins; groups of eight bytes in hex are one more space apart."""
+    return number * each + (number // 8 if each > 1 else 0)
 
 
 def _lines_with(data: bytes, text: str, line_of: Callable[[int], int]) -> Iterator[int | None]:

@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from pulsarbox.tui.viewer.lines import LinePart, Lines, TextLines
+from pulsarbox.tui.viewer.lines import HexLines, LinePart, Lines, TextLines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import CURSOR_KEYS
 from pulsarbox.tui.widgets.wrapping import breaks
@@ -37,6 +37,7 @@ class Pager(Looks, Widget, can_focus=True):
         "word": ColorNames("text-accent", bold=True),
         "mark": ColorNames("accent", bold=True),
         "found": ColorNames("background", "warning", bold=True, underline=True),
+        "marked": ColorNames("text-accent", "marked-background", underline=True),
         "found here": ColorNames("block-cursor-background", "block-cursor-foreground", bold=True, underline=True),
         "added": ColorNames("text-success"),
         "removed": ColorNames("text-error"),
@@ -52,6 +53,9 @@ class Pager(Looks, Widget, can_focus=True):
     class Moved(Message):
         """The cursor is on another line."""
 
+    class Divided(Message):
+        """Text or bytes are divided into other lines, because the width or the wrapping has changed."""
+
     class Chosen(Message):
         """The line of the cursor was clicked again."""
 
@@ -61,7 +65,8 @@ class Pager(Looks, Widget, can_focus=True):
         self.cursor: int | None = None
         self.is_wrapped = True
         self.searched = ""
-        """Text to highlight."""
+        self.empty = ""
+        """Text in place of lines if there are none."""
         self.has_cursor = True
         self._top: int | None = None
         self._skipped = 0
@@ -70,20 +75,39 @@ class Pager(Looks, Widget, can_focus=True):
         self._rows: list[tuple[int, list[LinePart]]] | None = None
 
     def show(self, lines: Lines | None, cursor: int | None = None) -> None:
-        """Show other lines, from the beginning or around a line."""
+        """Show other lines, from the beginning or around a line. Text and bytes have a line at each place."""
         self.lines, self._skipped, self._shift = lines, 0, 0
         self._top = None if lines is None else lines.first
         self.cursor = self._top
+        self.highlight(self.searched)
         self._fit()
         if cursor is not None:
             self.point(cursor)
         self.changed()
 
-    def _fit(self) -> None:
-        """Divide the lines of a text into rows of the width of the view, and stay at the same place."""
+    def _fit(self) -> bool:
+        """Divide text or bytes into rows of the width of the view, and stay at the same place.
+
+        Return whether they were divided in another way before.
+        """
         lines = self.lines
-        if isinstance(lines, TextLines) and self.size.width and lines.fit(self._room if self.is_wrapped else 0):
+        if not isinstance(lines, TextLines | HexLines) or not self.size.width:
+            return False
+        is_other = lines.fit(self._room if self.is_wrapped else 0)
+        if is_other:
             self._top, self.cursor = (None if at is None else lines.at(at) for at in (self._top, self.cursor))
+        return is_other
+
+    def _fit_again(self) -> None:
+        if self._fit() and self.has_cursor:
+            self.post_message(self.Divided())
+
+    def highlight(self, text: str) -> None:
+        """Highlight a text from now on, empty for none."""
+        self.searched = text
+        if isinstance(self.lines, HexLines):
+            self.lines.searched = text.encode("utf-8", "replace")
+        self.changed()
 
     def changed(self) -> None:
         """Draw again, because lines have been added, folded or unfolded."""
@@ -96,7 +120,7 @@ class Pager(Looks, Widget, can_focus=True):
 
     def point(self, line: int) -> None:
         """Move the cursor to a line and scroll it into view."""
-        self.cursor = self.lines.at(line) if isinstance(self.lines, TextLines) else line
+        self.cursor = self.lines.at(line) if isinstance(self.lines, TextLines | HexLines) else line
         self._into_view()
         self.changed()
         if self.has_cursor:  # a pager without one follows another, which would follow it in turn
@@ -148,7 +172,7 @@ class Pager(Looks, Widget, can_focus=True):
     def wrap(self) -> None:
         """Start or stop wrapping lines."""
         self.is_wrapped, self._shift, self._skipped = not self.is_wrapped, 0, 0
-        self._fit()
+        self._fit_again()
         if self.cursor is not None:
             self.point(self.cursor)
 
@@ -212,7 +236,7 @@ class Pager(Looks, Widget, can_focus=True):
         self._rows = None
         if not self.has_cursor and self.lines is not None:
             self._top = self.lines.first  # it was placed before its height was known, if it was hidden
-        self._fit()
+        self._fit_again()
         self._into_view()
         self.changed()
 
@@ -220,14 +244,15 @@ class Pager(Looks, Widget, can_focus=True):
         """See textual.widget.Widget."""
         width = self.size.width
         if y >= len(self.rows):
-            return Strip.blank(width, self.rich_style)
+            told = self.empty if y == 0 and self.lines is not None and self.lines.first is None else ""
+            return Strip([Segment(f"  {told}", self.look("dim"))]).adjust_cell_length(width, self.rich_style)
         line, pieces = self.rows[y]
         is_here = self.has_cursor and line == self.cursor
         base = self.look("cursor") if is_here else self.rich_style
         found = self.look("found here" if is_here else "found")
         segments = [
             Segment(piece.text, found if piece.look == "found" else base if is_here else self.look(piece.look))
-            for piece in highlighted(pieces, self.searched)
+            for piece in (pieces if isinstance(self.lines, HexLines) else highlighted(pieces, self.searched))
         ]
         strip = Strip(segments)
         if self._shift:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -11,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from pulsarbox.tui.widgets.plain_title import plain_title
+from pulsarbox.tui.widgets.plain_title import EDGE, plain_title
 from pulsarbox.tui.widgets.styles import ink_of
 
 EDGES: Final = 4
@@ -67,15 +68,31 @@ class PanelFrame(Vertical):
                  border-subtitle-color: $text-muted; }
     PanelFrame:focus-within { border: heavy $edge-focus; }
     """
+    _title: str = ""
+    _facts: Sequence[str] = ()
 
-    def name_it(self, title: str, subtitle: str = "") -> None:
-        """Set the titles, shortened to the width of the panel. Equal ones draw nothing."""
-        width = self.outer_size.width or self.app.size.width
-        told, below = plain_title(title, width), plain_title(subtitle, width) if subtitle else Content("")
+    def name_it(self, title: str, *facts: str) -> None:
+        """Set the title, and facts at the lower edge, the most important ones first.
+
+        The title is shortened to the width of the panel; facts without room are left out.
+        """
+        self._title, self._facts = title, facts
+        self.on_resize()
+
+    def on_resize(self) -> None:
+        """Fit the title and the facts into the width. Equal ones draw nothing."""
+        width, facts = self.outer_size.width or self.app.size.width, self._facts
+        told, below = plain_title(self._title, width), Content("   ".join(fitting_facts(facts, width - EDGE)))
         if str(self.border_title or "") != str(told):
             self.border_title = told
         if str(self.border_subtitle or "") != str(below):
             self.border_subtitle = below
+
+
+def fitting_facts(facts: Sequence[str], room: int) -> list[str]:
+    """Return the first facts that fit beside each other into so many cells."""
+    ends = accumulate((cell_len(each) for each in facts), lambda end, wide: end + _GAP + wide)
+    return [each for each, end in zip(facts, ends, strict=True) if end <= room]
 
 
 class LabeledFact(NamedTuple):

@@ -91,7 +91,7 @@ class Browser(ViewScreen):
         "help",
         "quit",
     )
-    hinted_wide: ClassVar[Sequence[str]] = ("edit", MARK, "copy", "columns", "export")
+    hinted_wide: ClassVar[Sequence[str]] = ("edit", MARK, "columns", "export")
 
     def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "") -> None:
         """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end."""

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final, NamedTuple
 
+from textual import on
 from textual.app import ComposeResult
 
 from pulsarbox.tui.actions.operation import short
@@ -32,18 +33,31 @@ _TIMES: Final = frozenset({"eventTime", "deliverAt", "publishTime"})
 """Times in ms since 1970."""
 _TO_MS: Final = len("2026-11-21 22:25:40.300")
 _WORDS: Final = (("+", "added"), ("-", "removed"), ("~", "changed"))
+_WORDS_FROM: Final = 60
+"""Columns from which the numbers of differences have words."""
 _LOOKS: Final = {"+": "added", "-": "removed", "~": "changed"}
 
 
 class DifferenceLines:
-    """Lines with their numbers from 0."""
+    """Lines with their numbers from 0, some of them with a difference."""
 
     def __init__(self) -> None:
         self._lines: list[Callable[[int], list[LinePart]]] = []
+        self._differences: dict[int, tuple[int, Callable[[], str]]] = {}
+        """Number from 1, and path, of the difference of each line that has one."""
 
-    def add(self, draw: Callable[[int], list[LinePart]]) -> None:
-        """Add a line, which is drawn when it comes into view."""
+    def add(self, draw: Callable[[int], list[LinePart]], path: Callable[[], str] | None = None) -> None:
+        """Add a line, which is drawn when it comes into view, and the path of its difference, if it has one."""
+        if path is not None:
+            self._differences[len(self._lines)] = len(self._differences) + 1, path
         self._lines.append(draw)
+
+    def place_of(self, at: int) -> str:
+        """Return number and path of the difference of a line; empty if it has none."""
+        if at not in self._differences:
+            return ""
+        number, path = self._differences[at]
+        return f"{number:,} of {len(self._differences):,}  {path()}".rstrip()
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -114,6 +128,14 @@ class MessageDifference(TopScreen):
         self._show_titles()
         self.set_focus(pager)
 
+    def on_resize(self) -> None:
+        """Shorten the titles for the new size, once the layout has it."""
+        self.call_after_refresh(self._show_titles)
+
+    @on(Pager.Moved)
+    def _moved(self) -> None:
+        self.refresh_status_lines()
+
     def load(self) -> Callable[[], Any]:
         """Return a function that loads both messages."""
         if not self._is_wanted:
@@ -137,11 +159,12 @@ class MessageDifference(TopScreen):
     def _show_titles(self) -> None:
         """Show the messages and the numbers of differences in the border."""
         names = [f"{at} of {short_topic(topic)}" for topic, _, at in self.addresses]
-        told = "" if self._is_wanted else "   ".join(self._counted())
-        self.query_one("#differences", PanelFrame).name_it(f"Differences: {names[0]} → {names[1]}", told)
+        told = [] if self._is_wanted else [self._counted()]
+        self.query_one("#differences", PanelFrame).name_it(f"Differences: {names[0]} → {names[1]}", *told)
 
-    def _counted(self) -> list[str]:
-        return [f"{sign} {self.counts[sign]:,} {word}" for sign, word in _WORDS]
+    def _counted(self) -> str:
+        has_room = self.size.width >= _WORDS_FROM
+        return "   ".join(f"{sign} {self.counts[sign]:,} {word if has_room else ''}".strip() for sign, word in _WORDS)
 
     async def _compare(self, both: Compared) -> None:
         first, second = (ValueReader(metadata(each)) for each in both[:2])
@@ -164,7 +187,7 @@ class MessageDifference(TopScreen):
         def take(change: Difference | None) -> None:
             if change is not None:
                 self.counts[change.sign] += 1
-                self.lines.add(lambda room: drawn(change, first, second, room))
+                self.lines.add(lambda room: drawn(change, first, second, room), lambda: path_of(change, first, second))
 
         await in_slices(differences(first, second), take, self.query_one(Pager).changed)
         if len(self.lines) == begin + 1:
@@ -172,19 +195,20 @@ class MessageDifference(TopScreen):
 
     def _list_texts(self, lines: Sequence[str]) -> None:
         self.lines.add(lambda room: [LinePart("Contents", "name")])
-        for line in lines or ["  no difference"]:
-            look = _LOOKS.get(line[:1], "dim")
-            self.lines.add(lambda room, line=line, look=look: [LinePart(line, look)])  # type: ignore[misc]
-            if line[:1] in self.counts:
-                self.counts[line[:1]] += 1
+        for line in lines or ["no difference"]:
+            sign = line[:1]
+            parts = [LinePart("  "), LinePart(line, _LOOKS.get(sign, "dim"))]
+            self.lines.add(lambda room, parts=parts: parts, str if sign in self.counts else None)  # type: ignore[misc]
+            if sign in self.counts:
+                self.counts[sign] += 1
 
     def status_line(self) -> list[Part]:
-        """Return the number of differences."""
-        if self._is_wanted:
-            return []
-        told = f" {'   '.join(self._counted())}"
-        more = f"   (only the first {CHANGES_MAX:,})" if sum(self.counts.values()) >= CHANGES_MAX else ""
-        return [(told + more, "plain", "")]
+        """Return the difference at the cursor, and the equivalent command."""
+        place = self.lines.place_of(self.query_one(Pager).cursor or 0)
+        parts: list[Part] = [(f" {place}", "plain", "")] if place else []
+        if sum(self.counts.values()) >= CHANGES_MAX:
+            parts.append((f"  only the first {CHANGES_MAX:,} differences are shown", "warn", ""))
+        return self.with_command(parts) if parts else super().status_line()
 
     def command_line(self) -> str:
         """Return the command that prints the second message."""
@@ -196,14 +220,19 @@ def metadata(message: LoadedMessage) -> dict[str, Any]:
     """Return the metadata to compare."""
     found = {name: message.real.get(name) for name in _COMPARED}
     found |= {name: numbers.instant(value)[:_TO_MS] for name, value in found.items() if name in _TIMES and value}
-    return {name: value for name, value in found.items() if value not in (None, "", False, {})}
+    return {name: value for name, value in found.items() if value or (_is_number(value) and name not in _TIMES)}
+
+
+def _is_number(value: Any) -> bool:
+    """Return whether a value is a number, which says something even if it is 0."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def drawn(change: Difference, first: Document, second: Document, room: int) -> list[LinePart]:
     """Return the line of a difference: its sign, its path, and what was before and after."""
-    path = second.path_of(change.after) if change.before < 0 else first.path_of(change.before)
     look = _LOOKS[change.sign]
-    line = [LinePart(f"  {change.sign} ", look), LinePart(path or "(the whole value)", "name"), LinePart(": ", "dim")]
+    line = [LinePart("  "), LinePart(f"{change.sign} ", look)]
+    line += [LinePart(path_of(change, first, second), "name"), LinePart(": ", "dim")]
     if change.before >= 0:
         line.append(LinePart(summary(first, change.before, room), "removed" if change.after >= 0 else look))
     if change.sign == "~":
@@ -211,6 +240,12 @@ def drawn(change: Difference, first: Document, second: Document, room: int) -> l
     if change.after >= 0:
         line.append(LinePart(summary(second, change.after, room), "added" if change.before >= 0 else look))
     return line
+
+
+def path_of(change: Difference, first: Document, second: Document) -> str:
+    """Return the path of a difference."""
+    path = second.path_of(change.after) if change.before < 0 else first.path_of(change.before)
+    return path or "(the whole value)"
 
 
 def summary(document: Document, node: int, room: int) -> str:

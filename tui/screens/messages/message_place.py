@@ -22,7 +22,7 @@ def place_in(message: LoadedMessage, pager: Pager) -> list[Part]:
         path = lines.document.path_of(cursor)
         return [(f"  {path}" if path else "  the whole value", "plain", "")]
     if isinstance(lines, HexLines):
-        return [(f"  byte {cursor * 16:,}", "plain", "")]
+        return [(f"  byte {cursor:,}", "plain", "")]
     return [(f"  {numbers.percent(lines.share(cursor))}", "plain", "")]
 
 

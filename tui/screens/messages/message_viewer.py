@@ -17,13 +17,14 @@ from textual.containers import Horizontal
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
 from pulsarbox.tui.actions.key_bindings import bindings
+from pulsarbox.tui.actions.operation import Row
 from pulsarbox.tui.screens.messages.message_actions import MessageActions
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
-from pulsarbox.tui.screens.messages.message_place import place_in
+from pulsarbox.tui.screens.messages.message_place import absence_of, place_in
 from pulsarbox.tui.screens.messages.message_source import LoadedMessage
 from pulsarbox.tui.slices import in_slices
 from pulsarbox.tui.viewer.contents import is_text
-from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines
+from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines, hex_columns
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
@@ -42,8 +43,12 @@ FOLDED_FROM: Final = 64 << 10
 """Bytes of a payload from which only its first two levels are unfolded at first."""
 FOUND_MAX: Final = 100_000
 """Maximum number of matches of a search."""
-_WIDE: Final = 100
+_WIDE: Final = 140
 """Columns from which a dump beside an outline has 16 bytes per row instead of 8."""
+_NARROW: Final = 70
+"""Columns below which it has 4."""
+_BESIDE_BYTES: Final = 3 + FRAME
+"""Columns beside a dump: the signs of the pager at its left, a blank at its right, and the border."""
 _BESIDE: Final = 120
 """Columns from which the bytes are beside the contents at first."""
 _REDRAWN: Final = 0.25
@@ -71,7 +76,7 @@ class MessageViewer(MessageActions):
     kind: ClassVar[str] = CONTENT
     hinted: ClassVar[Sequence[str]] = (
         *("fold", "search", "next match", "copy", "form", "dump", "next message", "next by key", "details"),
-        *("back", "help", "quit"),
+        *("difference", "mark message", "previous message", "back", "help", "quit"),
     )
 
     def __init__(self, topic: str, subscription: str, message_id: str) -> None:
@@ -115,8 +120,9 @@ class MessageViewer(MessageActions):
     def begin(self) -> None:
         """Start to load the message."""
         super().begin()
-        self.dump.has_cursor = self.dump.can_focus = self.dump.is_wrapped = False
+        self.dump.has_cursor = self.dump.can_focus = False
         self.query_one("#dump", PanelFrame).name_it("Bytes")
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._lay_out())  # the metadata has colors of the theme
         self.set_focus(self.pager)
 
     def on_resize(self) -> None:
@@ -154,14 +160,14 @@ class MessageViewer(MessageActions):
         matches = [numbers.counted(len(self.found), "match", "matches")] if self.searched and self.found else []
         if self.form == METADATA:
             count = numbers.counted(properties_of(self.message.row), "property", "properties")
-            frame.name_it(f"Metadata: {self._called}", "   ".join([count, *matches]))
+            frame.name_it(f"Metadata: {self._called}", count, *matches)
             return
         is_named = panel.display and not panel.has_class("-plain")
         document, told = self.message.contents.document, [self.form]
         if self.form == "outline" and document is not None:
             told.append(numbers.counted(len(document), "value"))
         told += [numbers.size(self.message.row.get("size")), *matches]
-        frame.name_it("Contents" if is_named else f"Contents: {self._called}", "   ".join(told))
+        frame.name_it("Contents" if is_named else f"Contents: {self._called}", *told)
 
     def refresh_status_lines(self) -> None:
         """See TopScreen."""
@@ -187,6 +193,7 @@ class MessageViewer(MessageActions):
         if not isinstance(answer, LoadedMessage):
             return
         self._is_wanted, self.message, self._outline = False, answer, None
+        self.pager.empty = self.dump.empty = f"({absence_of(answer)})"
         contents = answer.contents
         payload = contents.payload or b""
         if contents.document is not None:
@@ -246,7 +253,7 @@ class MessageViewer(MessageActions):
             return TextLines("\n".join(facts(self.message.row, _FACT_MAX)).encode("utf-8", "replace"))
         if form == "outline":
             return self._outline
-        return contents.text if form == "text" else contents.dump(16)
+        return contents.text if form == "text" else contents.dump()
 
     def do_form(self) -> None:
         """Show the contents in the next form."""
@@ -287,26 +294,30 @@ class MessageViewer(MessageActions):
         """Show the bytes of the value at the cursor, on a wide screen also unasked. A dump has none beside it."""
         is_wanted = self.size.width >= _BESIDE if self._is_beside is None else self._is_beside
         is_dump = isinstance(self.pager.lines, HexLines) or self.form == METADATA
-        has_bytes = self.message is not None and bool(self.message.contents.payload)
-        is_shown = is_wanted and not is_dump and (has_bytes or self._is_beside is True)
+        is_shown = is_wanted and not is_dump and (self._has_bytes or self._is_beside is True)
         self.set_class(is_shown, "-beside")
         if self.message is None or not is_shown:
             return
-        width = 16 if self.size.width >= _WIDE + 40 else 8
-        dump, contents = self.dump, self.message.contents
-        self.query_one("#dump").styles.width = 10 + 4 * width + 2 + (1 if width == 16 else 0) + FRAME
-        lines = contents.dump(width)
+        width = 16 if self.size.width >= _WIDE else 8 if self.size.width >= _NARROW else 4
+        self.query_one("#dump").styles.width = hex_columns(width) + _BESIDE_BYTES
+        lines = self.message.contents.dump(width)
         lines.marked = self._marked_bytes()
-        dump.show(lines, lines.at(lines.marked[0]) if lines.marked else None)
+        self.dump.show(lines, lines.marked[0] if lines.marked else None)
+
+    @property
+    def _has_bytes(self) -> bool:
+        return self.message is not None and bool(self.message.contents.payload)
 
     def _marked_bytes(self) -> tuple[int, int] | None:
+        """Return the place of the value or line at the cursor; None for the whole contents, which need no mark."""
         assert self.message is not None
-        at, lines = self.pager.cursor, self.pager.lines
-        if at is None:
+        at, lines, contents = self.pager.cursor, self.pager.lines, self.message.contents
+        if isinstance(lines, Outline):
+            return contents.bytes_of(at) if at else None
+        if not isinstance(lines, TextLines) or at is None:
             return None
-        if isinstance(lines, TextLines):
-            return at, lines.after(at) or len(self.message.contents.payload or b"")
-        return self.message.contents.bytes_of(at) if isinstance(lines, Outline) else None
+        end = lines.after(at)
+        return None if at == 0 and end is None else (at, end or len(contents.payload or b""))
 
     @on(Pager.Moved)
     def _moved(self) -> None:
@@ -349,24 +360,33 @@ class MessageViewer(MessageActions):
 
     def filtered(self, text: str) -> None:
         """Search for a text; none ends the search."""
-        self.searched = self.pager.searched = text
-        self.found = []
-        self.pager.changed()
+        self.searched, self.found = text, []
+        for pager in (self.pager, self.dump):
+            pager.highlight(text)
         if text:
             self._search(is_new=True)
+        else:
+            self.workers.cancel_group(self, "searching")
+            self._is_searching = False
         self.refresh_status_lines()
 
-    def _search(self, *, is_new: bool = False) -> None:
+    def _search(self, *, is_new: bool = False, goes: bool = True) -> None:
         """Search the current contents; only a new search notifies that there is no match."""
-        self.run_worker(self._find(is_new), group="searching", exclusive=True)
+        self.run_worker(self._find(is_new, goes), group="searching", exclusive=True)
 
-    async def _find(self, is_new: bool) -> None:
-        """Search all lines in slices, and go to the first match from the cursor on."""
+    @on(Pager.Divided)
+    def _divided(self) -> None:
+        """Find the lines with a match again, which are other ones."""
+        if self.searched:
+            self._search(goes=False)
+
+    async def _find(self, is_new: bool, goes: bool) -> None:
+        """Search all lines in slices, and go to the first match from the cursor on, if wanted."""
         lines, start = self.pager.lines, self.pager.cursor or 0
         if lines is None:
             return
         self._is_searching, self.found = True, []
-        seen = False
+        seen = not goes
 
         def take(line: int | None) -> None:
             nonlocal seen
@@ -425,19 +445,23 @@ class MessageViewer(MessageActions):
 
     def hints_now(self) -> list[str]:
         """Return the hinted actions that apply to the message and its form."""
-        return [name for name in self.hinted if self._applies(name)]
+        return [name for name in self.hinted if self.applies(name, ())]
 
-    def _applies(self, name: str) -> bool:
-        message, lines = self.message, self.pager.lines
+    def applies(self, name: str, rows: Sequence[Row]) -> bool:
+        """Return whether an action applies to the message and its form."""
+        lines = self.pager.lines
         if name == "fold":
             return isinstance(lines, Outline) and lines.first is not None and lines.document.is_container(lines.first)
         if name == "dump":
-            return lines is not None and not isinstance(lines, HexLines) and self.form != METADATA
+            is_dump = isinstance(lines, HexLines) or self.form == METADATA
+            return not is_dump and self._has_bytes
         if name == "details":
             return self._has_more_metadata
         if name == "next match":
             return bool(self.found)
-        return name != "next by key" or (message is not None and message.real.get("key") is not None)
+        if name == "next by key":
+            return self.key is not None
+        return name != "difference" or self.has_other_marked
 
     def _matches(self) -> list[Part]:
         if not self.searched:

@@ -5,10 +5,9 @@ import random
 import pytest
 from rich.cells import cell_len
 
-from pulsarbox.tui.viewer.lines import BLOCK, LINE, HexLines, Lines, TextLines, places_of
+from pulsarbox.tui.viewer.lines import BLOCK, HEX_WIDTHS, LINE, HexLines, Lines, TextLines, hex_columns, places_of
 
 TEXTS = (
-    b"",
     b"one",
     b"one\n",
     b"one\ntwo\r\n\nthree",
@@ -106,31 +105,62 @@ def test_text_is_fit_for_a_terminal() -> None:
     assert shown(TextLines(("ж" * 500).encode()), 0) == "ж" * 200
 
 
-@pytest.mark.parametrize("width", [8, 16])
+@pytest.mark.parametrize("width", HEX_WIDTHS)
 def test_the_rows_of_a_dump_stand_beside_their_text(width: int) -> None:
-    data = b"Hello, world\x00\x1b and more"
+    data = b"Hello, world\x00\x1b and more, and more"
     lines = HexLines(data, width)
     rows = [shown(lines, at) for at in walked(lines)]
     assert len(rows) == -(-len(data) // width) and len({len(row) for row in rows}) == 1
-    assert rows[0].startswith("000000  48 65 6c 6c 6f 2c 20 77  ")
+    assert len(rows[0]) == hex_columns(width)
+    assert rows[0].startswith("000000  48 65 6c 6c 6f 2c 20 77  "[: 8 + 3 * width])
     assert rows[1].startswith(f"0000{width:02x}  ")
-    assert "".join(row[-width:] for row in rows).strip() == "Hello, world.. and more"
-    assert (lines.last, lines.before(0), lines.after(len(rows) - 1)) == (len(rows) - 1, None, None)
-    assert shown(HexLines(b""), 0) == "(empty)"
+    assert "".join(row[-width:] for row in rows).strip() == "Hello, world.. and more, and more"
+    last = (len(rows) - 1) * width
+    assert (lines.last, lines.before(0), lines.after(last), lines.before(last)) == (last, None, None, last - width)
+    assert lines.at(len(data) - 1) == last
 
 
-@pytest.mark.parametrize("width", [8, 16])
+def test_nothing_has_no_lines() -> None:
+    for lines in (TextLines(b""), HexLines(b"")):
+        assert (lines.first, lines.last, walked(lines)) == (None, None, [])
+
+
+@pytest.mark.parametrize(
+    ("room", "width"), [(0, 16), (10, 4), (40, 4), (41, 8), (73, 8), (74, 16), (139, 16), (140, 32), (900, 32)]
+)
+def test_a_dump_has_rows_as_long_as_fit(room: int, width: int) -> None:
+    lines = HexLines(bytes(100), 16)
+    assert lines.fit(room) == (width != 16) and not lines.fit(room)
+    assert lines.after(0) == width and lines.at(99) == 99 // width * width
+    assert hex_columns(width) <= room or width == 4 or not room
+
+
+@pytest.mark.parametrize("width", [8, 16, 32])
 @pytest.mark.parametrize(("first", "last"), [(0, 1), (3, 9), (7, 16), (0, 32), (8, 8), (31, 40)])
 def test_some_bytes_of_a_dump_are_marked(width: int, first: int, last: int) -> None:
     data = bytes(range(32))
     lines = HexLines(data, width)
     lines.marked = first, last
-    marked = [
-        piece.text for at in walked(lines) for piece in lines.pieces(at, 80) if piece.look == "found" and piece.text
-    ]
+    marked = [piece.text for at in walked(lines) for piece in lines.pieces(at, 80) if piece.look == "marked"]
     assert bytes.fromhex("".join(marked[::2])) == data[first:last]
     assert sum(map(len, marked[1::2])) == len(data[first:last])
     assert all(text == text.strip() for text in marked[::2])
+
+
+def test_matches_in_a_dump_are_highlighted_in_hex_and_text_also_across_rows() -> None:
+    lines = HexLines(b"a vip, and a ViP: 76 70", 16)
+    lines.searched, lines.marked = b"vip", (2, 6)
+
+    def looking(look: str) -> list[list[str]]:
+        rows = [lines.pieces(at, 80) for at in walked(lines)]
+        return [[piece.text for piece in row if piece.look == look] for row in rows]
+
+    assert looking("found") == [["76 69 70", "56 69 50", "vip", "ViP"], []]
+    assert looking("marked") == [["2c", ","], []], "a match in a marked value remains visible"
+    lines.fit(41)
+    assert looking("found") == [["76 69 70", "vip"], ["56 69 50", "ViP"], []]
+    lines.fit(40)
+    assert looking("found") == [["76 69", "vi"], ["70", "p"], [], ["56 69 50", "ViP"], [], []]
 
 
 def test_a_search_goes_through_the_text_in_windows_and_ignores_case() -> None:
@@ -140,4 +170,4 @@ def test_a_search_goes_through_the_text_in_windows_and_ignores_case() -> None:
     assert list(places_of(data, b"")) == []
     lines = TextLines(b"one\nneedle needle\nNEEDLE")
     assert [at for at in lines.found("needle") if at is not None] == [4, 18]
-    assert [at for at in HexLines(data).found("needle") if at is not None] == [65_534 // 16, 135_540 // 16]
+    assert [at for at in HexLines(data).found("needle") if at is not None] == [65_520, 135_536]

@@ -6,7 +6,7 @@ from textual.theme import Theme
 
 from pulsarbox.tui.themes import ANSI_DARK, OURS
 from pulsarbox.tui.widgets.box_label import contrast
-from pulsarbox.tui.widgets.panel import beginning, fact, in_a_row, in_columns, labeled, lines_of
+from pulsarbox.tui.widgets.panel import beginning, fact, fitting_facts, in_a_row, in_columns, labeled, lines_of
 from tests.unit.tui.legibility import least_of
 from tests.unit.tui.screens.maps.test_key_bar import COLORS, CONSOLE
 
@@ -49,3 +49,9 @@ def test_labels_are_dimmed_in_a_theme_of_the_terminals_colors() -> None:
     text = in_a_row(FACTS, 40, colors)
     assert text.get_style_at_offset(CONSOLE, 0).dim
     assert not text.get_style_at_offset(CONSOLE, text.plain.index("12")).dim
+
+
+@pytest.mark.parametrize(("room", "count"), [(4, 0), (5, 1), (13, 1), (14, 2), (21, 2), (22, 3), (80, 3)])
+def test_facts_without_room_are_left_out_whole(room: int, count: int) -> None:
+    assert fitting_facts(["12345", "123456", "漢字5"], room) == ["12345", "123456", "漢字5"][:count]
+    assert fitting_facts([], room) == []

@@ -139,9 +139,3 @@ async def test_the_end_is_reached_when_the_cursor_is_there() -> None:
         await driver.until(lambda: driver.told("told").endswith("  99 before the end"))
         await driver.press("F")
         await driver.until(lambda: driver.told("told").endswith("  following"))
-
-
-async def test_copying_is_hinted_on_wide_terminals() -> None:
-    async with dashboard(size=(120, 40), place="topics") as driver:
-        await browse(driver)
-        await driver.until(lambda: "y copy" in driver.told("hints"))

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import pytest
+from textual.color import Color
 
 from pulsarbox.tui import slices
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
@@ -18,6 +19,7 @@ from pulsarbox.tui.viewer.outline import Outline
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, message
 from tests.unit.tui.framing import framed
+from tests.unit.tui.legibility import colors_of, style_of
 
 ORDER = {"id": 7, "customer": {"name": "Ada\x1b[2J", "tags": ["vip"]}, "total": 12.50}
 
@@ -140,13 +142,33 @@ async def test_two_messages_are_compared_by_field() -> None:
         await shown(driver, 0)
         await driver.press("D")
         await driver.at("MessageDifference")
-        await driver.until(lambda: "added" in driver.told("told") and "paid" in driver.text())
+        await driver.until(lambda: "+ 1 added   - 1 removed   ~ 5 changed ━┛" in driver.text())
         lines = [line.strip("┃> ") for line in driver.text().split("\n")]
-        assert {"~ id: 8 → 7", "- paid: true", "+ total: 12.5"} <= set(lines)
+        assert {"~ sequenceId: 1 → 0", "~ id: 8 → 7", "- paid: true", "+ total: 12.5"} <= set(lines)
         assert '~ key: "customer-1" → "customer-0"' in lines
         assert "customer.name" not in driver.text()
         assert "━ Differences: 12:1 of orders-0 → 12:0 of orders-0 ━" in driver.text()
-        assert f" {driver.told('told').strip()} ━┛" in driver.lines()[-3], "as in the status line"
+        assert driver.told("told") == " y pulsarbox peek orders-0 --from 12:0 -n 1"
+        await driver.press("end")
+        await driver.until(lambda: driver.told("told").startswith(" 7 of 7  total   y pulsarbox"))
+        await driver.press("up")
+        await driver.until(lambda: driver.told("told").startswith(" 6 of 7  paid "))
+        await driver.pilot.resize_terminal(40, 20)
+        await driver.until(lambda: "━ + 1   - 1   ~ 5 ━┛" in driver.text())
+
+
+async def test_further_rows_of_a_difference_are_indented_more_than_its_sign() -> None:
+    long = " ".join(f"word{at}" for at in range(40))
+    for one, other in ((long, "short"), (json.dumps({"note": long}), json.dumps({"other": 1}))):
+        async with viewing(other.encode(), one.encode()) as driver:
+            await driver.press("M", "less_than_sign")
+            await shown(driver, 0)
+            await driver.press("D")
+            await driver.at("MessageDifference")
+            await driver.until(lambda: "word39" in driver.text())
+            rows = [line.lstrip("┃")[2:] for line in driver.lines() if "word" in line]
+            assert len(rows) > 3 and rows[0].startswith(("  -word0", '  - note: "word0'))
+            assert all(row.startswith(" " * 6 + "word") for row in rows[1:])
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -165,6 +187,8 @@ async def test_metadata_contents_and_bytes_are_panels(size: tuple[int, int]) -> 
         await driver.until(lambda: "outline   7 values   79 B   1 match ━" in driver.text())
         await driver.press("h")
         await driver.until(lambda: dump.display == (size[0] < 120))
+        if size == SMALL:
+            await driver.until(lambda: " outline   7 values   79 B ━┛" in driver.text())
         await driver.press("h", "v", "v")
         await driver.until(lambda: isinstance(screen.pager.lines, HexLines) and not dump.display)
         await driver.press("i")
@@ -281,6 +305,27 @@ async def test_a_message_is_copied_in_many_forms() -> None:
         await driver.until(lambda: driver.app.clipboard == "customer.tags[0]")
 
 
+async def test_forms_without_the_payload_are_previewed_whatever_its_size() -> None:
+    async with viewing(json.dumps(["x" * 5000, 1.5]).encode()) as driver:
+        screen = viewer(driver)
+        await driver.press("end", "y")
+        await driver.at("ChoiceDialog", answered=False)
+        said: Any = driver.screen.query_one("#said")
+        for shown in (
+            "pulsarbox peek orders-0 --from 12:0 -n 1",
+            "one line of JSON, as",
+            "a pulsarbox command line with",
+        ):
+            await driver.until(lambda shown=shown: str(said.content).startswith(shown))  # type: ignore[misc]
+            ink = colors_of(style_of(driver, shown, shown))[0]
+            is_dim = shown.startswith(("one", "a "))
+            assert (ink == Color.parse(driver.app.theme_variables["text-secondary"])) != is_dim
+            await driver.press("down")
+        await driver.press("down", "down")
+        await driver.until(lambda: str(said.content) == "1.5")
+        assert screen.copied("value") == "1.5"
+
+
 async def test_a_large_payload_is_loaded_in_parts_and_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_source, "PART", 1000)
     monkeypatch.setattr(message_source, "LOADED_MAX", 5000)
@@ -347,3 +392,95 @@ async def test_only_keys_that_apply_are_hinted() -> None:
         await driver.until(lambda: "n match" in driver.told("hints"))
     async with viewing(b"7", key=None) as driver:
         assert own & set(viewer(driver).hints_now()) == {"dump"}
+
+
+@pytest.mark.parametrize("size", [(40, 20), SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_the_ways_out_are_hinted_last(size: tuple[int, int]) -> None:
+    async with viewing(b"{}", json.dumps(ORDER).encode(), size=size) as driver:
+        told = driver.told("hints").strip()
+        assert told.endswith("esc back  ? help  q quit")
+        assert ("h bytes" in told, "] same key" in told) == (size[0] > 40, size[0] > 80)
+        assert ("M mark" in told and "< previous" in told) == (size[0] > 80)
+        assert "D compare" not in told
+        await driver.press("M", "less_than_sign")
+        await shown(driver, 0)
+        await driver.until(lambda: ("D compare" in driver.told("hints")) == (size[0] > 80))
+
+
+async def test_bytes_are_marked_for_a_value_but_not_for_the_whole_contents() -> None:
+    async with viewing(b"one line", json.dumps(ORDER).encode(), size=(120, 40)) as driver:
+        screen = viewer(driver)
+
+        def looks() -> set[str]:
+            dump = screen.dump
+            return {piece.look for _, row in dump.rows for piece in row} - {"dim", "plain"}
+
+        await driver.until(lambda: "000000  7b 22" in driver.text())
+        assert looks() == set()
+        await driver.press("down", "down")
+        await driver.until(lambda: looks() == {"marked"})
+        marked = style_of(driver, "000010  ", '{"')
+        await driver.press("slash")
+        await driver.type("vip")
+        await driver.press("enter", "up", "up", "up")
+        await driver.until(lambda: looks() == {"marked", "found"} and screen.pager.cursor == 2)
+        found = style_of(driver, "76 69 70", "76 69 70")
+        assert found.bgcolor != marked.bgcolor and (found.bold, marked.bold) == (True, None)
+        assert found.underline and marked.underline
+        await driver.press("less_than_sign")
+        await shown(driver, 0)
+        await driver.until(lambda: "000000  6f 6e" in driver.text() and looks() == set())
+
+
+async def test_bytes_have_as_many_columns_as_fit() -> None:
+    async with viewing(bytes(range(256)), size=(200, 50)) as driver:
+        screen = viewer(driver)
+        await driver.until(lambda: "0000e0  e0 e1" in driver.text() and "0000f0  " not in driver.text())
+        screen.pager.point(0x77)
+        await driver.until(lambda: "byte 96" in driver.told("told"))
+        for size, place in ((SMALL, 96), ((60, 20), 96), ((40, 20), 96)):
+            await driver.pilot.resize_terminal(*size)
+            await driver.until(lambda: screen.pager.size.width < size[0])  # noqa: B023
+            await driver.until(lambda place=place: f"byte {place}" in driver.told("told"))  # type: ignore[misc]
+            await driver.until(lambda: "> 000060  60 61 62 63" in driver.text())
+
+
+async def test_matches_are_found_again_in_rows_of_another_width() -> None:
+    text = " ".join(f"word{at}" for at in range(200)).encode()
+    async with viewing(text, size=(120, 40)) as driver:
+        screen = viewer(driver)
+        await driver.press("h", "slash")
+        await driver.type("word1")
+        await driver.press("enter")
+        await driver.until(lambda: "matches" in driver.told("told") and "so far" not in driver.told("told"))
+        for key in ("h", "w"):
+            before = screen.found
+            await driver.press(key)
+            await driver.until(lambda before=before: screen.found not in ([], before))  # type: ignore[misc]
+            await driver.until(lambda: not screen._is_searching)
+            lines = screen.pager.lines
+            assert isinstance(lines, TextLines) and screen.found == [lines.at(line) for line in screen.found]
+
+
+@pytest.mark.parametrize(
+    ("payload", "more", "told"),
+    [
+        (b"", {}, "(empty: no bytes)"),
+        (None, {}, "(null: a tombstone)"),
+        (None, {"closed": "it is encrypted"}, "(it is"),
+    ],
+)
+async def test_contents_without_bytes_say_why(payload: bytes | None, more: dict[str, Any], told: str) -> None:
+    async with viewing(payload, **more) as driver:
+        screen = viewer(driver)
+        for _ in ("text", "hex"):
+            await driver.until(lambda: f"┃  {told}" in driver.text())
+            assert "┃> " not in driver.text() and screen.copied("value") == ""
+            await driver.press("v")
+
+
+async def test_the_titles_of_metadata_have_the_colors_of_the_theme() -> None:
+    async with viewing(b"{}") as driver:
+        driver.app.theme = "pulsarbox-contrast"
+        ink = Color.parse("#E6E6E6")
+        await driver.until(lambda: colors_of(style_of(driver, "published ", "published "))[0] == ink)
