@@ -25,7 +25,6 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
-from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.message_preview import MessagePreview
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row as TableRow
@@ -85,13 +84,13 @@ class Browser(ViewScreen):
         "go to",
         "follow",
         "form",
+        "edit",
         "dlq replay",
         "filter",
         "back",
         "help",
         "quit",
     )
-    hinted_wide: ClassVar[Sequence[str]] = ("edit", MARK, "columns", "export")
 
     def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "") -> None:
         """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end."""

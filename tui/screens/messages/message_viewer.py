@@ -17,7 +17,6 @@ from textual.containers import Horizontal
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
 from pulsarbox.tui.actions.key_bindings import bindings
-from pulsarbox.tui.actions.operation import Row
 from pulsarbox.tui.screens.messages.message_actions import MessageActions
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
 from pulsarbox.tui.screens.messages.message_place import absence_of, place_in
@@ -445,10 +444,9 @@ class MessageViewer(MessageActions):
 
     def hints_now(self) -> list[str]:
         """Return the hinted actions that apply to the message and its form."""
-        return [name for name in self.hinted if self.applies(name, ())]
+        return [name for name in self.hinted if self._applies(name)]
 
-    def applies(self, name: str, rows: Sequence[Row]) -> bool:
-        """Return whether an action applies to the message and its form."""
+    def _applies(self, name: str) -> bool:
         lines = self.pager.lines
         if name == "fold":
             return isinstance(lines, Outline) and lines.first is not None and lines.document.is_container(lines.first)
