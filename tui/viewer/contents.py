@@ -41,11 +41,10 @@ class Contents:
     def bytes_of(self, node: int) -> tuple[int, int] | None:
         """Return where the text of a node begins and ends in the payload; None for a value decoded by a schema."""
         document = self.document
-        span = None if document is None or node >= len(document) else document.span_of(node)
-        if span is None or document is None:
+        if document is None or node >= len(document):
             return None
-        source = document.source
-        if source.isascii():
+        span, source = document.span_of(node), document.source
+        if span is None or source.isascii():
             return span
         begin = len(source[: span[0]].encode("utf-8", "surrogatepass"))
         return begin, begin + len(source[span[0] : span[1]].encode("utf-8", "surrogatepass"))

@@ -195,10 +195,9 @@ class HexLines:
         """Bytes to highlight, regardless of the case of ASCII letters."""
 
     def fit(self, width: int) -> bool:
-        """Use the longest rows that fit into so many cells; 0: the usual ones. Return whether this is a change."""
+        """Use the longest rows that fit into so many cells. Return whether this is a change."""
         was = self._width
-        fitting = (each for each in HEX_WIDTHS if hex_columns(each) <= width)
-        self._width = next(fitting, HEX_WIDTHS[-1]) if width else 16
+        self._width = next((each for each in HEX_WIDTHS if hex_columns(each) <= width), HEX_WIDTHS[-1])
         return self._width != was
 
     @property

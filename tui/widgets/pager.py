@@ -93,7 +93,7 @@ class Pager(Looks, Widget, can_focus=True):
         lines = self.lines
         if not isinstance(lines, TextLines | HexLines) or not self.size.width:
             return False
-        is_other = lines.fit(self._room if self.is_wrapped else 0)
+        is_other = lines.fit(self._room if self.is_wrapped or isinstance(lines, HexLines) else 0)
         if is_other:
             self._top, self.cursor = (None if at is None else lines.at(at) for at in (self._top, self.cursor))
         return is_other

@@ -234,6 +234,20 @@ class Browser(ViewScreen):
         if self.filter != before:
             self.wish(Wish(str(self.messages[0]["id"]) if self.messages else "latest", bool(self.messages), True))
 
+    # Order
+
+    def applies(self, name: str, rows: Sequence[TableRow]) -> bool:
+        """See ViewScreen. Messages cannot be sorted."""
+        return name != "sort" and super().applies(name, rows)
+
+    def do_sort(self) -> None:
+        """Report that messages have an order of their own."""
+        self.top.notify("Messages have the order of the topic", severity="warning")
+
+    def do_reverse(self) -> None:
+        """Report that messages have an order of their own."""
+        self.do_sort()
+
     # Message
 
     def _show_message(self) -> None:

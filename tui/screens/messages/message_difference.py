@@ -8,6 +8,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from pulsarbox.tui.actions.operation import short
+from pulsarbox.tui.feed import aside
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.messages.message_source import LoadedMessage, MessageSource
 from pulsarbox.tui.slices import in_slices
@@ -94,11 +95,10 @@ class DifferenceLines:
 
 
 class Compared(NamedTuple):
-    """Two messages, and the differences of their texts if they are no documents."""
+    """Two messages."""
 
     first: LoadedMessage
     second: LoadedMessage
-    texts: Sequence[str]
 
 
 class MessageDifference(TopScreen):
@@ -142,12 +142,7 @@ class MessageDifference(TopScreen):
             return lambda: None
         feed, addresses = self.top.feed, self.addresses
 
-        def ask() -> Compared:
-            first, second = (MessageSource(feed, topic, name).load(at) for topic, name, at in addresses)
-            is_text = first.contents.document is None or second.contents.document is None
-            return Compared(first, second, text_differences(first, second) if is_text else ())
-
-        return ask
+        return lambda: Compared(*(MessageSource(feed, topic, name).load(at) for topic, name, at in addresses))
 
     def show(self, answer: Any) -> None:
         """Compare the messages."""
@@ -167,7 +162,7 @@ class MessageDifference(TopScreen):
         return "   ".join(f"{sign} {self.counts[sign]:,} {word if has_room else ''}".strip() for sign, word in _WORDS)
 
     async def _compare(self, both: Compared) -> None:
-        first, second = (ValueReader(metadata(each)) for each in both[:2])
+        first, second = (ValueReader(metadata(each)) for each in both)
         for steps in (first.steps(), second.steps(), both.first.contents.steps(), both.second.contents.steps()):
             await in_slices(steps, lambda _: None)
         await self._list("Metadata", first.document, second.document)
@@ -175,7 +170,7 @@ class MessageDifference(TopScreen):
         if one is not None and two is not None:
             await self._list("Contents", one, two)
         else:
-            self._list_texts(both.texts or text_differences(both.first, both.second))
+            self._list_texts(await aside(lambda: text_differences(*both)))
         self.query_one(Pager).changed()
         self._show_titles()
         self.refresh_status_lines()

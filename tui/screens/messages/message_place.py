@@ -1,8 +1,5 @@
 """The place of the cursor in a message, or why there is none, for the status line."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from pulsarbox.tui.screens.messages.message_source import LoadedMessage
 from pulsarbox.tui.viewer.lines import HexLines
 from pulsarbox.tui.viewer.outline import Outline
@@ -30,5 +27,4 @@ def absence_of(message: LoadedMessage) -> str:
     """Return why a message has no contents; empty if it has some."""
     if message.contents.payload is not None:
         return "" if message.contents.payload else "empty: no bytes"
-    row: Mapping[str, Any] = message.row
-    return str(row.get("damaged") or row.get("closed") or "null: a tombstone")
+    return str(message.row.get("damaged") or message.row.get("closed") or "null: a tombstone")

@@ -53,17 +53,18 @@ class MessageSource(NamedTuple):
     def load(self, message_id: str) -> LoadedMessage:
         """Return a message with its payload, in several requests if it is large. Raises FeedError."""
         told = self._part(message_id, 0)
-        payload = _payload(told)
-        parts = [payload or b""]
-        is_truncated = bool(told.get("truncated"))
-        while is_truncated and sum(map(len, parts)) < LOADED_MAX:
-            more = self._part(message_id, sum(map(len, parts)))
-            parts.append(_payload(more) or b"")
-            is_truncated = bool(more.get("truncated")) and bool(parts[-1])
-        whole = None if payload is None else b"".join(parts)
+        payload, more = _payload(told), told
+        loaded = bytearray(payload or b"")
+        while more.get("truncated") and len(loaded) < LOADED_MAX:
+            more = self._part(message_id, len(loaded))
+            part = _payload(more)
+            if not part:
+                break
+            loaded += part
+        whole = None if payload is None else bytes(loaded)
         row = ShownRow({name: value for name, value in told.items() if name not in ("payload", "decoded")})
         row["topic"] = self.topic
-        return LoadedMessage(row, told, contents_of(told, whole, not is_truncated))
+        return LoadedMessage(row, told, contents_of(told, whole, not more.get("truncated")))
 
     def _part(self, message_id: str, begin: int) -> Mapping[str, Any]:
         asked = {"from": message_id, "direction": "forward", "limit": "1", "maxPayload": str(PART)}

@@ -192,7 +192,8 @@ class MessageViewer(MessageActions):
         if not isinstance(answer, LoadedMessage):
             return
         self._is_wanted, self.message, self._outline = False, answer, None
-        self.pager.empty = self.dump.empty = f"({absence_of(answer)})"
+        reason = absence_of(answer)
+        self.pager.empty = self.dump.empty = f"({reason})" if reason else ""
         contents = answer.contents
         payload = contents.payload or b""
         if contents.document is not None:

@@ -126,13 +126,13 @@ def test_nothing_has_no_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "width"), [(0, 16), (10, 4), (40, 4), (41, 8), (73, 8), (74, 16), (139, 16), (140, 32), (900, 32)]
+    ("room", "width"), [(10, 4), (40, 4), (41, 8), (73, 8), (74, 16), (139, 16), (140, 32), (900, 32)]
 )
 def test_a_dump_has_rows_as_long_as_fit(room: int, width: int) -> None:
     lines = HexLines(bytes(100), 16)
     assert lines.fit(room) == (width != 16) and not lines.fit(room)
     assert lines.after(0) == width and lines.at(99) == 99 // width * width
-    assert hex_columns(width) <= room or width == 4 or not room
+    assert hex_columns(width) <= room or width == 4
 
 
 @pytest.mark.parametrize("width", [8, 16, 32])

@@ -119,6 +119,15 @@ async def test_the_title_names_key_and_form_and_json_has_colors() -> None:
         await driver.until(lambda: driver.screen.query_one("#content").border_title.endswith("text"))
 
 
+async def test_messages_cannot_be_sorted() -> None:
+    async with dashboard(size=(200, 50), place="topics") as driver:
+        await browse(driver)
+        assert "s sort" not in driver.told("hints") and "c columns" in driver.told("hints")
+        await driver.press("s", "S")
+        await driver.until(lambda: driver.said.count("Messages have the order of the topic") == 2)
+        assert driver.app.kept.get("sort.messages", None) is None
+
+
 async def test_the_colors_of_json_are_those_of_the_theme() -> None:
     async with dashboard(size=(200, 50), place="topics") as driver:
         await browse(driver)

@@ -12,6 +12,7 @@ from textual.color import Color
 from pulsarbox.tui import slices
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.screens.messages import message_source
+from pulsarbox.tui.screens.messages.message_source import MessageSource
 from pulsarbox.tui.screens.messages.message_viewer import MessageViewer
 from pulsarbox.tui.viewer.contents import is_text
 from pulsarbox.tui.viewer.lines import HexLines, TextLines
@@ -339,6 +340,15 @@ async def test_a_large_payload_is_loaded_in_parts_and_up_to_a_limit(monkeypatch:
         await shown(driver, 0)
         contents = viewer(driver).message.contents  # type: ignore[union-attr]
         assert contents.is_whole and contents.payload == json.dumps(list(range(800))).encode()
+
+
+def test_a_payload_whose_rest_the_box_does_not_return_is_not_whole() -> None:
+    box = FakeBox()
+    cut = with_payload(0, b'{"a": 1', truncated=True)
+    answers = iter(({"messages": [cut]}, {"messages": [cut | {"payload": ""}]}))
+    box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = lambda query, body: next(answers)
+    loaded = MessageSource(box.feed, "persistent://public/default/orders-0").load("12:0")
+    assert not loaded.contents.is_whole and loaded.contents.payload == b'{"a": 1'
 
 
 async def test_payloads_of_all_kinds() -> None:
