@@ -5,36 +5,46 @@ from typing import Any, ClassVar, Final
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, real
 from pulsarbox.tui.screens.base import TopScreen
-from pulsarbox.tui.screens.maps.log_map import cells_per_line, cursor_facts, drawn, ledgers_of, ranges_of, scale_of
+from pulsarbox.tui.screens.maps.log_map import (
+    cells_per_line,
+    cursor_facts,
+    drawn,
+    grid_of,
+    joined,
+    ledgers_of,
+    legend_of,
+    ranges_of,
+    room_of,
+    scale_of,
+)
 from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target, map_title
 from pulsarbox.tui.screens.trouble import ScreenFacts
-from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, in_columns, lines_of
+from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, lines_of
 from pulsarbox.tui.widgets.table import Row
 
 _BUCKETS_MAX: Final = 2000
 """Maximum number of buckets of a response."""
-_WIDE: Final = 160
-"""Columns from which the log has room beside the cursor."""
-_CURSOR: Final = 40
-"""Columns of the panel of the cursor beside the log."""
 _MARK_DELETE: Final = "acknowledged up to mark-delete"
+_RANGE: Final = "ledger:first-last"
 _LISTED: Final = 3
 """Lines of the lists below the map, at least."""
+_POSITION: Final = 10
+"""Characters of a position before the last one is known."""
+_PARTS: Final = 3
+"""Long lists get one of so many parts of the lines of map and lists."""
+_OTHERS: Final = 3 * FRAME + 3
+"""Lines beside those of the map and the lists until they are known: borders, cursor, and legend."""
 
 
 class CursorMapScreen(TopScreen):
     """Map of the whole topic, first to last entry: acknowledged, in flight, delayed and waiting parts."""
 
     DEFAULT_CSS = """
-    CursorMapScreen #above, CursorMapScreen #log, CursorMapScreen #cursor { height: auto; }
-    CursorMapScreen.-wide #above { layout: horizontal; }
-    CursorMapScreen.-wide #cursor { width: 40; height: 100%; }
-    CursorMapScreen.-wide #log { width: 1fr; }
     CursorMapScreen #below { height: 1fr; min-height: 5; }
     CursorMapScreen #below TextPanel { width: 1fr; height: 100%; }
     """
@@ -45,15 +55,16 @@ class CursorMapScreen(TopScreen):
     def __init__(self, row: Row) -> None:
         super().__init__()
         self.row = row
-        self._last = ""
-        """The last position of the log, as far as it is known."""
+        self._position = _POSITION
+        """Characters of the last position of the log."""
+        self._map_lines = 0
+        """Lines of the map, 0 if unknown."""
 
     def body(self) -> ComposeResult:
         """Compose the panels: cursor and log, and below them the acknowledgements and the ledgers."""
         with VerticalScroll():
-            with Vertical(id="above"):
-                yield TextPanel("Cursor", key="cursor")
-                yield TextPanel("Log", key="log")
+            yield TextPanel("Cursor", key="cursor")
+            yield TextPanel("Log", key="log")
             with Horizontal(id="below"):
                 yield TextPanel("Acknowledged beyond mark-delete", key="ranges")
                 yield TextPanel("Ledgers", key="ledgers")
@@ -69,18 +80,15 @@ class CursorMapScreen(TopScreen):
     @property
     def _log_width(self) -> int:
         """Columns of a line of the map."""
-        return max(self.size.width - (_CURSOR if self.size.width >= _WIDE else 0) - EDGES, 20)
-
-    @property
-    def _map_lines(self) -> int:
-        """Lines of the map, more on high screens."""
-        return min(max(self.query_one("#body").size.height // 3, 1), max(_BUCKETS_MAX // self._log_width, 1))
+        return max(self.size.width - EDGES, 20)
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries one bucket per cell."""
         check_recorded(self.top.at)
         feed = self.top.feed
-        buckets = min(cells_per_line(self._log_width, self._last) * self._map_lines, _BUCKETS_MAX)
+        high = self.query_one("#body").size.height
+        lines = self._map_lines or _map_lines(high - _OTHERS)
+        buckets = min(cells_per_line(self._log_width, self._position) * lines, _BUCKETS_MAX)
         target = f"{map_target('cursor', self.row)}?buckets={buckets}"
         return lambda: feed.ask("GET", target)
 
@@ -88,7 +96,7 @@ class CursorMapScreen(TopScreen):
         """Draw the map."""
         if not isinstance(answer, Mapping):
             raise FeedError("the response is not a map", 502)
-        self._last = str(answer.get("lastConfirmed") or "")
+        self._position = len(str(answer.get("lastConfirmed") or "")) or _POSITION
         self._draw(answer)
 
     def facts_of_trouble(self) -> ScreenFacts:
@@ -113,18 +121,26 @@ class CursorMapScreen(TopScreen):
 
     def _draw(self, told: Mapping[str, Any]) -> None:
         colors, width, high = self.app.theme_variables, self.size.width, self.query_one("#body").size.height
-        is_wide = width >= _WIDE
-        self.set_class(is_wide, "-wide")
-        facts = cursor_facts(told)
-        cursor = in_columns(facts, _CURSOR - EDGES, colors) if is_wide else in_a_row(facts, width - EDGES, colors)
-        log = drawn(told.get("buckets") or (), self._log_width, colors, bar_lines(high))
-        self.query_one("#cursor", TextPanel).put(cursor, _MARK_DELETE)
-        self.query_one("#log", TextPanel).put(log, scale_of(told))
-        above = max(lines_of(cursor), lines_of(log)) if is_wide else lines_of(cursor) + lines_of(log) + FRAME
-        lines = max(high - above - 2 * FRAME, _LISTED)
+        buckets = told.get("buckets") or ()
+        across = room_of(buckets, self._log_width)
+        cursor = in_a_row(cursor_facts(told), width - EDGES, colors)
+        legend = legend_of(buckets, self._log_width, colors)
+        room = high - 3 * FRAME - lines_of(cursor) - lines_of(legend)
         left, right = width // 2 - EDGES, width - width // 2 - EDGES
-        self.query_one("#ranges", TextPanel).put(ranges_of(told, left, lines, colors))
-        self.query_one("#ledgers", TextPanel).put(ledgers_of(told, right, lines, colors))
+
+        def lists(lines: int) -> tuple[Text, Text]:
+            return ranges_of(told, left, lines, colors), ledgers_of(told, right, lines, colors)
+
+        self._map_lines = _map_lines(room, max(map(lines_of, lists(_lists_most(room)))))
+        buckets = joined(buckets, across * self._map_lines)
+        grid = grid_of(len(buckets), across, self._map_lines, bar_lines(high))
+        log = drawn(buckets, grid, colors)
+        ranges, ledgers = lists(max(room - lines_of(log), _LISTED))
+        log.append("\n" if legend else "").append_text(legend)
+        self.query_one("#cursor", TextPanel).put(cursor, _MARK_DELETE)
+        self.query_one("#log", TextPanel).put(log, scale_of(buckets, grid))
+        self.query_one("#ranges", TextPanel).put(ranges, _RANGE if told.get("ranges") else "", left + EDGES)
+        self.query_one("#ledgers", TextPanel).put(ledgers)
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the subscription."""
@@ -137,3 +153,13 @@ class CursorMapScreen(TopScreen):
     def command_line(self) -> str:
         """Return the command that shows the holes."""
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
+
+
+def _lists_most(room: int) -> int:
+    """Return the lines of the longer list, at most, in a room for the map and the lists."""
+    return max(room // _PARTS, _LISTED)
+
+
+def _map_lines(room: int, listed: int | None = None) -> int:
+    """Return the lines of the map. The longer list has ``listed`` lines, None if unknown."""
+    return max(room - max(_lists_most(room) if listed is None else listed, _LISTED), 1)

@@ -1,7 +1,8 @@
 """The log of a topic as a map of cells, the position of a cursor in it, its ledgers, and ranges of acknowledgements."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from itertools import groupby
+from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -22,6 +23,9 @@ STATES: Final = (
     ("waiting", "░", "waiting", "text-muted"),
 )
 """States of a cell in the order of the legend: name, sign, meaning, colour."""
+_LEDGER: Final = (("LEDGER", ">"), ("ENTRIES", ">"), ("SIZE", ">"), ("STATE", "<"))
+"""Titles of the columns of the ledgers, with their alignments."""
+_COUNTED: Final = ("entries", "acknowledged", "inFlight", "delayed")
 _GAP: Final = 3
 
 
@@ -38,53 +42,83 @@ def state_of(bucket: Bucket) -> str:
     return "mixed" if acknowledged else "waiting"
 
 
-def drawn(buckets: Sequence[Bucket], width: int, colors: Mapping[str, str], height: int = 1) -> Text:
-    """Return the map and its legend. ``colors`` are the variables of the theme.
+class Grid(NamedTuple):
+    """Layout of a map: how many cells a line has, and the size of each in characters."""
 
-    A log that fits on one line fills it, ``height`` lines high, with the first and the last position below. Otherwise,
-    each line begins with the position of its first entry.
+    across: int
+    wide: int = 1
+    high: int = 1
+
+
+def grid_of(count: int, width: int, lines: int, high: int) -> Grid:
+    """Return the largest cells, up to ``high`` lines each, of which ``count`` fit on lines of a width.
+
+    Lines of more than 5 cells have a multiple of 10, so that those of few entries begin at round positions.
+    """
+    grids = [Grid(width)]
+    for across in (1, 2, 5, *range(10, width + 1, 10)):
+        rows = max(-(-count // across), 1)
+        if across <= width and rows <= lines:
+            grids.append(Grid(across, width // across, min(lines // rows, high)))
+    return max(grids, key=lambda grid: (grid.wide * grid.high, grid.across))
+
+
+def room_of(buckets: Sequence[Bucket], width: int) -> int:
+    """Return the characters of a line behind the positions of all buckets."""
+    return cells_per_line(width, cell_len(_longest(buckets)))
+
+
+def cells_per_line(width: int, position: int) -> int:
+    """Return the characters of a line behind a position of at most this length."""
+    return max(width - position - 1, 1)
+
+
+def joined(buckets: Sequence[Bucket], most: int) -> Sequence[Bucket]:
+    """Return at most ``most`` buckets, each of as many adjacent ones as necessary."""
+    size = -(-len(buckets) // most)
+    if size <= 1:
+        return buckets
+    parts = [buckets[at : at + size] for at in range(0, len(buckets), size)]
+    return [
+        {"first": part[0].get("first")} | {name: sum(each.get(name) or 0 for each in part) for name in _COUNTED}
+        for part in parts
+    ]
+
+
+def _longest(buckets: Iterable[Bucket]) -> str:
+    return max((str(each.get("first") or "") for each in buckets), key=cell_len, default="")
+
+
+def drawn(buckets: Sequence[Bucket], grid: Grid, colors: Mapping[str, str]) -> Text:
+    """Return the map. Each row of cells begins with the position of its first entry.
+
+    ``colors`` are the variables of the theme.
     """
     text = Text(no_wrap=True, overflow="crop")
     if not buckets:
         text.append("The log is empty. Publish a message: pulsarbox produce hello 'Hello, world'")
         return text
-    if len(buckets) <= width:
-        _bar(text, buckets, width, colors, height)
-    else:
-        _lines(text, buckets, width, colors)
-    legend(text, _legend_entries(buckets), width, colors)
+    looks = {name: (sign, ink_of(colors, color)) for name, sign, _, color in STATES}
+    broad = cell_len(_longest(buckets))
+    for at in range(0, len(buckets), grid.across):
+        states = groupby(map(state_of, buckets[at : at + grid.across]))
+        runs = [(looks[state], sum(1 for _ in cells) * grid.wide) for state, cells in states]
+        for line in range(grid.high):
+            position = buckets[at].get("first") or "" if line == 0 else ""
+            text.append(f"{position:>{broad}} ", style=ink_of(colors, "text-muted"))
+            for (sign, style), length in runs:
+                text.append(sign * length, style=style)
+            text.append("\n")
     text.rstrip()
     return text
 
 
-def cells_per_line(width: int, position: str) -> int:
-    """Return the cells of a line behind a position of at most this length."""
-    return max(width - cell_len(position) - 1, 1)
-
-
-def _cells(text: Text, buckets: Iterable[Bucket], colors: Mapping[str, str]) -> None:
-    looks = {name: (sign, ink_of(colors, color)) for name, sign, _, color in STATES}
-    for bucket in buckets:
-        sign, style = looks[state_of(bucket)]
-        text.append(sign, style=style)
-    text.append("\n")
-
-
-def _bar(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[str, str], height: int) -> None:
-    stretched = [buckets[at * len(buckets) // width] for at in range(width)]
-    for _ in range(height):
-        _cells(text, stretched, colors)
-    first, last = str(buckets[0].get("first") or ""), str(buckets[-1].get("last") or "")
-    ends = f"{first}{last:>{max(width - len(first), len(last) + 1)}}\n"
-    text.append(ends, style=ink_of(colors, "text-muted"))
-
-
-def _lines(text: Text, buckets: Sequence[Bucket], width: int, colors: Mapping[str, str]) -> None:
-    label = max((str(each.get("first") or "") for each in buckets), key=cell_len)
-    cells = cells_per_line(width, label)
-    for at in range(0, len(buckets), cells):
-        text.append(f"{buckets[at].get('first') or '':>{cell_len(label)}} ", style=ink_of(colors, "text-muted"))
-        _cells(text, buckets[at : at + cells], colors)
+def legend_of(buckets: Sequence[Bucket], width: int, colors: Mapping[str, str]) -> Text:
+    """Return the legend of a map in lines that fit; empty for an empty log."""
+    text = Text(no_wrap=True, overflow="crop")
+    legend(text, _legend_entries(buckets) if buckets else (), width, colors)
+    text.rstrip()
+    return text
 
 
 def counts_of(buckets: Iterable[Bucket]) -> dict[str, int]:
@@ -128,12 +162,11 @@ def cursor_facts(told: Mapping[str, Any]) -> list[LabeledFact]:
     ]
 
 
-def scale_of(told: Mapping[str, Any]) -> str:
-    """Return how many entries a cell stands for."""
-    each = told.get("bucketEntries") or max(
-        (bucket.get("entries") or 0 for bucket in told.get("buckets") or ()), default=0
-    )
-    return f"{numbers.counted(each, 'entry', 'entries')} per cell" if each else ""
+def scale_of(buckets: Sequence[Bucket], grid: Grid) -> str:
+    """Return how many entries a cell stands for, and its size if that is not one character; empty for an empty log."""
+    each = max((bucket.get("entries") or 0 for bucket in buckets), default=0)
+    size = "" if (grid.wide, grid.high) == (1, 1) else f" of {grid.wide}x{grid.high} characters"
+    return f"{numbers.counted(each, 'entry', 'entries')} per cell{size}" if each else ""
 
 
 def ranges_of(told: Mapping[str, Any], width: int, lines: int, colors: Mapping[str, str]) -> Text:
@@ -147,34 +180,49 @@ def ranges_of(told: Mapping[str, Any], width: int, lines: int, colors: Mapping[s
 
 
 def ledgers_of(told: Mapping[str, Any], width: int, lines: int, colors: Mapping[str, str]) -> Text:
-    """Return the ledgers with their entries and sizes."""
-    rows = [
-        (
-            str(each.get("ledger")),
-            numbers.counted((each.get("last") or 0) - (each.get("first") or 0) + 1, "entry", "entries"),
-            numbers.size(each.get("size")),
-            "open" if each.get("open") else "closed",
-        )
-        for each in told.get("ledgers") or ()
-    ]
-    if not rows:
+    """Return the ledgers with their entries, sizes and states, as far as these fit."""
+    ledgers = told.get("ledgers") or ()
+    if not ledgers:
         return Text("No ledger holds entries.", style=ink_of(colors, "text-muted"))
-    widths = [max(cell_len(row[at]) for row in rows) for at in range(4)]
-    shown = ["  ".join(f"{value:>{wide}}" for value, wide in zip(row, widths, strict=True)) for row in rows]
-    return in_columns(shown, told.get("ledgersTotal") or len(shown), width, lines, colors)
+    rows = [tuple(title for title, _ in _LEDGER), *map(_ledger, ledgers)]
+    widths = [max(map(cell_len, values)) for values in zip(*rows, strict=True)]
+    fitting = [at for at in range(len(widths)) if sum(widths[: at + 1]) + 2 * at <= width] or [0]
+    heading, *shown = ("  ".join(f"{row[at]:{_LEDGER[at][1]}{widths[at]}}" for at in fitting).rstrip() for row in rows)
+    return in_columns(shown, told.get("ledgersTotal") or len(shown), width, lines, colors, heading)
 
 
-def in_columns(items: Sequence[str], total: int, width: int, lines: int, colors: Mapping[str, str]) -> Text:
-    """Return texts in as many columns as fit, from top to bottom; the last line has the number of those left out."""
-    broad = max(map(cell_len, items))
+def _ledger(told: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        str(told.get("ledger")),
+        numbers.count((told.get("last") or 0) - (told.get("first") or 0) + 1),
+        numbers.size(told.get("size")),
+        "open" if told.get("open") else "closed",
+    )
+
+
+def in_columns(
+    items: Sequence[str], total: int, width: int, lines: int, colors: Mapping[str, str], heading: str = ""
+) -> Text:
+    """Return texts in as many columns as fit, from top to bottom, each below the heading if there is one.
+
+    The last line has the number of those left out.
+    """
+    broad = max(map(cell_len, (heading, *items)))
     columns = max((width + _GAP) // (broad + _GAP), 1)
+    lines -= bool(heading)
     room = max(lines if len(items) == total <= columns * lines else lines - 1, 1)
     shown = items[: columns * room]
     height = min(-(-len(shown) // columns), room)
     text = Text(no_wrap=True, overflow="crop")
+    if heading:
+        text.append(_joined([heading] * -(-len(shown) // height), broad), style=ink_of(colors, "text-muted"))
     for row in range(height):
-        text.append((" " * _GAP).join(f"{item:<{broad}}" for item in shown[row::height]).rstrip() + "\n")
+        text.append(_joined(shown[row::height], broad))
     if len(shown) < total:
         text.append(f"{numbers.count(total - len(shown))} more", style=ink_of(colors, "text-muted"))
     text.rstrip()
     return text
+
+
+def _joined(texts: Iterable[str], broad: int) -> str:
+    return (" " * _GAP).join(f"{each:<{broad}}" for each in texts).rstrip() + "\n"

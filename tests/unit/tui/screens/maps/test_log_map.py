@@ -8,11 +8,16 @@ import pytest
 from pulsarbox.tui.screens.maps import log_map
 from pulsarbox.tui.screens.maps.log_map import (
     STATES,
+    Grid,
     counts_of,
     drawn,
+    grid_of,
     in_columns,
+    joined,
     ledgers_of,
+    legend_of,
     ranges_of,
+    room_of,
     scale_of,
     state_of,
 )
@@ -48,37 +53,67 @@ def buckets_of(count: int, each: int = 7) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize("width", [40, 76, 160])
-@pytest.mark.parametrize("count", [1, 30, 76, 77, 900])
-def test_the_map_fits_and_its_legend_has_the_signs_and_the_entries(width: int, count: int) -> None:
+@pytest.mark.parametrize("lines", [1, 9, 34])
+@pytest.mark.parametrize("width", [36, 76, 196])
+@pytest.mark.parametrize("count", [1, 7, 30, 76, 77, 900])
+def test_the_map_fits_and_each_part_of_the_log_has_a_cell_of_the_same_size(count: int, width: int, lines: int) -> None:
     buckets = buckets_of(count)
-    lines = drawn(buckets, width, COLORS, 2).plain.split("\n")
-    assert all(len(line.rstrip()) <= width for line in lines)
-    if count <= width:
-        cells, legend = lines[0], " ".join(lines[3:])
-        assert lines[0] == lines[1] and len(lines[0]) == width, "the bar has the whole width"
-        assert lines[2].startswith("3:0") and lines[2].endswith(f"3:{count * 7 - 1}") and len(lines[2]) == width
-        assert [cells[at] for at in range(width)] == [
-            SIGNS[state_of(buckets[at * count // width])] for at in range(width)
-        ]
-    else:
-        rows = [line for line in lines if line.lstrip().startswith("3:")]
-        cells, legend = "".join(line.split()[1] for line in rows), " ".join(lines[len(rows) :])
-        assert cells == "".join(SIGNS[state_of(each)] for each in buckets)
-        assert all(line.split()[0] in {each["first"] for each in buckets} for line in rows)
-    assert all(f"{sign} {meaning}" in legend for _, sign, meaning, _ in STATES if sign in cells)
-    counts = counts_of(buckets)
-    assert sum(counts.values()) == count * 7
-    shown = {name: f"{numbers.count(value)} ({numbers.percent(value / count / 7)})" for name, value in counts.items()}
-    assert all(f"{meaning} {shown[name]}" in legend for name, _, meaning, _ in STATES if name in shown)
+    room = room_of(buckets, width)
+    grid = grid_of(count, room, lines, 3)
+    assert grid.across * grid.wide <= room and grid.high <= 3
+    shown = drawn(buckets, grid, COLORS).plain.split("\n")
+    assert all(len(line.rstrip()) <= width for line in shown)
+    assert len(shown) == -(-count // grid.across) * grid.high
+    assert len(shown) <= lines or (count > room * lines * 0.8 and grid == Grid(room)), "only if it cannot fit"
+    rows = shown[:: grid.high]
+    assert [line.split()[0] for line in rows] == [each["first"] for each in buckets[:: grid.across]]
+    cells = "".join(line[width - room :] for line in rows)
+    assert cells == "".join(SIGNS[state_of(each)] * grid.wide for each in buckets)
+    for row in range(0, len(shown), grid.high):
+        assert {line[width - room :] for line in shown[row : row + grid.high]} == {shown[row][width - room :]}
+
+
+def test_few_entries_have_large_cells_and_round_positions() -> None:
+    assert grid_of(100, 111, 25, 2) == Grid(10, 11, 2) and grid_of(100, 190, 34, 3) == Grid(10, 19, 3)
+    assert grid_of(100, 71, 8, 1) == Grid(20, 3, 1) and grid_of(1, 71, 8, 1) == Grid(1, 71, 1)
+    assert grid_of(1999, 190, 34, 3) == Grid(190, 1, 3) and grid_of(5000, 190, 20, 3) == Grid(190)
+    assert grid_of(0, 71, 8, 1).wide == 71 and grid_of(3, 4, 0, 1) == Grid(4)
+
+
+@pytest.mark.parametrize("width", [36, 76, 160])
+def test_the_legend_has_the_signs_and_the_entries(width: int) -> None:
+    for count in (1, 30, 900):
+        buckets = buckets_of(count)
+        lines = legend_of(buckets, width, COLORS).plain.split("\n")
+        assert all(len(line.rstrip()) <= width for line in lines)
+        legend, seen = " ".join(lines), {state_of(each) for each in buckets}
+        assert all(f"{sign} {meaning}" in legend for name, sign, meaning, _ in STATES if name in seen)
+        counts = counts_of(buckets)
+        assert sum(counts.values()) == count * 7
+        told = {name: f"{numbers.count(each)} ({numbers.percent(each / count / 7)})" for name, each in counts.items()}
+        assert all(f"{meaning} {told[name]}" in legend for name, _, meaning, _ in STATES if name in told)
 
 
 def test_an_empty_log_names_the_command_that_publishes() -> None:
-    empty = drawn((), 76, COLORS).plain
+    empty = drawn((), Grid(76), COLORS).plain
     assert empty.endswith(": pulsarbox produce hello 'Hello, world'") and len(empty) <= 76
-    assert scale_of({"buckets": []}) == ""
-    assert scale_of({"bucketEntries": 40}) == "40 entries per cell"
-    assert scale_of(CURSOR_MAP) == "1 entry per cell"
+    assert not legend_of((), 76, COLORS)
+
+
+def test_the_scale_has_the_entries_of_a_cell_and_its_size() -> None:
+    assert scale_of([], Grid(76)) == ""
+    assert scale_of(buckets_of(3, 40), Grid(76)) == "40 entries per cell"
+    assert scale_of(buckets_of(3, 1), Grid(10, 11, 2)) == "1 entry per cell of 11x2 characters"
+
+
+def test_more_parts_than_there_is_room_for_are_joined() -> None:
+    buckets = buckets_of(30)
+    assert joined(buckets, 30) is buckets
+    for most in (29, 15, 14, 1):
+        found = joined(buckets, most)
+        assert len(found) <= most and found[0]["first"] == "3:0"
+        assert sum(each["entries"] for each in found) == 210 and counts_of(found) == counts_of(buckets)
+        assert scale_of(found, Grid(9)) == f"{found[0]['entries']} entries per cell"
 
 
 @pytest.mark.parametrize("lines", [1, 2, 5, 40])
@@ -99,7 +134,19 @@ def test_lists_use_columns_and_count_what_has_no_room(width: int, lines: int) ->
 def test_lists_without_entries_say_so() -> None:
     assert "unacknowledged" in ranges_of({}, 40, 5, COLORS).plain and "No ledger" in ledgers_of({}, 40, 5, COLORS).plain
     assert ranges_of({"ranges": [[1, 2, 2], [1, 4, 9]]}, 40, 5, COLORS).plain.split() == ["1:2", "1:4-9"]
-    assert ledgers_of(CURSOR_MAP, 60, 5, COLORS).plain == "12  100 entries  9.77 KiB  open"
+    assert ledgers_of(CURSOR_MAP, 60, 5, COLORS).plain.split("\n") == [
+        "LEDGER  ENTRIES      SIZE  STATE",
+        "    12      100  9.77 KiB  open",
+    ]
+
+
+def test_each_column_of_ledgers_has_headings() -> None:
+    told = long_log({"buckets": "9"}, None)
+    shown = ledgers_of(told, 96, 5, COLORS).plain.split("\n")
+    assert len(shown) == 5 and shown[-1] == f"{400 - 3 * 2} more"
+    assert [line.count("ENTRIES") for line in shown] == [2, 0, 0, 0, 0]
+    assert [line.count("closed") for line in shown] == [0, 2, 2, 2, 0]
+    assert {len(line) for line in (shown[1], shown[2])} == {len(shown[0].rstrip()) + 1}
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
@@ -111,12 +158,24 @@ async def test_panels_of_the_cursor_map(size: tuple[int, int]) -> None:
         panels = framed(driver)
         assert set(panels) == {"Cursor", "Log: billing of orders-0", "Acknowledged beyond mark-delete", "Ledgers"}
         cursor, log, ranges, ledgers = panels.values()
-        assert (cursor.y == log.y) == (size[0] >= 160) and ranges.y == ledgers.y
+        assert cursor.bottom == log.y and log.bottom == ranges.y == ledgers.y
         assert max(each.bottom for each in panels.values()) == size[1] - 2, "no lines are left empty"
         assert max(each.right for each in panels.values()) == size[0]
-        assert log.height - 6 >= (6, 8, 8)[SIZES.index(size)], "the log has several lines"
+        assert log.height > ranges.height, "the log has more lines than the lists, also if these are long"
         text = driver.text()
         assert "mark-delete" in text and "in 400 ledgers" in text and " more " in text and "entries per cell" in text
+
+
+@pytest.mark.parametrize("size", [(40, 24), *SIZES], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_a_short_log_has_the_lines_that_the_lists_do_not_need(size: tuple[int, int]) -> None:
+    async with dashboard(size=size, place="subscriptions") as driver:
+        await opened(driver)
+        panels = framed(driver)
+        heights = {name.partition(":")[0]: panel.height for name, panel in panels.items()}
+        assert max(each.bottom for each in panels.values()) == size[1] - 2
+        assert heights["Log"] > heights["Ledgers"] or size[1] == 24
+        assert heights["Log"] >= size[1] * 0.3 and "12:50-51" in driver.text()
+        assert "1 entry per cell" in driver.text()
 
 
 def long_log(query: Any, body: Any) -> dict[str, Any]:
@@ -153,7 +212,7 @@ def test_shares_are_of_entries_and_not_of_cells(cells: int) -> None:
             {"first": f"3:{at * each}", "entries": each, "acknowledged": each - held, "inFlight": held, "delayed": 0}
         )
     assert counts_of(buckets) == {"acknowledged": 8345, "inFlight": 798, "delayed": 0, "waiting": 0}
-    text = " ".join(drawn(buckets, 100, COLORS).plain.split())
+    text = " ".join(legend_of(buckets, 100, COLORS).plain.split())
     assert "acknowledged 8,345 (91%)" in text and f"in flight 798 ({numbers.percent(798 / 9143)})" in text
 
 
