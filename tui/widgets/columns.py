@@ -331,13 +331,16 @@ def short_topic(name: str) -> str:
     return name.removeprefix("persistent://").removeprefix("public/default/")
 
 
-def shortened(text: str, width: int) -> str:
-    """Truncate a text in the middle to a width in cells, because names differ at both ends."""
+def shortened(text: str, width: int, *, ends: bool = False) -> str:
+    """Truncate a text in the middle to a width in cells, because names differ at both ends.
+
+    A width with few cells holds the beginning of the text, or its end if ``ends``.
+    """
     if width < 1 or (len(text) if text.isascii() else cell_len(text)) <= width:
         return text
-    if width < 8:
+    if width < 8 and not ends:
         return f"{_beginning(text, width - 1)}…"
-    head = (width - 1) // 2
+    head = (width - 1) // 2 if width >= 5 else 0
     return f"{_beginning(text, head)}…{_beginning(text[::-1], width - 1 - head)[::-1]}"
 
 

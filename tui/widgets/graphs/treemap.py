@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from pulsarbox.tui.widgets.columns import shortened
 from pulsarbox.tui.widgets.numbers import percent
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
@@ -129,15 +130,8 @@ def _division(
 
 def _is_named(division: Division) -> bool:
     """Return whether every tile has an area with room for its name."""
-    labels = (label_of(division.tiles[area.number].label, area.width - 1) for area in division.areas)
+    labels = (division.tiles[area.number].label_in(area.width - 1) for area in division.areas)
     return len(division.areas) == len(division.tiles) and all(labels)
-
-
-def label_of(name: str, room: int) -> str:
-    """Return a name as far as it fits, with an ellipsis; empty if only a few letters of it fit."""
-    if cell_len(name) <= room:
-        return name
-    return f"{set_cell_size(name, room - 1)}…" if room >= _LABEL_LEAST else ""
 
 
 class Tile(NamedTuple):
@@ -156,10 +150,15 @@ class Tile(NamedTuple):
         """The severity of the share, as in a column of shares."""
         return "hot" if (self.share or 0) >= FULL else "warm" if (self.share or 0) >= NEARLY_FULL else "cool"
 
-    @property
-    def label(self) -> str:
-        """The name, with a sign for a share that is nearly or fully used."""
-        return f"{SIGNS[self.look]} {self.name}" if self.look in SIGNS else self.name
+    def label_in(self, room: int) -> str:
+        """Return the name, with a sign for a share that is nearly or fully used; empty if only a few letters fit.
+
+        A long name is shortened in the middle, or else to its end, as names of neighbors often begin equally.
+        """
+        sign = f"{SIGNS[self.look]} " if self.look in SIGNS else ""
+        if room < min(_LABEL_LEAST, cell_len(sign + self.name)):
+            return ""
+        return sign + shortened(self.name, room - len(sign), ends=True)
 
 
 class Treemap(Looks, Widget, can_focus=True):
@@ -291,45 +290,39 @@ class Treemap(Looks, Widget, can_focus=True):
         text, tile = set_cell_size(self._text_of(area, y), area.width), self.tiles[area.number]
         if area.number == self._at and self.has_focus:
             return [Segment(f"{text[:-1]}▐" if text.endswith(" ") else text, self.look("cursor"))]
-        told, edge = text.rstrip(), self.look("edge")
+        is_filled = not self.app.current_theme.ansi  # a color of the terminal's palette is no ground for another one
+        fill, edge = self.look(f"{tile.look}-fill"), self.look("edge")
+        ink = self.look("plain") + Style(bold=fill.bold) if is_filled else self.look(tile.look)
+        told = text.rstrip()
         is_last = y == area.y + area.height - 1 and y < self.size.height - 1
         blank = len(text) - max(len(told), 1)
         end = f"{' ' if told[1:] else ''}{'▁' * blank}"[:blank] if is_last else " " * blank
-        parts = (text[:1], edge), (told[1:], self.look(tile.look)), (end, edge)
-        row = [Segment(part, style) for part, style in parts if part]
-        cells = 0 if tile.share is None else round(area.width * min(tile.share, 1.0))
-        if not cells or self.app.current_theme.ansi:  # a color of the terminal's palette is no ground for another one
+        row = [Segment(part, style) for part, style in ((text[:1], edge), (told[1:], ink), (end, edge)) if part]
+        cells = round(area.width * min(tile.share or 0, 1.0)) if is_filled else 0
+        if not cells:
             return row
-        filled, rest = Strip(row).divide([cells, area.width]) if cells < area.width else (Strip(row), Strip([]))
-        fill = self.look(f"{tile.look}-fill")
+        filled, *rest = Strip(row).divide([cells, area.width] if cells < area.width else [cells])
         ground = Style(bgcolor=fill.bgcolor)
-        return [*(Segment(each.text, self._on(each.style, edge, fill, ground)) for each in filled), *rest]
-
-    @staticmethod
-    def _on(style: Style | None, edge: Style, fill: Style, ground: Style) -> Style:
-        """Return a style on a fill: edges keep their color, texts get that of the fill."""
-        return (style or edge) + (ground if style is None or style.color == edge.color else fill)
+        return [*Segment.apply_style(filled, post_style=ground), *(segment for strip in rest for segment in strip)]
 
     def _text_of(self, area: Area, y: int) -> str:
         tile, row = self.tiles[area.number], y - area.y
         is_pointed = area.number == self._at
         mark = ">" if is_pointed and row == 0 else "▌" if is_pointed else "▏" if area.x else " "
         is_merged = bool(self.merged_count) and area.number == self.own
-        name = tile.label.split(" ")[0] if is_merged and len(tile.label) >= area.width else tile.label
-        if row == 0 and area.height == 1:
-            whole = f"{name} {tile.told}"
-            text = whole if cell_len(whole) < area.width else label_of(name, area.width - 1)
-        elif row == 0:
-            text = label_of(name, area.width - 1)
-        else:  # a number without its last digits would be another number, and one without its name says nothing
-            is_named = bool(label_of(name, area.width - 1))
-            text = self._value_of(tile, row, area.width - 1) if is_named else ""
-        return f"{mark}{text}"
+        label = tile.label_in(area.width - 1)
+        if is_merged and len(tile.name) >= area.width:
+            label = tile.name.split(" ")[0]
+        if row == 0:
+            whole = f"{label} {tile.told}"
+            has_room = area.height == 1 and label and cell_len(whole) < area.width
+            return f"{mark}{whole if has_room else label}"
+        # a number without its last digits would be another number, and one without its name says nothing
+        values = self._values_of(tile, area.width - 1) if label else []
+        return f"{mark}{values[row - 1] if row <= len(values) else ''}"
 
-    def _value_of(self, tile: Tile, row: int, room: int) -> str:
-        """Return the text of a row below the name: the value, then the share of the limit if it fits."""
-        forms = [tile.told] if row == 1 else []
-        if row == 2 and tile.share is not None:
-            told = percent(tile.share)
-            forms = [f"{told} {self.limit}", told]
-        return next((form for form in forms if cell_len(form) <= room), "")
+    def _values_of(self, tile: Tile, room: int) -> list[str]:
+        """Return the texts below the name: the value, and the share of the limit, as far as they fit."""
+        shares = [] if tile.share is None else [f"{percent(tile.share)} {self.limit}", percent(tile.share)]
+        found = (next((form for form in forms if cell_len(form) <= room), "") for forms in ([tile.told], shares))
+        return list(filter(None, found))

@@ -21,7 +21,7 @@ def row(name: str, **more: object) -> ShownRow:
 
 def test_topics_without_a_share_have_no_area_and_full_quotas_a_mark() -> None:
     rows = [row("b\x1b", backlog=5, quota=0.9), row("a", backlog=7, quota=0.2), row("none", backlog=0)]
-    assert [(tile.label, tile.told, tile.look) for tile in tiles_of(rows, 0)] == [
+    assert [(tile.label_in(9), tile.told, tile.look) for tile in tiles_of(rows, 0)] == [
         *(("a", "7", "cool"), ("▲ b\\x1b", "5", "warm"))
     ]
     assert tiles_of(rows, 1) == []
@@ -145,6 +145,7 @@ async def test_tiles_are_gauges_of_their_quotas(theme: str, size: tuple[int, int
             assert [round(share, 1) for _, share in looks[1:]] == [0.5, 0.8, 1.0, 0.0] or size == SMALL
             assert {len(grounds) for grounds, _ in (looks[1], looks[2])} == {2}, "a part of the tile is filled"
             assert len({frozenset(grounds) for grounds, _ in looks[1:4]}) == 3, "each severity has its own ground"
+            assert {len(inks_of(shown, at)) for at in range(1, 5)} == {1}, "a text has one color on and beside the fill"
         if theme in THEMES:
             assert not poor_in(driver, shown.region, least_of(theme))
 
@@ -158,6 +159,17 @@ def gauge(shown: Treemap, number: int) -> tuple[set[str], float]:
     last = segments[-1][1]
     filled = sum(width for width, ground in segments if ground != str(shown.look("plain").bgcolor))
     return {ground for _, ground in segments} | {last}, filled / area.width
+
+
+def inks_of(shown: Treemap, number: int) -> set[str]:
+    """Colors of the letters and digits of a tile."""
+    area = shown._areas[number]
+    segments = [each for y in range(area.y, area.y + area.height) for each in shown._segments(area, y)]
+    return {
+        str(each.style.color) + str(each.style.bold)
+        for each in segments
+        if each.style and any(sign.isalnum() for sign in each.text)
+    }
 
 
 async def test_an_empty_map_names_the_command_that_publishes() -> None:

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pulsarbox.tui.widgets.columns import KINDS
-from pulsarbox.tui.widgets.graphs.treemap import Tile, areas, label_of, named
+from pulsarbox.tui.widgets.graphs.treemap import Tile, Treemap, areas, named
 
 
 @pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (5, 3), (1, 1), (40, 1)])
@@ -35,10 +35,17 @@ def test_values_without_room_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("room", "label"), [(13, "emails-sender"), (12, "emails-send…"), (5, "emai…"), (4, ""), (0, "")]
+    ("room", "label"), [(13, "emails-sender"), (12, "email…sender"), (6, "em…der"), (5, "em…er"), (4, ""), (0, "")]
 )
 def test_a_name_is_whole_or_visibly_shortened_or_left_out(room: int, label: str) -> None:
-    assert label_of("emails-sender", room) == label
+    assert Tile("emails-sender", 1.0, "1").label_in(room) == label
+
+
+def test_names_that_begin_equally_differ_in_every_tile() -> None:
+    for share in (None, 0.9, 1.2):
+        for room in range(5, 12):
+            labels = [Tile(f"orders-{at}", 1.0, "1", share).label_in(room) for at in range(10, 100)]
+            assert len(set(labels)) == 90 and all(len(label) <= room for label in labels), (share, room, labels[:3])
 
 
 @pytest.mark.parametrize("size", [(80, 20), (120, 36), (200, 46), (12, 3), (7, 2)])
@@ -50,7 +57,7 @@ def test_tiles_without_room_for_a_name_become_one(size: tuple[int, int]) -> None
         shown, found, own = named(tiles, *size, str)
         assert list(shown[:own]) == tiles[:own] and len(shown) == len(found) == own + (own < count)
         assert [each.number for each in found] == list(range(len(shown)))
-        assert all(label_of(shown[each.number].label, each.width - 1) for each in found)
+        assert all(shown[each.number].label_in(each.width - 1) for each in found)
         if own < count:
             assert shown[-1].name == f"+{count - own} more" and shown[-1].value == pytest.approx(sum(values[own:]))
 
@@ -61,7 +68,7 @@ def test_tiles_without_room_for_a_name_become_one(size: tuple[int, int]) -> None
 )
 def test_a_share_has_the_severity_and_sign_of_the_table_of_topics(share: float | None, label: str, look: str) -> None:
     tile = Tile("a", 1.0, "1", share)
-    assert (tile.label, tile.look) == (label, look)
+    assert (tile.label_in(9), tile.look) == (label, look)
     if share is not None:
         column = KINDS["share"](share, {}, 12)[1]
         assert {"good": "cool", "warn": "warm", "bad": "hot"}[column] == tile.look
@@ -71,3 +78,12 @@ def test_without_room_for_any_name_tiles_have_none() -> None:
     shown, found, own = named([Tile("orders", 1.0, "1")] * 3, 3, 3, str)
     assert (len(shown), len(found), own) == (3, 3, 3)
     assert named([], 80, 20, str) == ([], [], 0) and named([Tile("orders", 1.0, "1")], 0, 0, str).areas == []
+
+
+def test_the_share_follows_the_name_where_the_value_does_not_fit() -> None:
+    shown = Treemap()
+    shown.limit = "of the quota"
+    tile = Tile("orders", 1.0, "1,234,567", 0.85)
+    assert shown._values_of(tile, 20) == ["1,234,567", "85% of the quota"]
+    assert shown._values_of(tile, 9) == ["1,234,567", "85%"] and shown._values_of(tile, 8) == ["85%"]
+    assert shown._values_of(tile._replace(share=None), 8) == []
