@@ -26,6 +26,8 @@ class TableView(NamedTuple):
     """A filter, for the hint of the filter line."""
     noun: str = "row"
     """Noun for a row."""
+    headed: tuple[str, ...] = ()
+    """Columns in the heading of a row's details, if not those of the identity."""
 
     def asked(self, shown: Iterable[Column]) -> tuple[str, ...]:
         """Return the values to request for these columns, so that the box computes no others; empty for all."""
@@ -317,6 +319,7 @@ GROUPS: Final = TableView(
     "No dead letters remain. Show stored ones: pulsarbox dlq groups TOPIC --stored",
     example='count > 100 and reason != ""',
     noun="failure",
+    headed=("reason",),
 )
 
 MESSAGES: Final = TableView(

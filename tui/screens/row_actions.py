@@ -109,11 +109,16 @@ class RowActions(Screen[None]):
             self.act_on(found, rows)
 
     def actions_for(self, row: "Row") -> "list[Action]":
-        """Return the actions that apply to a row, without those that change the box if it is read-only."""
+        """Return the actions that apply to a row.
+
+        Without those that change the box if it is read-only, and in history without those on what is there now.
+        """
         return [
             each
             for each in for_row(self.kind)
-            if each.fits(row) and (each.deed is None or (each.deed.fits(row) and not self.top.read_only))
+            if each.fits(row)
+            and (each.deed is None or (each.deed.fits(row) and not self.top.read_only))
+            and (each.has_past or self.top.at is None)
         ]
 
     def actions_for_all(self, rows: "Sequence[Row]") -> "list[Action]":

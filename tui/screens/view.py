@@ -40,6 +40,8 @@ _EXPRESSED: Final = re.compile(
 _TITLES: Final = {name: title for name, title, _, _ in PLACES}
 _DETAILS: Final = "details"
 """Name of the preference whether details of a row are shown."""
+_IN_MENU: Final = "In the menu:"
+"""Heading of several actions without keys, behind the key of the menu."""
 _REPORTED_FOR: Final = 8
 """Seconds for which the error of a filter is shown."""
 EXPORTED_MAX: Final = 100_000
@@ -147,17 +149,27 @@ class ViewScreen(TopScreen):
             if panels.is_mounted and panels.children:
                 row = self.table.pointed
                 notes = [] if row is None else self.notes(row)
-                panels.show(row, self.table.unknown, notes, [] if row is None else self._listed_actions(row))
+                deeds = [] if row is None else self._listed_actions(row)
+                end = "now" if self.top.at is None else numbers.moment(self.top.at)
+                panels.show(None if row is None else self.detailed(row), self.table.unknown, notes, deeds, end)
+
+    def detailed(self, row: TableRow) -> TableRow:
+        """Return a row as its details show it."""
+        return row
 
     def notes(self, row: TableRow) -> "list[Note]":
         """Return sentences about a row, for its details."""
         return []
 
     def _listed_actions(self, row: TableRow) -> list[tuple[str, str]]:
-        """Return the keys and titles of the actions on a row of the table."""
+        """Return the keys and titles of the actions on a row of the table; those without a key follow the menu's."""
         if self.rows_chosen() != [row] and not self.table.marked:  # they concern another object
             return []
-        return [(action.shown_keys or BY_NAME["menu"].shown_keys, action.title) for action in self.actions_for(row)]
+        found = [(action.shown_keys, action.title) for action in self.actions_for(row)]
+        others = [title for keys, title in found if not keys]
+        titles = [_IN_MENU, *others] if len(others) > 1 else others
+        menu = [(BY_NAME["menu"].shown_keys if at == 0 else "", title) for at, title in enumerate(titles)]
+        return [each for each in found if each[0]] + menu
 
     # Queries
 

@@ -71,27 +71,56 @@ def details(
     ``unknown`` has the columns without known values, with the reason. A note replaces the value of its name.
     """
     told = row if isinstance(row, dict) else dict(row)
-    lines: list[DetailLine] = []
-    for column in view.columns:
-        if column.key in view.identity and told.get(column.key) not in (None, ""):
-            lines += (((part, "name"),) for part in _wrapped(_cell(column, told)[0], width))
+    headed = [
+        column for column in view.columns if column.key in (view.headed or view.identity) and told.get(column.key)
+    ]
+    lines: list[DetailLine] = [
+        ((part, "name"),) for column in headed for part in _wrapped(_cell(column, told)[0], width)
+    ]
     if lines:
         lines.append(())
-    left_out = {*view.identity, *(note.name for note in notes)}
-    for column in view.columns:
-        if column.kind != "trend" and column.key not in left_out:
-            value, reason = told.get(column.key), unknown.get(column.key, "")
-            if not reason and column.kind == "age" and is_unread(value, told):
-                reason = UNREAD
-            if reason and value is None:
-                lines += _fact(column.title.lower(), f"{UNKNOWN} {reason}", "dim", width, is_text=True)
-            elif column.key in told:
-                text, look = _cell(column, told)
-                lines += _fact(column.title.lower(), text, look, width, is_text=column.kind in _ALONE)
+    left_out = {*(column.key for column in headed), *(note.name for note in notes)}
+    facts = [fact for column in view.columns if column.key not in left_out for fact in _facts(column, told, unknown)]
+    names = max((len(fact.name) for fact in facts), default=0)
+    for fact in facts:
+        lines += fact.lines(names, width)
     for note in notes:
         lines += [(), ((note.name, "label"),)]
         lines += (((part, note.look),) for part in _wrapped(note.text, width))
     return lines
+
+
+class _Fact(NamedTuple):
+    """A value with its name."""
+
+    name: str
+    text: str
+    look: str
+    is_text: bool
+
+    def lines(self, names: int, width: int) -> Iterator[DetailLine]:
+        """Yield the name, as wide as all ``names``, with the value behind it, or below it if there is no room."""
+        beside = names + _GAP
+        if cell_len(self.text) <= width - beside or not self.is_text:
+            yield (self.name.ljust(beside), "label"), (self.text, self.look)
+            return
+        yield ((self.name, "label"),)
+        for part in _wrapped(self.text, width - _GAP):
+            yield (" " * _GAP, "plain"), (part, self.look)
+
+
+def _facts(column: Column, told: dict[str, Any], unknown: Mapping[str, str]) -> Iterator[_Fact]:
+    """Yield the value of a column, if the row has it, or why it is unknown. Trends have graphs of their own."""
+    if column.kind == "trend":
+        return
+    name, value, reason = column.title.lower(), told.get(column.key), unknown.get(column.key, "")
+    if not reason and column.kind == "age" and is_unread(value, told):
+        reason = UNREAD
+    if reason and value is None:
+        yield _Fact(name, f"{UNKNOWN} {reason}", "dim", is_text=True)
+    elif column.key in told:
+        text, look = _cell(column, told)
+        yield _Fact(name, text.strip(), look, is_text=column.kind in _ALONE)
 
 
 def _cell(column: Column, told: dict[str, Any]) -> Part:
@@ -99,17 +128,6 @@ def _cell(column: Column, told: dict[str, Any]) -> Part:
     wide = column.width if column.kind in ("share", "progress") else _WHOLE
     text, look = KINDS[column.kind](told.get(column.key), told, wide)
     return text, look or "plain"
-
-
-def _fact(name: str, text: str, look: str, width: int, *, is_text: bool) -> Iterator[DetailLine]:
-    """Yield the name of a value and the value at the right, or below it if there is no room."""
-    room = width - len(name) - _GAP
-    if cell_len(text) <= room or not is_text:
-        yield (name, "label"), (" " * max(width - len(name) - cell_len(text), _GAP), "plain"), (text, look)
-        return
-    yield ((name, "label"),)
-    for part in _wrapped(text, width - _GAP):
-        yield (" " * _GAP, "plain"), (part, look)
 
 
 def _wrapped(text: str, width: int) -> Iterator[str]:
@@ -188,15 +206,21 @@ class RowDetails(Vertical):
         yield DetailPanel("Actions", key="deeds")
 
     def show(
-        self, row: Row | None, unknown: Mapping[str, str], notes: Sequence[Note], deeds: Iterable[tuple[str, str]]
+        self,
+        row: Row | None,
+        unknown: Mapping[str, str],
+        notes: Sequence[Note],
+        deeds: Iterable[tuple[str, str]],
+        end: str = "now",
     ) -> None:
-        """Show a row, with notes, and the keys and titles of the actions for it."""
+        """Show a row, with notes, and the keys and titles of the actions for it. ``end`` is the time of the row."""
         values: list[DetailLine] = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
         self.query_one("#values", DetailPanel).show(values)
         if self._trend is not None:
             now = None if row is None else row.get(self._trend.now)
             past = () if row is None else row.get("trend") or ()
             self.query_one(Graphs).show("trend", past, now, _TREND_SECONDS)
+            self.query_one(Graphs).show_end(end)
         listed = list(_listed(deeds))
         self.set_class(not listed, "-idle")
         self.query_one("#deeds", DetailPanel).show(listed)

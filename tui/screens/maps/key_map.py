@@ -45,6 +45,8 @@ _KEYS: Final = views.TableView(
     ("key", "name", "stands"),
     "No keys are assigned. Publish a message with a key: pulsarbox produce hello 'Hello, world' --key customer-1",
     example='stands == "stuck" and waiting > 10',
+    noun="key",
+    headed=("key",),
 )
 
 

@@ -5,11 +5,12 @@ from textual.geometry import Size
 
 from pulsarbox.tui.actions.box_queries import WIDE as WIDE_COLUMNS
 from pulsarbox.tui.preferences import Preferences
+from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import KINDS, UNREAD
 from pulsarbox.tui.widgets.graphs.graph import Graphs
 from pulsarbox.tui.widgets.row_details import DetailPanel, RowDetails
 from tests.unit.tui.driving import WIDE, Driver, dashboard
-from tests.unit.tui.fake import FakeBox, subscription, topic
+from tests.unit.tui.fake import NOW, FakeBox, subscription, topic
 
 BROAD = (200, 50)
 
@@ -32,10 +33,46 @@ async def test_all_values_of_the_row_and_its_actions() -> None:
         assert "press 5 for the limit, and enter there to" in told
         assert sum(line.startswith("cause") for line in told) == 1
         assert "b   Browse the messages; nothing is acknowledged" in panel(driver, "deeds").splitlines()
-        assert "x   Clear the backlog" in panel(driver, "deeds").splitlines()
+        deeds = panel(driver, "deeds").splitlines()
+        assert "    Clear the backlog" in deeds[deeds.index("x   In the menu:") :]
+        assert [line[:1] for line in deeds].count("x") == 1, "the key of the menu stands once"
         assert driver.screen.query_one(Graphs).display
         await driver.press("down")
         await driver.until(lambda: panel(driver, "values").startswith("orders-1\nbilling\n"))
+
+
+async def test_values_stand_in_one_column_beside_their_names() -> None:
+    async with dashboard(place="topics", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and "producers" in panel(driver, "values"))
+        told = [line for line in panel(driver, "values").splitlines()[2:] if line]
+        longest = len("subscriptions")
+        assert any(line.startswith("subscriptions  1") for line in told)
+        assert all(line[longest : longest + 2] == "  " and line[longest + 2] != " " for line in told), told
+
+
+async def test_in_history_the_trend_ends_at_its_time_and_actions_on_what_is_there_now_are_missing() -> None:
+    async with dashboard(place="subscriptions", size=BROAD, at=NOW - 3_600_000) as driver:
+        await driver.until(lambda: is_shown(driver) and panel(driver, "deeds"))
+        await driver.until(lambda: driver.screen.query_one(Graphs).end == numbers.moment(NOW - 3_600_000))
+        assert panel(driver, "deeds").splitlines() == ["b   Browse the messages; nothing is acknowledged"]
+        assert " now" not in "".join(line[-52:] for line in driver.lines()[3:])
+        await driver.press("n")
+        await driver.until(lambda: driver.screen.query_one(Graphs).end == "now")
+        await driver.until(lambda: "m   Show acknowledged" in panel(driver, "deeds"))
+
+
+async def test_a_key_has_its_name_as_heading() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"][0]["type"] = "Key_Shared"
+    async with dashboard(box, place="subscriptions", size=BROAD) as driver:
+        await driver.press("K")
+        await driver.at("KeyMapScreen")
+        await driver.until(lambda: is_shown(driver) and panel(driver, "values").startswith("customer-9\n\n"))
+        assert "slot        4,711" in panel(driver, "values").splitlines()
+        assert panel(driver, "deeds").startswith("x   Disconnect the client"), "a single action needs no heading"
+        assert str(driver.screen.query_one("#values").border_title) == "Key"
+        await driver.press("end")
+        await driver.until(lambda: panel(driver, "values").startswith("slot     12\n"))
 
 
 async def test_each_line_fits_its_panel() -> None:
