@@ -1,7 +1,7 @@
 """Dead letter screens: the dead letter topics, and the groups of one topic by cause."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from pulsarbox.client.admin import path_of
@@ -16,6 +16,8 @@ from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row
+
+_NO_REASON: Final = "no reason"
 
 
 class DeadLettersScreen(ViewScreen):
@@ -115,7 +117,7 @@ class Groups(ListScreen):
 
     def title_of(self, row: Row) -> str:
         """Return the reason of a group, and its shape if the row has only one of several."""
-        return str(row.get("title") or "no reason")
+        return str(row.get("title") or _NO_REASON)
 
     def status_line(self) -> list[Part]:
         """Return the full reason, and how many entries were scanned."""
@@ -127,8 +129,13 @@ class Groups(ListScreen):
         fold: list[Part] = []
         if row["shapes"] > 1:
             enter = "hides" if row["group"] in self.unfolded else "shows"
-            fold = [("  ", "plain", ""), ("enter", "key", ""), (f" {enter} its {row['shapes']} shapes", "dim", "")]
+            shapes = f" {enter} its {row['shapes']} payload shapes"
+            fold = [("  ", "plain", ""), ("enter", "key", ""), (shapes, "dim", "")]
         return self.with_command([(f" {self.title_of(row)}{more}", "plain", ""), *fold])
+
+    def detailed(self, row: Row) -> Row:
+        """Return the row with its whole reason and shape, without the signs and blanks of the table."""
+        return {**row, **row["whole"]}
 
     def opens_now(self) -> str:
         """Return what enter opens: the shapes of a reason with several, else messages."""
@@ -171,8 +178,9 @@ def reasons_of(
     passing = {name for name, each in reasons.items() if any(passes(ShownRow(shape)) for shape in each.shapes)}
     order = chosen(query._replace(offset=0, limit=len(reasons)), [_reason_row(each) for each in reasons.values()], _all)
     rows, matching = [], []
+    blank = "  " if any(len(each.shapes) > 1 for each in reasons.values()) else ""
     for name in (row["group"] for row in order.rows):
-        shown = _shown(reasons[name], is_unfolded=name in unfolded)
+        shown = _shown(reasons[name], blank, is_unfolded=name in unfolded)
         rows += shown
         matching += shown if name in passing else []
     part = [ShownRow({**each, **more}) for each in matching[query.offset : query.offset + query.limit]]
@@ -189,30 +197,38 @@ def _id(reason: ReasonGroup) -> str:
     return ascii(reason.key)
 
 
-def _shown(reason: ReasonGroup, *, is_unfolded: bool) -> list[dict[str, Any]]:
+def _shown(reason: ReasonGroup, blank: str, *, is_unfolded: bool) -> list[dict[str, Any]]:
+    """Return the rows of a reason. ``blank`` takes the place of the sign of a reason with a single shape."""
     row = _reason_row(reason)
-    if row["shapes"] == 1:
-        return [row]
-    marked = {**row, "reason": f"{'▾' if is_unfolded else '▸'} {row['title']}"}
-    return [marked, *(_shape_rows(reason) if is_unfolded else ())]
+    sign = blank if row["shapes"] == 1 else "▾ " if is_unfolded else "▸ "
+    return [row | {"reason": f"{sign}{row['title']}"}, *(_shape_rows(reason) if is_unfolded else ())]
 
 
 def _reason_row(reason: ReasonGroup) -> dict[str, Any]:
     row, count = reason.row, len(reason.shapes)
-    several = {"shape": f"{count} shapes"} if count > 1 else {}
-    chosen_by = {"filter": reason.filter, "only": reason.filter}
-    title = row["reason"] or "no reason"
-    return {**row, **several, **chosen_by, "group": _id(reason), "shapes": count, "title": title}
+    title, shape = row["reason"] or _NO_REASON, f"{count} shapes" if count > 1 else row["shape"]
+    return row | {
+        "shape": shape,
+        "filter": reason.filter,
+        "only": reason.filter,
+        "group": _id(reason),
+        "shapes": count,
+        "title": title,
+        "whole": {"reason": title, "shape": shape},
+    }
 
 
 def _shape_rows(reason: ReasonGroup) -> list[dict[str, Any]]:
+    """Return the rows of the shapes, each below the reason, as narrow screens have no column for it."""
     return [
         {
             **each,
             "group": f"{_id(reason)} {each['fingerprint']}",
             "shapes": 1,
-            "title": f"{each['reason'] or 'no reason'}: {each['shape']}",
-            "reason": f"  {each['shape']}",
+            "title": f"{each['reason'] or _NO_REASON}: {each['shape']}",
+            "whole": {"reason": each["reason"] or _NO_REASON, "shape": each["shape"]},
+            "reason": f"    {each['shape']}",
+            "shape": " ",
             "filter": (only := shape_filter(each)),
             "only": only,
         }
