@@ -8,10 +8,12 @@ from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+from rich.style import Style
 from rich.text import Text
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.feed import Feed, FeedError, ShownRow
+from pulsarbox.tui.screens.maps.key_bar import legend
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.styles import ink_of
 
@@ -23,6 +25,7 @@ SINGLE_SECONDS: Final = 30.0
 CELLS_MAX: Final = 2000
 
 LINES_MAX: Final = 1000
+_PLAIN: Final = Style()
 _GOOD: Final = frozenset({"active", "removed"})
 """States that need no attention."""
 
@@ -36,6 +39,8 @@ CELLS: Final = (
 )
 """Cells of the map, by the letters of the box: sign, meaning, colour."""
 _WRITTEN: Final = "▸"
+_RECEIVES: Final = ("", _WRITTEN, "receives new entries", "text")
+"""The sign behind the state of a directory, as a cell."""
 STATES: Final = {
     "active": ("●", "text-success"),
     "joining": ("◐", "text-secondary"),
@@ -79,7 +84,7 @@ class CopiesQuery:
             if not status.get("several"):
                 self._single_at = self._now()
                 return None
-            cells = min(width - _left_of(width, list(status.get("members") or ())), CELLS_MAX)
+            cells = min(_map_width(width, _names(list(status.get("members") or ()))), CELLS_MAX)
             if cells != self._cells or self._now() - self._map_at >= MAP_SECONDS:
                 self._map = self._answer(f"{ENSEMBLE}/map?cells={cells}")
                 self._cells, self._map_at = cells, self._now()
@@ -128,21 +133,25 @@ def _device(member: Mapping[str, Any], now: int) -> str:
 
 
 _FACTS: Final = (
-    _Fact("USED", 8, 0, _space("bytesUsed")),
+    _Fact("USED", 8, 60, _space("bytesUsed")),
     _Fact("FREE", 8, 100, _space("bytesFree")),
     _Fact("DEVICE", 7, 100, _device),
     _Fact("SCRUBBED", 10, 100, _scrub),
     _Fact("ENTRIES", 11, 160, lambda member, now: numbers.count(member.get("entries"))),
     _Fact("ERRORS", 6, 160, lambda member, now: str(member.get("commitErrors", 0) + member.get("readErrors", 0))),
 )
-_STATE: Final = 10
+_STATE: Final = 11
+"""Width of a state with its sign, and that of a directory that receives new entries."""
 _NAME_MAX: Final = 30
+_MAP_LEAST: Final = 8
+_GAP: Final = "  "
+"""Between columns."""
 
 
-def _left_of(width: int, members: Sequence[Mapping[str, Any]]) -> int:
-    """Return the columns left of the map, which has at least 8."""
-    facts = sum(each.width + 1 for each in _FACTS if width >= each.needs)
-    return min(_name_width(width, _names(members)) + _STATE + facts + 2, width - 8)
+def _map_width(width: int, names: Sequence[str]) -> int:
+    """Return the columns of the map, of a line that begins and ends with a blank."""
+    facts = sum(len(_GAP) + each.width for each in _FACTS if width >= each.needs)
+    return max(width - 2 - _name_width(width, names) - _STATE - facts - 2 * len(_GAP), _MAP_LEAST)
 
 
 def _names(members: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -150,8 +159,7 @@ def _names(members: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _name_width(width: int, names: Sequence[str]) -> int:
-    """Return the width of names, with a mark before and a space after them."""
-    return min(max(map(cell_len, (*names, "DIRECTORY"))), _NAME_MAX, max(width // 5, 9)) + 2
+    return min(max(map(cell_len, (*names, "DIRECTORY"))), _NAME_MAX, max(width // 5, 9))
 
 
 def short_names(names: Sequence[str]) -> list[str]:
@@ -179,37 +187,38 @@ def _shortened(row: ShownRow, known: Sequence[tuple[str, str]]) -> ShownRow:
     return ShownRow({**row, "name": short})
 
 
-def drawn(copies: Copies, width: int, colors: Mapping[str, str], lines: int = LINES_MAX) -> Text:
+def drawn(
+    copies: Copies, width: int, colors: Mapping[str, str], heading: Style = _PLAIN, lines: int = LINES_MAX
+) -> Text:
     """Return what lacks copies, the directories, one per line with its part of the map, and the legend.
 
-    ``colors`` are the variables of the theme. If ``lines`` do not suffice, the legend is left out, then directories,
-    those without a problem first.
+    ``colors`` are the variables of the theme, ``heading`` is the style of headings. If ``lines`` do not suffice, the
+    legend is left out, then directories, those without a problem first.
     """
     members = list(copies.status.get("members") or ())
     names, facts = _names(members), [each for each in _FACTS if width >= each.needs]
-    room = _name_width(width, names)
+    name_width, map_width = _name_width(width, names), _map_width(width, names)
     now, rows = int(copies.status.get("now") or 0), copies.map.get("rows") or {}
     text = Text(no_wrap=True, overflow="crop")
     _copies_lines(text, copies.status, members, colors)
-    titles = "".join(f" {each.title:>{each.width}}" for each in facts)
-    heading = f"{_fitted(' DIRECTORY', room)}{'STATE':<{_STATE}}{titles}  {_ledgers(copies.map)}\n"
-    text.append(heading, style=ink_of(colors, "text-muted"))
+    titles = "".join(f"{_GAP}{each.title:>{each.width}}" for each in facts)
+    title = f" {'DIRECTORY':<{name_width}}{_GAP}{'STATE':<{_STATE}}{titles}{_GAP}{_ledgers(copies.map)}"
+    text.append(f"{title[:width]:<{width}}\n", style=heading)
     written = set((copies.status.get("segment") or {}).get("members") or ())
     shown = _shown(members, lines - text.plain.count("\n"))
     for member, name in zip(members, names, strict=True):
         if member not in shown:
             continue
         sign, color = STATES.get(str(member.get("state")), ("?", "text-warning"))
-        mark = _WRITTEN if member.get("name") in written else " "
-        text.append(mark + _fitted(name, room - 1))
-        text.append(_fitted(f"{sign} {member.get('state')}", _STATE), style=ink_of(colors, color))
-        for fact in facts:
-            text.append(f" {fact.text(member, now):>{fact.width}}")
-        text.append("  ")
-        _cells(text, str(rows.get(member.get("name")) or ""), colors)
+        mark = f" {_WRITTEN}" if member.get("name") in written else ""
+        text.append(f" {_fitted(name, name_width)}{_GAP}")
+        text.append(_fitted(f"{sign} {member.get('state')}{mark}", _STATE), style=ink_of(colors, color))
+        text.append("".join(f"{_GAP}{fact.text(member, now):>{fact.width}}" for fact in facts) + _GAP)
+        _cells(text, str(rows.get(member.get("name")) or ""), map_width, colors)
         text.append("\n")
     _left_out(text, [each for each in members if each not in shown], colors)
-    _legend(text, width, colors)
+    text.append(" ")
+    legend(text, (each[1:] for each in (*CELLS, _RECEIVES)), width, colors, " ")
     if text.plain.rstrip().count("\n") >= lines:
         text.right_crop(len(text) - len("\n".join(text.plain.split("\n")[:lines])))
     return text
@@ -237,28 +246,19 @@ def _ledgers(told: Mapping[str, Any]) -> str:
     firsts: list[int] = list(told.get("firsts") or ())
     count = told.get("ledgers") or len(firsts)
     if not firsts:
-        return "no ledgers"
-    part = f", {count / len(firsts):.1f} per cell" if count > len(firsts) else ""
-    return f"{numbers.counted(count, 'ledger')}{part}, from {firsts[0]} on"
+        return "NO LEDGERS"
+    if count > len(firsts):
+        return f"{count:,} LEDGERS FROM {firsts[0]}, {count / len(firsts):.1f} PER CELL"
+    return f"{count:,} LEDGERS: {firsts[0]} TO {firsts[-1]}" if count > 1 else f"LEDGER {firsts[0]}"
 
 
-def _cells(text: Text, letters: str, colors: Mapping[str, str]) -> None:
+def _cells(text: Text, letters: str, width: int, colors: Mapping[str, str]) -> None:
+    """Append cells, of which all have the same width."""
     known = {letter: (sign, color) for letter, sign, _, color in CELLS}
+    wide = max(width // max(len(letters), 1), 1)
     for letter in letters:
         sign, color = known.get(letter, ("?", "text-warning"))
-        text.append(sign, style=ink_of(colors, color))
-
-
-def _legend(text: Text, width: int, colors: Mapping[str, str]) -> None:
-    used = 0
-    for _, sign, meaning, color in (*CELLS, ("", _WRITTEN, "receives new entries", "text")):
-        part = f" {meaning}  "
-        if used and used + 1 + len(part) > width:
-            text.append("\n")
-            used = 0
-        text.append(f"{'' if used else ' '}{sign}", style=ink_of(colors, color))
-        text.append(part, style=ink_of(colors, "text-muted"))
-        used += 1 + len(part) + (not used)
+        text.append(sign * wide, style=ink_of(colors, color))
 
 
 def _copies_lines(
@@ -273,7 +273,7 @@ def _copies_lines(
         text.append(f"; repair {found.get('restoredPercent', 0)}%, {numbers.size(repair.get('bytesDone'))} copied")
     elif status.get("audited"):
         ago = numbers.seconds(max(status["now"] - status["audited"], 0) / 1000)
-        text.append(f" all copies are complete, as of {ago} ago")
+        text.append(f" all copies are complete; checked {ago} ago")
     else:
         text.append(" the copies have not been compared yet")
     if repair.get("lastError"):
@@ -287,6 +287,6 @@ def _copies_lines(
 
 def _fitted(text: str, width: int) -> str:
     """Return a text in a width, without its beginning if it is longer: the end of a path tells more."""
-    if cell_len(text) >= width:
-        text = f"…{text[max(len(text) - width + 2, 0) :]}"
+    if cell_len(text) > width:
+        text = f"…{text[len(text) - width + 1 :]}"
     return set_cell_size(text, width)

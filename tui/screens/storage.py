@@ -35,7 +35,10 @@ _BROAD: Final = 34
 _BAR: Final = 3
 """Lines of the bar beside the panels of numbers, which have more lines than it."""
 _REFUSAL_MAX: Final = 3
-_PANELS: Final = ("journal", "latency", "cache", "space")
+_DIRECTORIES_LEAST: Final = 3
+"""Lines of directories without which a border is not worth its lines."""
+_PANELS: Final = ("journal", "latency", "cache")
+"""Panels of numbers, in the order of ``StoreFacts``."""
 
 
 class Storage(ViewScreen):
@@ -54,8 +57,6 @@ class Storage(ViewScreen):
 
     def __init__(self, passing: str = "") -> None:
         super().__init__(passing)
-        self._copies: CopiesQuery | None = None
-        self._parts: tuple[CompressedQuery, OffloadedQuery] | None = None
         self._has_several = False
         self._shown: tuple[ViewSnapshot, Copies | None, SpaceUse | None] | None = None
         self._grid: tuple[int, str, list[int]] | None = None
@@ -75,6 +76,8 @@ class Storage(ViewScreen):
 
     def begin(self) -> None:
         """Start with the name of the table."""
+        feed = self.top.feed
+        self._copies, self._compressed, self._offloaded = CopiesQuery(feed), CompressedQuery(feed), OffloadedQuery(feed)
         super().begin()
         self.table.border_title = "Volumes"
 
@@ -87,20 +90,15 @@ class Storage(ViewScreen):
         if self.top.at is not None:
             return _unrecorded
         query, rows, width, passes = self.query_now(), super().load(), self.size.width, self.passes()
-        if self._copies is None:
-            self._copies = CopiesQuery(self.top.feed)
-        if self._parts is None:
-            self._parts = CompressedQuery(self.top.feed), OffloadedQuery(self.top.feed)
-        copies, (compressed, offloaded) = self._copies, self._parts
 
         def ask() -> tuple[ViewSnapshot, Copies | None, SpaceUse | None]:
             found = rows()
-            share = offloaded.ask() if found.totals.get("volumeBytes") else 0.0
-            space = space_of(found.rows, found.totals, int(compressed.ask()), share)
+            share = self._offloaded.ask() if found.totals.get("volumeBytes") else 0.0
+            space = space_of(found.rows, found.totals, int(self._compressed.ask()), share)
             if len(found.rows) == found.total:
                 part = chosen(query, found.rows, passes)
                 found = found._replace(rows=part.rows, matching=part.matching, offset=part.offset)
-            return found, copies.ask(width - FRAME), space
+            return found, self._copies.ask(width - FRAME), space
 
         return ask
 
@@ -130,43 +128,39 @@ class Storage(ViewScreen):
         refused = beginning(hanging(Text(refusal(rows.totals)), width - FRAME, FRAME), _REFUSAL_MAX)
         self._put("refusal", refused)
         room = self.query_one("#body").size.height - min(rows.matching, _ROWS_LEAST) - _ROW_EDGES - lines_of(refused)
-        directories = "" if copies is None else drawn(copies, width - FRAME, colors)
-        inside = self._space_width(facts, width)
+        heading = self.table.look("heading")
+        directories = "" if copies is None else drawn(copies, width - FRAME, colors, heading)
         is_beside = width >= _FOUR and facts.lines > 0
-        used = space_lines(facts, space, inside, colors, _BAR if is_beside else 1)
-        beside = max(facts.lines, lines_of(used)) if is_beside else facts.lines
-        lines = divided(room, beside, 0 if is_beside else lines_of(used), lines_of(directories))
+        inside = width - EDGES - (_BROAD * sum(map(bool, facts.panels)) if is_beside else 0)
+        used = space_lines(facts, space, inside, colors)
+        if is_beside:
+            beside = max(facts.lines, lines_of(used) + _BAR - 1)
+            lines = divided(room, beside, 0, lines_of(directories))
+            used = space_lines(facts, space, inside, colors, min(max(lines.facts - lines_of(used) + 1, 1), _BAR))
+        else:
+            lines = divided(room, facts.lines, lines_of(used), lines_of(directories))
         if copies is not None and 0 < lines.directories < lines_of(directories):
-            directories = drawn(copies, width - FRAME, colors, lines.directories)
+            directories = drawn(copies, width - FRAME, colors, heading, lines.directories)
         panels = self.query_one("#panels")
         panels.display = lines.is_framed and bool(lines.facts or lines.space)
         if panels.display:
-            self._lay_out(facts, lines, used if is_beside or lines.space else "", colors)
-        self._put(
-            "facts", "" if lines.is_framed else beginning(in_a_row(brief(facts), width - FRAME, colors), lines.facts)
-        )
-        framed = self.query_one("#directories", TextPanel)
-        framed.set_class(not lines.has_framed_directories, "-plain")
+            self._lay_out(facts, lines, used if is_beside or lines.space else "", is_beside=is_beside)
+        row = "" if lines.is_framed else beginning(in_a_row(brief(facts), width - FRAME, colors), lines.facts)
+        self._put("facts", row)
+        self.query_one("#directories").set_class(not lines.has_framed_directories, "-plain")
         self._put("directories", directories if lines.directories else "")
 
-    def _space_width(self, facts: StoreFacts, width: int) -> int:
-        """Return the columns inside the panel of the space."""
-        beside = _BROAD * sum(map(bool, facts[:3])) if width >= _FOUR else 0
-        return width - beside - EDGES
-
-    def _lay_out(self, facts: StoreFacts, lines: "PanelLines", used: str | Text, colors: Mapping[str, str]) -> None:
-        """Show the panels in a grid: two beside each other, three, or all four."""
-        width = self.size.width
-        shown = [bool(each) for each in facts[:3]]
+    def _lay_out(self, facts: StoreFacts, lines: "PanelLines", used: str | Text, *, is_beside: bool) -> None:
+        """Show the panels in a grid: two beside each other, three, or all four with that of the space."""
+        width, shown = self.size.width, [bool(each) for each in facts.panels]
         if width < _THREE and all(shown):
             shown[2] = False
         columns = max(sum(shown), 1)
-        is_beside = width >= _FOUR and bool(facts.lines)
-        for key, group, is_shown in zip(_PANELS, facts[:3], shown, strict=False):
+        inside = (_BROAD if is_beside else width // columns) - EDGES
+        for key, group, is_shown in zip(_PANELS, facts.panels, shown, strict=True):
             panel = self.query_one(f"#{key}", TextPanel)
             panel.display = is_shown
-            inside = (_BROAD if is_beside else width // columns) - EDGES
-            panel.put(in_columns(group[: lines.facts], inside, colors))
+            panel.put(in_columns(group[: lines.facts], inside, self.app.theme_variables))
         panel = self.query_one("#space", TextPanel)
         panel.display = bool(used)
         panel.put(used)
@@ -221,18 +215,21 @@ class PanelLines(NamedTuple):
 
 
 def divided(room: int, facts: int, space: int, directories: int) -> PanelLines:
-    """Divide lines among panels of these lengths: directories first, then the most important facts, then the space.
+    """Divide lines among panels of these lengths: one of the facts, then directories, other facts, and the space.
 
-    Borders go where lines are missing, those of the facts and the space first.
+    Where lines are missing, the border around facts and space goes first, then lines of the directories, of which the
+    last ones are the legend, and at last the border around these.
     """
     least = min(facts, _FACTS_LEAST)
     for bar in (space, 0):
         spare = room - PanelLines(facts, bar, directories).total
         if facts + min(spare, 0) >= least and (facts or spare >= 0):
             return PanelLines(facts + min(spare, 0), bar, directories)
-    if directories and (rest := room - directories - FRAME) > 0:
-        return PanelLines(min(facts, rest), 0, directories, is_framed=False)
-    directories = max(min(directories, room - 1), 0)
+    first = min(facts, 1)
+    if directories and room - FRAME - first >= min(directories, _DIRECTORIES_LEAST):
+        directories = min(directories, room - FRAME - first)
+        return PanelLines(min(facts, room - FRAME - directories), 0, directories, is_framed=False)
+    directories = max(min(directories, room - first - 1), 0)
     rest = room - directories - bool(directories)
     return PanelLines(max(min(facts, rest), 0), 0, directories, is_framed=False, has_framed_directories=False)
 

@@ -36,9 +36,14 @@ class StoreFacts(NamedTuple):
     space: list[LabeledFact]
 
     @property
+    def panels(self) -> tuple[list[LabeledFact], ...]:
+        """The facts of the panels beside each other, all but the space."""
+        return self.journal, self.latency, self.cache
+
+    @property
     def lines(self) -> int:
         """Lines of the longest panel of those beside each other."""
-        return max(len(self.journal), len(self.latency), len(self.cache))
+        return max(map(len, self.panels))
 
 
 def store_facts(totals: Totals) -> StoreFacts:

@@ -437,6 +437,10 @@ class FakeBox:
                     "liveBytes": 10_000_000 * at,
                     "liveShare": 0.15 * at,
                     "liveEntries": 40_000,
+                    "freePages": None if at < 3 else 118,
+                    "readers": None if at < 3 else 2,
+                    "firstPosition": 12_000 * at,
+                    "lastPosition": 12_000 * at + 11_999,
                 }
                 for at in range(4)
             ],

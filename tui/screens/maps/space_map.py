@@ -21,7 +21,7 @@ KINDS: Final = (
     ("live", "█", "live", "text-success"),
     ("compressed", "▓", "live, compressed", "text-primary"),
     ("offloaded", "▒", "live, offloaded (estimate)", "text-accent"),
-    ("dead", "░", "dead, reclaimed by packing", "text-muted"),
+    ("dead", "░", "dead, reclaimable", "text-muted"),
     ("written", "»", "being written", "text-warning"),
 )
 """Kinds of space in the order of the bar: name, sign, meaning, color."""

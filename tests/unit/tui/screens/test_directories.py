@@ -7,11 +7,21 @@ import pytest
 from pulsarbox.server.http.box.ensemble import document
 from pulsarbox.storage.ensemble.status import EnsembleStatus, ScrubStatus
 from pulsarbox.storage.ensemble.watch import CopyProgress, copy_map
-from pulsarbox.tui.screens.directories import MAP_SECONDS, SINGLE_SECONDS, STATES, CopiesQuery, short_names
+from pulsarbox.tui.screens.directories import (
+    MAP_SECONDS,
+    SINGLE_SECONDS,
+    STATES,
+    Copies,
+    CopiesQuery,
+    drawn,
+    short_names,
+)
 from tests.unit.storage.ensemble.fake import LOST, SINCE, FakeEnsemble, member, status
-from tests.unit.tui.driving import Driver, dashboard
+from tests.unit.tui.driving import dashboard
 from tests.unit.tui.fake import FakeBox
 from tests.unit.tui.framing import framed
+from tests.unit.tui.legibility import style_of, wearing
+from tests.unit.tui.screens.maps.test_key_bar import COLORS
 
 ENSEMBLE = "/pulsarbox/v1/ensemble"
 LEGEND = (
@@ -41,19 +51,20 @@ def box_of(now: EnsembleStatus, *open_ledgers: int) -> FakeBox:
     return box
 
 
-def line_of(driver: Driver, start: str) -> str:
-    lines = [line.strip("│▸ ") for line in driver.text().split("\n")]
-    (found,) = [line for line in lines if line.startswith(start) and " vol" not in line]
-    return found
-
-
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_the_map_of_directories_and_ledgers(size: tuple[int, int]) -> None:
     async with dashboard(box_of(LOST, 8), size, place="storage") as driver:
         await driver.until(lambda: "LEDGERS" in driver.text().upper())
-        assert line_of(driver, "disk1 ").endswith("█▶+") and "● active" in line_of(driver, "disk1 ")
-        assert line_of(driver, "disk2 ").endswith("!·!") and "✕ lost" in line_of(driver, "disk2 ")
-        assert line_of(driver, "disk3 ").endswith("+▶█")
+        heading = next(line for line in driver.lines() if "DIRECTORY" in line)
+        begin = heading.index("3 LEDGERS: 7 TO 9")
+        for name, state, cells in (("1", "● active ▸", "█▶+"), ("2", "✕ lost", "!·!"), ("3", "● active ▸", "+▶█")):
+            line = next(line for line in driver.lines() if f"disk{name} " in line and f" {state} " in line)
+            found = line[begin : size[0] - 1].rstrip()
+            wide = len(found) // 3
+            assert found == "".join(cell * wide for cell in cells) and size[0] - 5 < begin + len(found) < size[0] - 1
+            assert line.startswith(f"│ disk{name} "), "no sign that looks like a cursor"
+            (state_at,) = (at for at in range(len(line)) if line.startswith(state, at))
+            assert heading.startswith("STATE", state_at)
         assert [each for each in LEGEND if each not in driver.text()] == []
         assert "Directories" in framed(driver)
         text = " ".join(driver.text().replace("│", " ").split())
@@ -73,7 +84,7 @@ async def test_many_directories_in_every_state() -> None:
     async with dashboard(box_of(status(*members)), (120, 40), place="storage") as driver:
         await driver.until(lambda: "joining" in driver.text())
         assert [each for each in states if f"{STATES[each][0]} {each} " not in driver.text()] == []
-        assert "scrub 25%" in driver.text() and "all copies are complete, as of 1m00s ago" in driver.text()
+        assert "scrub 25%" in driver.text() and "all copies are complete; checked 1m00s ago" in driver.text()
         assert "VOLUME" in driver.text()
 
 
@@ -86,7 +97,46 @@ async def test_problems_and_the_table_are_visible_in_24_lines(count: int) -> Non
         await driver.until(lambda: "DIRECTORY" in driver.text() and "VOLUME" in driver.text())
         assert [each for each in bad.values() if f" {each} " not in driver.text()] == []
         assert len([line for line in driver.lines() if "volumes/00000001" in line]) == 4
-        assert (f"{count - 9} more directories: {count - 9} active" in driver.text()) == (count > 8)
+        assert (f"{count - 7} more directories: {count - 7} active" in driver.text()) == (count > 8)
+        assert "Directories" in framed(driver) and "█ complete" not in driver.text(), "the legend goes first"
+        assert driver.lines()[2].startswith(" disk free 74.5 GiB of 251 GiB (30%)   receipt p99")
+
+
+@pytest.mark.parametrize(
+    "theme", ["pulsarbox-dark", "pulsarbox-light", "pulsarbox-contrast", "ansi-dark", "ansi-light"]
+)
+async def test_the_heading_looks_as_that_of_the_table(theme: str) -> None:
+    async with dashboard(box_of(LOST, 8), (120, 40), wearing(theme), place="storage") as driver:
+        await driver.until(lambda: "DIRECTORY" in driver.text() and "VOLUME" in driver.text())
+        one, other = style_of(driver, "DIRECTORY", "DIRECTORY"), style_of(driver, "VOLUME", "VOLUME")
+        assert (one.color, one.bgcolor, one.bold, one.dim) == (other.color, other.bgcolor, other.bold, other.dim)
+
+
+@pytest.mark.parametrize(
+    ("ledgers", "firsts", "heading"),
+    [
+        (0, [], "NO LEDGERS"),
+        (1, [7], "LEDGER 7"),
+        (3, [7, 9, 12], "3 LEDGERS: 7 TO 12"),
+        (5000, [7, 9], "5,000 LEDGERS FROM 7, 2500.0 PER CELL"),
+    ],
+)
+def test_the_heading_of_the_map_names_its_ledgers(ledgers: int, firsts: list[int], heading: str) -> None:
+    copies = Copies({"members": [{"name": "/a"}]}, {"firsts": firsts, "ledgers": ledgers, "rows": {}})
+    assert drawn(copies, 160, COLORS | {"text": "auto"}).plain.split("\n")[1].rstrip().endswith(f"  {heading}")
+
+
+def test_columns_are_two_blanks_apart_and_no_line_is_wider_than_the_screen() -> None:
+    members = [{"name": "directory", "state": "removed", "bytesUsed": 1 << 30, "bytesFree": 999 << 20}]
+    for width in range(38, 200):
+        status = {"members": members, "segment": {"members": ["directory"]}}
+        copies = Copies(status, {"firsts": [7], "ledgers": 1, "rows": {"directory": "K"}})
+        lines = drawn(copies, width, COLORS | {"text": "auto"}).plain.split("\n")
+        assert all(len(line.rstrip()) <= width for line in lines)
+        heading, row = lines[1:3]
+        titles = ("STATE", *(title for title in ("USED", "FREE", "DEVICE", "SCRUBBED", "ERRORS") if title in heading))
+        assert all(f"  {title}" in heading for title in (*titles, "LEDGER 7"))
+        assert row.startswith(" directory  · removed ▸  ") and "  ████████" in row
 
 
 async def test_a_box_with_one_directory_has_no_map() -> None:

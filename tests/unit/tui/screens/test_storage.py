@@ -53,7 +53,9 @@ def test_panels_of_the_store_leave_the_table_its_lines(room: int) -> None:
         given = divided(room, *wanted)
         assert given.total <= max(room, 0)
         assert all(0 <= lines <= most for lines, most in zip(given[:3], wanted, strict=True))
-        assert given.directories >= max(min(wanted[2], room - 1), 0), "directories come first"
+        assert given.directories >= max(min(wanted[2], room - 1 - 2), 0), "directories come before all facts but a line"
+        assert given.facts or not wanted[0] or room < 1, "a line of the facts is always there"
+        assert given.has_framed_directories or room < 6, "the border stays as long as three lines fit inside"
         assert given.space in (0, wanted[1])
         if not given.is_framed:
             assert room < min(wanted[0], 3) + 2 + (wanted[2] + 2 if wanted[2] else 0), "borders go where lines lack"
@@ -89,6 +91,14 @@ async def test_texts_are_inside_of_borders_and_the_table_has_its_rows(size: tupl
         assert bar_of(driver) == panels["Space"].width - 4, "the bar has the whole width"
         assert all(f"volumes/0000000{at}" in driver.text() for at in range(4))
         assert not {"…", "group", "unpacked"} & set(driver.text().split())
+
+
+async def test_the_bar_has_as_many_lines_as_its_legend_leaves() -> None:
+    for height, lines in ((50, 3), (18, 2), (17, 1)):
+        async with dashboard(size=(160, height), place="storage") as driver:
+            await driver.until(lambda: "disk free" in driver.text() and "volumes/00000003" in driver.text())
+            assert "█ live 57.2 MiB" in driver.text()
+            assert sum("░░░░" in line for line in driver.lines()) == lines
 
 
 async def test_a_refusal_is_above_all_numbers() -> None:
