@@ -14,6 +14,7 @@ from textual.widget import Widget
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets.columns import KINDS, UNKNOWN, UNREAD, Column, is_unread
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
+from pulsarbox.tui.widgets.panel import FRAME
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.table import Row, Table
 from pulsarbox.tui.widgets.wrapping import breaks
@@ -28,6 +29,8 @@ _KEYS: Final = 4
 """Width of the keys of actions."""
 _TREND_SECONDS: Final = 3.0
 """Seconds between two values of a trend."""
+_TREND_LINES: Final = 9
+"""Lines of the graph of a trend, at least: it gets those that the other panels do not need."""
 _ALONE: Final = frozenset({"text", "topic", "topics", "line", "message"})
 """Kinds of texts, which follow their names in lines of their own if they have no room beside them."""
 _NO_ROW: Final = "No row is selected."
@@ -160,6 +163,11 @@ class DetailPanel(Looks, Widget):
         """The whole text."""
         return "\n".join("".join(text for text, _ in line) for line in self._lines)
 
+    @property
+    def needed(self) -> int:
+        """Lines of the whole panel, 0 without a text."""
+        return len(self._lines) + FRAME if self._lines else 0
+
     def show(self, lines: list[DetailLine]) -> None:
         """Show these lines. The layout changes with their number only."""
         if lines != self._lines:
@@ -183,7 +191,7 @@ class RowDetails(Vertical):
 
     DEFAULT_CSS = f"""
     RowDetails {{ width: {WIDTH}; height: 1fr; overflow: hidden hidden; }}
-    RowDetails #graphs {{ height: 9; }}
+    RowDetails #graphs {{ height: {_TREND_LINES}; }}
     RowDetails #deeds {{ height: 1fr; min-height: 3; }}
     RowDetails.-idle #deeds {{ display: none; }}
     RowDetails.-idle #values {{ height: 1fr; }}
@@ -224,6 +232,16 @@ class RowDetails(Vertical):
         listed = list(_listed(deeds))
         self.set_class(not listed, "-idle")
         self.query_one("#deeds", DetailPanel).show(listed)
+        self._fit()
+
+    def on_resize(self) -> None:
+        """Fit the graph into the new height."""
+        self._fit()
+
+    def _fit(self) -> None:
+        """Give the graph the lines that the other panels do not need. Equal heights cause no layout."""
+        others = sum(panel.needed for panel in self.query(DetailPanel))
+        self.query("#graphs").set_styles(height=max(self.size.height - others, _TREND_LINES))
 
 
 def _listed(deeds: Iterable[tuple[str, str]]) -> Iterator[DetailLine]:

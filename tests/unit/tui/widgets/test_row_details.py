@@ -50,6 +50,16 @@ async def test_values_stand_in_one_column_beside_their_names() -> None:
         assert all(line[longest : longest + 2] == "  " and line[longest + 2] != " " for line in told), told
 
 
+async def test_the_graph_has_the_lines_that_the_other_panels_do_not_need() -> None:
+    async with dashboard(place="topics", size=BROAD) as driver:
+        await driver.until(lambda: is_shown(driver) and panel(driver, "deeds"))
+        graph, deeds = driver.screen.query_one(Graphs), driver.screen.query_one("#deeds", DetailPanel)
+        await driver.until(lambda: deeds.outer_size.height == len(panel(driver, "deeds").splitlines()) + 2)
+        assert graph.size.height > 9 and deeds.region.bottom == driver.table.region.bottom
+        await driver.pilot.resize_terminal(BROAD[0], 30)
+        await driver.until(lambda: graph.size.height == 9 and deeds.region.bottom == driver.table.region.bottom)
+
+
 async def test_in_history_the_trend_ends_at_its_time_and_actions_on_what_is_there_now_are_missing() -> None:
     async with dashboard(place="subscriptions", size=BROAD, at=NOW - 3_600_000) as driver:
         await driver.until(lambda: is_shown(driver) and panel(driver, "deeds"))
