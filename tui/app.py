@@ -61,10 +61,10 @@ def _collect() -> None:
     gc.enable()
 
 
-def made(name: str, *args: Any) -> Screen[Any]:
+def made(name: str, *args: Any, **options: Any) -> Screen[Any]:
     """Create a screen of ``SCREENS`` by name, or another one by ``module:Class``."""
     module, _, cls = SCREENS.get(name, name).partition(":")
-    screen = getattr(importlib.import_module(f"pulsarbox.tui.screens.{module}"), cls)(*args)
+    screen = getattr(importlib.import_module(f"pulsarbox.tui.screens.{module}"), cls)(*args, **options)
     assert isinstance(screen, Screen)
     return screen
 
@@ -312,9 +312,9 @@ class Top(App[None]):
         else:
             self.switch_mode(name)
 
-    def open(self, name: str, *args: Any) -> None:
+    def open(self, name: str, *args: Any, **options: Any) -> None:
         """Open a screen on top of the current one."""
-        self.push_screen(made(name, *args))
+        self.push_screen(made(name, *args, **options))
 
     def open_remedy(self, screen: tuple[str, Any], remedy: str) -> None:
         """Open a screen with its argument, and the menu of its row with this action selected, empty for no menu."""

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from pulsarbox.tui.actions.operation import OperationSpec, Row
 from pulsarbox.tui.actions.operations import DEEDS
+from pulsarbox.tui.actions.replay_operations import is_dead_letter
 from pulsarbox.tui.preferences import Preferences
 
 
@@ -142,7 +143,7 @@ _WALKS: Final = (
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
     Action("form", "Messages: show the decoded value, text, or bytes", "v", "format", on=("message", CONTENT)),
     Action("difference", "Messages: compare the two marked messages", "D", "compare", on=("message", CONTENT)),
-    Action("edit", "Messages: edit a dead letter and replay it", "E", "edit", on=("message",)),
+    Action(*("edit", "Messages: edit a dead letter and replay it", "E", "edit"), on=("message",), fits=is_dead_letter),
     Action("groups", "Group dead letters by failure", "f", "groups", on=("deadletters",)),
 )
 

@@ -120,6 +120,11 @@ def _job_deed(verb: str, title: str, states: tuple[str, ...], *, danger: bool = 
     )
 
 
+def is_dead_letter(row: Row) -> bool:
+    """Return whether a row is of dead letters; only rows of messages may be of others."""
+    return bool(row.get("isDeadLetter", True))
+
+
 REPLAYS: Final = (
     OperationSpec(
         "dlq replay",
@@ -140,6 +145,7 @@ REPLAYS: Final = (
             _DRY,
         ),
         keys="R",
+        fits=is_dead_letter,
     ),
     OperationSpec(
         "dlq drop",
@@ -151,6 +157,7 @@ REPLAYS: Final = (
         "A job acknowledges the messages without delivery.",
         (_FILTER, _KEEPER, _DRY),
         danger=True,
+        fits=is_dead_letter,
     ),
     _job_deed("pause", "Pause the job", ("running",)),
     _job_deed("resume", "Resume the job", ("paused", "tripped")),

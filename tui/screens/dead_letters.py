@@ -42,7 +42,7 @@ class DeadLettersScreen(ViewScreen):
         """Browse the messages of the topic."""
         row = self.table.pointed
         if row is not None:
-            self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"))
+            self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"), dead_letters=True)
 
     def status_line(self) -> list[Part]:
         """Warn of a topic that retains no messages."""
@@ -156,7 +156,8 @@ class Groups(ListScreen):
             self._browse(self.table.pointed)
 
     def _browse(self, row: Row) -> None:
-        self.top.open("messages.browser:Browser", real(row, "topic"), real(row, "keptBy"), str(row["only"]))
+        topic, keeper, only = real(row, "topic"), real(row, "keptBy"), str(row["only"])
+        self.top.open("messages.browser:Browser", topic, keeper, only, dead_letters=True)
 
     def command_line(self) -> str:
         """Return the command that shows the groups."""

@@ -12,10 +12,12 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 
 from pulsarbox.cleaning import clean
+from pulsarbox.protocol.dead_letters.properties import REAL_TOPIC
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.dialogs import Question
 from pulsarbox.tui.actions.operation import Wrong, short
+from pulsarbox.tui.actions.replay_operations import is_dead_letter
 from pulsarbox.tui.feed import FeedError, ShownRow, aside
 from pulsarbox.tui.position_input import instant
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, state_of
@@ -47,6 +49,10 @@ _KEY_MAX: Final = 24
 """Characters of a key in the title of the preview."""
 
 
+_AGAIN: Final = 400
+"""Messages that are read again at most: the box returns at most 500 at once."""
+_LETTERS: Final = ("-DLQ", "-RETRY")
+"""Ends of the default names of dead letter and retry letter topics."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 """Position of the first unacknowledged message of the subscription."""
 
@@ -60,7 +66,7 @@ class Wish(NamedTuple):
     is_new: bool
     """Whether to replace the messages held."""
     last: int = 0
-    """Number of messages to read backward; 0 for a page."""
+    """Number of messages; 0 for a page."""
 
 
 class Browser(ViewScreen):
@@ -92,9 +98,15 @@ class Browser(ViewScreen):
         "quit",
     )
 
-    def __init__(self, topic: str, subscription: str = "", passing: str = "", start: str = "") -> None:
-        """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end."""
+    def __init__(
+        self, topic: str, subscription: str = "", passing: str = "", start: str = "", *, dead_letters: bool = False
+    ) -> None:
+        """``start`` is a position, by default the first unacknowledged message of ``subscription``, or the end.
+
+        ``dead_letters``: whether the box counts the topic as one of dead letters, whatever its name.
+        """
         super().__init__(passing)
+        self._are_dead_letters = dead_letters or topic.endswith(_LETTERS)
         start = start or (UNACKNOWLEDGED if subscription else "latest")
         self.topic = topic
         self.subscription = subscription
@@ -105,6 +117,8 @@ class Browser(ViewScreen):
         """Positions to continue reading before and after the messages held; None if there are no more."""
         self.ended = False
         """Whether the messages held reach the end of the topic."""
+        self._stays = ""
+        """ID of the message of the cursor that is read again; empty for none."""
         self._wish: Wish | None = Wish(start, start in ("earliest", UNACKNOWLEDGED), True)
 
     def body(self) -> ComposeResult:
@@ -158,7 +172,7 @@ class Browser(ViewScreen):
         wish, told = answer
         if wish == self._wish:
             self._wish = None
-        found = [_row(each, self.topic) for each in told.get("messages") or ()]
+        found = [self._row(each) for each in told.get("messages") or ()]
         before, behind, ended = told.get("previous"), told.get("next"), bool(told.get("ended"))
         if wish.is_new:
             self.messages, self.around = found, (before, behind)
@@ -184,6 +198,17 @@ class Browser(ViewScreen):
             self.call_later(self.ask_again)
         self._list(wish, len(found))
 
+    def _row(self, told: Mapping[str, Any]) -> ShownRow:
+        row = ShownRow({name: value for name, value in told.items() if name not in ("payload", "decoded")})
+        row["payload"], row["decoded"] = (
+            told.get("payload"),
+            payload_view.as_text(told.get("decoded")),
+        )  # cleaned when shown
+        row["state"] = state_of(row)
+        row["shown"], row["told"], row["topic"] = payload_view.brief(row), payload_view.properties(row), self.topic
+        row["isDeadLetter"] = self._are_dead_letters or REAL_TOPIC in (told.get("properties") or {})
+        return row
+
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
         nothing = f"No message matches the filter: {clean(self.filter)}  (esc: clear the filter)"
@@ -193,7 +218,10 @@ class Browser(ViewScreen):
             table.pointed = None
         table.show(self.messages, 0, len(self.messages))
         if wish.is_new and self.messages:
-            table.point(0 if wish.forward else len(self.messages) - 1)
+            ids = [str(each["id"]) for each in self.messages]
+            end = 0 if wish.forward else len(ids) - 1
+            table.point(ids.index(self._stays) if self._stays in ids else end)
+            self._stays = ""
         elif self.following and count:
             table.point(len(self.messages) - 1)
         elif not wish.forward:
@@ -215,6 +243,19 @@ class Browser(ViewScreen):
             elif table.at_edge(1) and behind is not None:
                 self.wish(Wish(behind, True, False))
         self._show_message()
+
+    def can_mark(self) -> bool:
+        """Whether there are messages to compare."""
+        return self.table.count > 1
+
+    def do_refresh(self) -> None:
+        """Read the messages around the cursor again, because a replay may have acknowledged some of them."""
+        row, ids = self.table.pointed, [str(each["id"]) for each in self.messages]
+        if row is not None and str(row["id"]) in ids and self._wish is None:
+            self._stays = str(row["id"])
+            first = max(ids.index(self._stays) - _AGAIN // 2, 0)
+            self._wish = Wish(ids[first], True, True, min(len(ids) - first, _AGAIN))
+        super().do_refresh()
 
     def wish(self, wish: Wish) -> None:
         """Read these messages next."""
@@ -312,6 +353,9 @@ class Browser(ViewScreen):
         """Edit a dead letter and replay it."""
         row = self.table.pointed
         if row is None:
+            return
+        if not is_dead_letter(row):
+            self.top.notify("'edit' applies to dead letters: 4 lists them", severity="warning", markup=False)
             return
         if self.top.read_only:
             self.top.notify("'edit' changes the box, and the dashboard is read-only", severity="warning", markup=False)
@@ -432,14 +476,3 @@ def preview_title(row: Mapping[str, Any], form: str) -> str:
     key = "" if row.get("key") is None else f"  key {payload_view.cut(row['key'], _KEY_MAX)}"
     size = numbers.size(row.get("size"))
     return f"{short_id(row.get('id'))}{key}  {size}  {payload_view.named_form(row, form)}"
-
-
-def _row(told: Mapping[str, Any], topic: str) -> ShownRow:
-    row = ShownRow({name: value for name, value in told.items() if name not in ("payload", "decoded")})
-    row["payload"], row["decoded"] = (
-        told.get("payload"),
-        payload_view.as_text(told.get("decoded")),
-    )  # cleaned when shown
-    row["state"] = state_of(row)
-    row["shown"], row["told"], row["topic"] = payload_view.brief(row), payload_view.properties(row), topic
-    return row

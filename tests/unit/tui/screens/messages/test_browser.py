@@ -6,7 +6,7 @@ from textual.color import Color
 from textual.widgets import Input
 
 from pulsarbox.tui.themes import OURS
-from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, browsed, message
 from tests.unit.tui.legibility import colors_of, drawn_in
 
@@ -152,3 +152,37 @@ async def test_the_end_is_reached_when_the_cursor_is_there() -> None:
         await driver.until(lambda: driver.told("told").endswith("  99 before the end"))
         await driver.press("F")
         await driver.until(lambda: driver.told("told").endswith("  following"))
+
+
+async def test_actions_on_dead_letters_are_offered_for_dead_letters_only() -> None:
+    box = FakeBox()
+    messages = [message(0), message(1, properties={"REAL_TOPIC": "persistent://public/default/other"})]
+    box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0"] = browsed(messages)
+    async with dashboard(box, WIDE, place="topics") as driver:
+        await browse(driver)
+        await driver.press("home")
+        await driver.until(lambda: "F follow" in driver.told("hints") and "E edit" not in driver.told("hints"))
+        await driver.press("E")
+        await driver.until(lambda: any("'edit' applies to dead letters" in each for each in driver.said))
+        await driver.press("R")
+        await driver.until(lambda: any("'dlq replay' does not apply" in each for each in driver.said))
+        await driver.press("down")
+        await driver.until(lambda: "E edit  R replay" in driver.told("hints"))
+    async with dashboard(size=WIDE, place="deadletters") as driver:
+        await browse(driver)
+        await driver.until(lambda: "E edit  R replay" in driver.told("hints"))
+
+
+async def test_refreshing_reads_the_messages_again_and_stays_at_the_message() -> None:
+    box = FakeBox()
+    async with dashboard(box, WIDE, place="deadletters") as driver:
+        await browse(driver)
+        await driver.press("up", "up", "up")
+        await driver.until(lambda: driver.table.pointed is not None)
+        here = driver.table.pointed["id"]  # type: ignore[index]
+        changed = [{**each, "acknowledged": True} for each in box.messages]
+        box.answers["GET", "/pulsarbox/v1/browse/public/default/orders-0-billing-DLQ"] = browsed(changed)
+        count = driver.table.count
+        await driver.press("r")
+        await driver.until(lambda: all(row["acknowledged"] for row in driver.screen.messages))
+        assert driver.table.pointed["id"] == here and driver.table.count == count  # type: ignore[index]
