@@ -294,7 +294,7 @@ _TITLES: Final = {
     "suspended": "producers suspended",
     "deadLetters": "dead letters",
     "lostDirectories": "data directories lost",
-    "lackingCopies": "entries without all copies",
+    "lackingCopies": "entries that lack a copy",
 }
 """Titles of the totals, in the order of the text."""
 _EXCEPTIONS: Final = frozenset(

@@ -193,7 +193,7 @@ WALKS: Final = (
             View("failed", "4", "DeadLettersScreen", "disk I/O error", change=_fails),
         ),
     ),
-    Walk("slow", boxes.HeldBox, (View("asking-subscriptions", "3", "Subscriptions", "asking", change=_holds),)),
+    Walk("slow", boxes.HeldBox, (View("loading-subscriptions", "3", "Subscriptions", "loading …", change=_holds),)),
     Walk("past", boxes.busy, _places("past", "overview", "subscriptions", "jobs"), {"at": NOW - 3_600_000}),
     Walk("clock", _in_the_future, _places("clock", "subscriptions")),
     Walk(

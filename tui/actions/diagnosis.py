@@ -147,12 +147,12 @@ def _calm(totals: Mapping[str, Any]) -> BoxFinding:
 
 def _of_box(totals: Mapping[str, Any]) -> Iterator[BoxFinding]:
     lost, lacking = totals.get("lostDirectories"), totals.get("lackingCopies")
-    missing = f"{numbers.counted(lacking, 'message entry', 'message entries')} without all copies" if lacking else ""
+    missing = f"{numbers.counted(lacking, 'entry lacks', 'entries lack')} a copy" if lacking else ""
     if lost:
         told = f"{numbers.counted(lost, 'data directory is', 'data directories are')} lost"
         yield BoxFinding("directory-lost", BAD, f"{told}: {missing}" if missing else told, "storage")
     elif lacking:
-        yield BoxFinding("copies-missing", WARN, f"The store has {missing}", "storage")
+        yield BoxFinding("copies-missing", WARN, missing, "storage")
     yield from _of_disk(totals)
     for name, what in (("unread", "connection is not read"), ("suspended", "producer is suspended")):
         if totals.get(name):
@@ -422,10 +422,10 @@ def _then(row: Row, facts: OverviewFacts) -> str:
 def _why(row: Row) -> str:
     """Return why a backlog grows, with the rates of arrival and delivery."""
     out, into = numbers.rate(row.get("outRate")), numbers.rate(row.get("inRate"))
-    takes = f"takes {out}/s of {into}/s"
+    takes, unattended = f"takes {out}/s of {into}/s", f"no consumer is connected, {into}/s arrive"
     match row.get("cause"):
         case "no-consumer":
-            return f"no consumer, {into}/s arrive"
+            return unattended
         case "throttled":
             return f"its dispatch rate lets {out}/s of {into}/s through"
         case "unacknowledged" | "unacked-limit":
@@ -439,6 +439,8 @@ def _why(row: Row) -> str:
     consumers = row.get("consumers")
     if consumers is None:
         return f"{out}/s of {into}/s are delivered"
+    if not consumers:  # they have left since the cause was sampled
+        return unattended
     return f"1 consumer {takes}" if consumers == 1 else f"{numbers.count(consumers)} consumers take {out}/s of {into}/s"
 
 

@@ -34,7 +34,7 @@ _PAST: Final = ("earlier", "later", "live")
 _RETRY: Final = "refresh"
 """Action hinted while the box does not answer, or answers with an error."""
 _PAUSE: Final = "pause"
-_COMMAND_HINT: Final = "command: sub clear, topics, theme, quit ..."
+_COMMAND_HINT: Final = "command: sub clear, topics, theme, quit …"
 
 
 class TopScreen(RowActions):
@@ -307,7 +307,7 @@ class TopScreen(RowActions):
             badges.append((" read-only ", "badge", ""))
         if top.at is not None:
             if self._asking:  # the shown data is still of another time
-                badges.append((" asking ", "dim", ""))
+                badges.append((f" {numbers.LOADING} ", "dim", ""))
             badges.append((f" ◀ {numbers.moment(top.at)} ", "badge", "live"))
         elif top.paused:
             badges.append((" paused ", "badge", "pause"))
@@ -318,7 +318,7 @@ class TopScreen(RowActions):
             if self.answered and age > 2 * top.interval + 1:
                 badges.append((f" stale {numbers.seconds(round(age))} ", "badge", "refresh"))
             elif not self.answered and self.trouble is None:
-                badges.append((" asking ", "dim", ""))
+                badges.append((f" {numbers.LOADING} ", "dim", ""))
         clock = top.vitals.get("virtualClock")
         if clock:
             badges.append((f" clock +{numbers.seconds(clock / 1000)} ", "badge", ""))

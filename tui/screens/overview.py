@@ -16,7 +16,7 @@ from pulsarbox.tui.feed import FeedError, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.bars import Line, Part
+from pulsarbox.tui.widgets.bars import Line, Part, reasons
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.columns import cause_look
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
@@ -62,7 +62,8 @@ class Overview(TopScreen):
     place: ClassVar[str] = "overview"
     kind: ClassVar[str] = "subscription"
     opens: ClassVar[str] = "open"
-    hinted: ClassVar[Sequence[str]] = ("menu", "subscriptions", "deadletters", "quotas", "time travel", "help", "quit")
+    hinted: ClassVar[Sequence[str]] = ("menu", "copy", "time travel", "pause", "help", "quit")
+    hinted_wide: ClassVar[Sequence[str]] = ("messages", "cursor map")
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +169,7 @@ class Overview(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the texts of panels that have never been loaded."""
         if not self.answered:
-            for each in (self.query_one(DiagnosisList), *self.query(Table)):
+            for each in (self.query_one(DiagnosisList), *self.query(Table), *self.query(BoxFacts)):
                 each.empty = no_rows(trouble, self.facts_of_trouble())
                 each.refresh()
 
@@ -194,6 +195,7 @@ class Overview(TopScreen):
         empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
         table.empty = command_lines.told_with_target(empty, self.top.target)
         table.set_subtitle(_counted(found))
+        table.unknown = found.unknown
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
 
@@ -266,6 +268,14 @@ class Overview(TopScreen):
             row = self.pointed()
         return () if row is None else (row,)
 
+    def opens_now(self) -> str:
+        """Return what enter opens: the finding, the subscription, or the screen of the table with the focus."""
+        focused = self.focused
+        if isinstance(focused, DiagnosisList) and focused.pointed is not None and focused.pointed.screen:
+            return self.opens
+        table = focused if isinstance(focused, Table) else self.query_one("#subscriptions", Table)
+        return self.opens if table.pointed is not None else ""
+
     def do_menu(self) -> None:
         """Open the menu of the subscription; for a finding about something else, do what enter does."""
         findings = self.query_one(DiagnosisList)
@@ -287,7 +297,7 @@ class Overview(TopScreen):
             or row.get("cause") in (None, "end-of-log")
             or numbers.keeps_up(dict(row))
         ):
-            return super().status_line()
+            return [*reasons(self.query_one("#subscriptions", Table).reasons()), *super().status_line()]
         cause = (str(row["causeText"]), cause_look(row) or "plain", "")
         return self.with_command([(f" {row.get('subscription')}: ", "dim", ""), cause])
 
@@ -311,16 +321,21 @@ def _screen_of(found: BoxFinding) -> tuple[str, Any]:
 
 def _way_to(found: BoxFinding, action: str) -> list[Part]:
     """Return where enter leads from a finding, and the action that it offers there, empty for none."""
-    title = BY_NAME[found.screen].title.removeprefix("Go to: ").lower()
-    remedy = f": {BY_NAME[action].title}" if action else ""
+    title = _ROWS.get(found.screen, "") if found.row is not None else ""
+    title = title or BY_NAME[found.screen].title.removeprefix("Go to: ")
+    remedy = f", with '{BY_NAME[action].hint or BY_NAME[action].title}' selected" if action else ""
     return [(" ", "plain", ""), ("enter", "key", ""), (f" opens {title}{remedy}", "plain", "")]
+
+
+_ROWS: Final = {"subscriptions": "the subscription", "quotas": "the limit", "deadletters": "the topic"}
+"""What enter opens of a finding about a row, by the screen that shows the row."""
 
 
 def _table(panel: Panel) -> Table:
     table = Table(panel.columns, panel.view.identity, key=panel.view.name, classes="panel")
     table.shows_blurred_cursor = False
     table.border_title = panel.title
-    table.empty = "loading ..."
+    table.empty = numbers.LOADING
     return table
 
 

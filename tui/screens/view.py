@@ -20,8 +20,8 @@ from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.trouble import ScreenFacts, no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.bars import Line, Part
-from pulsarbox.tui.widgets.columns import UNKNOWN, UNREAD, Column, is_unread, short_topic
+from pulsarbox.tui.widgets.bars import Line, Part, reasons
+from pulsarbox.tui.widgets.columns import Column, short_topic
 from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
@@ -99,7 +99,7 @@ class ViewScreen(TopScreen):
         table = self.table
         table.set_columns(chosen_columns(self.view, self.top.kept))
         table.sorted_by = chosen_order(self.view, self.top.kept)
-        table.empty = "loading ..."
+        table.empty = numbers.LOADING
         table.border_title = self.view.name.capitalize() if self.view.name not in _TITLES else _TITLES[self.view.name]
         if self.top.filter:  # applies to the first screen with a filter
             self.filter, self.top.filter = self.top.filter, ""
@@ -217,16 +217,7 @@ class ViewScreen(TopScreen):
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
-        table = self.table
-        parts: list[Part] = []
-        row = table.pointed or {}
-        for column, _, _ in table.laid_out:
-            reason = table.unknown.get(column.key, "")
-            if not reason and column.kind == "age" and is_unread(row.get(column.key), row):
-                reason = UNREAD
-            if reason:
-                parts += [(f" {column.title} {UNKNOWN} ", "key", ""), (f"{reason} ", "dim", "")]
-        return [*parts, *super().status_line()]
+        return [*reasons(self.table.reasons()), *super().status_line()]
 
     def facts_of_trouble(self) -> ScreenFacts:
         """Return the state of this screen for the texts of an error."""
@@ -314,7 +305,7 @@ class ViewScreen(TopScreen):
             self._open_filter(text)
             return
         self.filter = text
-        self._show_filter("asking")
+        self._show_filter(numbers.LOADING)
         self.table.point(0)
         self.ask_again()
 

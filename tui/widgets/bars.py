@@ -13,6 +13,7 @@ from textual.widget import Widget
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
 from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.columns import UNKNOWN
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Part = tuple[str, str, str]
@@ -106,6 +107,11 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
         out.append((text, look, action))
         room -= length
     return [*out, (" " * max(room, 0), "plain", ""), *right]
+
+
+def reasons(unknown: Sequence[tuple[str, str]]) -> list[Part]:
+    """Return why columns show ``?``, by their titles."""
+    return [part for title, why in unknown for part in ((f" {title} {UNKNOWN} ", "key", ""), (f"{why} ", "dim", ""))]
 
 
 def by_enter(text: str, look: str, width: int) -> list[Part]:

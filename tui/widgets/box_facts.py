@@ -15,7 +15,6 @@ Fact = tuple[str, str, str]
 _BAR: Final = 12
 _MARKS: Final = {"bad": "✕", "warn": "▲"}
 """Marks of severities, as in the diagnosis."""
-_NO_DATA: Final = "no data yet"
 
 
 def _counts(totals: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> Iterator[Fact]:
@@ -50,7 +49,7 @@ def _warnings(totals: Mapping[str, Any]) -> Iterator[Fact]:
         look = "bad" if share >= 0.95 else "warn" if share >= 0.8 else "good"
         yield "disk", f"{numbers.bar(share, _BAR)} {numbers.percent(share)}, {numbers.size(free)} free", look
     for key, name, look in (
-        ("lackingCopies", "entries without all copies", "bad"),
+        ("lackingCopies", "entries that lack a copy", "bad"),
         ("throttled", "rate limits in effect", "warn"),
         ("unread", "connections not read", "bad"),
         ("suspended", "producers suspended", "warn"),
@@ -78,6 +77,8 @@ class BoxFacts(Looks, Widget):
     def __init__(self) -> None:
         super().__init__(id="facts")
         self.border_title = "Box"
+        self.empty = numbers.LOADING
+        """Text before the first response."""
         self._lines: list[tuple[Fact, ...]] = []
 
     def show(self, totals: Mapping[str, Any]) -> None:
@@ -98,7 +99,7 @@ class BoxFacts(Looks, Widget):
         segments = [Segment(" ", self.look("name"))]
         line = self._lines[y] if y < len(self._lines) else ()
         if not self._lines:
-            segments.append(Segment(_NO_DATA, self.look("name")))
+            segments.append(Segment(self.empty, self.look("name")))
         for name, value, look in line:
             room = (width - 2) // len(line) - (1 if len(line) > 1 else 0)
             gap = max(room - len(name) - len(value), 1)

@@ -13,6 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, BoxFinding
+from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import short_topic, shortened
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
@@ -74,7 +75,7 @@ class DiagnosisList(Looks, Widget, can_focus=True):
     def __init__(self) -> None:
         super().__init__(id="findings")
         self.found: Sequence[BoxFinding] = ()
-        self.empty = "asking ..."
+        self.empty = numbers.LOADING
         """Text before the first response."""
         self._at = 0
         self._top = 0

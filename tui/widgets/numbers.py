@@ -12,6 +12,8 @@ _TREND_MAX: Final = 3
 """Dots of the highest value of a trend. The upper line of dots stays blank, so that the trends of rows stay apart."""
 _FLAT: Final = 0.7
 NOTHING: Final = "-"
+LOADING: Final = "loading …"
+"""Text in place of what has not been received yet."""
 MOVING: Final = 0.05
 """Rates below are zero, in messages per second."""
 _PARTS: Final = 4

@@ -22,9 +22,11 @@ from pulsarbox.tui.widgets.cell_text import fitted, split_blanks
 from pulsarbox.tui.widgets.columns import (
     KINDS,
     TO_THE_RIGHT,
+    UNREAD,
     Column,
     PlacedColumn,
     is_cut,
+    is_unread,
     laid_out,
     widest,
     widest_numbers,
@@ -232,6 +234,17 @@ class Table(Looks, ScrollView, can_focus=True):
         self.columns = list(columns)
         self._layout = None
         self.refresh()
+
+    def reasons(self) -> list[tuple[str, str]]:
+        """Return the titles of the shown columns with ``?`` at the cursor, and why their values are unknown."""
+        row, found = self.pointed or {}, []
+        for column, _, _ in self.laid_out:
+            reason = self.unknown.get(column.key, "")
+            if not reason and column.kind == "age" and is_unread(row.get(column.key), row):
+                reason = UNREAD
+            if reason:
+                found.append((column.title, reason))
+        return found
 
     # Moving
 

@@ -246,7 +246,7 @@ def test_totals_are_in_words_and_without_what_has_not_happened() -> None:
         ["connections not read", "2"],
         ["producers suspended", "1"],
         ["data directories lost", "3"],
-        ["entries without all copies", "4"],
+        ["entries that lack a copy", "4"],
         ["new", "5"],
     ]
 

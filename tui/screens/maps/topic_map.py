@@ -57,7 +57,7 @@ class TopicMap(TopScreen):
     def begin(self) -> None:
         """Start the refresh."""
         super().begin()
-        self.map.empty, self.map.limit = "loading ...", "of the quota"
+        self.map.empty, self.map.limit = numbers.LOADING, "of the quota"
         self.set_focus(self.map)
 
     def load(self) -> Callable[[], Any]:

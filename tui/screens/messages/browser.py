@@ -213,7 +213,7 @@ class Browser(ViewScreen):
         table = self.table
         nothing = f"No message matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.empty = nothing if self.filter else self.nothing()
-        self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else "asking")
+        self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else numbers.LOADING)
         if wish.is_new:
             table.pointed = None
         table.show(self.messages, 0, len(self.messages))

@@ -155,7 +155,7 @@ def test_a_subscription_falls_behind_with_its_rates_and_the_time_to_the_quota() 
 @pytest.mark.parametrize(
     ("cause", "why", "severity", "remedy"),
     [
-        ("no-consumer", "no consumer, 180/s arrive", "error", ""),
+        ("no-consumer", "no consumer is connected, 180/s arrive", "error", ""),
         ("throttled", "its dispatch rate lets 33/s of 180/s through", "warning", ""),
         ("unacknowledged", "100 messages are unacknowledged, 180/s arrive", "warning", "cursor map"),
         ("unacked-limit", "100 messages are unacknowledged, 180/s arrive", "error", "cursor map"),
@@ -170,6 +170,12 @@ def test_the_cause_of_a_growing_backlog(cause: str | None, why: str, severity: s
     waiting = "15,540" if "unacknowledged, " in why else "15,640"
     assert finding.text == f"orders/shipping falls behind: {why}; {waiting} messages wait"
     assert (finding.severity, finding.remedy, finding.screen) == (severity, remedy, "subscriptions")
+
+
+def test_no_consumer_takes_messages_after_the_last_one_has_left() -> None:
+    assert texts(behind(consumers=0, cause=None)) == [
+        "orders/shipping falls behind: no consumer is connected, 180/s arrive; 15,640 messages wait"
+    ]
 
 
 def test_a_throttled_subscription_leads_to_the_limit_that_throttles_it() -> None:
@@ -386,7 +392,7 @@ def test_a_growing_backlog_counts_behind_larger_ones() -> None:
     small = behind(subscription="small", backlog=900, change=5.0, inRate=5.0, outRate=0.0, cause="no-consumer")
     facts = OverviewFacts(BUSY, idle, now=NOW, growing=(small,), growing_count=1, unused_count=291)
     assert [each.text for each in diagnosed(facts)] == [
-        "orders/small falls behind: no consumer, 5.0/s arrive; 900 messages wait",
+        "orders/small falls behind: no consumer is connected, 5.0/s arrive; 900 messages wait",
         "291 subscriptions have no consumer; the largest: orders/s-0, 15,640 messages wait",
     ]
     twice = diagnosed(facts._replace(subscriptions=(*idle[1:], small)))
@@ -450,8 +456,9 @@ def test_a_disk_is_nearly_full_by_its_share_its_bytes_or_soon() -> None:
 
 def test_lost_directories_and_missing_copies_are_one_finding() -> None:
     assert [each.text for each in found({"lostDirectories": 1, "lackingCopies": 1})] == [
-        "1 data directory is lost: 1 message entry without all copies"
+        "1 data directory is lost: 1 entry lacks a copy"
     ]
+    assert found({"lackingCopies": 1_204})[0].text == "1,204 entries lack a copy"
     assert found({"lostDirectories": 2, "lackingCopies": 0})[0].text == "2 data directories are lost"
     assert found({"unread": 1})[0].text == "1 connection is not read: a limit holds back the clients"
     assert found({"suspended": 3})[0].text == "3 producers are suspended: a limit holds back the clients"

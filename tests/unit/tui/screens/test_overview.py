@@ -8,12 +8,15 @@ from textual.widgets import OptionList
 
 from pulsarbox.client.transport.web import Reply
 from pulsarbox.tui.actions.action_table import PLACES
+from pulsarbox.tui.actions.diagnosis import BAD, WARN, BoxFinding
 from pulsarbox.tui.feed import Feed
 from pulsarbox.tui.once import asked
+from pulsarbox.tui.screens.overview import _way_to
 from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.table import Table
+from tests.gallery.boxes import files
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, quota, subscription
 
@@ -27,7 +30,7 @@ async def test_enter_goes_to_what_matters_most_with_the_remedy_selected() -> Non
         assert findings.has_focus and findings.pointed is not None
         first = "orders-0/billing falls behind: its dispatch rate lets 88/s of 100/s through; 1,000 messages wait"
         assert findings.pointed.text == first and first in driver.lines()[3]
-        assert "quotas: Change the limit" in driver.told("told")
+        assert "enter opens the limit, with 'Change the limit' selected" in driver.told("told")
         await driver.press("enter")
         await driver.at("ChoiceDialog", answered=False)
         chosen = driver.screen.query_one(OptionList)
@@ -139,10 +142,10 @@ async def test_every_panel_is_loaded_once_the_box_is_reached() -> None:
     box.gone = "connection refused"
     async with dashboard(box, (200, 50)) as driver:
         panel = driver.screen.query_one(BoxFacts)
-        assert panel.render_line(0).text.strip() == "no data yet"
+        assert panel.render_line(0).text.strip() == "No connection to the box."
         box.gone = ""
         await driver.press("r")
-        await driver.until(lambda: "no data" not in driver.text() and "topics" in panel.render_line(0).text)
+        await driver.until(lambda: "No connection" not in driver.text() and "topics" in panel.render_line(0).text)
         assert all(table.count for table in driver.screen.query(Table))
 
 
@@ -236,6 +239,48 @@ async def test_a_box_without_history_has_the_trend_of_the_backlog() -> None:
         past = driver.screen._past
         assert past.series("backlog")[0] == 800 and past.series("backlog")[-1] == 1000
         assert past.series("inRate")[0] is None
+
+
+@pytest.mark.parametrize(
+    ("found", "action", "way"),
+    [
+        (
+            BoxFinding("stuck", BAD, "", "subscriptions", {}),
+            "cursor map",
+            "enter opens the subscription, with 'cursor map' selected",
+        ),
+        (BoxFinding("unused", WARN, "", "subscriptions", {}), "", "enter opens the subscription"),
+        (BoxFinding("disk-full", BAD, "", "storage"), "", "enter opens Storage"),
+    ],
+)
+def test_a_finding_states_what_enter_opens(found: BoxFinding, action: str, way: str) -> None:
+    assert "".join(text for text, _, _ in _way_to(found, action)).strip() == way
+
+
+async def test_enter_is_hinted_wherever_it_opens_something() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"], box.rows["quotas"] = [], []
+    async with dashboard(box, (200, 50)) as driver:
+        (found,) = driver.screen.query_one(DiagnosisList).found
+        assert found.screen == "deadletters"
+        await driver.until(lambda: driver.told("hints").startswith(" enter open  "))
+        assert "y copy" in driver.told("hints") and "p pause" in driver.told("hints")
+        box.rows["deadletters"] = []
+        driver.screen.ask_again()
+        for _ in range(3):
+            await driver.press("r")
+            await driver.pilot.pause()
+        await driver.until(lambda: driver.screen.query_one(DiagnosisList).found[0].kind == "calm")
+        await driver.until(lambda: "enter" not in driver.told("hints"))
+
+
+async def test_the_backlogs_in_the_files_of_a_box_show_what_is_unknown() -> None:
+    async with dashboard(files(), WIDE) as driver:
+        await driver.until(lambda: driver.screen.query_one("#subscriptions", Table).count == 1)
+        (row,) = (line for line in driver.lines() if "orders-0 " in line and "1,000" in line)
+        assert "never" not in row and " ? " in row
+        await driver.press("j")
+        await driver.until(lambda: "DRAINED ?" in driver.told("told"))
 
 
 async def test_panels_count_all_rows_that_match_not_those_that_are_loaded() -> None:

@@ -375,7 +375,7 @@ async def test_a_filter_is_seen_before_the_box_has_answered() -> None:
     async with dashboard(place="topics") as driver:
         driver.box.gone = "it does not answer"
         await driver.filter("orders-0")
-        await driver.until(lambda: "filter /orders-0  asking" in driver.told("filtered"))
+        await driver.until(lambda: "filter /orders-0  loading …" in driver.told("filtered"))
         driver.box.gone = ""
         await driver.press("r")
         await driver.until(lambda: "of 40" in driver.told("filtered"))
