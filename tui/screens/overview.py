@@ -80,7 +80,7 @@ class Overview(TopScreen):
             Graph("publishRate", "Published", "rate", "primary", "/s"),
             Graph("deliverRate", "Delivered", "rate", "success", "/s"),
             Graph("backlog", "Backlog", "count", "warning"),
-            Graph("p99", "Latency p99", "milliseconds", "secondary"),
+            Graph("p99", "p99 latency", "milliseconds", "secondary"),
             across=2,
         )
         yield Line(key="numbers")

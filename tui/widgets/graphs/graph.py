@@ -19,6 +19,8 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 _DOTS: Final = 4
 WINDOWS: Final = (15, 30, 60, 120, 300, 600)
 """Time spans of a graph in seconds: the shortest that holds all values."""
+_HALVES: Final = {30: "15 s", 60: "30 s", 120: "60 s", 600: "5 min"}
+"""Middles of time spans, where they are whole numbers."""
 _SHADES: Final = (0.45, 0.6, 0.75, 0.9, 1.0)
 """Shares of the color over the background, from the bottom to the top."""
 _AXIS: Final = 8
@@ -27,6 +29,9 @@ _AXIS_FROM: Final = 26
 """Width of a panel from which its value axis has the full width."""
 _AXIS_LEAST: Final = 18
 """Width of a panel from which it has a value axis, as narrow as the numbers."""
+_MIDDLE_FROM: Final = 36
+"""Width of a panel from which its time axis has the middle."""
+_NO_VALUES: Final = "no data"
 
 
 def resampled(values: Sequence[float | None], points: int) -> list[float]:
@@ -95,13 +100,29 @@ class Graph:
         self._values, self._now, self._step, self._lines = values, now, step, None
         return True
 
-    def line(self, y: int, width: int, height: int, look: Callable[[str], Style], end: str = "now") -> list[Segment]:
-        """Return line ``y`` from the top, exactly ``width`` cells wide. ``end`` is the time at the right."""
+    def line(
+        self,
+        y: int,
+        width: int,
+        height: int,
+        look: Callable[[str], Style],
+        end: str = "now",
+        *,
+        has_unit: bool | None = None,
+    ) -> list[Segment]:
+        """Return line ``y`` from the top, exactly ``width`` cells wide. ``end`` is the time at the right.
+
+        ``has_unit`` is whether the value has its unit, by default if there is room for it.
+        """
         if y == 0:
-            return self._upper(width, look)
+            return self._upper(width, look, self.has_unit_room(width) if has_unit is None else has_unit)
         if y == height - 1:
             return self._lower(width, look, end)
         inside, rows = max(width - 2, 0), max(height - 2, 1)
+        if self._peak is None:
+            text = _NO_VALUES if y == (height - 1) // 2 and inside > len(_NO_VALUES) else ""
+            found = [Segment("│", look("edge")), Segment(f"{text:^{inside}}", look("axis")), Segment("│", look("edge"))]
+            return Segment.adjust_line_length(found, width, look("edge"))
         axis = self._axis(y - 1, rows, self._axis_width(width))
         room = inside - len(axis)
         if self._lines is None or self._lines[0] != (room, height):
@@ -121,13 +142,16 @@ class Graph:
         return _AXIS if width >= _AXIS_FROM else min(len(self._form(self._peak)) + 1, _AXIS)
 
     def _axis(self, y: int, rows: int, width: int) -> str:
-        """Return the value axis: the maximum at the top, half of it in the middle of high graphs, zero below."""
+        """Return the value axis: the maximum at the top, half of it in the middle of high graphs, zero below.
+
+        With an even number of rows, the half is at the upper edge of its row, as the maximum is.
+        """
         told = ""
         if y == 0:
             told = self._form(self._peak)
         elif y == rows - 1:
             told = "0"
-        elif rows >= 5 and rows % 2 and y == rows // 2 and self._peak:
+        elif rows >= 5 and y == rows // 2 and self._peak:
             told = self._form(self._peak / 2)
         if len(told) >= width and y != 0:
             told = ""  # a part of a number would be another number
@@ -137,10 +161,14 @@ class Graph:
     def _peak(self) -> float | None:
         return max((value for value in self._values if value is not None), default=None)
 
-    def _upper(self, width: int, look: Callable[[str], Style]) -> list[Segment]:
-        """Return the upper edge with the name and the value, of which the unit and last words may not fit."""
+    def has_unit_room(self, width: int) -> bool:
+        """Return whether the upper edge of a panel has room for a usual value with its unit."""
+        return len(self._name) + _AXIS + len(self._unit) <= width - 4
+
+    def _upper(self, width: int, look: Callable[[str], Style], has_unit: bool) -> list[Segment]:
+        """Return the upper edge with the name and the value. The last words of the name may not fit."""
         now, name, room = self._form(self._now), self._name, width - 4
-        if self._now is not None and len(name) + 1 + len(now) + len(self._unit) <= room:
+        if self._now is not None and has_unit:
             now += self._unit
         while name and len(name) + 1 + len(now) > room:
             name = name.rpartition(" ")[0]
@@ -158,7 +186,8 @@ class Graph:
         room = max(width - 2, 0)
         texts = next(texts for texts in self._time_axes(width, end) if len("".join(texts)) <= room)
         gap = room - len("".join(texts))
-        left = min(max(room // 2 - len(texts[0]) - len(texts[1]) // 2, 0), gap) if texts[1] else gap
+        axis = self._axis_width(width)  # the values begin behind it
+        left = min(max((room + axis) // 2 - len(texts[0]) - len(texts[1]) // 2, 0), gap) if texts[1] else gap
         found = [
             Segment("╰", look("edge")),
             Segment(texts[0], look("axis")),
@@ -173,15 +202,15 @@ class Graph:
     def _time_axes(self, width: int, end: str) -> Iterator[tuple[str, str, str]]:
         """Yield the texts at the left, in the middle and at the right of the time axis, the best ones first."""
         seconds = window_of(len(self._values), self._step)
-        span = numbers.span(seconds)
+        span, middle = numbers.span(seconds), _HALVES.get(seconds, "")
+        number, _, unit = span.partition(" ")
         if self._peak is None:  # nothing is drawn
             yield "", "", ""
-        if width >= 2 * _AXIS_FROM:
-            yield f" {span} ago ", f" {numbers.span(seconds / 2)} ", f" {end} "
+        if width >= _MIDDLE_FROM and middle:
+            yield f" -{span} ", f" -{middle} ", f" {end} "
         if width >= _AXIS_LEAST:
-            yield f" {span} ago ", "", f" {end} "
-            yield f"{span} ago ", "", f" {end}"
-            yield f"{span} ", "", f" {end}"
+            yield f" -{span} ", "", f" {end} "
+            yield f" -{number}{unit[0]} ", "", f" {end} "
             yield "", "", f" {end} "
         else:  # the maximum says more than the time, which is that of the other graphs
             yield f"{span} ", "", f" max {self._form(self._peak)}"
@@ -246,10 +275,11 @@ class Graphs(Looks, Widget):
         """See textual.widget.Widget."""
         segments: list[Segment] = []
         ground, x = self.look("name"), 0
-        for at, graph in enumerate(self._graphs):
-            place = self._place(at)
-            if place.y <= y < place.bottom:
-                segments.append(Segment(" " * (place.x - x), ground))
-                segments += graph.line(y - place.y, place.width, place.height, self.look, self.end)
-                x = place.right
+        beside = [(graph, self._place(at)) for at, graph in enumerate(self._graphs)]
+        beside = [(graph, place) for graph, place in beside if place.y <= y < place.bottom]
+        has_units = all(graph.has_unit_room(place.width) for graph, place in beside)
+        for graph, place in beside:
+            segments.append(Segment(" " * (place.x - x), ground))
+            segments += graph.line(y - place.y, place.width, place.height, self.look, self.end, has_unit=has_units)
+            x = place.right
         return Strip(segments).adjust_cell_length(self.size.width, ground)
