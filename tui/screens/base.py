@@ -335,7 +335,7 @@ class TopScreen(RowActions):
     def with_command(self, message: Sequence[Part]) -> list[Part]:
         """Return a message for the status line, and the equivalent command behind it if there is room for both."""
         whole = [*message, ("  ", "plain", ""), *TopScreen.status_line(self)]
-        has_room = sum(cell_len(text) for text, _, _ in whole) <= self.size.width
+        has_room = sum(cell_len(text) for text, _, _ in whole) < self.size.width
         return whole if has_room and len(whole) > len(message) + 1 else list(message)
 
     def command_line(self) -> str:

@@ -93,20 +93,22 @@ class Line(Looks, Widget):
 
 
 def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
-    """Fit the parts into a width: keep the right side, and truncate the left."""
-    room, out = width - sum(cell_len(text) for text, _, _ in right), list[Part]()
+    """Fit the parts into a width: keep the right side, and truncate the left. The last cell stays blank."""
+    last = 0 if right else 1
+    room, out = width - sum(cell_len(text) for text, _, _ in right) - last, list[Part]()
     for text, look, action in left:
         length = cell_len(text)
-        if length > room:
+        if cell_len(text.rstrip()) > room:
             if room > 8 and length > 20:
                 out.append((set_cell_size(text, room - 1) + "…", look, action))
                 room = 0
             elif out and (out[-1][1] == "key" or (out[-1][1] == "dim" and look not in ("dim", "key"))):
                 room += cell_len(out.pop()[0])  # a key without its label, or a label without its value, is useless
             break
-        out.append((text, look, action))
-        room -= length
-    return [*out, (" " * max(room, 0), "plain", ""), *right]
+        shown = text if length <= room else set_cell_size(text, room)
+        out.append((shown, look, action))
+        room -= cell_len(shown)
+    return [*out, (" " * max(room + last, 0), "plain", ""), *right]
 
 
 def reasons(unknown: Sequence[tuple[str, str]]) -> list[Part]:
@@ -118,7 +120,7 @@ def by_enter(text: str, look: str, width: int) -> list[Part]:
     """Return the first line of a text as far as it fits, and that enter shows all of it if that is not the whole."""
     first, *others = text.splitlines() or [""]
     whole = f" {first}"
-    if not others and cell_len(whole) <= width:
+    if not others and cell_len(whole) < width:
         return [(whole, look, "")]
     room = max(width - _MORE_WIDTH, 2)
     shown = f"{set_cell_size(whole, room - 1)}…" if cell_len(whole) >= room else f"{whole}…"
@@ -132,29 +134,28 @@ def tabs(here: str, width: int) -> list[Part]:
     """
     titles = [title for _, title, _, _ in PLACES]
     at = next((number for number, (name, *_) in enumerate(PLACES) if name == here), 0)
-    for gap, is_flush in ((1, False), (0, False), (0, True)):
-        if _fits(found := _tabs(here, titles, gap, is_flush=is_flush), width):
-            return found
+    if _fits(found := _tabs(here, titles, 1), width):
+        return found
     while not _fits(found := _tabs(here, titles, 0), width) and any(titles[:at] + titles[at + 1 :]):
         far = max((number for number, title in enumerate(titles) if title), key=lambda number: abs(number - at))
         titles[far] = ""
     return found
 
 
-def _tabs(here: str, titles: Sequence[str], gap: int, *, is_flush: bool = False) -> list[Part]:
-    """Return tabs with these titles and so many more cells between them.
+def _tabs(here: str, titles: Sequence[str], gap: int) -> list[Part]:
+    """Return tabs with these titles and so many more cells, 0 or 1, between them: each at one place on all screens.
 
-    ``is_flush`` ends the background of the current tab at its text, instead of a cell before and behind it.
+    The background of the current tab includes the cells around it, if these are not the only ones between tabs.
     """
     parts: list[Part] = []
     for (name, _, _, key), title in zip(PLACES, titles, strict=True):
         if name == here:
-            if is_flush or (not gap and parts and parts[-2][0].strip()):
-                parts.append((" ", "plain", ""))
-            parts.append((f"{key} {title}" if is_flush else f" {key} {title} ", "here", name))
+            parts += (
+                [(f" {key} {title} ", "here", name)] if gap else [(" ", "plain", ""), (f"{key} {title}", "here", name)]
+            )
         else:
             parts += [(f" {key}", "key", name), (f" {title}" if title else "", "dim", name)]
-        parts.append((" " * gap if title else "", "plain", ""))
+            parts.append((" " * gap, "plain", ""))
     return parts
 
 
