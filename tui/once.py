@@ -214,7 +214,7 @@ def _table(
     widths = [max(map(cell_len, texts)) for texts in table]
     shown = list(range(len(columns))) if width is None else _fitting(columns, widths, width)
     for at in shown:
-        if columns[at].kind in _BARS:  # a bar is drawn for its width and not cut
+        if columns[at].kind in _BARS:  # a bar is drawn for its width, or only its percentage, and not cut
             table[at] = [columns[at].title, *(_cell(columns[at], row, widths[at]) for row in rows)]
     lines = [_GAP.join(_padded(table[at][line], widths[at], columns[at]) for at in shown).rstrip()
              for line in range(len(rows) + 1)]  # fmt: skip
@@ -263,7 +263,8 @@ _BARS: Final = ("share", "progress")
 
 def _cell(column: Column, row: dict[str, Any], bar: int = 14) -> str:
     width = _TREND if column.kind == "trend" else bar if column.kind in _BARS else 10_000
-    return KINDS[column.kind](row.get(column.key), row, width)[0].strip()
+    text = KINDS[column.kind](row.get(column.key), row, width)[0]
+    return text.rstrip() if column.kind in _BARS else text.strip()
 
 
 _TITLES: Final = {

@@ -12,7 +12,7 @@ PLAIN: Final = ""
 
 
 class Column(NamedTuple):
-    """One column. Columns with a low ``rank`` stay on narrow screens; those with ``grow`` share the spare width."""
+    """One column. Columns with a low ``rank`` stay on narrow screens; those with ``grow`` get room for long texts."""
 
     key: str
     title: str
@@ -25,6 +25,8 @@ class Column(NamedTuple):
     meaning: str = ""
     beside: tuple[str, ...] = ()
     """Other values of the row needed to draw it."""
+    useful: int = 0
+    """Cells of a long text before which columns of higher rank are left out; 0 for none."""
 
     @property
     def sorted_by(self) -> str | None:
@@ -76,8 +78,12 @@ def _topic(value: Any, row: dict[str, Any], width: int) -> Cell:
 
 
 def _topics(value: Any, row: dict[str, Any], width: int) -> Cell:
-    """Format a list of topics."""
-    text = ", ".join(short_topic(str(each)) for each in value or ())
+    """Format a list of topics: the first one and the number of the others if there is no room for all."""
+    names = [short_topic(str(each)) for each in value or ()]
+    text = ", ".join(names)
+    if len(names) > 1 and cell_len(text) > width:
+        others = f" +{len(names) - 1}"
+        return f"{shortened(names[0], max(width - len(others), 1))}{others}", PLAIN
     return shortened(text or numbers.NOTHING, width), PLAIN
 
 
@@ -124,8 +130,8 @@ def _share(value: Any, row: dict[str, Any], width: int) -> Cell:
     if value is None:
         return numbers.NOTHING, "dim"
     look = "bad" if value >= 1 else "warn" if value >= 0.8 else "good"
-    told = numbers.percent(value)
-    return f"{numbers.bar(value, max(width - 6, 1))} {told:>5}", look
+    told, room = numbers.percent(value), width - _PERCENTAGE - 1
+    return (f"{numbers.bar(value, room)} {told:>{_PERCENTAGE}}" if room >= _BAR_LEAST else f"{told:>{width}}"), look
 
 
 def _trend(value: Any, row: dict[str, Any], width: int) -> Cell:
@@ -243,15 +249,19 @@ _SHRUNK: Final = 9
 """Width of a growing column on a narrow screen."""
 _SQUEEZED: Final = 2
 """Cells that a growing column gives up for the gaps between columns."""
-_SHARE: Final = 7
-"""Width of a bar with its percentage on a narrow screen."""
+_PERCENTAGE: Final = 5
+"""Width of a percentage, such as that of ``>999%``."""
 _BAR_LEAST: Final = 8
-"""Width of a bar with its percentage that gives up cells for texts."""
-_GROWN: Final = 8
-"""Cells that a growing column gets before gaps become wider."""
+"""Width from which a bar is drawn before its percentage; in shorter ones, different shares look the same."""
+BAR: Final = _BAR_LEAST + 1 + _PERCENTAGE
+"""Width of a bar with its percentage."""
+_STEP: Final = 4
+"""A growing column has a multiple of so many cells if there is room, so that few longer texts move the others."""
+_GAP_MAX: Final = 4
+"""Blank cells between columns up to which these share spare cells. Others remain at the right."""
 _GROWING_MAX: Final = 60
 _FIXED_MAX: Final = 24
-"""Widths up to which a column gets the room that its texts need, if it grows or not."""
+"""Widths up to which a column gets the room that its texts need before gaps become wider, if it grows or not."""
 _UNKNOWN: Final[Mapping[str, int]] = {}
 _MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
 """Kinds of texts. Those of other kinds have about the same width in each row, measured only if a text is cut."""
@@ -291,9 +301,7 @@ def widest_numbers(
     """
     found = {}
     for column in columns:
-        if column.kind in _BARS:
-            found[column.key] = min(_BAR_LEAST, column.width)
-        elif column.kind in _SPARING:
+        if column.kind in _SPARING:
             wide, form = max(known.get(column.key, 0), len(column.title)), KINDS[column.kind]
             if wide < min(column.width, _NUMBER_MAX.get(column.kind, column.width)):
                 told = (row if isinstance(row, dict) else dict(row) for row in rows)
@@ -359,12 +367,16 @@ def laid_out(
 
     The column that the rows are sorted by is always shown, with its whole title. ``content`` has the widest text of
     columns by key. A column gives up cells that its texts do not need. These and the spare cells make two cells between
-    columns, then give more important columns the width of their texts. On a phone, where not even the columns of rank
-    0 fit, those that grow on other screens shrink.
+    columns, then give more important columns the width of their texts, then draw bars before percentages, and then make
+    wider gaps; texts that are longer than most get the rest. On a phone, where not even the columns of rank 0 fit,
+    those that grow on other screens shrink.
     """
-    shown = _shown(columns, width, sorted_by)
+    shown = _shown(columns, width, sorted_by, content)
     is_narrow = _needed(shown, sorted_by) > width
-    declared = [(_least if is_narrow else _width)(column, sorted_by) for column in shown]
+    declared = [
+        (_least if is_narrow else _percentage if column.kind in _BARS else _width)(column, sorted_by)
+        for column in shown
+    ]
     wanted = [
         _wanted(column, wide, sorted_by, content.get(column.key)) for column, wide in zip(shown, declared, strict=True)
     ]
@@ -372,25 +384,37 @@ def laid_out(
     gaps, spare = _gaps(shown, width - sum(widths) - len(widths))
     if not is_narrow:
         _squeeze(shown, widths, gaps, sorted_by)
+    for at, column in enumerate(shown):
+        spare -= _widen(widths, at, min(column.useful, wanted[at]), spare)
     for at in sorted(range(len(shown)), key=lambda each: (shown[each].grow, _rank(shown[each], sorted_by))):
         spare -= _widen(widths, at, wanted[at], spare)
     for at, least in enumerate(declared):
         spare -= _widen(widths, at, least, spare)
+    for at, column in enumerate(shown):
+        if column.kind in _BARS and BAR - widths[at] <= spare:
+            spare -= _widen(widths, at, BAR, spare)
     growing = [at for at, column in enumerate(shown) if column.grow]
-    if spare - _GROWN * len(growing) >= len(gaps) - 1:
-        gaps = [gap + 1 for gap in gaps[:-1]] + gaps[-1:]
-        spare -= len(gaps) - 1
-    for left, at in zip(range(len(growing), 0, -1), growing, strict=True):
+    for at in growing:
+        spare -= _widen(widths, at, -(-widths[at] // _STEP) * _STEP, spare)
+    for wanted_gap in range(min(gaps) + 1, _GAP_MAX + 1):
+        narrow = [at for at, gap in enumerate(gaps[:-1]) if gap < wanted_gap]
+        if len(narrow) <= spare:
+            spare -= len(narrow)
+            gaps = [gap + (at in narrow) for at, gap in enumerate(gaps)]
+    long = [at for at in growing if content.get(shown[at].key, 0) >= _GROWING_MAX]
+    for left, at in zip(range(len(long), 0, -1), long, strict=True):
         spare -= _widen(widths, at, widths[at] + spare // left, spare)
     return [PlacedColumn(*placed) for placed in zip(shown, widths, gaps, strict=True)]
 
 
-def _shown(columns: Sequence[Column], width: int, sorted_by: str | None) -> list[Column]:
-    """Return the columns to show: the least important are left out until the others fit."""
+def _shown(columns: Sequence[Column], width: int, sorted_by: str | None, content: Mapping[str, int]) -> list[Column]:
+    """Return the columns to show: the least important are left out until the others fit, with useful parts of texts."""
     kept, ranks = set(range(len(columns))), [_rank(column, sorted_by) for column in columns]
     for at in sorted(kept, key=lambda each: (-ranks[each], -each)):
         others = [columns[each] for each in sorted(kept)]
-        if (_needed_shrunk if ranks[at] <= 0 else _needed)(others, sorted_by) <= width or len(kept) == 1:
+        wished = [column for column in others if column.useful and column.rank < ranks[at]]
+        more = sum(max(min(column.useful, content.get(column.key, 0)) - column.width, 0) for column in wished)
+        if (_needed_shrunk if ranks[at] <= 0 else _needed)(others, sorted_by) + more <= width or len(kept) == 1:
             break
         kept.discard(at)
     return [columns[at] for at in sorted(kept)]
@@ -430,7 +454,8 @@ def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted
 
 
 def _least_squeezed(column: Column, sorted_by: str | None) -> int:
-    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), _title_min(column, sorted_by))
+    title = max(min(column.width, _title(column, sorted_by)), _title_min(column, sorted_by))
+    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), title)
 
 
 def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
@@ -441,9 +466,9 @@ def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
 
 
 def _wanted(column: Column, declared: int, sorted_by: str | None, content: int | None) -> int:
-    """Return the width that a column needs for its title and texts: the declared one if these are unknown."""
+    """Return the width that a column needs for its title and texts: the declared one for numbers of unknown width."""
     if content is None:
-        return declared
+        return _title(column, sorted_by) if column.kind in _MEASURED else max(declared, _title(column, sorted_by))
     most = max(_GROWING_MAX if column.grow else _FIXED_MAX, declared)
     return min(max(content, _title(column, sorted_by)), most)
 
@@ -475,5 +500,10 @@ def _width(column: Column, sorted_by: str | None) -> int:
 
 def _least(column: Column, sorted_by: str | None) -> int:
     """Return the width of a column on a phone."""
-    most = _SHRUNK if column.grow else _SHARE if column.kind in _BARS else column.width
+    most = _SHRUNK if column.grow else _percentage(column, sorted_by) if column.kind in _BARS else column.width
     return min(_width(column, sorted_by), most)
+
+
+def _percentage(column: Column, sorted_by: str | None) -> int:
+    """Return the width of a column without the bar before its percentage."""
+    return max(_PERCENTAGE, _title(column, sorted_by))

@@ -226,10 +226,11 @@ def test_the_cause_of_a_backlog_stays_longer_than_its_change() -> None:
     assert backlogs(40) == ["TOPIC", "SUBSCRIPTION", "BACKLOG", "CHANGE/s"], "where only that fits"
 
 
-def test_a_bar_is_drawn_for_its_width() -> None:
+def test_a_bar_is_drawn_for_its_width_or_only_its_percentage() -> None:
     rows = [{"scope": "topic", "subject": "orders", "policy": "publish-rate", "share": 1.0, "used": 9.0, "limit": 9.0}]
-    lines = once.as_text("quotas", {"total": 1, "matching": 1, "rows": rows}, 46)
-    assert "━ 100%" in lines[1].replace("  ", " ") and "…" not in lines[1]
+    for width, is_bar in ((46, False), (200, True)):
+        lines = once.as_text("quotas", {"total": 1, "matching": 1, "rows": rows}, width)
+        assert " 100%" in lines[1] and "…" not in lines[1] and ("━━━━━━━━" in lines[1]) == is_bar
 
 
 def totals(**values: Any) -> list[str]:

@@ -14,7 +14,11 @@ from textual.strip import Strip
 from pulsarbox.tui.actions.box_queries import _FRAME, AROUND, PANELS
 from pulsarbox.tui.views import GROUPS, MESSAGES, QUOTAS, SUBSCRIPTIONS, VIEWS, TableView
 from pulsarbox.tui.widgets.columns import (
+    _GAP_MAX,
+    _MEASURED,
     _NUMBER_MAX,
+    _STEP,
+    BAR,
     KINDS,
     TO_THE_RIGHT,
     Column,
@@ -210,13 +214,22 @@ async def test_a_click_points_and_sorts_and_a_second_opens() -> None:
         await driver.at("SubscriptionDetails")
 
 
-def test_columns_give_way_by_rank_and_the_growing_ones_have_the_rest() -> None:
+def test_columns_give_way_by_rank_and_spare_cells_widen_their_gaps() -> None:
     columns = [
         Column("a", "A", 10, rank=0, grow=True),
         Column("b", "B", 10, rank=2),
         Column("c", "C", 10, rank=1),
     ]
-    assert [(column.key, width) for column, width, _ in laid_out(columns, 40)] == [("a", 15), ("b", 10), ("c", 10)]
+    assert [(column.key, *sizes) for column, *sizes in laid_out(columns, 37)] == [
+        ("a", 12, 2),
+        ("b", 10, 2),
+        ("c", 10, 1),
+    ]
+    assert [(column.key, *sizes) for column, *sizes in laid_out(columns, 90)] == [
+        ("a", 12, 4),
+        ("b", 10, 4),
+        ("c", 10, 1),
+    ]
     assert [(column.key, width) for column, width, _ in laid_out(columns, 25)] == [("a", 12), ("c", 10)]
     assert [column.key for column, _, _ in laid_out(columns, 3)] == ["a"], "one always stays"
     assert [column.key for column, _, _ in laid_out(columns, 25, "b")] == ["a", "b"], "the rows are sorted by it"
@@ -340,6 +353,61 @@ def test_a_name_gets_the_cells_that_numbers_do_not_need(columns: int, panel: int
     assert [each.column for each in placed] == [each.column for each in laid_out(shown, width)], "none is hidden for it"
     for column, wide, _ in placed:
         assert wide >= max(content.get(column.key, 0), len(column.title) if column.kind != "share" else 0)
+
+
+@pytest.mark.parametrize("view", ALL, ids=NAMES)
+@pytest.mark.parametrize("wide", [0, 9, 22, 40])
+def test_no_hole_is_wider_than_the_title_or_the_texts_with_a_margin(view: TableView, wide: int) -> None:
+    content = {column.key: wide for column in view.columns if column.kind in _MEASURED}
+    for width in (196, 240):
+        for column, cells, gap in laid_out(view.columns, width, view.sort, content):
+            needed = max(wide, len(column.title) + 1, column.width) if column.grow else max(cells, 1)
+            assert cells + gap <= needed + _STEP + _GAP_MAX
+
+
+def test_texts_longer_than_most_get_the_rest() -> None:
+    columns = (Column("a", "A", 10, grow=True), Column("b", "B", 10, "line", grow=True))
+    assert [width for _, width, _ in laid_out(columns, 200, None, {"a": 9, "b": 60})] == [12, 200 - 12 - 4 - 1]
+
+
+@pytest.mark.parametrize("columns", [80, 120, 144, 160, 200])
+def test_no_title_is_cut_while_a_table_is_empty(columns: int) -> None:
+    for view in ALL:
+        for column, cells, _ in laid_out(view.columns, columns - _FRAME, view.sort):
+            assert cells >= len(column.title), (view.name, column.key)
+
+
+def test_a_short_bar_is_a_percentage() -> None:
+    for kind in ("share", "progress"):
+        texts = {KINDS[kind](share, {}, 13)[0] for share in (0.95, 0.99, 1.0)}
+        assert texts == {"          95%", "          99%", "         100%"}
+        assert KINDS[kind](0.25, {}, 14)[0] == "━━······   25%"
+    (share,) = [each for each in QUOTAS.columns if each.kind == "share"]
+    widths = {
+        placed.width
+        for width in range(40, 240)
+        for placed in laid_out(QUOTAS.columns, width, "share", {"subject": width // 4})
+        if placed.column == share
+    }
+    assert widths == {6, BAR}
+
+
+def test_columns_of_high_rank_give_way_to_the_useful_part_of_an_error() -> None:
+    for view, key in ((VIEWS["jobs"], "error"), (VIEWS["pipelines"], "lastError")):
+        counts = []
+        for wide in (1, 30, 32):
+            found = laid_out(view.columns, 142, view.sort, {key: wide, "topic": 60, "pipeline": 60})
+            (cells,) = [cells for column, cells, _ in found if column.key == key]
+            assert cells >= wide, view.name
+            counts.append(len(found))
+        assert counts[-1] < counts[0]
+
+
+def test_several_topics_that_do_not_fit_are_one_and_a_number() -> None:
+    topics = [f"persistent://public/default/orders-{at}" for at in range(3)]
+    assert KINDS["topics"](topics, {}, 30)[0] == "orders-0, orders-1, orders-2"
+    assert KINDS["topics"](topics, {}, 12)[0] == "orders-0 +2"
+    assert KINDS["topics"](topics[:1], {}, 7)[0] == "orders…"
 
 
 def test_the_widths_of_numbers_only_grow() -> None:
