@@ -33,8 +33,16 @@ _HIGH: Final = 30
 """Lines of a terminal from which the diagnosis has a border, and the graphs are in two rows."""
 _LOW: Final = 18
 """Lines of a terminal below which there is no room for the graphs."""
-
-
+_FINDINGS: Final = (3, 8)
+"""Lines of the diagnosis on a high terminal, at least and at most."""
+_BACKLOGS: Final = 12
+"""Lines of the backlogs that the diagnosis leaves them, with their frame."""
+_FRAME: Final = 2
+_LOWER: Final = (5, 13)
+_LOWER_SHARE: Final = 0.24
+"""Lines of the lower panels, at least and at most, and their share of the body up to which they have what they need."""
+_EMPTY_LINES: Final = 3
+"""Lines of the text of an empty panel."""
 _NARROW: Final = 60
 """Columns of a terminal below which quotas and dead letters are one below the other, if it is high."""
 
@@ -72,6 +80,8 @@ class Overview(TopScreen):
         self._rows: dict[str, Sequence[Row]] = {}
         self._now = 0
         self._behind = BacklogsBehind()
+        self._needed = (0, 0)
+        """Most lines of findings and of rows in the lower panels so far: panels shrink only on the next visit."""
 
     def body(self) -> ComposeResult:
         """Compose diagnosis, graphs, numbers and tables."""
@@ -120,6 +130,30 @@ class Overview(TopScreen):
         graphs.styles.height = 2 * max(height // 6, 6) if graphs.across == 2 else max(height // 5, 5)
         if is_wide and not self.query("#side"):
             self._widen()
+        self._needed = (0, 0)
+        self.call_after_refresh(self._fit_panels)
+
+    def on_screen_resume(self, event: events.ScreenResume) -> None:
+        """Fit the panels to what is there now, as nothing moves under the eyes of the user."""
+        self._needed = (0, 0)
+        self._fit_panels()
+
+    def _fit_panels(self) -> None:
+        """On high terminals, give the lower panels the lines that they need, and the diagnosis some of the others."""
+        if not self.is_whole:
+            return
+        findings, lower = self.query_one(DiagnosisList), self.query_one("#lower")
+        if not self.has_class("-high") or self.has_class("-narrow") or not self.answered:
+            findings.styles.height = lower.styles.height = None
+            return
+        rows = max(table.count or _EMPTY_LINES for table in lower.query(Table))
+        self._needed = max(self._needed[0], findings.lines_needed), max(self._needed[1], rows)
+        body, graphs = self.query_one("#body").size.height, self.query_one(Graphs).outer_size.height
+        least, most = _LOWER
+        panels = min(max(round(body * _LOWER_SHARE), least), most, max(self._needed[1] + 1 + _FRAME, least))
+        room = body - graphs - self.query_one("#numbers").outer_size.height - panels - _FRAME - _BACKLOGS
+        lines = max(min(self._needed[0], _FINDINGS[1], room), _FINDINGS[0])
+        lower.styles.height, findings.styles.height = panels, lines + _FRAME
 
     def _widen(self) -> None:
         """Add the panels at the side to a screen that has become wide."""
@@ -163,6 +197,7 @@ class Overview(TopScreen):
         if behind is not None:
             self._behind = behind
         self.query_one(DiagnosisList).show(self.diagnosis())
+        self._fit_panels()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, self.query_one("#subscriptions", Table))
 

@@ -91,6 +91,12 @@ class DiagnosisList(Looks, Widget, can_focus=True):
             self.refresh()
 
     @property
+    def lines_needed(self) -> int:
+        """The number of lines in which all findings fit, of which the first one may be wrapped."""
+        first = self.found[0].text if self.found else ""
+        return len(textwrap.wrap(first, max(self.size.width - _MARK - _HINT, 1))) + max(len(self.found) - 1, 0)
+
+    @property
     def pointed(self) -> BoxFinding | None:
         """The finding of the cursor."""
         return self.found[self._at] if self._at < len(self.found) else None

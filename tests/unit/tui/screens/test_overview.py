@@ -16,7 +16,7 @@ from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.table import Table
-from tests.gallery.boxes import files
+from tests.gallery.boxes import busy, files
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, quota, subscription
 
@@ -177,6 +177,25 @@ async def test_a_wide_terminal_has_the_box_and_its_busiest_topics_at_the_side() 
         await driver.pilot.resize_terminal(200, 50)
         await driver.until(lambda: "Busiest topics" in driver.text())
         await driver.until(lambda: any("/top/topics" in target for _, target, _ in driver.box.asked))
+
+
+async def test_the_diagnosis_of_a_high_terminal_gets_the_lines_that_the_lower_panels_do_not_need() -> None:
+    box = busy()
+    async with dashboard(box, (200, 50)) as driver:
+        findings, lower = driver.screen.query_one(DiagnosisList), driver.screen.query_one("#lower")
+        await driver.until(lambda: findings.size.height == 8)
+        assert len(findings.found) > 8 and lower.size.height == len(box.rows["quotas"]) + 3
+        kept, box.rows["quotas"] = box.rows["quotas"], box.rows["quotas"][:1]
+        box.rows["subscriptions"], box.rows["deadletters"] = [], []
+        driver.screen._count = 0
+        driver.screen.answered = 0.0
+        await driver.press("r")
+        await driver.until(lambda: len(findings.found) <= 2)
+        assert (findings.size.height, lower.size.height) == (8, len(kept) + 3), "panels do not move while one looks"
+        await driver.press("2", "1")
+        await driver.until(lambda: (findings.size.height, lower.size.height) == (3, 6))
+        await driver.pilot.resize_terminal(80, 24)
+        await driver.until(lambda: findings.size.height == 2 and lower.size.height == 5)
 
 
 @pytest.mark.parametrize("width", [80, 100, 119, 120, 130, 200])
