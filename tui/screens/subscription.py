@@ -1,17 +1,18 @@
 """Subscription screen: cause of no delivery, advice, graphs and consumers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rich.style import Style
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
+from textual.containers import Horizontal, Vertical
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.advice import advice
+from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, real
 from pulsarbox.tui.screens.topics import quoted
@@ -38,6 +39,7 @@ _OTHERS: Final = 15
 """Lines of the screen beside the graphs: status lines, facts, and a table with one row."""
 _TITLE_INDENT: Final = 2
 _NEVER: Final = -1
+_NO_STYLES: Final[Mapping[str, Style]] = {}
 _FRAMES: Final = 20
 """Recorded samples that the graphs begin with."""
 
@@ -72,6 +74,9 @@ class SubscriptionDetails(ViewScreen):
     DEFAULT_CSS = """
     SubscriptionDetails #facts { height: auto; padding: 0 1; border: round $edge; border-title-color: $text;
                                  border-title-style: bold; border-subtitle-color: $text-muted; }
+    SubscriptionDetails #facts Vertical { height: auto; width: 1fr; }
+    SubscriptionDetails #more { display: none; width: 50; padding-left: 1; }
+    SubscriptionDetails.-wide #more { display: block; }
     SubscriptionDetails #table { min-height: 4; }
     """
     view: ClassVar[views.TableView] = views.CLIENTS
@@ -91,9 +96,11 @@ class SubscriptionDetails(ViewScreen):
 
     def body(self) -> ComposeResult:
         """Compose facts, graphs and consumers."""
-        with Vertical(id="facts"):
-            yield HangingText(self._title(self.row), _TITLE_INDENT, key="called")
-            yield HangingText(_facts(self.row, self.app.theme_variables), key="about")
+        with Horizontal(id="facts"):
+            with Vertical():
+                yield HangingText(self._title(self.row), _TITLE_INDENT, key="called")
+                yield HangingText(_facts(self.row, self.app.theme_variables), key="about")
+            yield HangingText("", key="more")
         yield Graphs(
             Graph("inRate", "Published", "rate", "primary", "/s"),
             Graph("outRate", "Delivered", "rate", "success", "/s"),
@@ -108,6 +115,7 @@ class SubscriptionDetails(ViewScreen):
         graphs.across = 1 if width < _NARROW <= 2 * height else 3
         guide = self.top.guide.lines(width) if self.top.guide is not None else 0
         least = min(_GRAPHS_MIN, height - guide - _OTHERS)
+        self.set_class(width >= WIDE, "-wide")
         graphs.styles.height = max(height // 3 if graphs.across == 1 else height // 4, least)
 
     def begin(self) -> None:
@@ -150,9 +158,11 @@ class SubscriptionDetails(ViewScreen):
         if not first.rows:
             self._tell(self._called(), "This subscription no longer exists.")
             self.table.show((), 0, 0)
+            self.table.set_subtitle("")
             return
         self.row = first.rows[0]
-        self._tell(self._title(self.row), _facts(self.row, self.app.theme_variables))
+        colors = self.app.theme_variables
+        self._tell(self._title(self.row), _facts(self.row, colors), _further_facts(self.row, first.now, colors))
         if self._past_of != self.top.at:
             self._past_of, self._past = self.top.at, GraphPast(_DRAWN)
             self._past.replace(_of_trend(first.now, self.row))
@@ -167,7 +177,9 @@ class SubscriptionDetails(ViewScreen):
         if self.filter and self.row.get("consumers"):
             table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
         table.show(consumers.rows, consumers.offset, consumers.matching)
-        self._show_filter(how_many(consumers.matching, self.row.get("consumers") or consumers.matching))
+        told = how_many(consumers.matching, self.row.get("consumers") or consumers.matching)
+        table.set_subtitle(told if self.filter else numbers.count(consumers.matching))
+        self._show_filter(told)
 
     def nothing(self) -> str:
         """Return the command that starts a consumer."""
@@ -195,10 +207,14 @@ class SubscriptionDetails(ViewScreen):
     def _title(self, row: Row) -> str:
         return f"{self._called()}   ({row.get('type') or 'no type yet'})"
 
-    def _tell(self, title: str, about: str | Text) -> None:
+    def _tell(self, title: str, about: str | Text, more: str | Text = "") -> None:
         """Update the texts of the upper panel."""
-        self.query_one("#called", HangingText).update(title)
-        self.query_one("#about", HangingText).update(about)
+        for key, text in (("#called", title), ("#about", about), ("#more", more)):
+            self.query_one(key, HangingText).update(text)
+
+    def can_mark(self) -> bool:
+        """Return that no consumer can be marked: actions here are on the subscription."""
+        return False
 
     def rows_chosen(self) -> Sequence[Row]:
         """Return the subscription as the target of deeds; the clients screen has those on consumers."""
@@ -238,6 +254,30 @@ def _facts(row: Row, colors: Mapping[str, str]) -> Text:
             f"{numbers.count(row.get('delayed'))} delayed; {numbers.counted(row.get('consumers'), 'consumer')}",
         ),
     ]
-    styles = {"cause": ink_of(colors, look.ink) + Style(bold=look.bold)}
+    return _labeled(told, 10, colors, {"cause": ink_of(colors, look.ink) + Style(bold=look.bold)})
+
+
+def _further_facts(row: Row, now: int, colors: Mapping[str, str]) -> Text:
+    """Return the facts for which only wide terminals have room, one per line with its name."""
+    oldest, since, loaded = row.get("oldest"), row.get("causeSince"), row.get("loaded")
+    told = [
+        ("published", "" if row.get("inRate") is None else f"{numbers.rate(row['inRate'])}/s"),
+        ("delivered", "" if row.get("outRate") is None else f"{numbers.rate(row['outRate'])}/s"),
+        ("oldest", f"published {numbers.moment(now - oldest * 1000)}" if oldest and now else ""),
+        (
+            "cause",
+            f"since {numbers.moment(since)}, {numbers.span((now - since) / 1000)}" if since and now > since else "",
+        ),
+        ("topic", "" if loaded is None else "loaded" if loaded else "not loaded"),
+    ]
+    return _labeled(told, 11, colors)
+
+
+def _labeled(
+    told: Iterable[tuple[str, str]], width: int, colors: Mapping[str, str], styles: Mapping[str, Style] = _NO_STYLES
+) -> Text:
+    """Return facts, one per line, behind their muted names in so many cells, without empty ones."""
     muted, shown = ink_of(colors, "text-muted"), [(name, text) for name, text in told if text]
-    return Text("\n").join(Text.assemble((f"{name:<10}", muted), (text, styles.get(name, ""))) for name, text in shown)
+    return Text("\n").join(
+        Text.assemble((f"{name:<{width}}", muted), (text, styles.get(name, ""))) for name, text in shown
+    )

@@ -1,0 +1,36 @@
+"""The screen of one subscription: its facts beside each other on wide terminals, and its consumers."""
+
+from pulsarbox.tui.widgets.wrapping import HangingText
+from tests.unit.tui.driving import SMALL, dashboard
+from tests.unit.tui.fake import NOW, FakeBox, subscription
+
+
+def box_with(**more: object) -> FakeBox:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(0, **more)]
+    return box
+
+
+async def test_a_wide_terminal_has_further_facts_beside_the_text() -> None:
+    box = box_with(causeSince=NOW - 600_000, loaded=True)
+    async with dashboard(box, (200, 50), place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        more = driver.screen.query_one("#more", HangingText)
+        await driver.until(lambda: more.display and "published  100/s" in driver.text())
+        facts = str(more.content).split("\n")
+        assert facts[:2] == ["published  100/s", "delivered  88/s"]
+        assert facts[2].startswith("oldest     published ") and facts[3].endswith(", 10 min")
+        assert facts[4] == "topic      loaded"
+        await driver.pilot.resize_terminal(*SMALL)
+        await driver.until(lambda: not more.display)
+
+
+async def test_consumers_are_counted_and_not_marked() -> None:
+    box = box_with()
+    async with dashboard(box, (200, 50), place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        count = driver.table.count
+        await driver.until(lambda: str(driver.table.border_subtitle).strip() == f"{count}")
+        assert count > 1 and "space mark" not in driver.told("hints")
