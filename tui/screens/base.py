@@ -329,7 +329,7 @@ class TopScreen(RowActions):
 
     def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""
-        line = self.command_line()
+        line = self.advised_command() or self.command_line()
         return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
 
     def with_command(self, message: Sequence[Part]) -> list[Part]:
@@ -340,6 +340,10 @@ class TopScreen(RowActions):
 
     def command_line(self) -> str:
         """Return the command equivalent to this screen or the cursor's row, empty for none."""
+        return ""
+
+    def advised_command(self) -> str:
+        """Return the command that an empty table advises, empty for none."""
         return ""
 
     # Actions
@@ -441,10 +445,10 @@ class TopScreen(RowActions):
         self.run_worker(self.top.travel(), group="dialog")
 
     def do_copy(self) -> None:
-        """Copy the equivalent command."""
+        """Copy the equivalent command, or the one that an empty table advises."""
         from pulsarbox.tui.actions.dialogs import copy
 
-        line = self.command_line()
+        line = self.advised_command() or self.command_line()
         if line:
             copy(self, line)
 

@@ -428,6 +428,11 @@ class ViewScreen(TopScreen):
         self.table.refresh()
         self._show_count()
 
+    def advised_command(self) -> str:
+        """Return the command of the table without any row, empty if only a filter leaves none."""
+        is_empty = self.answered and not self.table.count and not self.filter
+        return command_lines.parted(self.table.empty)[1] if is_empty else ""
+
     def command_line(self) -> str:
         """Return the command that prints this table."""
         sort, descending = self.table.sorted_by

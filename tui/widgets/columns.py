@@ -261,7 +261,8 @@ _GAP_MAX: Final = 4
 """Blank cells between columns up to which these share spare cells. Others remain at the right."""
 _GROWING_MAX: Final = 60
 _FIXED_MAX: Final = 24
-"""Widths up to which a column gets the room that its texts need before gaps become wider, if it grows or not."""
+"""Widths up to which a column gets the room that its texts need before gaps become wider, if it grows or not. Each
+growing column first gets as much as others."""
 _UNKNOWN: Final[Mapping[str, int]] = {}
 _MEASURED: Final = frozenset({"text", "line", "topic", "topics", "message", "policy", "cause", "state"})
 """Kinds of texts. Those of other kinds have about the same width in each row, measured only if a text is cut."""
@@ -384,10 +385,9 @@ def laid_out(
     gaps, spare = _gaps(shown, width - sum(widths) - len(widths))
     if not is_narrow:
         _squeeze(shown, widths, gaps, sorted_by)
-    for at, column in enumerate(shown):
-        spare -= _widen(widths, at, min(column.useful, wanted[at]), spare)
-    for at in sorted(range(len(shown)), key=lambda each: (shown[each].grow, _rank(shown[each], sorted_by))):
-        spare -= _widen(widths, at, wanted[at], spare)
+    for most in (_FIXED_MAX, _GROWING_MAX):  # not all of one name before the others
+        for at in sorted(range(len(shown)), key=lambda each: (shown[each].grow, _rank(shown[each], sorted_by))):
+            spare -= _widen(widths, at, min(wanted[at], max(most, shown[at].useful)), spare)
     for at, least in enumerate(declared):
         spare -= _widen(widths, at, least, spare)
     for at, column in enumerate(shown):

@@ -2,6 +2,10 @@
 
 import shlex
 from collections.abc import Iterable
+from typing import Final
+
+_COMMAND: Final = ": pulsarbox "
+"""Begins the command line at the end of a text."""
 
 
 def quoted(word: str) -> str:
@@ -26,7 +30,13 @@ def line(*words: str) -> str:
 
 def told_with_target(text: str, target: Iterable[str]) -> str:
     """Return a text that ends with a command line, with the options that name the box; any other text unchanged."""
-    return " ".join([text, *map(quoted, target)]) if ": pulsarbox " in text else text
+    return " ".join([text, *map(quoted, target)]) if _COMMAND in text else text
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Return the sentences of a text, and the command line at its end, empty for none."""
+    sentences, colon, command = text.partition(_COMMAND)
+    return (f"{sentences}:", f"pulsarbox {command}") if colon else (text, "")
 
 
 def with_target(words: Iterable[str], target: Iterable[str]) -> str:

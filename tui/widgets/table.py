@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -18,6 +19,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.cell_text import fitted, split_blanks
 from pulsarbox.tui.widgets.columns import (
     KINDS,
@@ -49,6 +51,10 @@ CURSOR_KEYS: Final[Sequence[BindingType]] = (
 
 _BAR: Final = 1
 """Width of the scroll bar in cells."""
+_HIGH: Final = 6
+"""Lines of an empty table from which its text is in the middle."""
+_SENTENCE: Final = 72
+"""Cells after which that text is wrapped."""
 _KEPT: Final = {"good": None, "warn": None, "bad": None, "cool": None, "marked": None, "trend": 3.0}
 """Looks that stay on the row of the cursor, with the minimum contrast if it is not that of text (WCAG 2.2, 1.4.11)."""
 
@@ -76,6 +82,7 @@ class Table(Looks, ScrollView, can_focus=True):
         "bad": ColorNames("text-error", bold=True),
         "cool": ColorNames("text-secondary"),
         "trend": ColorNames("primary"),
+        "command": ColorNames("text-accent", bold=True),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         *CURSOR_KEYS,
@@ -419,18 +426,31 @@ class Table(Looks, ScrollView, can_focus=True):
         index = self.scroll_offset.y + y - 1
         if index >= self.count:
             said = self._hint() if not self.count else []
-            text = f" {said[y - 1]}" if y <= len(said) else ""
-            return Strip([Segment(text[:width], self.look("dim"))]).adjust_cell_length(width, self._ground)
+            text, look = said[y - 1] if y <= len(said) else ("", "dim")
+            return Strip([Segment(f" {text}", self.look(look))]).adjust_cell_length(width, self._ground)
         return Strip(self._cells(index, self.row_at(index), width), width)
 
-    def _hint(self) -> list[str]:
-        """Return the lines of the text of an empty table: whole if it fits, else its first sentence."""
+    def _hint(self) -> list[tuple[str, str]]:
+        """Return the lines of the text of an empty table, with their looks: in its middle if there is much room.
+
+        A command has a line of its own. In little room, it follows the sentence, or only the first sentence is shown.
+        """
         width, room = max(self.size.width - 2, 1), self._height()
-        lines = textwrap.wrap(self.empty, width)
+        sentences, command = command_lines.parted(self.empty)
+        is_high = room >= _HIGH
+        lines = textwrap.wrap(sentences, min(width, _SENTENCE) if is_high else width)
+        if not command or cell_len(command) > width or len(lines) + 1 > room:
+            lines, command = textwrap.wrap(self.empty, width), ""
         if len(lines) > room:
             first, point, _ = self.empty.partition(". ")
             lines = textwrap.wrap(first + point.strip(), width)
-        return ["", *lines] if len(lines) < room else lines
+        found = [(line, "dim") for line in lines]
+        if command:
+            found += [("", "dim"), (command, "command")] if is_high else [(command, "command")]
+        if not is_high:
+            return [("", "dim"), *found] if len(found) < room else found
+        centered = [(f"{' ' * ((width - cell_len(text)) // 2)}{text}" if text else "", look) for text, look in found]
+        return [("", "dim")] * ((room - len(found)) // 3) + centered
 
     def _heading(self) -> Strip:
         plain, hot = (self.look(name) for name in ("heading", "sorted"))

@@ -442,12 +442,12 @@ async def test_an_empty_box_says_how_to_begin() -> None:
         for key, text in (
             ("2", "pulsarbox produce hello"),
             ("3", "pulsarbox consume hello"),
-            ("4", "No dead letters. Keep messages that fail: pulsarbox"),
+            ("4", "No dead letters. Keep messages that fail:"),
             ("5", "No limits"),
-            ("6", "No client is connected. Connect one: pulsarbox consume"),
+            ("6", "No client is connected. Connect one:"),
             ("8", "No plugin is in use"),
-            ("9", "No events. Print new ones as they occur: pulsarbox events --follow"),
-            ("0", "No jobs. Replay dead letters: pulsarbox dlq replay"),
+            ("9", "pulsarbox events --follow"),
+            ("0", "pulsarbox dlq replay"),
             ("P", "No pipeline is running"),
         ):
             await driver.press(key)
@@ -581,14 +581,12 @@ async def test_empty_details_name_the_command_that_fills_them() -> None:
     async with dashboard(box, WIDE, place="subscriptions", target=("--context", "live")) as driver:
         await driver.press("enter")
         await driver.at("SubscriptionDetails")
-        await driver.until(lambda: "Start one: pulsarbox consume orders-0 -s billing --context live" in driver.text())
+        await driver.until(lambda: "pulsarbox consume orders-0 -s billing --context live" in driver.text())
         await driver.press("b")
         await driver.at("Browser")
-        await driver.until(
-            lambda: "Publish one: pulsarbox produce orders-0 'Hello, world' --context live" in driver.text()
-        )
+        await driver.until(lambda: "pulsarbox produce orders-0 'Hello, world' --context live" in driver.text())
         await driver.press("4", "enter")
         await driver.at("Groups")
         command = "pulsarbox dlq groups orders-0-billing-DLQ --stored --context live"
-        await driver.until(lambda: "No dead letters remain. Show stored ones: " in driver.text())
+        await driver.until(lambda: "No dead letters remain. Show stored ones:" in driver.text())
         assert command in driver.table.empty

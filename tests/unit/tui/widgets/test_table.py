@@ -322,20 +322,26 @@ def test_a_phone_shows_the_most_important_columns(width: int) -> None:
     assert quotas[:2] == ["subject", "policy"] and "limit" in quotas
 
 
+COMMAND: Final = "pulsarbox quota set orders"
+
+
 @pytest.mark.parametrize(
     ("height", "lines"),
     [
         (3, ["Nothing is near its limit."]),
         (4, ["Nothing is near its limit. Limit a", "backlog: pulsarbox quota set orders"]),
-        (5, ["", "Nothing is near its limit. Limit a", "backlog: pulsarbox quota set orders"]),
+        (5, ["Nothing is near its limit. Limit a", "backlog:", COMMAND]),
+        (6, ["", "Nothing is near its limit. Limit a", "backlog:", COMMAND]),
+        (14, ["", "", "Nothing is near its limit. Limit a", " " * 13 + "backlog:", "", f"    {COMMAND}"]),
     ],
 )
 async def test_an_empty_table_shows_a_whole_sentence(height: int, lines: list[str]) -> None:
     table = Table(QUOTAS.columns, QUOTAS.identity)
-    table.empty = "Nothing is near its limit. Limit a backlog: pulsarbox quota set orders"
+    table.empty = f"Nothing is near its limit. Limit a backlog: {COMMAND}"
     with mock.patch.object(Table, "size", Size(37, height - 1)):
         found = table._hint()
-    assert found == lines
+    assert [text for text, _ in found] == lines
+    assert [text.strip() for text, look in found if look == "command"] == [COMMAND] * (COMMAND in map(str.strip, lines))
 
 
 @pytest.mark.parametrize("columns", [80, 120])
