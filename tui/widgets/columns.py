@@ -445,7 +445,12 @@ def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted
     spare = {at: widths[at] - _least_squeezed(column, sorted_by) for at, column in enumerate(shown) if column.grow}
     for at, (gap, following) in enumerate(zip(gaps, shown[1:], strict=False)):
         if gap == 1 and following.kind not in TO_THE_RIGHT:
-            giver = max(spare, key=spare.__getitem__, default=None)
+            # not from a title, unless there is no other cell
+            giver = max(
+                spare,
+                key=lambda each: (widths[each] > _title(shown[each], sorted_by) and spare[each] > 0, spare[each]),
+                default=None,
+            )
             if giver is None or spare[giver] < 1:
                 return
             spare[giver] -= 1
@@ -454,8 +459,7 @@ def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted
 
 
 def _least_squeezed(column: Column, sorted_by: str | None) -> int:
-    title = max(min(column.width, _title(column, sorted_by)), _title_min(column, sorted_by))
-    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), title)
+    return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), _title_min(column, sorted_by))
 
 
 def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:
