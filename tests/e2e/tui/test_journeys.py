@@ -238,7 +238,7 @@ def stepped(terminal: Tmux, key: str, backlog: str) -> None:
 
 
 def has_moved(screen: str, before: str) -> bool:
-    return "asking" not in screen and moment_seen(screen) not in ("", before)
+    return "loading …" not in screen and moment_seen(screen) not in ("", before)
 
 
 def moment_seen(screen: str) -> str:
