@@ -4,12 +4,13 @@ An action either concerns the view, and is a method ``do_...`` of a screen or th
 changes the box. ``operations`` defines the requests of a deed and the equivalent command line.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from pulsarbox.tui.actions.operation import OperationSpec, Row
+from pulsarbox.tui.actions.operation import OperationSpec, Row, short
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.actions.replay_operations import is_dead_letter
+from pulsarbox.tui.feed import real
 from pulsarbox.tui.preferences import Preferences
 
 
@@ -29,6 +30,8 @@ class Action(NamedTuple):
     deed: OperationSpec | None = None
     fits: Callable[[Row], bool] = lambda row: True
     """Whether it applies to a row of these kinds."""
+    words: Callable[[Row], Sequence[str]] = lambda row: ()
+    """Arguments of the ``pulsarbox`` command that prints what it shows of a row; empty for none."""
 
     @property
     def method(self) -> str:
@@ -124,6 +127,16 @@ _PROGRAM: Final = (
     Action("quit", "Quit the dashboard; the box keeps running", "q,ctrl+c", "quit", group="Program"),
 )
 
+
+def _peek(row: Row) -> list[str]:
+    """Return the command for the messages of a row: the unacknowledged ones of its subscription, or the last ones."""
+    key = "topic" if row.get("topic") else "output"
+    if "://" not in real(row, key):  # a pipeline that writes files
+        return []
+    subscription = real(row, "subscription") or real(row, "keptBy")
+    return ["peek", short(row, key), *(["-s", subscription] if subscription else ["--from", "-10"])]
+
+
 _WALKS: Final = (
     Action(
         "messages",
@@ -131,14 +144,19 @@ _WALKS: Final = (
         "b",
         "messages",
         on=("topic", "subscription", "deadletters", "pipeline"),
+        words=_peek,
     ),
-    Action("cursor map", "Show acknowledged, in-flight and delayed messages", "m", "cursor map", on=("subscription",)),
+    Action(
+        *("cursor map", "Show acknowledged, in-flight and delayed messages", "m", "cursor map"),
+        on=("subscription",),
+        words=lambda row: ["sub", "holes", short(row), real(row, "subscription")],
+    ),
     Action(
         *("key map", "Keys and consumers of a Key_Shared subscription", "K", "key map"),
         on=("subscription",),
-        fits=lambda row: (row.get("type") or KEY_SHARED) == KEY_SHARED,
+        fits=lambda row: row.get("type") == KEY_SHARED,
     ),
-    Action("topic map", "Show topics as areas by backlog, rate or size", "M", "map", on=("topic",)),
+    Action("topic map", "Show the topic map: areas by backlog, rate or size", "M", "map", on=("topic",)),
     Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
     Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
     Action("form", "Messages: show the decoded value, text, or bytes", "v", "format", on=("message", CONTENT)),

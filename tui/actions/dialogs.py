@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
@@ -19,8 +20,18 @@ from textual.widgets.option_list import Option
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions import dry_run
-from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong, default_of
+from pulsarbox.tui.actions.operation import (
+    OperationField,
+    OperationSpec,
+    Request,
+    Row,
+    Values,
+    Wrong,
+    default_of,
+    explained_of,
+)
 from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.dialog_keys import DANGER_OF_OPTION, key_hints
 from pulsarbox.tui.widgets.plain_title import plain_title
@@ -66,7 +77,7 @@ _CSS: Final = (
 %(name)s OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
 %(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
-%(name)s #hint { height: 1; margin-bottom: 1; }
+%(name)s #hint { min-height: 1; margin-bottom: 1; }
 %(name)s #target { margin-bottom: 1; text-style: bold; }
 %(name)s #buttons { height: 1; align-horizontal: right; }
 %(name)s Button { margin-left: 2; min-width: 10; }
@@ -78,6 +89,12 @@ _CSS: Final = (
 _CHOICE_WIDTH, _TEXT_WIDTH = 76, 96
 """Columns of dialogs on wide screens; on others, they have this share of the screen:"""
 _SHARE: Final = 0.96
+_OPERATION_WIDTH, _OPERATION_MAX = 84, 160
+"""Columns of the dialog of an operation: as many as its longest value needs, between these."""
+_BESIDE: Final = 34
+"""Columns of that dialog beside the values of its fields: the names of the fields, edges and padding."""
+_COMMANDS_SHOWN: Final = 3
+"""Command lines shown of an operation on several targets."""
 _FIELD: Final = 42
 """Characters of a hint that fit into a field on a screen of 80 columns."""
 _LINE_MAX: Final = 400
@@ -96,7 +113,7 @@ class ChoiceDialog(Dialog[str | None]):
 
     DEFAULT_CSS = (
         _CSS % {"name": "ChoiceDialog", "width": _CHOICE_WIDTH}
-        + """ChoiceDialog #said { margin-bottom: 1; }
+        + """ChoiceDialog #said { margin-bottom: 1; min-height: 1; }
 ChoiceDialog #said.-description { color: $text-muted; }"""
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -107,7 +124,10 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
     ]
 
     def __init__(self, title: str, options: Sequence[tuple[str, str, str]], here: str = "") -> None:
-        """``options`` are triples of name, shown text, and a text below: a command line or a ``Description``."""
+        """``options`` are triples of name, shown text, and a text below.
+
+        The text is a command line for each target, another text to copy, or a ``Description``.
+        """
         super().__init__()
         self._title = title
         self._options = options
@@ -117,12 +137,15 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
         """See textual.screen.Screen."""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _CHOICE_WIDTH)
+            yield from self.head()
             yield OptionList(*(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
-            has_command = any(is_command(told) for _, _, told in self._options)
-            copied = [("y", "copy the command")] if has_command else []
             with Vertical(id="foot"):
                 yield HangingText(key="said", classes="line")
-                yield Static(key_hints(("enter", "select"), *copied, ("esc", "back")), classes="keys")
+                yield Static(key_hints(("enter", "select"), ("esc", "back")), id="keys", classes="keys")
+
+    def head(self) -> ComposeResult:
+        """Compose what is above the options."""
+        yield from ()
 
     def on_mount(self) -> None:
         """Highlight the current value."""
@@ -135,10 +158,13 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
     @on(OptionList.OptionHighlighted)
     def _status_line(self, event: OptionList.OptionHighlighted) -> None:
         told, said = self._options[event.option_index][2], self.query_one("#said", HangingText)
-        said.indent = COMMAND_INDENT if is_command(told) else 0
+        is_copied = is_command(told)
+        said.indent = COMMAND_INDENT if is_copied else 0
         said.set_class(isinstance(told, Description), "-description")
-        said.update(told)
-        said.display = bool(told)
+        said.update(shown_commands(told.split("\n"), 1) if is_copied else told)
+        said.display = any(each for _, _, each in self._options)  # also a blank one, so that the dialog does not jump
+        copied = [("y", f"copy the command{'s' if chr(10) in told else ''}")] if is_copied else []
+        self.query_one("#keys", Static).update(key_hints(("enter", "select"), *copied, ("esc", "back")))
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -157,7 +183,7 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
         self.query_one(OptionList).action_cursor_up()
 
     def action_copy(self) -> None:
-        """Copy the shown command line."""
+        """Copy the command lines of the highlighted option."""
         at = self.query_one(OptionList).highlighted
         if at is not None and is_command(self._options[at][2]):
             copy(self, self._options[at][2])
@@ -282,7 +308,7 @@ class OperationDialog(Dialog[list[Request] | None]):
                 yield Label(field.title, markup=False)
                 kind = partial(ChoiceInput, field.choices) if field.choices else Input
                 yield kind(default_of(field, self._rows[0]), id=f"field-{field.name}", placeholder=brief_hint_of(field))
-        yield Static("", classes="dim", id="hint", markup=False)
+        yield HangingText(indent=COMMAND_INDENT, key="hint", classes="dim")
         yield HangingText(indent=COMMAND_INDENT, key="line", classes="line")
         if self.deed.danger:
             with Vertical(id="confirmation"):
@@ -299,21 +325,25 @@ class OperationDialog(Dialog[list[Request] | None]):
         """Focus the first input field."""
         self.query_one("#buttons Static").styles.width = "1fr"
         self.query_one("#hint").display = any(map(hint_of, self.deed.fields))
+        self.query_one("#box").styles.width = self._width()
         fields = self.query(Input)
         self.set_focus(fields.first() if fields else self.query_one("#do", Button))  # now: keys may follow
         self._refresh_status_line()
+
+    def _width(self) -> int:
+        """Return the width of the dialog, which its style limits to that of the screen."""
+        longest = max(map(cell_len, [*self.values.values(), self._typed if self.deed.danger else ""]))
+        return min(max(longest + _BESIDE, _OPERATION_WIDTH), _OPERATION_MAX)
 
     def on_descendant_focus(self) -> None:
         """Show the hint of the focused field."""
         name = (self.focused.id or "") if self.focused is not None else ""
         hints = {f"field-{field.name}": focused_hint_of(field) for field in self.deed.fields}
-        self.query_one("#hint", Static).update(hints.get(name, ""))
+        self.query_one("#hint", HangingText).update(hints.get(name, ""))
 
     @on(Input.Changed)
     def _refresh_status_line(self) -> None:
-        shown = self.lines
-        more = f"\n... and {len(shown) - 3} more" if len(shown) > 3 else ""
-        self.query_one("#line", Static).update("\n".join(clean(_brief(line)) for line in shown[:3]) + more)
+        self.query_one("#line", Static).update(shown_commands(self.lines, _COMMANDS_SHOWN))
         self.refuse("")
         self._show_effect()
 
@@ -321,8 +351,9 @@ class OperationDialog(Dialog[list[Request] | None]):
         """Show whether the deed changes anything. A dry run has nothing to confirm."""
         is_danger = self.deed.danger and not self._is_dry
         explained, button = self.query_one("#explained", Static), self.query_one("#do", Button)
-        explained.update(dry_run.explained(self.deed) if self._is_dry else self.deed.explained)
-        explained.display = self._is_dry or bool(self.deed.explained)
+        told = dry_run.explained(self.deed) if self._is_dry else explained_of(self.deed, self._rows)
+        explained.update(told)
+        explained.display = bool(told)
         button.label = "Dry run" if self._is_dry else "Confirm"
         button.variant = "error" if is_danger else "primary"
         self.query_one("#box").set_class(is_danger, "-danger")
@@ -387,6 +418,7 @@ class TextDialog(Dialog[None]):
         _CSS % {"name": "TextDialog", "width": _TEXT_WIDTH}
         + """
 TextDialog HangingText { padding-right: 1; }
+TextDialog #line { margin: 0 0 1 0; }
 TextDialog.-beside > #box { width: 184; }
 TextDialog #parts { height: auto; }
 TextDialog #parts HangingText { width: 1fr; }
@@ -420,11 +452,20 @@ TextDialog #parts HangingText.-further { margin-left: 2; }
                         yield from (HangingText(each, classes="-further") for each in self._beside)
                 else:
                     yield HangingText(self._text)
-                if self._line:
-                    yield HangingText(f"\n{clean(self._line)}", COMMAND_INDENT, classes="line")
             with Vertical(id="foot"):
-                copied = [("y", "copy the command")] if self._line else []
-                yield Static(key_hints(("esc", "back"), *copied), classes="dim")
+                if self._line:
+                    yield HangingText(clean(self._line), COMMAND_INDENT, key="line", classes="line")
+                yield Static(id="keys", classes="dim")
+
+    def on_mount(self) -> None:
+        """Hint at the keys, and again once the size of the text is known."""
+        body = self.query_one("#body", VerticalScroll)
+        self.watch(body, "show_vertical_scrollbar", self._hint)
+
+    def _hint(self, is_long: bool) -> None:
+        scroll = [("↑↓", "scroll")] if is_long else []
+        copied = [("y", "copy the command")] if self._line else []
+        self.query_one("#keys", Static).update(key_hints(*scroll, *copied, ("esc", "back")))
 
     def action_leave(self) -> None:
         """Close the dialog."""
@@ -473,6 +514,12 @@ def is_command(text: str) -> bool:
     return text.startswith("pulsarbox ") and not text.endswith(" ...")
 
 
+def shown_commands(lines: Sequence[str], most: int) -> str:
+    """Return the first command lines, each on a line of its own, and how many more there are."""
+    more = [f"... and {len(lines) - most} more"] if len(lines) > most else []
+    return "\n".join([*(clean(_brief(line)) for line in lines[:most]), *more])
+
+
 def _brief(line: str) -> str:
     return line if len(line) <= _LINE_MAX else f"{line[:_LINE_SHOWN]}... ({len(line):,} characters: ctrl+y copies it)"
 
@@ -488,11 +535,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def whole(row: Row, deed: OperationSpec) -> str:
-    """Return the full name of the target of a deed."""
-    name = deed.target(row)
-    if "subscription" in deed.on and row.get("subscription"):
-        return f"{row['subscription']}  of  {row.get('topic')}"
-    return name
+    """Return the name of the target of a deed, that of a subscription with its topic."""
+    if deed.on[0] == "subscription" and row.get("subscription"):
+        return subscription_title(row)
+    return deed.target(row)
 
 
 def hint_of(field: OperationField) -> str:
@@ -501,8 +547,9 @@ def hint_of(field: OperationField) -> str:
 
 
 def focused_hint_of(field: OperationField) -> str:
-    """Return the hint of a field with the focus, with its key."""
-    return f"{hint_of(field)}   space: next" if field.choices else hint_of(field)
+    """Return the hint of a field with the focus, behind its title, because it is below all fields; empty for none."""
+    hint = f"{hint_of(field)}   space: next" if field.choices else hint_of(field)
+    return f"{field.title}: {hint}" if hint else ""
 
 
 def brief_hint_of(field: OperationField) -> str:

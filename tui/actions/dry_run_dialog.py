@@ -1,9 +1,6 @@
 """Dialog with the result of a dry run, which offers the same operation for real."""
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.widgets import OptionList, Static
-from textual.widgets.option_list import Option
 
 from pulsarbox.tui.actions.dialogs import ChoiceDialog
 from pulsarbox.tui.widgets.wrapping import HangingText
@@ -28,12 +25,6 @@ class DryRunDialog(ChoiceDialog):
         super().__init__("Result of the dry run", [*offered, (BACK, "Back", "")], BACK)
         self._result = result
 
-    def compose(self) -> ComposeResult:
-        """See textual.screen.Screen."""
-        with Vertical(id="box") as box:
-            box.border_title = self._title
-            yield HangingText(self._result, 0, key="result")
-            yield OptionList(*(Option(shown, id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
-            with Vertical(id="foot"):
-                yield HangingText(key="said", classes="line")
-                yield Static("enter select   esc back", classes="keys", markup=False)
+    def head(self) -> ComposeResult:
+        """Compose the result."""
+        yield HangingText(self._result, 0, key="result")

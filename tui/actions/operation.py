@@ -63,12 +63,19 @@ class OperationSpec(NamedTuple):
     """Admin API requests. Raises Wrong."""
     target: Callable[[Row], str]
     """Name of the target, which must be typed for a dangerous deed."""
-    explained: str = ""
+    explained: str | Callable[[Row], str] = ""
+    """Its effect, in one or two sentences."""
     fields: tuple[OperationField, ...] = ()
     danger: bool = False
     """Whether it cannot be undone, so that the name must be typed."""
     keys: str = ""
     fits: Callable[[Row], bool] = lambda row: True
+
+
+def explained_of(spec: OperationSpec, rows: Sequence[Row]) -> str:
+    """Return the effect of an operation on rows, each sentence once."""
+    explained = spec.explained
+    return explained if isinstance(explained, str) else " ".join(dict.fromkeys(map(explained, rows)))
 
 
 def topic_of(row: Row, key: str = "topic") -> TopicName:

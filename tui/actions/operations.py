@@ -191,6 +191,12 @@ _TOPICS: Final = (
     ),
 )
 
+_KICKED: Final = {
+    "producer": "Closes the producer. Its client publishes messages without a receipt again.",
+    "consumer": "Closes the consumer. Its unacknowledged messages are redelivered.",
+    "connection": "Closes the connection and its producers and consumers. Unacknowledged messages are redelivered.",
+}
+"""Effect by kind of client."""
 _CLIENTS: Final = (
     OperationSpec(
         "client kick",
@@ -199,7 +205,7 @@ _CLIENTS: Final = (
         lambda row, values: ["client", "kick", str(row.get("id")), "--yes"],
         lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('id')))}/kick")],
         lambda row: f"{row.get('kind')} {row.get('name') or ''} ({row.get('address')})".replace("  ", " "),
-        "Closes one producer or consumer, or all of a connection. Unacknowledged messages are redelivered.",
+        lambda row: _KICKED.get(str(row.get("kind")), _KICKED["connection"]),
         fits=lambda row: row.get("id") is not None,
     ),
 )

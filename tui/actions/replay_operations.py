@@ -137,10 +137,8 @@ REPLAYS: Final = (
         (
             _FILTER,
             OperationField("rate", "Messages per second", "100", "0: no limit"),
-            OperationField("to", "To", "", "another topic; empty: the original topics"),
-            OperationField(
-                "edit", "Change", "=edit", '{"setProperties": {"fixed": "yes"}, "payload": "..."}; empty: nothing'
-            ),
+            OperationField("to", "Target topic", "", "another topic; empty: the original topics"),
+            OperationField("edit", "Edit", "=edit", '{"payload": "...", "setProperties": {"k": "v"}}; empty: no edit'),
             _KEEPER,
             _DRY,
         ),

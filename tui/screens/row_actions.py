@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual.screen import Screen
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import for_row
+from pulsarbox.tui.actions.action_table import BY_NAME, for_row
 from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, aside, real
 from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets.columns import short_topic, subscription_title
 
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action
@@ -27,6 +28,11 @@ class RowActions(Screen[None]):
 
     kind: ClassVar[str] = ""
     """Kind of its rows, which determines the available actions."""
+
+    @property
+    def noun_of_rows(self) -> str:
+        """Noun for a row that actions concern."""
+        return "row"
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,25 +94,31 @@ class RowActions(Screen[None]):
         if not rows:
             self.top.notify("No row is selected", severity="warning")
             return
-        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked rows"
+        title = self.title_of(rows[0]) if len(rows) == 1 else f"{len(rows)} marked {self.noun_of_rows}s"
         actions = self.actions_for_all(rows)
         if not actions:
             self.top.notify(f"No action applies to {title}", severity="warning", markup=False)
             return
         options = []
         for action in actions:
-            deed = action.deed
-            told = ""
-            if deed is not None:
-                defaults = {field.name: default_of(field, rows[0]) for field in deed.fields}
-                told = self.line(*deed.words(rows[0], defaults))
-            mark = "! " if deed is not None and deed.danger else "  "
-            options.append((action.name, f"{mark}{action.title}", told))
+            mark = "! " if action.deed is not None and action.deed.danger else "  "
+            options.append((action.name, f"{mark}{action.title}", "\n".join(self._commands_of(action, rows))))
         if here and here not in {name for name, _, _ in options}:
             return
         found = await self.app.push_screen_wait(ChoiceDialog(title, options, here))
         if found is not None:
             self.act_on(found, rows)
+
+    def _commands_of(self, action: "Action", rows: "Sequence[Row]") -> list[str]:
+        """Return the command lines of an action on rows, with the initial values of its fields; empty for none."""
+        deed = action.deed
+        if deed is None:
+            words = action.words(rows[0])
+            return [self.line(*words)] if words else []
+        fitting = filter(deed.fits, rows)
+        return [
+            self.line(*deed.words(row, {each.name: default_of(each, row) for each in deed.fields})) for row in fitting
+        ]
 
     def actions_for(self, row: "Row") -> "list[Action]":
         """Return the actions that apply to a row.
@@ -144,7 +156,7 @@ class RowActions(Screen[None]):
 
     def title_of(self, row: "Row") -> str:
         """Return the title of a row."""
-        return "  of  ".join(str(row[key]) for key in ("subscription", "topic") if row.get(key))
+        return subscription_title(row) if row.get("subscription") else short_topic(str(row.get("topic") or ""))
 
     def row_meant(self) -> "Row | None":
         """Return the row for an action on a single row, None without one."""
@@ -169,7 +181,7 @@ class RowActions(Screen[None]):
 
     def _open_map(self, name: str) -> None:
         row = self.row_meant()
-        if row is not None and name == _KEY_MAP and row.get("type") != "Key_Shared":
+        if row is not None and name == _KEY_MAP and not BY_NAME["key map"].fits(row):
             told = f"The key map needs a Key_Shared subscription; this one is {row.get('type') or 'of unknown type'}"
             self.top.notify(told, severity="warning", markup=False)
         elif row is None or self.kind != "subscription":

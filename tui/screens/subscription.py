@@ -18,7 +18,7 @@ from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, r
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen, how_many
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.columns import cause_look, short_topic
+from pulsarbox.tui.widgets.columns import cause_look, subscription_title
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.graphs.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
@@ -156,7 +156,7 @@ class SubscriptionDetails(ViewScreen):
         first, consumers = answer
         self.top.update_vitals(first)
         if not first.rows:
-            self._tell(self._called(), "This subscription no longer exists.")
+            self._tell(subscription_title(self.row), "This subscription no longer exists.")
             self.table.show((), 0, 0)
             self.table.set_subtitle("")
             return
@@ -201,11 +201,8 @@ class SubscriptionDetails(ViewScreen):
             past.replace(found)
             self._draw(end)
 
-    def _called(self) -> str:
-        return f"{self.row.get('subscription')}  of  {short_topic(str(self.row.get('topic')))}"
-
     def _title(self, row: Row) -> str:
-        return f"{self._called()}   ({row.get('type') or 'no type yet'})"
+        return f"{subscription_title(row)}   ({row.get('type') or 'no type yet'})"
 
     def _tell(self, title: str, about: str | Text, more: str | Text = "") -> None:
         """Update the texts of the upper panel."""
@@ -222,7 +219,7 @@ class SubscriptionDetails(ViewScreen):
 
     def title_of(self, row: Row) -> str:
         """Return the name of the subscription."""
-        return self._called()
+        return subscription_title(row)
 
     def opened(self, row: Row) -> None:
         """Show the connection of the consumer on the clients screen."""

@@ -10,7 +10,7 @@ from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import cause_look, short_topic
+from pulsarbox.tui.widgets.columns import cause_look, subscription_title
 from pulsarbox.tui.widgets.table import Row
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Subscriptions(ViewScreen):
 
     def title_of(self, row: Row) -> str:
         """Return the name of the subscription."""
-        return f"{row.get('subscription')}  of  {short_topic(str(row.get('topic')))}"
+        return subscription_title(row)
 
     def notes(self, row: Row) -> "list[Note]":
         """Return why the subscription gets no messages, and what helps."""

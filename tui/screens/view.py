@@ -130,7 +130,7 @@ class ViewScreen(TopScreen):
         if self.shows_details and not self.query("#details"):
             from pulsarbox.tui.widgets.row_details import RowDetails
 
-            self.query_one("#beside").mount(RowDetails(self.view, self.noun or self.view.noun))
+            self.query_one("#beside").mount(RowDetails(self.view, self.noun_of_rows))
             self.call_after_refresh(self._show_details)
         self._show_details()
 
@@ -390,6 +390,11 @@ class ViewScreen(TopScreen):
     def title_of(self, row: TableRow) -> str:
         """Return the title of a row."""
         return "  ".join(short_topic(str(row.get(key) or "")) for key in self.view.identity)
+
+    @property
+    def noun_of_rows(self) -> str:
+        """Noun for a row of the table."""
+        return self.noun or self.view.noun
 
     def opens_now(self) -> str:
         """Return the name of what enter opens; empty without a row."""

@@ -196,7 +196,7 @@ _POLICIES: Final = {
     "max-topics-per-namespace": "topics",
     "max-producers": "producers",
     "max-consumers": "consumers",
-    "max-unacked-messages-per-consumer": "unacked, consumer",
+    "max-unacked-messages-per-consumer": "unacked/consumer",
     "max-unacked-messages-per-subscription": "unacked messages",
     "maxUnackedMessagesPerBroker": "unacked messages",
     "brokerMaxConnections": "connections",
@@ -338,6 +338,11 @@ def short_id(value: object) -> str:
 def short_topic(name: str) -> str:
     """Return a topic name without the default domain and namespace."""
     return name.removeprefix("persistent://").removeprefix("public/default/")
+
+
+def subscription_title(row: Mapping[str, Any]) -> str:
+    """Return the name of a subscription with its topic: ``shipping of orders-1``."""
+    return f"{row.get('subscription')} of {short_topic(str(row.get('topic')))}"
 
 
 def shortened(text: str, width: int, *, ends: bool = False) -> str:

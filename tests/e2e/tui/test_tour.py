@@ -16,7 +16,7 @@ def test_five_steps(tmp_path: Path) -> None:
         terminal.until("Tour 1/5", "shop/eu/orders", "shipping", "no permits")
         (folder,) = tmp_path.glob("pulsarbox-tour-*")
         terminal.keys("Enter")
-        terminal.until("Tour 2/5", "shipping  of  shop/eu/orders", "shipping-1")
+        terminal.until("Tour 2/5", "shipping of shop/eu/orders", "shipping-1")
         terminal.keys("4")
         terminal.until("Tour 3/5", "shop/eu/orders-rejected")
         terminal.keys("5")

@@ -22,8 +22,9 @@ from pulsarbox.tui.screens.maps.log_map import (
     room_of,
     scale_of,
 )
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target, map_title
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target
 from pulsarbox.tui.screens.trouble import ScreenFacts
+from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, lines_of
 from pulsarbox.tui.widgets.table import Row
 
@@ -75,7 +76,7 @@ class CursorMapScreen(TopScreen):
         self._name_log()
 
     def _name_log(self) -> None:
-        self.query_one("#log", TextPanel).retitle(f"Log: {map_title(self.row)}", self._log_width + EDGES)
+        self.query_one("#log", TextPanel).retitle(f"Log: {subscription_title(self.row)}", self._log_width + EDGES)
 
     @property
     def _log_width(self) -> int:

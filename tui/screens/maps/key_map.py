@@ -11,12 +11,12 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.maps.key_bar import drawn, key_bar
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target, map_title
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.trouble import ScreenFacts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import Column, state_look
+from pulsarbox.tui.widgets.columns import Column, state_look, subscription_title
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.panel import EDGES, TextPanel
 from pulsarbox.tui.widgets.table import Row
@@ -76,7 +76,7 @@ class KeyMapScreen(ViewScreen):
     def begin(self) -> None:
         """Start with the name of the subscription in the border."""
         super().begin()
-        self.query_one("#consumers", TextPanel).retitle(f"Hash ranges: {map_title(self.row)}")
+        self.query_one("#consumers", TextPanel).retitle(f"Hash ranges: {subscription_title(self.row)}")
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the map, and the client IDs of its consumers, needed to disconnect them."""

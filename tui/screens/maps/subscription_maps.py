@@ -1,11 +1,10 @@
-"""What the maps of a subscription have in common: where to request them, their title, and the height of their bars."""
+"""What the maps of a subscription have in common: where to request them, and the height of their bars."""
 
 from typing import Final
 
 from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.tui.actions.operation import topic_of
 from pulsarbox.tui.feed import FeedError, real
-from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.table import Row
 
 _BARS: Final = ((40, 3), (30, 2))
@@ -16,11 +15,6 @@ def map_target(kind: str, row: Row) -> str:
     """Return the target of the request for a map of a subscription, ``kind`` being ``cursor`` or ``keys``."""
     _, _, tenant, namespace, local = path_of(topic_of(row)).split("/")
     return f"/pulsarbox/v1/maps/{kind}/{tenant}/{namespace}/{local}/{subscription_segment(real(row, 'subscription'))}"
-
-
-def map_title(row: Row) -> str:
-    """Return the title of a map: the subscription and its topic."""
-    return f"{row.get('subscription')} of {short_topic(str(row.get('topic')))}"
 
 
 def bar_lines(height: int) -> int:

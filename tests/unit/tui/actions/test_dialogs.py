@@ -2,9 +2,11 @@
 
 from textual.widgets import Input
 
+from pulsarbox.tui.actions.dialogs import OperationDialog, TextDialog, whole
+from pulsarbox.tui.actions.operations import BY_NAME
 from pulsarbox.tui.widgets.wrapping import HangingText
 from tests.unit.tui.driving import SMALL, Driver, dashboard
-from tests.unit.tui.fake import FakeBox, subscription
+from tests.unit.tui.fake import FakeBox, dead_letters, subscription
 
 NAME = "a-tenant-with-a-long-name/department-of-incoming-goods/orders-from-all-countries-and-all-shops-v2"
 COMMAND = f"pulsarbox sub clear {NAME} {NAME.rpartition('/')[2]} --yes"
@@ -91,5 +93,58 @@ async def test_the_menu_of_several_rows_has_only_what_concerns_all() -> None:
         assert {"messages", "cursor map"} <= set(names)
         await driver.press("space", "j", "space", "x")
         await driver.at("ChoiceDialog", answered=False)
-        assert "2 marked rows" in driver.text() and "Browse" not in driver.text()
+        assert "2 marked subscriptions" in driver.text() and "Browse" not in driver.text()
         assert "Show acknowledged" not in driver.text() and "clear" in driver.text().lower()
+
+
+async def test_the_menu_of_several_rows_shows_one_command_and_copies_all() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        await driver.press("space", "space", "x")
+        await driver.at("ChoiceDialog", answered=False)
+        await driver.until(lambda: "y copy the commands" in driver.text())
+        assert "pulsarbox topic unload orders-0" in driver.text() and "... and 1 more" in driver.text()
+        await driver.press("y")
+        assert driver.app.clipboard == "pulsarbox topic unload orders-0\npulsarbox topic unload orders-1"
+
+
+async def test_a_key_that_copies_is_hinted_for_an_option_with_a_command_only() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await driver.press("x")
+        await driver.at("ChoiceDialog", answered=False)
+        await driver.until(lambda: "y copy the command" in driver.text())
+        assert "pulsarbox peek orders-0 --from -10" in driver.text()
+        was = driver.screen.query_one("#box").region
+        await driver.press("j")
+        await driver.until(lambda: "copy the command" not in driver.text())
+        await driver.press("y")
+        assert driver.app.clipboard == "" and "esc back" in driver.text()
+        assert driver.screen.query_one("#box").region == was, "the dialog keeps its size"
+
+
+async def test_a_long_text_hints_at_scrolling_and_shows_its_command() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        for text, is_long in (("a line\n" * 30, True), ("a line", False)):
+            await driver.app.push_screen(TextDialog("Job 3", text, "pulsarbox job show 3"))
+            await driver.until(lambda: "y copy the command" in driver.text())
+            await driver.until(lambda shown=is_long: ("↑↓ scroll" in driver.text()) == shown)  # type: ignore[misc]
+            assert "pulsarbox job show 3" in driver.text()
+            driver.screen.dismiss()
+            await driver.at("TopicsScreen")
+
+
+async def test_the_hint_of_a_field_begins_with_its_title_and_a_long_filter_is_shown_whole() -> None:
+    async with dashboard(size=(200, 50), place="deadletters") as driver:
+        passing = 'reason == "timeout after # s" and origin == "persistent://public/default/orders-0" and key != "x"'
+        await driver.app.push_screen(OperationDialog(BY_NAME["dlq replay"], [dead_letters(0, filter=passing)]))
+        await driver.until(lambda: passing in driver.text())
+        assert 'Filter: reason == "...", contains(payload, "x"); empty: all' in driver.text()
+        await driver.press("tab")
+        await driver.until(lambda: "Messages per second: 0: no limit" in driver.text())
+        await driver.press("tab")
+        await driver.until(lambda: "Target topic: another topic; empty: the original topics" in driver.text())
+
+
+def test_a_topic_is_the_target_of_an_action_on_the_topic_of_a_subscription() -> None:
+    unload, clear = BY_NAME["topic unload"], BY_NAME["sub clear"]
+    assert whole(subscription(1), unload) == "orders-1"
+    assert whole(subscription(1), clear) == "billing of orders-1" and clear.target(subscription(1)) == "billing"

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections.abc import Sequence
 
 import click
 import pytest
@@ -14,7 +15,8 @@ from pulsarbox.cli.main import main
 from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY, named
 from pulsarbox.tui.actions.advice import ADVICE, advice
 from pulsarbox.tui.actions.dialogs import brief_hint_of
-from pulsarbox.tui.actions.operation import Wrong, default_of
+from pulsarbox.tui.actions.operation import Wrong, default_of, explained_of
+from pulsarbox.tui.actions.operations import BY_NAME as DEED_BY_NAME
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.position_input import instant, place, span
 from pulsarbox.tui.screens.messages.browser import start_of
@@ -36,17 +38,36 @@ def examples() -> list[tuple[str, str]]:
     return [(deed.name, kind) for deed in DEEDS for kind in deed.on if kind in ROWS]
 
 
-@pytest.mark.parametrize(("name", "kind"), examples())
-def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> None:
-    deed = next(each for each in DEEDS if each.name == name)
-    values = {field.name: default_of(field, ROWS[kind]) for field in deed.fields}
-    words = shlex.split(command_lines.line(*deed.words(ROWS[kind], values)))
+def parse(arguments: Sequence[str]) -> None:
+    """Fail if there is no such command with these arguments."""
+    words = shlex.split(command_lines.line(*arguments))
     assert words.pop(0) == "pulsarbox"
     command: click.Command = main
     context = click.Context(main, **main.context_settings)  # a command caches the help options of its first context
     while isinstance(command, click.Group):
-        command = command.get_command(context, words.pop(0)) or pytest.fail(f"no such command: {name}")
-    command.make_context(name, words, parent=context)
+        command = command.get_command(context, words.pop(0)) or pytest.fail(f"no such command: {arguments}")
+    command.make_context(command.name, words, parent=context)
+
+
+def test_the_commands_of_screens_about_a_row_are_some_that_there_are() -> None:
+    found = {(each.name, kind): each.words(ROWS[kind]) for each in REGISTRY for kind in each.on if kind in ROWS}
+    commands = {which: " ".join(words) for which, words in found.items() if words}
+    assert commands == {
+        ("messages", "topic"): "peek orders-3 --from -10",
+        ("messages", "subscription"): "peek orders-3 -s billing",
+        ("messages", "deadletters"): "peek orders-3-billing-DLQ --from -10",
+        ("cursor map", "subscription"): "sub holes orders-3 billing",
+    }
+    for which in commands:
+        parse(found[which])
+    assert BY_NAME["messages"].words({"output": "/data/parquet"}) == []
+
+
+@pytest.mark.parametrize(("name", "kind"), examples())
+def test_the_command_of_a_deed_is_one_that_there_is(name: str, kind: str) -> None:
+    deed = next(each for each in DEEDS if each.name == name)
+    values = {field.name: default_of(field, ROWS[kind]) for field in deed.fields}
+    parse(deed.words(ROWS[kind], values))
     requests = deed.requests(ROWS[kind], values)
     assert requests and all(request.target.startswith(("/admin/v2/", "/pulsarbox/v1/")) for request in requests)
 
@@ -70,8 +91,29 @@ def test_hints_fit_into_their_fields() -> None:
 
 def test_the_key_map_is_offered_for_key_shared_only() -> None:
     action = BY_NAME["key map"]
-    assert action.fits(subscription(0, type="Key_Shared")) and action.fits({}), "not known in the overview"
-    assert not action.fits(subscription(0, type="Shared"))
+    assert action.fits(subscription(0, type="Key_Shared"))
+    assert not action.fits(subscription(0, type="Shared")) and not action.fits(subscription(0, type=None))
+
+
+@pytest.mark.parametrize(
+    ("kinds", "effects"),
+    [
+        (["producer"], "Closes the producer. Its client publishes messages without a receipt again."),
+        (["consumer", "consumer"], "Closes the consumer. Its unacknowledged messages are redelivered."),
+        (
+            ["connection"],
+            "Closes the connection and its producers and consumers. Unacknowledged messages are redelivered.",
+        ),
+        (
+            ["consumer", "producer"],
+            "Closes the consumer. Its unacknowledged messages are redelivered. "
+            "Closes the producer. Its client publishes messages without a receipt again.",
+        ),
+    ],
+)
+def test_a_disconnection_is_explained_by_the_kind_of_client(kinds: list[str], effects: str) -> None:
+    rows = [client(at, kind=kind) for at, kind in enumerate(kinds)]
+    assert explained_of(DEED_BY_NAME["client kick"], rows) == effects
 
 
 async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -> None:
@@ -88,7 +130,7 @@ async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -
         driver.box.rows["subscriptions"][1]["backlog"] = 5_000_000
         await driver.press("enter")
         await driver.at("OperationDialog", answered=False)
-        assert "billing  of  persistent://public/default/orders-1" in driver.text()
+        assert "billing of orders-1" in driver.text() and "persistent://" not in driver.text()
         await driver.press("enter")
         await driver.until(
             lambda: "type 'billing' to confirm" in str(driver.screen.query_one("#wrong", Static).content)
@@ -115,7 +157,7 @@ async def test_what_lags_is_dealt_with_from_the_overview_and_from_its_map() -> N
         await driver.at("CursorMapScreen")
         await driver.press("x")
         await driver.at("ChoiceDialog", answered=False)
-        assert "Clear the backlog" in driver.text() and "billing  of  " in driver.text()
+        assert "Clear the backlog" in driver.text() and "billing of orders-0" in driver.text()
 
 
 async def test_all_marked_rows_at_once_by_their_number() -> None:

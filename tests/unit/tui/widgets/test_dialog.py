@@ -183,6 +183,18 @@ async def test_buttons_and_keys_of_every_dialog_are_visible_in_24_lines() -> Non
             await driver.at("Subscriptions")
 
 
+async def test_the_keys_of_every_dialog_are_set_off() -> None:
+    async with dashboard(size=SMALL, place="subscriptions") as driver:
+        for dialog in opened():
+            await driver.app.push_screen(dialog)
+            await driver.until(lambda: "esc back" in driver.text())
+            (y,) = [at for at, line in enumerate(driver.lines()) if "esc back" in line]
+            (esc,) = [each for each in driver.strips()[y] if each.text == "esc"]
+            assert esc.style is not None and esc.style.bold, type(dialog).__name__
+            dialog.dismiss()
+            await driver.at("Subscriptions")
+
+
 async def test_a_dry_run_says_that_nothing_changes_and_asks_for_no_name() -> None:
     async with dashboard(size=SMALL, place="deadletters") as driver:
         driver.screen.act("dlq drop")

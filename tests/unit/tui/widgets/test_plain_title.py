@@ -26,7 +26,7 @@ async def test_names_like_markup_open_every_dialog_and_screen() -> None:
     async with dashboard(box, SMALL, place="subscriptions") as driver:
         await driver.press("x")
         await driver.at("ChoiceDialog", answered=False)
-        assert " billing[/]xxx" in driver.text() and "xend  of  [b]orders[$x] " in driver.text()
+        assert " billing[/]xxx" in driver.text() and "xend of [b]orders[$x] " in driver.text()
         await driver.press("escape", "b")
         await driver.at("Browser")
         await driver.until(lambda: " [b]orders[$x] " in driver.text())

@@ -40,7 +40,7 @@ CLEAR = f"pulsarbox sub clear {NAME} billing --yes"
 
 
 @pytest.mark.parametrize("indent", [0, 2, None])
-@pytest.mark.parametrize("text", [CLEAR, f"topic   {NAME}", f"{NAME}  of  {NAME}"])
+@pytest.mark.parametrize("text", [CLEAR, f"topic   {NAME}", f"{NAME} of {NAME}"])
 def test_names_break_behind_their_signs(text: str, indent: int | None) -> None:
     """No row ends inside of a word, at any width with room for the longest one, and nothing gets lost."""
     for width in range(32, 200):
