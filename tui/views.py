@@ -70,7 +70,7 @@ TOPICS: Final = TableView(
 SUBSCRIPTIONS: Final = TableView(
     "subscriptions",
     (
-        _TOPIC,
+        _TOPIC._replace(width=17),
         _SUBSCRIPTION,
         Column("type", "TYPE", 10, "text", 6, meaning="Exclusive, Failover, Shared, Key_Shared"),
         Column("backlog", "BACKLOG", 8, "count", 0, meaning="unacknowledged messages"),
@@ -90,7 +90,7 @@ SUBSCRIPTIONS: Final = TableView(
         Column("consumers", "CONSUMERS", 9, "count", 4, meaning="connected consumers"),
         Column("delayed", "DELAYED", 8, "count", 7, meaning="delayed messages that are not due yet"),
         Column(
-            *("drain", "DRAINED", 8, "drain", 1),
+            *("drain", "DRAINS IN", 9, "drain", 1),
             meaning="time until the backlog is empty; never: it grows",
             beside=("backlog", "delayed"),
         ),
@@ -124,7 +124,7 @@ QUOTAS: Final = TableView(
     "share",
     ("subject", "policy", "scope"),
     "No limits. Limit a backlog: pulsarbox quota set orders --size 2G --then hold",
-    needed=("change",),
+    needed=("change", "topic", "subscription"),
     example='share > 0.8 and scope == "topic"',
     noun="limit",
 )

@@ -70,6 +70,8 @@ def busy() -> FakeBox:
             policy="dispatch-rate",
             scope="subscription",
             subject=f"{_name(1)} shipping",
+            topic=_name(1),
+            subscription="shipping",
             share=1.0,
             used=1000.0,
             change=_changed("subscription-dispatch-rate", "dispatchThrottlingRateInMsg"),

@@ -51,7 +51,7 @@ def _only(view: TableView, **widths: int) -> list[Column]:
 
 _BACKLOGS: Final = _only(
     views.SUBSCRIPTIONS,
-    topic=14, subscription=12, backlog=9, change=8, cause=14, drain=8, trend=10, outRate=6, inRate=6, consumers=9,
+    topic=14, subscription=12, backlog=9, change=8, cause=14, drain=9, trend=10, outRate=6, inRate=6, consumers=9,
     unacked=8, type=10,
 )  # fmt: skip
 PANELS: Final = (

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from pulsarbox.protocol.policies.policy_values import problem
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong
+from pulsarbox.tui.widgets.columns import policy_in_words, short_topic, subscription_title
 
 if TYPE_CHECKING:  # dialogs are rare, and the table of policies takes time to import
     from pulsarbox.protocol.policies.shapes import ValueShape, WholeNumber
@@ -114,7 +115,12 @@ def _words(row: Row, values: Values) -> list[str]:
         texts = dict(zip(_texts(row, old), _texts(row, _value(row, values)), strict=True))
     except Wrong:  # still being typed
         texts = dict.fromkeys(_texts(row, old)[:2], values.get("limit", "").strip())
-    return [texts.get(word, word) for word in shlex.split(str(_change(row)["command"]))[1:]]
+    return [texts.get(word, word) for word in command_words(row)]
+
+
+def command_words(row: Row) -> list[str]:
+    """Return the arguments of the command that sets the limit to its current value, with the short topic name."""
+    return [short_topic(word) for word in shlex.split(str(_change(row)["command"]))[1:]]
 
 
 def _texts(row: Row, value: Any) -> list[str]:
@@ -128,8 +134,11 @@ def _texts(row: Row, value: Any) -> list[str]:
 
 
 def _subject(row: Row) -> str:
+    """Return the limit with its object, and the larger object to which a change applies, if any."""
+    name = subscription_title(row) if row.get("subscription") else short_topic(str(row.get("subject")))
     of = (row.get("change") or {}).get("of") or row.get("scope")
-    return f"{row.get('policy')} of {row.get('subject')} (for the {of})"
+    wider = f"; a change applies to the whole {of}" if of != row.get("scope") else ""
+    return f"{policy_in_words(str(row.get('policy')))} of {name}{wider}"
 
 
 LIMITS: Final = (

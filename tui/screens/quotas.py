@@ -1,12 +1,11 @@
 """Quotas screen: limits, usage, the level that sets each, and throttled time."""
 
-import shlex
 from collections.abc import Mapping
 from typing import ClassVar
 
 from pulsarbox.tui import views
+from pulsarbox.tui.actions.quota_operations import command_words
 from pulsarbox.tui.screens.view import ViewScreen
-from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -30,5 +29,5 @@ class Quotas(ViewScreen):
         """Return the command that changes the limit."""
         row = self.table.pointed
         if row is not None and isinstance(row.get("change"), Mapping):
-            return command_lines.line(*shlex.split(str(row["change"]["command"]))[1:], *self.top.target)
+            return self.line(*command_words(row))
         return super().command_line()

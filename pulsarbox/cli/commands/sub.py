@@ -201,7 +201,7 @@ def _listed(admin: "Admin", topic: TopicName) -> TableOutput:
     return TableOutput(
         rows,
         ["name", *stats_text.columns_with(backlogs)],
-        titles={**backlogs.titles, "seconds_to_drain": "DRAINED IN", "backlog_bytes": "BACKLOG SIZE"},
+        titles={**backlogs.titles, "seconds_to_drain": "DRAINS IN", "backlog_bytes": "BACKLOG SIZE"},
         shown=stats_text.shown_subscription,
         cut={"name": 12},
         least=stats_text.LEAST,

@@ -17,6 +17,7 @@ def row(field: str | None, body: Any, policy: str = "") -> dict[str, Any]:
     }
 
 
+TOPIC = "persistent://public/default/orders"
 RATE = row("dispatchThrottlingRateInMsg", {"dispatchThrottlingRateInMsg": 77, "dispatchThrottlingRateInByte": -1})
 
 
@@ -60,6 +61,30 @@ def test_a_limit_is_shown_with_its_unit() -> None:
     assert field.default(row("limitTime", {"limitTime": 5400}, "backlog-quota:message_age")) == "1h30m"
     assert field.default(row(None, 3)) == "3"
     assert field.default(row(None, "off", "brokerDeduplicationEnabled")) == "off"
+
+
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        ({"scope": "topic", "subject": f"{TOPIC}", "policy": "publish-rate"}, "publish rate of orders"),
+        (
+            {"scope": "subscription", "subject": f"{TOPIC} b", "topic": TOPIC, "subscription": "b"},
+            "dispatch rate of b of orders; a change applies to the whole topic",
+        ),
+        (
+            {"scope": "topic", "subject": "persistent://acme/prod/orders", "change": {"of": "namespace"}},
+            "dispatch rate of acme/prod/orders; a change applies to the whole namespace",
+        ),
+    ],
+)
+def test_a_limit_is_named_with_its_object(row: dict[str, Any], name: str) -> None:
+    assert CHANGE.target({"policy": "subscription-dispatch-rate", "change": {"of": "topic"}} | row) == name
+
+
+def test_the_command_has_the_short_topic_name() -> None:
+    limit = row(None, 3) | {"subject": TOPIC}
+    limit["change"]["command"] = f"pulsarbox topic policy {TOPIC} max-producers 3"
+    assert CHANGE.words(limit, {"limit": "4"}) == ["topic", "policy", "orders", "max-producers", "4"]
 
 
 def test_a_unit_that_does_not_fit_is_refused() -> None:

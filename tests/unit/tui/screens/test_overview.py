@@ -300,7 +300,7 @@ async def test_the_backlogs_in_the_files_of_a_box_show_what_is_unknown() -> None
         (row,) = (line for line in driver.lines() if "orders-0 " in line and "1,000" in line)
         assert "never" not in row and " ? " in row
         await driver.press("j")
-        await driver.until(lambda: "DRAINED ?" in driver.told("told"))
+        await driver.until(lambda: "DRAINS IN ?" in driver.told("told"))
 
 
 async def test_panels_count_all_rows_that_match_not_those_that_are_loaded() -> None:
