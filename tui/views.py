@@ -92,7 +92,7 @@ SUBSCRIPTIONS: Final = TableView(
         Column(
             *("drain", "DRAINS IN", 9, "drain", 1),
             meaning="time until the backlog is empty; never: it grows",
-            beside=("backlog", "delayed"),
+            beside=("backlog", "delayed", "change", "outRate"),
         ),
     ),
     ("topic", "subscription"),

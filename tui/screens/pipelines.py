@@ -67,7 +67,7 @@ _FACTS = (
     *(("state", "state"), ("inputs", "reads"), ("output", "writes"), ("lag", "lag")),
     *(("rows", "rows"), ("rowsPerSecond", "rows/s"), ("deadLetters", "dead letters"), ("batch", "micro-batch")),
     *(("lastBatchMs", "batch duration"), ("stages", "stages"), ("watermark", "watermark")),
-    *(("stateRows", "rows of state"), ("stateBytes", "size of state")),
+    *(("stateRows", "state rows"), ("stateBytes", "state size")),
     *(("master", "Spark master"), ("ui", "Spark UI"), ("host", "host"), ("pid", "process")),
     *(("startedAt", "started"), ("reportedAt", "last report"), ("by", "role")),
 )

@@ -12,7 +12,7 @@ from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, aside, real
-from pulsarbox.tui.widgets import command_lines
+from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.columns import short_topic, subscription_title
 
 if TYPE_CHECKING:
@@ -157,6 +157,14 @@ class RowActions(Screen[None]):
     def title_of(self, row: "Row") -> str:
         """Return the title of a row."""
         return subscription_title(row) if row.get("subscription") else short_topic(str(row.get("topic") or ""))
+
+    def advice_on(self, row: "Row") -> str:
+        """Return the advice for a subscription; empty in history, because all of it concerns what is there now."""
+        from pulsarbox.tui.actions.advice import advice
+
+        if self.top.at is not None or numbers.keeps_up(dict(row)):
+            return ""
+        return advice(row.get("cause"), may_change=not self.top.read_only)
 
     def row_meant(self) -> "Row | None":
         """Return the row for an action on a single row, None without one."""

@@ -11,7 +11,6 @@ from textual.containers import Horizontal, Vertical
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.advice import advice
 from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, real
@@ -99,7 +98,7 @@ class SubscriptionDetails(ViewScreen):
         with Horizontal(id="facts"):
             with Vertical():
                 yield HangingText(self._title(self.row), _TITLE_INDENT, key="called")
-                yield HangingText(_facts(self.row, self.app.theme_variables), key="about")
+                yield HangingText(self._facts(self.row), key="about")
             yield HangingText("", key="more")
         yield Graphs(
             Graph("inRate", "Published", "rate", "primary", "/s"),
@@ -161,8 +160,8 @@ class SubscriptionDetails(ViewScreen):
             self.table.set_subtitle("")
             return
         self.row = first.rows[0]
-        colors = self.app.theme_variables
-        self._tell(self._title(self.row), _facts(self.row, colors), _further_facts(self.row, first.now, colors))
+        more = _further_facts(self.row, first.now, self.app.theme_variables)
+        self._tell(self._title(self.row), self._facts(self.row), more)
         if self._past_of != self.top.at:
             self._past_of, self._past = self.top.at, GraphPast(_DRAWN)
             self._past.replace(_of_trend(first.now, self.row))
@@ -204,6 +203,9 @@ class SubscriptionDetails(ViewScreen):
     def _title(self, row: Row) -> str:
         return f"{subscription_title(row)}   ({row.get('type') or 'no type yet'})"
 
+    def _facts(self, row: Row) -> Text:
+        return _facts(row, self.advice_on(row), self.app.theme_variables)
+
     def _tell(self, title: str, about: str | Text, more: str | Text = "") -> None:
         """Update the texts of the upper panel."""
         for key, text in (("#called", title), ("#about", about), ("#more", more)):
@@ -234,15 +236,16 @@ class SubscriptionDetails(ViewScreen):
         return self.row
 
 
-def _facts(row: Row, colors: Mapping[str, str]) -> Text:
+def _facts(row: Row, remedy: str, colors: Mapping[str, str]) -> Text:
     """Return the facts about a subscription, one per line with its name. ``colors`` are the variables of the theme."""
     cause, look = row.get("causeText") or row.get("cause") or "-", Table.looks[cause_look(row) or "plain"]
+    backlog = (numbers.counted(row.get("backlog"), "message"), numbers.change_in_words(row.get("change")))
     told = [
         ("cause", str(cause)),
-        ("advice", "" if numbers.keeps_up(dict(row)) else advice(row.get("cause"))),
+        ("advice", remedy),
         (
             "backlog",
-            f"{numbers.counted(row.get('backlog'), 'message')}, {numbers.change_in_words(row.get('change'))}"
+            f"{', '.join(filter(None, backlog))}"
             f", oldest {numbers.seconds(row.get('oldest'))}{numbers.drain_in_words(dict(row))}",
         ),
         (

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from pulsarbox.tui import views
-from pulsarbox.tui.actions.advice import advice
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
@@ -38,9 +37,9 @@ class Subscriptions(ViewScreen):
         """Return why the subscription gets no messages, and what helps."""
         from pulsarbox.tui.widgets.row_details import Note
 
-        if numbers.keeps_up(dict(row)):
+        if not _is_held(row):
             return []
-        cause, remedy = str(row.get("causeText") or ""), advice(row.get("cause"))
+        cause, remedy = str(row.get("causeText") or ""), self.advice_on(row)
         return [
             Note(name, text, look)
             for name, text, look in (("cause", cause, cause_look(row) or "plain"), ("advice", remedy, "plain"))
@@ -51,7 +50,7 @@ class Subscriptions(ViewScreen):
         """Return why the subscription gets no messages, and the command that explains it."""
         row = self.table.pointed
         parts = super().status_line()
-        if row is None or not row.get("causeText") or row.get("cause") == "end-of-log" or numbers.keeps_up(dict(row)):
+        if row is None or not row.get("causeText") or not _is_held(row):
             return parts
         return [
             (" ", "plain", ""),
@@ -66,3 +65,8 @@ class Subscriptions(ViewScreen):
         if row is None:
             return super().command_line()
         return self.line("quota", "explain", short(row), real(row, "subscription"))
+
+
+def _is_held(row: Row) -> bool:
+    """Return whether there is a backlog that is not just in flight."""
+    return row.get("cause") != "end-of-log" and not numbers.keeps_up(dict(row))

@@ -20,8 +20,10 @@ class ScreenFacts(NamedTuple):
     """Title of the screen."""
     is_past: bool = False
     """Whether it shows recorded history."""
-    age: float | None = None
-    """Seconds since the last response, None without one."""
+    answered: float | None = None
+    """Time of the last response (ms since 1970), None without one."""
+    interval: float | None = None
+    """Seconds between requests, None if they are not repeated."""
     is_filtered: bool = False
     """Whether its rows are filtered."""
 
@@ -29,17 +31,20 @@ class ScreenFacts(NamedTuple):
 def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
     """Return the reason and the remedy, in one or two sentences."""
     if trouble.is_gone:
-        told = f"✕ cannot connect to {screen.label}: {trouble}; retrying"
-        if screen.age is not None:
-            return f"{told}. Showing data from {numbers.seconds(screen.age)} ago."
-        return f"{told}. Start the box with `pulsarbox start`, or check --admin-url; press r to retry"
+        retry = "press r to retry"
+        if screen.interval is not None:
+            retry = f"retrying every {numbers.span(screen.interval)} (r: now)"
+        told = f"✕ cannot connect to {screen.label}: {trouble}; {retry}"
+        if screen.answered is not None:
+            return f"{told}. Showing data from {numbers.moment(screen.answered)}."
+        return f"{told}. Start the box with `pulsarbox start`, or check --admin-url."
     if _is_unrecorded(trouble, screen):
         verb = "are" if screen.title.endswith("s") else "is"
         return f"✕ {screen.title} {verb} not recorded. Press n to return to now."
     if trouble.status == _UNAUTHENTICATED:
-        return f"✕ {trouble}  (authenticate with --token-file or a context; docs/security.md)"
+        return f"✕ {trouble}. Authenticate with --token-file or a context; see docs/security.md."
     if trouble.status == _FORBIDDEN:
-        return f"✕ {trouble}  (use a role with this permission, with --token-file or a context; docs/security.md)"
+        return f"✕ {trouble}. Use a role with this permission (--token-file or a context); see docs/security.md."
     if _needs_box(trouble):
         return f"✕ {trouble}"
     if screen.is_filtered and trouble.is_invalid:

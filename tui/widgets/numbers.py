@@ -52,15 +52,18 @@ def change(value: float | None) -> str:
     """Format a rate of change with a sign and an arrow."""
     if value is None:
         return NOTHING
-    if abs(value) < 0.05:
+    if abs(value) < MOVING:
         return "="
     return f"▲ +{rate(value)}" if value > 0 else f"▼ -{rate(-value)}"
 
 
 def change_in_words(value: float | None) -> str:
-    """Format a rate of change for a sentence."""
-    told = change(value)
-    return "steady" if told == "=" else told if value is None else f"{told} a second"
+    """Format a rate of change for a sentence: ``growing by 12/s``; empty if it is unknown."""
+    if value is None:
+        return ""
+    if abs(value) < MOVING:
+        return "steady"
+    return f"{'growing' if value > 0 else 'falling'} by {rate(abs(value))}/s"
 
 
 def size(value: float | None) -> str:
@@ -126,21 +129,23 @@ def in_unit(value: float | None, unit: str) -> str:
 
 
 def milliseconds(value: float | None) -> str:
-    """Format a latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``."""
+    """Format a latency: ``0.42 ms``, ``8.1 ms``, ``1.20 s``, ``12.3 s``, ``1m31s``."""
     if value is None:
         return NOTHING
+    if value >= 59_950:
+        return seconds(value / 1000)
     if value >= 1000:
-        return f"{value / 1000:.2f} s"
+        return f"{value / 1000:.{2 if value < 9995 else 1}f} s"
     return f"{value:.2f} ms" if value < 1 else f"{value:.1f} ms" if value < 100 else f"{value:.0f} ms"
 
 
 def nanoseconds(value: float | None) -> str:
-    """Format the duration of a call: ``240 ns``, ``1.3 us``, ``2.0 ms``."""
+    """Format the duration of a call: ``240 ns``, ``1.3 µs``, ``2.0 ms``."""
     if value is None:
         return NOTHING
     if value < 1000:
         return f"{value:.0f} ns"
-    return f"{value / 1000:.1f} us" if value < 1_000_000 else milliseconds(value / 1_000_000)
+    return f"{value / 1000:.1f} µs" if value < 1_000_000 else milliseconds(value / 1_000_000)
 
 
 def moment(value: float | None) -> str:
@@ -222,12 +227,15 @@ def drain_in_words(row: dict[str, Any]) -> str:
 
 
 def drain(row: dict[str, Any]) -> str:
-    """Format the time to drain a backlog: ``never`` if it grows, ``-`` without a backlog."""
+    """Format the time to drain a backlog: ``never`` while it grows, ``-`` without a backlog.
+
+    The box estimates the time from another period than the change, so that they may differ.
+    """
     if not row.get("backlog"):
         return NOTHING
     if keeps_up(row):
         return "now"
-    value = row.get("drain")
+    value = row.get("drain") if (row.get("change") or 0.0) < MOVING else None
     if value is None and (row.get("delayed") or 0) >= row["backlog"]:
         return "when due"
     return "never" if value is None else f"~{seconds(value)}"

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any, Final, NamedTuple
 
+from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from pulsarbox.tui.widgets.dialog_keys import key_hints
 from pulsarbox.tui.widgets.table import Table
 
 LINES_MAX: Final = 5
@@ -76,8 +78,14 @@ class TourGuide:
     @property
     def text(self) -> str:
         """The step, with its number."""
-        following = "F2 next" if self.at + 1 < len(STEPS) else "F2 hide"
-        return f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}  [{following}{', F3 back' if self.at else ''}]"
+        return self.content.plain
+
+    @property
+    def content(self) -> Content:
+        """The step, with its number and the keys that turn to others."""
+        following = ("F2", "next" if self.at + 1 < len(STEPS) else "hide")
+        keys = key_hints(following, ("F3", "back")) if self.at else key_hints(following)
+        return Content.assemble(f"Tour {self.at + 1}/{len(STEPS)}  {STEPS[self.at].text}   ", keys)
 
     def lines(self, width: int) -> int:
         """Return how many lines the step has on a terminal of this width."""
@@ -147,11 +155,13 @@ class GuideStrip(Static):
     """
 
     def __init__(self, guide: TourGuide) -> None:
-        super().__init__(guide.text, id="guide", markup=False)
+        super().__init__(guide.content, id="guide", markup=False)
         self._guide = guide
+        self._shown = guide.text
 
     def turn(self) -> None:
         """Show the current step, if it has changed."""
         self.display = not self._guide.is_closed
-        if str(self.content) != self._guide.text:
-            self.update(self._guide.text)
+        if self._shown != self._guide.text:
+            self._shown = self._guide.text
+            self.update(self._guide.content)

@@ -14,6 +14,7 @@ from pulsarbox.tui.once import asked
 from pulsarbox.tui.screens.overview import _way_to
 from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.box_facts import BoxFacts
+from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.table import Table
 from tests.gallery.boxes import busy, files
@@ -59,7 +60,7 @@ async def test_actions_in_the_diagnosis_are_on_its_row() -> None:
         assert table.pointed is not None and table.pointed["topic"] != row["topic"]
         await driver.press("x")
         await driver.at("ChoiceDialog", answered=False)
-        assert str(row["topic"]) in driver.text()
+        assert subscription_title(row) in driver.text()
 
 
 async def test_the_menu_of_another_finding_is_what_enter_opens() -> None:

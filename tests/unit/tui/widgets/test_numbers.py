@@ -11,7 +11,7 @@ from pulsarbox.tui.widgets.graphs.graph import Graph, area, resampled, shade, sh
 
 def test_a_change_within_a_sentence() -> None:
     told = [figures.change_in_words(value) for value in (12.5, -0.5, 0, None)]
-    assert told == ["▲ +12 a second", "▼ -0.5 a second", "steady", "-"]
+    assert told == ["growing by 12/s", "falling by 0.5/s", "steady", ""]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,11 @@ def test_a_change_within_a_sentence() -> None:
         ("seconds", 12 * 86_400, "12d"),
         ("milliseconds", 0.42, "0.42 ms"),
         ("milliseconds", 1200, "1.20 s"),
-        ("nanoseconds", 1300, "1.3 us"),
+        ("milliseconds", 9_996, "10.0 s"),
+        ("milliseconds", 12_345, "12.3 s"),
+        ("milliseconds", 59_970, "1m00s"),
+        ("milliseconds", 91_000, "1m31s"),
+        ("nanoseconds", 1300, "1.3 µs"),
         ("percent", 0.61, "61%"),
         ("percent", 70, ">999%"),
         ("moment", 0, "-"),
@@ -75,6 +79,8 @@ def test_trends_of_neighboring_rows_stay_apart() -> None:
 def test_when_a_backlog_is_gone() -> None:
     assert figures.drain({"backlog": 0, "drain": None}) == "-"
     assert figures.drain({"backlog": 9, "drain": 72.0}) == "~1m12s"
+    assert figures.drain({"backlog": 9, "drain": 72.0, "change": -1.0}) == "~1m12s"
+    assert figures.drain({"backlog": 9, "drain": 72.0, "change": 1.0}) == "never", "it grows"
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 3}) == "never"
     assert figures.drain({"backlog": 9, "drain": None, "delayed": 9}) == "when due"
     assert figures.drain({"backlog": 9, "drain": None, "outRate": 4.5}) == "now", "no more than two seconds' worth"

@@ -30,7 +30,7 @@ async def test_all_values_of_the_row_and_its_actions() -> None:
         told = panel(driver, "values").splitlines()
         assert told[:3] == ["orders-0", "billing", ""]
         assert ["delayed", "0"] in [line.split() for line in told], "also of a column without room in the table"
-        assert "press 5 for the limit, and enter there to" in told
+        assert "5 shows the limit; there enter changes it" in told
         assert sum(line.startswith("cause") for line in told) == 1
         assert "b   Browse the messages; nothing is acknowledged" in panel(driver, "deeds").splitlines()
         deeds = panel(driver, "deeds").splitlines()
@@ -177,3 +177,27 @@ async def test_an_age_that_is_not_read_has_a_question_mark_and_the_reason(place:
         assert f"OLDEST ? {UNREAD}" in driver.told("told")
     for row, text in zip(box.rows[place], ("?", "-", "1m"), strict=True):
         assert KINDS["age"](row["oldest"], row, 7)[0].strip().startswith(text), row
+
+
+async def test_advice_is_what_the_dashboard_can_do() -> None:
+    box = FakeBox()
+    for options, told in (
+        ({}, "5 shows the limit; there enter changes it"),
+        ({"read_only": True}, "5 shows the limit"),
+        ({"at": NOW - 3_600_000}, ""),
+    ):
+        async with dashboard(box, BROAD, place="subscriptions", **options) as driver:
+            await driver.until(lambda: is_shown(driver) and "the dispatch rate is used up" in panel(driver, "values"))
+            lines = panel(driver, "values").splitlines()
+            assert [line for line in lines if "limit" in line] == ([told] if told else [])
+            assert ("advice" in lines) == bool(told)
+
+
+async def test_a_subscription_without_a_backlog_has_no_cause_to_explain() -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [
+        subscription(0, backlog=0, cause="end-of-log", causeText="all messages have been sent")
+    ]
+    async with dashboard(box, BROAD, place="subscriptions") as driver:
+        await driver.until(lambda: is_shown(driver) and panel(driver, "values").startswith("orders-0"))
+        assert "all messages" not in panel(driver, "values") and "no action" not in panel(driver, "values")

@@ -49,9 +49,9 @@ def test_keys_turn_within_the_steps() -> None:
     guide = TourGuide()
     guide.turn(-1)
     assert guide.at == 0
-    assert guide.text.endswith("[F2 next]")
+    assert guide.text.endswith("   F2 next")
     guide.turn(99)
-    assert guide.at == 4 and guide.text.endswith("[F2 hide, F3 back]") and guide.lines(80) > 0
+    assert guide.at == 4 and guide.text.endswith("   F2 hide   F3 back") and guide.lines(80) > 0
 
 
 async def test_the_last_step_is_hidden_and_shown_again() -> None:
@@ -60,6 +60,8 @@ async def test_the_last_step_is_hidden_and_shown_again() -> None:
     async with dashboard(FakeBox(), SMALL, guide=guide) as driver:
         await driver.press("f2")
         await driver.until(lambda: "Tour 5/5" in driver.text())
+        keys = [each for strip in driver.strips() for each in strip if each.text in ("F2", "F3")]
+        assert [each.text for each in keys if each.style is not None and each.style.bold] == ["F2", "F3"]
         await driver.press("f2")
         await driver.until(lambda: "Tour" not in driver.text())
         assert guide.lines(SMALL[0]) == 0
