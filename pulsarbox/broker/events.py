@@ -45,7 +45,9 @@ KINDS: Final[Mapping[str, EventKind]] = MappingProxyType(
             WARNING, "the box was not stopped cleanly: the log after the last checkpoint was replayed"
         ),
         "clock-moved": EventKind(INFO, "the virtual clock was moved forward"),
-        "changed": EventKind(INFO, "a change was requested over HTTP: by whom, what, and the result"),
+        "changed": EventKind(
+            INFO, "a change was requested over HTTP: by whom, what, and the result; a warning if refused"
+        ),
         "denied": EventKind(WARNING, "a request was denied for lack of permission"),
         "topic-created": EventKind(INFO, "a topic was created"),
         "topic-deleted": EventKind(INFO, "a topic was deleted: the reason, and how much it held"),
@@ -141,6 +143,14 @@ class Event:
 FIELDS: Final = tuple(each.name for each in fields(Event))
 
 
+@dataclass(slots=True)
+class _Repetitions:
+    """Occurrences after an event, on the same subject."""
+
+    severity: str
+    count: int = 0
+
+
 class _Period:
     """Rate-limiting state of one kind of event."""
 
@@ -148,14 +158,18 @@ class _Period:
 
     def __init__(self, ends: float) -> None:
         self.ends = ends
-        self.subjects: dict[tuple[str, str], int] = {}
-        """Repetitions of each subject and part of it since its event."""
+        self.subjects: dict[tuple[str, str], _Repetitions] = {}
+        """Repetitions by subject and part of it since its event."""
         self.more = 0
         """Occurrences on subjects beyond SUBJECTS_MAX."""
 
     @property
     def unreported(self) -> bool:
-        return self.more > 0 or any(self.subjects.values())
+        return self.more > 0 or any(each.count for each in self.subjects.values())
+
+
+def _more(count: int) -> str:
+    return f"{count:,} more occurrence{'' if count == 1 else 's'} within {PERIOD_SECONDS:g} s"
 
 
 class Events:
@@ -201,11 +215,11 @@ class Events:
         if period is None:
             period = self._periods[kind] = _Period(now.monotonic + PERIOD_SECONDS)
         if (subject, part) in period.subjects:
-            period.subjects[subject, part] += count
+            period.subjects[subject, part].count += count
         elif len(period.subjects) >= SUBJECTS_MAX:
             period.more += count
         else:
-            period.subjects[subject, part] = 0
+            period.subjects[subject, part] = _Repetitions(about.get("severity", KINDS[kind].severity))
             self._add(kind, subject, text, count, about, now)
 
     def report_undated(self, kind: str, subject: str, text: str, **about: Any) -> None:
@@ -228,11 +242,10 @@ class Events:
 
     def _end(self, kind: str, period: _Period, now: Now) -> None:
         for (subject, _), again in period.subjects.items():
-            if again:
-                self._add(kind, subject, f"{again:,} more in {PERIOD_SECONDS:g} s", again, {}, now)
+            if again.count:
+                self._add(kind, subject, _more(again.count), again.count, {"severity": again.severity}, now)
         if period.more:
-            text = f"{period.more:,} more in {PERIOD_SECONDS:g} s, on other subjects"
-            self._add(kind, "", text, period.more, {}, now)
+            self._add(kind, "", f"{_more(period.more)}, on other subjects", period.more, {}, now)
 
     def _add(self, kind: str, subject: str, text: str, count: int, fields: dict[str, Any], now: Now) -> None:
         severity = fields.pop("severity", KINDS[kind].severity)

@@ -79,9 +79,7 @@ class Editing(Dialog[str | None]):
             with Vertical(id="foot"):
                 yield Static("", id="wrong", markup=False)
                 with Horizontal(id="buttons"):
-                    yield Static(
-                        key_hints(("ctrl+s", "continue (not sent yet)"), ("esc", "back")), classes="dim"
-                    )
+                    yield Static(key_hints(("ctrl+s", "continue (not sent yet)"), ("esc", "back")), classes="dim")
                     yield Button("Back", id="leave", compact=True)
                     yield Button("Continue", id="take", variant="primary", compact=True)
 

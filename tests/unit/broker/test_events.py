@@ -84,7 +84,22 @@ def test_the_next_of_a_kind_ends_a_period_that_is_over() -> None:
     events.report("evicted", "t", "first", at(0))
     events.report("evicted", "t", "second", at(1))
     events.report("evicted", "t", "third", at(PERIOD_SECONDS + 1))
-    assert [(each.text, each.count) for each in all_of(events)] == [("first", 1), ("1 more in 10 s", 1), ("third", 1)]
+    texts = [(each.text, each.count) for each in all_of(events)]
+    assert texts == [("first", 1), ("1 more occurrence within 10 s", 1), ("third", 1)]
+
+
+def test_repetitions_have_the_severity_of_their_event() -> None:
+    events = Events()
+    for part, severity in (("created", "info"), ("created refused", "warning")):
+        for _ in range(3):
+            events.report("changed", "t", part, at(0), part=part, severity=severity)
+    events.settle(at(PERIOD_SECONDS + 1))
+    assert [(each.severity, each.text) for each in all_of(events)] == [
+        ("info", "created"),
+        ("warning", "created refused"),
+        ("info", "2 more occurrences within 10 s"),
+        ("warning", "2 more occurrences within 10 s"),
+    ]
 
 
 def test_the_ring_is_bounded_and_is_read_from_any_number() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from pulsarbox.broker.events import Events
+from pulsarbox.broker.events import KINDS, WARNING, Events
 from pulsarbox.broker.security.principal import Principal
 from pulsarbox.broker.security.refusals import Refusals
 from pulsarbox.cleaning import clean
@@ -71,7 +71,10 @@ class Audit:
         else:
             text = f"{clean(refusal_words(words))} refused for {who}: {_reason(given) or given.status}"
         subject = clean(change_subject(path)) if kind == "changed" else who
-        self._events.report(kind, subject, text, now, part=words.partition(" set to ")[0], status=given.status)
+        part, severity = words.partition(" set to ")[0], KINDS[kind].severity
+        if given.status >= 400:
+            part, severity = f"{part} refused", WARNING
+        self._events.report(kind, subject, text, now, part=part, severity=severity, status=given.status)
 
 
 def _is_ordinary(request: web.BaseRequest) -> bool:

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS
+from pulsarbox.server.http.framework.change_phrases import OWN, PHRASES, VERBS
 
 VALUE_MAX: Final = 200
 """Characters of a value in an event."""
@@ -75,8 +76,10 @@ def change_subject(path: str) -> str:
     if not parts:
         return "box"
     kind, names = parts[0], parts[1:]
-    if kind == "schemas":
+    if kind in ("schemas", "ledgers"):
         kind = "persistent"
+    elif kind in ("compaction", "dead-letter-policy") and names[:1] and names[0] in _DOMAINS:
+        kind, names = names[0], names[1:]
     elif kind == "policies":
         kind, names = (names[0], names[1:]) if names and names[0] in _DOMAINS else ("namespaces", names)
     if kind in _DOMAINS:
@@ -87,6 +90,8 @@ def change_subject(path: str) -> str:
         return f"setting {names[1]}"
     if kind in _NOUNS and names:
         return f"{_NOUNS[kind]} {names[0]}"
+    if kind in _IN_NAMESPACES and len(names) > 2:
+        return f"{_IN_NAMESPACES[kind]} {'/'.join(names[:3])}"
     return " ".join([_spaced(kind), *names[:3]])
 
 
@@ -106,8 +111,16 @@ _NOUNS: Final = {
     "pipelines": "pipeline",
     "clients": "client",
     "plugins": "plugin",
+    "jobs": "job",
+    "faults": "fault",
 }
 """Objects by the first word of their path."""
+_IN_NAMESPACES: Final = {
+    "functions": "function",
+    **dict.fromkeys(("sink", "sinks"), "sink"),
+    **dict.fromkeys(("source", "sources"), "source"),
+}
+"""Objects of namespaces by the first word of their path."""
 _REFUSALS: Final = [
     (re.compile(pattern), noun)
     for pattern, noun in (
@@ -118,10 +131,10 @@ _REFUSALS: Final = [
         (r"(.+) set (to .+)", r"change of \1 \2"),
         (r"(.+) reset (to .+)", r"reset of \1 \2"),
         (r"(.+) extended (to .+)", r"extension of \1 \2"),
-        (r"(.+) (?:un)?loaded", r"unloading of \1"),
         (r"(.+) terminated", r"termination of \1"),
         (r"(.+) truncated", r"truncation of \1"),
         (r"(.+) requested", r"\1"),
+        *((rf"(.+) {participle}", rf"{noun} of \1") for participle, noun in dict(VERBS.values()).items()),
     )
 ]
 
@@ -142,30 +155,53 @@ def _spaced(name: str) -> str:
 
 
 def _by_operation(method: str, path: str) -> str:
-    """Return the name of an operation in words with its object: ``acme/prod: set replication clusters``."""
-    subject = change_subject(path).removeprefix(f"persistent://{_HOME}")
+    """Return the phrase of an operation, or its name in words with its object: ``shadow topics of orders set``."""
+    subject = change_subject(path).removeprefix("persistent://").removeprefix(_HOME)
     parts = path.split("/")
-    for template, operation in _operations().get((method, len(parts)), ()):
+    for template, operation, phrase in _operations().get((method, len(parts)), ()):
         if all(map(_fits, template, parts)):
-            return f"{_spaced(operation)} of {subject} requested"
+            if not phrase:
+                return _in_words(operation, subject)
+            names = {name[1:-1]: unquote(part) for name, part in zip(template, parts, strict=True) if name[:1] == "{"}
+            return phrase.format_map({**names, "subject": subject})
     verbs = {"PUT": "set", "POST": "changed", "DELETE": "removed"}
     rest = [_spaced(each) for each in _parts(path)]
     return f"{' '.join(rest) or 'box'} {verbs.get(method, 'requested')}"
 
 
 @cache
-def _operations() -> Mapping[tuple[str, int], list[tuple[list[str], str]]]:
-    """Return the parts of paths with their operations, by method and number of parts.
+def _operations() -> Mapping[tuple[str, int], list[tuple[list[str], str, str]]]:
+    """Return the parts of paths with their operations and phrases, by method and number of parts.
 
     The first change calls this on the event loop, where compiling a pattern for each of them would take too long.
     """
     from pulsarbox.server.http.admin_endpoints import endpoints
 
-    found: dict[tuple[str, int], list[tuple[list[str], str]]] = {}
-    for each in endpoints():
-        template = each.path.split("/")
-        found.setdefault((each.method, len(template)), []).append((template, each.operation))
+    pulsars = [(each.method, each.path, each.operation, PHRASES.get(each.operation, "")) for each in endpoints()]
+    found: dict[tuple[str, int], list[tuple[list[str], str, str]]] = {}
+    for method, path, operation, phrase in (*pulsars, *((method, path, "", phrase) for method, path, phrase in OWN)):
+        template = path.split("/")
+        found.setdefault((method, len(template)), []).append((template, operation, phrase))
     return found
+
+
+def _in_words(operation: str, subject: str) -> str:
+    """Return an operation in words: ``deleteCluster`` of ``cluster other`` is ``cluster other deleted``."""
+    verb, _, what = _spaced(operation).partition(" ")
+    participle, _ = VERBS.get(verb, ("", ""))
+    if not participle:
+        return f"{_spaced(operation)} of {subject} requested"
+    if subject.startswith(f"{what} "):
+        return f"{subject} {participle}"
+    if what in _KINDS:
+        return f"{what} {subject} {participle}"
+    for kind in _KINDS:
+        what = what.removeprefix(f"{kind} ")
+    return f"{what} of {subject} {participle}"
+
+
+_KINDS: Final = ("cluster", "namespace", "topic")
+"""Kinds of objects in the names of operations, redundant beside the name of the object."""
 
 
 def _fits(template: str, part: str) -> bool:
@@ -222,7 +258,7 @@ def _shown(row: PolicyRow, value: Any) -> str:
         text = row.shape.text(row.shape.read(value, row.name))
     except Exception:  # of any kind: the box refuses the value for it
         text = json.dumps(value)
-    return text if len(text) <= VALUE_MAX else f"{text[:VALUE_MAX]}..."
+    return (text or "none") if len(text) <= VALUE_MAX else f"{text[:VALUE_MAX]}..."
 
 
 _OF_NAMESPACES: Final = {row.namespace.path: (row, row.namespace) for row in (*ROWS, BACKLOG_QUOTA) if row.namespace}
@@ -260,11 +296,11 @@ _TABLE: Final = [
         (f"{_SUBSCRIPTION}/skip_all", lambda change: f"{change.subscription} cleared"),
         (
             f"{_SUBSCRIPTION}/skip/{{count}}",
-            lambda change: f"{change['count']} of {change.subscription} skipped",
+            lambda change: f"{change['count']} messages of {change.subscription} skipped",
         ),
         (
             f"{_SUBSCRIPTION}/expireMessages/{{seconds}}",
-            lambda change: f"messages of {change.subscription} expired that are older than {change['seconds']} s",
+            lambda change: f"messages of {change.subscription} older than {change['seconds']} s expired",
         ),
         (
             "/admin/v2/brokers/configuration/{setting}/{value}",

@@ -53,6 +53,15 @@ async def test_what_the_box_does_is_told(box: HttpBox) -> None:
     assert created["time"] == box.shell.now().wall
 
 
+async def test_a_refused_change_is_a_warning_also_after_one_that_succeeded(box: HttpBox) -> None:
+    for _ in range(2):
+        await box.put("/persistent/public/default/t")
+    created, refused = [each for each in (await asked(box))["events"] if each["kind"] == "changed"]
+    assert (created["severity"], refused["severity"]) == ("info", "warning")
+    assert refused["text"].startswith("creation of topic t refused for 127.0.0.1: ")
+    assert refused["fields"]["status"] == 409
+
+
 async def test_what_runners_and_sinks_tell_every_few_seconds_and_questions_are_no_changes(box: HttpBox) -> None:
     query = {"query": "q", "state": "running", "inputs": ["t"], "output": "u"}
     told = await box.ask("PUT", "/pulsarbox/v1/pipelines/p", {"queries": [query]})

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from pulsarbox.server.http.admin_endpoints import Endpoint, endpoints
+from pulsarbox.server.http.framework.change_phrases import OWN, PHRASES
 from pulsarbox.server.http.framework.change_words import VALUE_MAX, change_subject, change_words, refusal_words
+from pulsarbox.server.http.route_table import ROOMS
 
 T = "/admin/v2/persistent/public/default/orders"
 N = "/admin/v2/namespaces/acme/prod"
@@ -25,7 +27,7 @@ N = "/admin/v2/namespaces/acme/prod"
         ("POST", f"{T}/partitions", 8, "topic orders extended to 8 partitions"),
         ("PUT", f"{T}/subscription/billing", "latest", "subscription billing of orders created"),
         ("POST", f"{T}/subscription/billing/skip_all", None, "subscription billing of orders cleared"),
-        ("POST", f"{T}/subscription/billing/skip/7", None, "7 of subscription billing of orders skipped"),
+        ("POST", f"{T}/subscription/billing/skip/7", None, "7 messages of subscription billing of orders skipped"),
         ("POST", f"{T}/subscription/b/resetcursor", {}, "subscription b of orders reset to a message"),
         ("POST", f"{N}/messageTTL", 3600, "message-ttl of acme/prod set to 1h"),
         (
@@ -38,9 +40,28 @@ N = "/admin/v2/namespaces/acme/prod"
         ("POST", f"{N}/retention", "soon", 'retention of acme/prod set to "soon"'),
         ("POST", f"{T}/maxProducers", 3, "max-producers of orders set to 3"),
         ("POST", "/admin/v2/brokers/configuration/ttl/7d", None, "setting ttl set to 7d"),
-        ("PUT", "/admin/v2/clusters/other", {}, "create cluster of cluster other requested"),
+        ("PUT", "/admin/v2/clusters/other", {}, "cluster other created"),
         ("POST", f"{N}/unheardOf", 1, "namespaces acme prod unheard of changed"),
-        ("POST", f"{N}/replication", [], "set namespace replication clusters of acme/prod requested"),
+        ("POST", f"{N}/replication", [], "replication clusters of acme/prod set"),
+        ("POST", f"{N}/permissions/app%2F1", ["produce"], "permissions of app/1 on acme/prod granted"),
+        (
+            "DELETE",
+            "/admin/v2/persistent/acme/prod/t/permissions/app",
+            None,
+            "permissions of app on acme/prod/t revoked",
+        ),
+        ("PUT", f"{T}/shadowTopics", [], "shadow topics of orders set"),
+        ("PUT", f"{N}/unload", None, "namespace acme/prod unloaded"),
+        ("POST", "/admin/v3/sinks/acme/prod/jdbc/stop", None, "sink acme/prod/jdbc stopped"),
+        ("POST", "/pulsarbox/v1/jobs/7/pause", {}, "job 7 paused"),
+        ("POST", "/pulsarbox/v1/clients/7-c0/kick", {}, "client 7-c0 disconnected"),
+        (
+            "DELETE",
+            "/pulsarbox/v1/dead-letter-policy/persistent/public/default/orders/b",
+            None,
+            "dead letter policy of subscription b of orders removed",
+        ),
+        ("POST", f"{N}/resourcegroup/%7Bx%7D", None, "resource group of acme/prod set to {x}"),
         ("POST", f"{T}/publishRate", {"publishThrottlingRateInMsg": 5}, "publish-rate of orders set to 5/s"),
     ],
 )
@@ -67,7 +88,7 @@ def test_hostile_bodies_are_bounded() -> None:
     words = change_words("POST", f"{N}/retention", {}, json.dumps("y" * 10_000).encode())
     assert VALUE_MAX < len(words) < VALUE_MAX + 100
     assert change_words("POST", f"{N}/retention", {}, json.dumps({"x": "y" * 100_000}).encode()) == (
-        "set retention of acme/prod requested"
+        "retention of acme/prod set"
     )
     assert change_words("POST", f"{N}/retention", {}, b"[" * 16_000) == "retention of acme/prod removed"
 
@@ -86,6 +107,9 @@ def test_hostile_bodies_are_bounded() -> None:
         ("/admin/v2/brokers/configuration/ttl/7d", "setting ttl"),
         ("/admin/v2/schemas/acme/prod/orders/schema", "persistent://acme/prod/orders"),
         ("/pulsarbox/v1/faults", "faults"),
+        ("/pulsarbox/v1/jobs/7/pause", "job 7"),
+        ("/pulsarbox/v1/dead-letter-policy/persistent/acme/prod/orders/b", "persistent://acme/prod/orders"),
+        ("/admin/v3/sinks/acme/prod/jdbc/stop", "sink acme/prod/jdbc"),
         ("/", "box"),
     ],
 )
@@ -101,7 +125,31 @@ def test_no_endpoint_is_shown_as_a_path(endpoint: Endpoint) -> None:
         assert text and "/admin/" not in text and not text.startswith("/")
 
 
+@pytest.mark.parametrize("endpoint", [each for each in endpoints() if each.method != "GET"], ids=str)
+def test_an_operation_is_put_in_words_that_name_each_object_once(endpoint: Endpoint) -> None:
+    path = re.sub(r"\{(\w+)\}", r"a-\1", endpoint.path).replace("a-domain", "persistent")
+    words = change_words(endpoint.method, path, {}, b"{}")
+    assert not re.search(r"\b(\w+) of \1\b", words) and "persistent://" not in words
+    verb = re.sub(r"[A-Z].*", "", endpoint.operation)
+    assert not words.startswith(f"{verb} ") and "the request" not in refusal_words(words)
+
+
+def test_phrases_are_of_operations_and_requests_that_there_are() -> None:
+    paths = {(route.method, route.path) for room in ROOMS for route in room.ROUTES}
+    assert set(PHRASES) <= {each.operation for each in endpoints()}
+    assert [phrase for *_, phrase in OWN if "the request" in refusal_words(phrase)] == []
+    assert {(method, path) for method, path, _ in OWN} <= paths
+    changes = {(method, path) for method, path in paths if path.startswith("/pulsarbox/") and method != "GET"}
+    assert {path for _, path in changes - {(method, path) for method, path, _ in OWN}} <= {
+        path for _, path in changes if "/policies/" in path
+    }
+
+
 def test_a_refusal_is_a_noun() -> None:
+    assert refusal_words("cluster other created") == "creation of cluster other"
+    assert refusal_words("permissions of app on acme/prod granted") == "grant of permissions of app on acme/prod"
+    assert refusal_words("resource group of acme/prod set to x") == "change of resource group of acme/prod to x"
+    assert refusal_words("peers of cluster other set") == "change of peers of cluster other"
     assert refusal_words("topic thr deleted") == "deletion of topic thr"
     assert refusal_words("publish-rate of thr set to 5/s") == "change of publish-rate of thr to 5/s"
     assert refusal_words("topic thr created with 4 partitions") == "creation of topic thr with 4 partitions"
