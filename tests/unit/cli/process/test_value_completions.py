@@ -1,6 +1,7 @@
 """Completion of values: every parameter completes its values, or has a reason not to."""
 
 from collections.abc import Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,15 @@ from click.shell_completion import ShellComplete
 
 from pulsarbox.cli.connect import context_store
 from pulsarbox.cli.main import main
-from pulsarbox.cli.process.value_completions import completer_of, fields_of, filter_words, has_completion, key_of
+from pulsarbox.cli.process.value_completions import (
+    _OF_ALL,
+    _OF_COMMANDS,
+    completer_of,
+    fields_of,
+    filter_words,
+    has_completion,
+    key_of,
+)
 
 NUMBER = "a number has no candidates"
 NEW = "the name of a new object"
@@ -115,6 +124,21 @@ def test_every_value_completes_or_has_a_reason_not_to() -> None:
         if not has_completion(each) and completer_of(words, each) is None and reason_of(words, each) is None
     ]
     assert silent == [], "add a completer to value_completions, or a reason here"
+
+
+def test_every_completer_is_in_use() -> None:
+    free = [(words, key_of(parameter)) for words, parameter in parameters() if not _completes_by_itself(parameter)]
+    single = {f"{words} {key}" for words, key in free}
+    assert set(_OF_COMMANDS) <= single
+    assert set(_OF_ALL) <= {key for words, key in free if f"{words} {key}" not in _OF_COMMANDS}
+    assert [name for name in _OF_COMMANDS if _OF_COMMANDS[name] is _OF_ALL.get(name.rpartition(" ")[2])] == []
+
+
+def _completes_by_itself(parameter: click.Parameter) -> bool:
+    """Return whether the type of a parameter completes its values."""
+    bare = copy(parameter)
+    bare._custom_shell_complete = None
+    return has_completion(bare)
 
 
 def test_every_reason_is_in_use() -> None:
