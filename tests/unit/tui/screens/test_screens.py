@@ -143,7 +143,7 @@ async def test_keys_can_be_others(tmp_path: Path) -> None:
 
 async def test_a_quota_is_changed_in_its_place() -> None:
     async with dashboard(place="quotas") as driver:
-        assert "topic policy orders-0 publish-rate publishThrottlingRateInMsg=1000" in driver.told("told")
+        assert "topic policy orders-0 publish-rate 1000/s" in driver.told("told")
         await driver.press("enter")
         await driver.at("OperationDialog", answered=False)
         assert "publish-rate 1000/s" in driver.text()
