@@ -53,7 +53,8 @@ def busy() -> FakeBox:
             causeText=TEXTS[causes[number % 4]],
             subscription=("billing", "shipping", "audit", "per-customer")[number % 4],
             consumers=number % 3,
-            drain=None if number % 2 else 90.0,
+            change=12.5 if number % 4 else -11.0,
+            drain=None if number % 4 else 90.0,
             delayed=number % 5 * 100,
         )
         for number in range(40)
@@ -217,7 +218,7 @@ def _changed(policy: str, field: str) -> dict[str, Any]:
         "query": {},
         "body": {field: 1000},
         "field": field,
-        "command": f"pulsarbox topic policy {_name(1)} {policy} {field}=1000",
+        "command": f"pulsarbox topic policy {_name(1)} {policy} 1000/s",
         "setting": None,
     }
 

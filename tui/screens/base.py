@@ -205,10 +205,10 @@ class TopScreen(RowActions):
     def facts_of_trouble(self) -> ScreenFacts:
         """Return the state of this screen for the texts of an error."""
         top = self.top
-        answered = (time.time() - time.monotonic() + self.answered) * 1000 if self.answered else None
+        age = time.monotonic() - self.answered if self.answered else None
         interval = top.interval if top.at is None and not top.paused else None
         title = _TITLES.get(self.place, "This screen")
-        return ScreenFacts(top.feed.label, title, top.at is not None, answered, interval)
+        return ScreenFacts(top.feed.label, title, top.at is not None, age, interval)
 
     def show(self, answer: Any) -> None:
         """Draw a response."""

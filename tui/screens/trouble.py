@@ -20,8 +20,8 @@ class ScreenFacts(NamedTuple):
     """Title of the screen."""
     is_past: bool = False
     """Whether it shows recorded history."""
-    answered: float | None = None
-    """Time of the last response (ms since 1970), None without one."""
+    age: float | None = None
+    """Seconds since the last response, None without one."""
     interval: float | None = None
     """Seconds between requests, None if they are not repeated."""
     is_filtered: bool = False
@@ -35,8 +35,8 @@ def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
         if screen.interval is not None:
             retry = f"retrying every {numbers.span(screen.interval)} (r: now)"
         told = f"✕ cannot connect to {screen.label}: {trouble}; {retry}"
-        if screen.answered is not None:
-            return f"{told}. Showing data from {numbers.moment(screen.answered)}."
+        if screen.age is not None:
+            return f"{told}. Showing data from {numbers.moment_before(screen.age)}."
         return f"{told}. Start the box with `pulsarbox start`, or check --admin-url."
     if _is_unrecorded(trouble, screen):
         verb = "are" if screen.title.endswith("s") else "is"

@@ -160,6 +160,11 @@ def moment(value: float | None) -> str:
     return when.strftime("%H:%M:%S" if when.date() == today else "%m-%d %H:%M")
 
 
+def moment_before(age: float) -> str:
+    """Format the time so many seconds ago, as ``moment`` does."""
+    return moment((datetime.now().astimezone().timestamp() - age) * 1000)
+
+
 def instant(value: float | None) -> str:
     """Format a time (ms since 1970) in full, to the millisecond."""
     if not value:

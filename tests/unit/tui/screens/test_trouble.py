@@ -4,15 +4,17 @@ from pulsarbox.tui.feed import FeedError
 from pulsarbox.tui.screens.trouble import ScreenFacts, trouble_line
 from pulsarbox.tui.widgets import numbers
 from tests.unit.tui.fake import NOW
+from tests.unit.tui.seen import stopped
 
 GONE = FeedError("connection refused")
 
 
 def test_a_lost_box_is_retried_and_the_data_shown_has_its_time() -> None:
-    told = trouble_line(GONE, ScreenFacts("prod", "Topics", answered=NOW, interval=1.0))
+    with stopped():
+        told = trouble_line(GONE, ScreenFacts("prod", "Topics", age=65.0, interval=1.0))
+        time = numbers.moment(NOW - 65_000)
     assert told == (
-        "✕ cannot connect to prod: connection refused; retrying every 1 s (r: now). "
-        f"Showing data from {numbers.moment(NOW)}."
+        f"✕ cannot connect to prod: connection refused; retrying every 1 s (r: now). Showing data from {time}."
     )
 
 
