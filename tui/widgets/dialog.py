@@ -1,7 +1,7 @@
 """Base class of dialogs: modal screens above a faint picture of the screen below.
 
 Textual mixes the colors of the screen below with the background. Colors of the terminal's palette cannot be mixed, so
-that with such a theme the screen below would look as if it were in use.
+that with such a theme the screen below would look as if it were in use. It is gray instead, with the same marks.
 """
 
 from collections.abc import Iterable
@@ -27,6 +27,7 @@ _FAINT = Style(color="bright_black")
 _FAINT_LIGHT = Style(color="bright_black", dim=True)
 """On a light background, because there some palettes have a bright black that is as dark as black."""
 _FAINT_COLORLESS = Style(dim=True)
+_NULL = Style.null()
 _HEIGHTS: Final = [(0, "-short"), (30, "-tall")]
 """Classes of dialogs, by the lines of the screen: short ones have small margins, and no blank lines at their edges."""
 
@@ -72,7 +73,7 @@ class Dialog(FaintBelow, ModalScreen[ScreenResultType]):
 
 
 class _FaintScreen(BackgroundScreen):
-    """A screen whose texts all have the same style."""
+    """A screen whose texts all have the same color."""
 
     def __init__(self, screen: object, color: object, style: Style) -> None:
         super().__init__(screen, color)  # type: ignore[arg-type]
@@ -88,7 +89,7 @@ class _ColorlessScreen(BackgroundScreen):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for each in super().__rich_console__(console, options):
             assert isinstance(each, Segment)
-            yield Segment(each.text, _FAINT_COLORLESS) if _is_colorless(each) else each
+            yield Segment(each.text, (each.style or _NULL) + _FAINT_COLORLESS) if _is_colorless(each) else each
 
 
 def _is_colorless(segment: Segment) -> bool:
@@ -97,5 +98,15 @@ def _is_colorless(segment: Segment) -> bool:
 
 
 def faint(segments: Iterable[Segment], style: Style) -> Iterable[Segment]:
-    """Return segments with this style instead of their own."""
-    return (each if each.control else Segment(each.text, style) for each in segments)
+    """Return segments with this style, which has no background. Filled cells stay so, as do bold and underlined texts.
+
+    Otherwise the screen below would lose its scroll bars, the row of the cursor, the current tab and the alarms.
+    """
+    return (each if each.control else Segment(each.text, style + _marks_of(each.style)) for each in segments)
+
+
+def _marks_of(style: Style | None) -> Style:
+    if style is None:
+        return _NULL
+    is_filled = style.reverse or (style.bgcolor is not None and not style.bgcolor.is_default)
+    return Style(bold=style.bold, underline=style.underline, reverse=is_filled)

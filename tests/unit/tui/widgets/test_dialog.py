@@ -1,14 +1,14 @@
-"""Dialogs: in themes of the terminal's colors, the screen below has one gray instead of its colors."""
+"""Dialogs: in themes of the terminal's colors, the screen below has one gray instead of its colors, and its marks."""
 
 import pkgutil
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
-from rich.segment import Segment
+from rich.segment import ControlType, Segment
 from rich.style import Style
 from textual.color import Color
 from textual.screen import ModalScreen
@@ -28,7 +28,7 @@ from pulsarbox.tui.views import CLIENTS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.dialog import Dialog, faint
 from tests.unit.tui.driving import SMALL, Driver, dashboard
-from tests.unit.tui.fake import client, job, message, quota, subscription
+from tests.unit.tui.fake import FakeBox, client, job, message, quota, subscription
 from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wearing
 
 HINTS = (("c", "ColumnsDialog"), ("s", "ChoiceDialog"), ("x", "ChoiceDialog"))
@@ -77,13 +77,59 @@ async def test_hints_of_dialogs_fit_into_80_columns() -> None:
 
 
 @pytest.mark.parametrize("style", [Style(color="bright_black"), Style(dim=True)])
-def test_control_codes_keep_their_place(style: Style) -> None:
-    moved = Segment.line()
-    assert list(faint([Segment("a", Style(bold=True)), Segment("b"), moved], style)) == [
-        Segment("a", style),
-        Segment("b", style),
-        Segment("\n", style),
-    ]
+def test_a_faint_screen_has_one_color_and_keeps_its_marks(style: Style) -> None:
+    looks = {
+        Style(color="default", bgcolor="default"): Style(),
+        Style(color="red", bold=True, underline=True): Style(bold=True, underline=True),
+        Style(color="black", bgcolor="white", bold=True): Style(bold=True, reverse=True),
+        Style(color="blue", bgcolor="default", reverse=True): Style(reverse=True),
+        Style(color="blue", bgcolor="red", italic=True): Style(reverse=True),
+    }
+    given = [*(Segment("a", each) for each in looks), Segment("b")]
+    for found, marks in zip(faint(given, style), [*looks.values(), Style()], strict=True):
+        assert _mark("", found.style) == _mark("", marks)
+        assert found.style is not None and found.style.color == style.color and found.style.dim == style.dim
+
+
+def test_control_codes_keep_their_place() -> None:
+    moved = Segment("", None, [(ControlType.CARRIAGE_RETURN,)])
+    assert list(faint([Segment("a"), moved], Style(dim=True)))[1] is moved
+
+
+@pytest.mark.parametrize("theme", TERMINAL)
+async def test_the_screen_below_a_dialog_keeps_its_marks_and_its_scroll_bar(theme: str) -> None:
+    box = FakeBox()
+    box.rows["subscriptions"] = [subscription(number) for number in range(60)]
+    async with dashboard(box, SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+        await driver.until(lambda: "orders-5 " in driver.text())
+        marks = marks_in(driver, 6)
+        await driver.press("t")
+        await driver.at("Question", answered=False)
+        await driver.until(lambda: "enter confirm" in driver.text())
+        assert marks_in(driver, 6) == marks
+        bar = {line[-2:] for line in driver.lines()[3:6]}, {line[-2].is_filled for line in marks[3:6]}
+        assert bar == ({" ┃"}, {True}), "the scroll bar"
+        assert {each.is_filled for line in marks for each in line} == {True, False}
+
+
+class Mark(NamedTuple):
+    """What a cell shows besides colors."""
+
+    sign: str
+    is_bold: bool
+    is_underlined: bool
+    is_filled: bool
+
+
+def marks_in(driver: Driver, lines: int) -> list[list[Mark]]:
+    """Return the marks of the first lines of the screen."""
+    return [[_mark(sign, each.style) for each in strip for sign in each.text] for strip in driver.strips()[:lines]]
+
+
+def _mark(sign: str, style: Style | None) -> Mark:
+    style = style or Style.null()
+    is_filled = style.reverse or (style.bgcolor is not None and not style.bgcolor.is_default)
+    return Mark(sign, bool(style.bold), bool(style.underline), bool(is_filled))
 
 
 @pytest.mark.parametrize("theme", ["pulsarbox", "pulsarbox-contrast", *TERMINAL])

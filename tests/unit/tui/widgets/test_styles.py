@@ -144,7 +144,7 @@ async def test_no_colour_in_a_theme_of_the_terminal_has_its_default_colors(monke
 
 
 async def test_without_color_alarms_and_errors_stand_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Alarms are bold and as bright as text, a lost connection is reversed, and the label behind a dialog is dim."""
+    """Alarms are bold and as bright as text, a lost connection is reversed, as is the dim label behind a dialog."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with dashboard(FakeBox(), SMALL, label=LABEL) as driver:
         alarm, text = style_of(driver, "17 dead letters"), style_of(driver, "orders-0 ")
@@ -159,7 +159,7 @@ async def test_without_color_alarms_and_errors_stand_out(monkeypatch: pytest.Mon
         await driver.at("Question", answered=False)
         await driver.until(lambda: "enter confirm" in driver.text())
         label = style_of(driver, "PRODUCTION")
-        assert not label.reverse and contrast(*colors_of(label)) < contrast(*colors_of(text)) / 2
+        assert label.reverse and label.bold and contrast(*colors_of(label)) < contrast(*colors_of(text)) / 2
 
 
 def style_of(driver: Driver, text: str) -> Style:
