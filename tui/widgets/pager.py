@@ -43,6 +43,7 @@ class Pager(Looks, Widget, can_focus=True):
         "removed": ColorNames("text-error"),
         "changed": ColorNames("text-warning"),
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),
+        "blurred": ColorNames(ground="blurred-background", bold=True),
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         *CURSOR_KEYS,
@@ -248,8 +249,9 @@ class Pager(Looks, Widget, can_focus=True):
             return Strip([Segment(f"  {told}", self.look("dim"))]).adjust_cell_length(width, self.rich_style)
         line, pieces = self.rows[y]
         is_here = self.has_cursor and line == self.cursor
-        base = self.look("cursor") if is_here else self.rich_style
-        found = self.look("found here" if is_here else "found")
+        is_focused = is_here and self.has_focus
+        base = self.look("cursor" if is_focused else "blurred") if is_here else self.rich_style
+        found = self.look("found here" if is_focused else "found")
         segments = [
             Segment(piece.text, found if piece.look == "found" else base if is_here else self.look(piece.look))
             for piece in (pieces if isinstance(self.lines, HexLines) else highlighted(pieces, self.searched))

@@ -494,3 +494,16 @@ async def test_the_titles_of_metadata_have_the_colors_of_the_theme() -> None:
         driver.app.theme = "pulsarbox-contrast"
         ink = Color.parse("#E6E6E6")
         await driver.until(lambda: colors_of(style_of(driver, "published ", "published "))[0] == ink)
+
+
+async def test_the_line_of_the_cursor_is_fainter_while_the_input_line_has_the_focus() -> None:
+    async with viewing(json.dumps(ORDER).encode()) as driver:
+        await driver.until(lambda: "> ▾ {3}" in driver.text())
+        before = colors_of(style_of(driver, "> ▾ {3}", "{3}"))
+        await driver.press("slash")
+        await driver.until(lambda: not viewer(driver).pager.has_focus)
+        await driver.until(lambda: colors_of(style_of(driver, "> ▾ {3}", "{3}")) != before)
+        blurred = style_of(driver, "> ▾ {3}", "{3}")
+        assert colors_of(blurred)[1] == Color.parse(driver.app.theme_variables["blurred-background"]) and blurred.bold
+        await driver.press("escape")
+        await driver.until(lambda: colors_of(style_of(driver, "> ▾ {3}", "{3}")) == before)
