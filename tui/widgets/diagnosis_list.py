@@ -178,13 +178,14 @@ class DiagnosisList(Looks, Widget, can_focus=True):
         room = max(width - _MARK - len(hint), 0)
         shown = set_cell_size(text, max(room - 1, 0)) + "…" if cell_len(text) > room else set_cell_size(text, room)
         base = self.look("cursor") if is_here else None
-        mark = found.mark if y == 0 or lines[y - 1][0] != at else " "
+        is_first = y == 0 or lines[y - 1][0] != at
         look = _LOOKS[found.severity]
         own = self.look(look) if base is None else self.kept_on(look, base)
         is_colored = at == 0 and (base is None or self.is_legible_on(look, base))
         around = base or own
         segments = [
-            *(Segment(" ", around), Segment(mark, own), Segment(" ", around)),
+            *(Segment(" ", around), Segment(found.mark, own) if is_first else Segment(" ", around)),
+            Segment(" ", around),
             Segment(shown, own if is_colored else base or self.look("plain")),
             Segment(hint, base or self.look("dim")),
         ]

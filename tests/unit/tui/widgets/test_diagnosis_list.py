@@ -8,8 +8,10 @@ import pytest
 from rich.style import Style
 from textual.geometry import Size
 
-from pulsarbox.tui.actions.diagnosis import WARN, BoxFinding
+from pulsarbox.tui.actions.diagnosis import BAD, WARN, BoxFinding
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList, fitted
+from tests.unit.tui.driving import SMALL, dashboard
+from tests.unit.tui.legibility import TERMINAL, wearing
 
 TEXTS = (
     "orders/shipping falls behind: 1 consumer takes 20/s of 80/s; at this rate 25 min to the quota",
@@ -87,3 +89,16 @@ def test_the_cursor_reaches_every_finding_before_it_leaves(width: int, height: i
         for _ in range(12):
             listed.action_move(1)
     assert isinstance(posted[-1], DiagnosisList.Left)
+
+
+@pytest.mark.parametrize("theme", ["pulsarbox", *TERMINAL])
+async def test_the_lines_of_the_chosen_finding_have_one_background_besides_its_mark(theme: str) -> None:
+    async with dashboard(size=SMALL, kept=wearing(theme)) as driver:
+        listed = driver.screen.query_one(DiagnosisList)
+        listed.found = [BoxFinding("stuck", BAD, " ".join(TEXTS[:2]), "quotas")]
+        listed.focus()
+        await driver.until(lambda: listed.has_focus)
+        first, second = listed.render_line(0), listed.render_line(1)
+        assert second.text.strip() and second.text.startswith("   ")
+        grounds = [[str(each.style and each.style.bgcolor) for each in line] for line in (first, second)]
+        assert set(grounds[1]) == {grounds[0][-1]}
