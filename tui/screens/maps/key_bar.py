@@ -19,7 +19,10 @@ LETTERS: Final = "ABCDEFGHIJKL"
 OTHERS: Final = "+"
 NOBODY: Final = "·"
 _COLORS: Final = ("text-primary", "text-success", "text-secondary", "text-accent")
-"""Colors of consumers, repeated after the last. Those of alarms are for the keys."""
+"""Colors of consumers, as far as they differ in the theme, repeated after the last. Those of alarms are for keys."""
+_ALARMS: Final = ("text-warning", "text-error")
+_FEW: Final = 2
+"""Number of colors up to which the next consumers with the same colors have them as those of letters."""
 _NAME: Final = 24
 
 STATES: Final = (
@@ -163,4 +166,8 @@ def consumer_style(number: int, colors: Mapping[str, str]) -> Style:
     """Return the style of a consumer's cells."""
     if number < 0:
         return ink_of(colors, "text-muted")
-    return ink_of(colors, _COLORS[number % len(_COLORS)]) + Style(reverse=True, bold=True)
+    alarms = {colors[name] for name in _ALARMS}
+    names = list({colors[name]: name for name in _COLORS if colors[name] not in alarms}.values())
+    round_number, at = divmod(number, len(names))
+    is_filled = len(names) > _FEW or round_number % 2 == 0
+    return ink_of(colors, names[at]) + Style(reverse=is_filled, bold=True)

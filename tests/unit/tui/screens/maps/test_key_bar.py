@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from textual.theme import Theme
 
 from pulsarbox.tui.screens.maps.key_bar import LETTERS, STATES, cells_of, consumer_style, drawn, key_bar, sign_of
 from pulsarbox.tui.screens.maps.key_map import keys_of
-from pulsarbox.tui.themes import DARK
+from pulsarbox.tui.themes import DARK, REPLACED
 from pulsarbox.tui.widgets.columns import KINDS
 from pulsarbox.tui.widgets.styles import ink_of
 from pulsarbox.tui.widgets.table import Table
@@ -101,6 +102,15 @@ def test_a_state_has_one_color_in_the_bar_in_its_legend_and_in_the_table() -> No
 def test_no_consumer_has_the_color_of_an_alarm() -> None:
     alarms = {ink_of(COLORS, Table.looks[look].ink).color for look in ("bad", "warn")}
     assert not alarms & {consumer_style(number, COLORS).color for number in range(-1, 14)}
+
+
+@pytest.mark.parametrize("theme", REPLACED, ids=lambda theme: theme.name)
+def test_the_first_consumers_differ_in_the_colors_of_the_terminal(theme: Theme) -> None:
+    colors = theme.to_color_system().generate() | theme.variables
+    styles = [consumer_style(number, colors) for number in range(4)]
+    assert len({(str(style.color), style.reverse) for style in styles}) == 4
+    alarms = {ink_of(colors, Table.looks[look].ink).color for look in ("bad", "warn")}
+    assert not alarms & {style.color for style in styles}
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
