@@ -18,7 +18,7 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import now_ms, past
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS, REPLACED, alarms, edges, grounds
+from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges, grays, grounds
 from pulsarbox.tui.widgets.box_label import Label
 from pulsarbox.tui.widgets.styles import Looks
 
@@ -89,6 +89,10 @@ class Top(App[None]):
     ToastRack { margin-bottom: 3; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     OptionList { scrollbar-size-vertical: 1; }
+    OptionList:nocolor > .option-list--option-highlighted { background: $foreground; color: $background;
+      text-style: bold; }
+    OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
+    Input:ansi:nocolor > .input--selection, TextArea:ansi:nocolor > .text-area--selection { text-style: reverse; }
     """
 
     _has_theme = False
@@ -180,7 +184,7 @@ class Top(App[None]):
         self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
         self.theme_variables |= grounds(self.theme_variables)
         if self.no_color:
-            self.theme_variables |= alarms(self.theme_variables, self.current_theme)
+            self.theme_variables |= grays(self.theme_variables, self.current_theme)
         return self.theme_variables
 
     def refresh_css(self, animate: bool = True) -> None:

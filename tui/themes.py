@@ -127,6 +127,9 @@ CONTRAST: Final = Theme(
         "least-share": "0.65",
         "least-contrast": "7",
         "field": "#303030",
+        "fill": "#424242",
+        "warning-muted": "#70461C",
+        "error-muted": "#844747",
         "edge": "#FFFFFF",
         "edge-focus": "#FFEE4D",
         **_scrollbar("#FFFFFF", "#1A1A1A"),
@@ -167,10 +170,14 @@ _MARKED_SHARE: Final = 0.12
 """Share of the accent in the background of marked rows."""
 _LABEL_SHARE: Final = 0.6
 """Share of a label's color in the edges of panels without the focus."""
-_LEAST: Final = (1.8, 3.0)
-"""Least contrast of edges of the color of a label, without and with the focus."""
+_LEAST: Final = (3.0, 4.5)
+"""Least contrast of edges of the color of a label, without and with the focus: they tell one box from another."""
 _LEAST_HIGH: Final = 7.0
 """Least contrast of edges of the color of a label in the theme of high contrast."""
+_ON_OPTIONS: Final = ("text-accent", "text-error", "text-muted")
+"""Colors of parts of options."""
+_LEAST_GRAY: Final = 3.0
+"""Least contrast of edges with NO_COLOR (WCAG 2.2, 1.4.11)."""
 _SAME_HUE: Final = 0.08
 """Difference of two hues, 0 to 1, below which they look alike."""
 
@@ -179,6 +186,7 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
     """Return the colors of edges. Those of panels are of the label, else of the theme, else derived from it.
 
     Those of fields and buttons (``field-edge``) are not of the label, whose color would be an alarm beside a choice.
+    The colors of the terminal's palette have none of a label, which cannot be compared with the unknown background.
     """
     derived = (
         "ansi_bright_black"
@@ -187,23 +195,21 @@ def edges(variables: Mapping[str, str], theme: Theme, label: Label | None) -> di
     )
     own = {"edge": variables.get("edge", derived), "edge-focus": variables.get("edge-focus", variables["primary"])}
     return {
-        **(own if label is None else _edges_of_label(variables, theme, Color.parse(label.ground))),
+        **(own if label is None or theme.ansi else _edges_of_label(variables, theme, Color.parse(label.ground))),
         "field-edge": variables.get("field-edge", own["edge"]),
         "field-edge-focus": own["edge-focus"],
     }
 
 
 def _edges_of_label(variables: Mapping[str, str], theme: Theme, color: Color) -> dict[str, str]:
-    if theme.ansi:
-        return {"edge": color.hex6, "edge-focus": color.hex6}
     background = Color.parse(variables["background"])
     if theme.name == CONTRAST.name:
         return _edges_high(color, background)
     least, least_focus = _LEAST
-    faint = background.blend(color, _LABEL_SHARE)
-    is_visible = contrast(faint, background) >= least
+    shares = (background.blend(color, step / 20) for step in range(int(_LABEL_SHARE * 20), 20))
+    faint = next((each for each in shares if contrast(each, background) >= least), color)
     return {
-        "edge": (faint if is_visible else visible(color, background, least)).hex6,
+        "edge": visible(faint, background, least).hex6,
         "edge-focus": visible(color, background, least_focus).hex6,
     }
 
@@ -221,7 +227,7 @@ def _edges_high(color: Color, background: Color) -> dict[str, str]:
 
 
 def grounds(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the backgrounds of the current tab, the focused button and selected text, of rows, and of fields.
+    """Return the backgrounds of the current tab, the focused button and selected text, of rows, fields and gauges.
 
     Those whose names end in ``-behind`` are of parts of an option with their own color: the background of the list, if
     the color could not be read on that of the highlighted option.
@@ -236,21 +242,42 @@ def grounds(variables: Mapping[str, str]) -> dict[str, str]:
         "marked-background": background.blend(accent, _MARKED_SHARE).hex6 if is_mixed else variables["background"],
         "blurred-background": variables.get("blurred-background", variables["panel"]),
         "field": variables.get("field", variables["panel"]),
-        **{f"{name}-behind": _behind(variables, name) for name in ("text-accent", "text-error")},
+        "fill": variables.get("fill", variables["panel"]),
+        **{f"{name}-behind": _behind(variables, name) for name in _ON_OPTIONS},
     }
 
 
 def _behind(variables: Mapping[str, str], name: str) -> str:
     ink, cursor = (theme_color(variables[each]) for each in (name, "block-cursor-background"))
+    if ink.auto:
+        return "transparent"
     is_known = ink.ansi is None and cursor.ansi is None
     if is_known and contrast(ink, cursor) >= least_contrast(variables):
         return "transparent"
     return variables["background"] if cursor.ansi is not None else variables["surface"]
 
 
-def alarms(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
-    """Return the colors of alarms without colors: those of text, because their grays would be darker than that."""
-    return {} if theme.ansi else dict.fromkeys(("text-error", "text-warning"), variables["foreground"])
+def grays(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
+    """Return the colors that others have with NO_COLOR, which turns all into grays.
+
+    Severities and values of a comparison have that of text, because their grays would be darker than that. Edges and
+    selected text differ from their backgrounds by brightness alone, thus have more contrast. Highlighted options have
+    the color of text as their background, on which grays could not be read.
+    """
+    if theme.ansi:
+        return {}
+    background, field = (Color.parse(variables[name]).monochrome for name in ("background", "field"))
+    edges_on = {"edge": background, "edge-focus": background, "field-edge": field, "field-edge-focus": field}
+    return {
+        **dict.fromkeys(("text-error", "text-warning", "text-success"), variables["foreground"]),
+        **{
+            name: visible(Color.parse(variables[name]).monochrome, ground, _LEAST_GRAY).hex6
+            for name, ground in edges_on.items()
+        },
+        "input-selection-background": visible(field, field, least_contrast(variables)).hex6,
+        "input-selection-foreground": field.hex6,
+        **dict.fromkeys((f"{name}-behind" for name in _ON_OPTIONS), variables["surface"]),
+    }
 
 
 def visible(color: Color, ground: Color, least: float) -> Color:

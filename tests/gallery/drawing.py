@@ -8,6 +8,7 @@ from unittest import mock
 
 from rich.console import Console
 from rich.terminal_theme import DEFAULT_TERMINAL_THEME, DIMMED_MONOKAI
+from textual.widgets import OptionList
 
 from pulsarbox.tui.once import self_contained
 from pulsarbox.tui.widgets.tour_guide import TourGuide
@@ -100,6 +101,8 @@ async def wear(driver: Driver, theme: str) -> None:
         driver.app.theme = theme
         await driver.pilot.pause(0)
         driver.app.stylesheet.update(driver.screen)  # the palette, isolated by Textual, is not updated on its own
+        for listed in driver.screen.query(OptionList):
+            listed._clear_caches()  # parts of options have colors of the former theme, which no user sees change
         driver.app.refreshed()
         await settled(driver)
         await driver.pilot.pause(0)

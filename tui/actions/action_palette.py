@@ -9,7 +9,7 @@ from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.widgets.dialog import FaintBelow
-from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, key_hints
+from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, MUTED_OF_OPTION, key_hints
 
 _KEYS: Final = 9
 """Width of the column of keys."""
@@ -54,9 +54,9 @@ class ActionSearch(Provider):
         parts = [Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)))]
         if self.app.size.width < _WIDE:
             return Content.assemble(*parts, title, f" ({action.name})")
-        parts.insert(0, Content.styled(f"{group:<{_GROUPS}}", "$text-muted"))
+        parts.insert(0, Content.styled(f"{group:<{_GROUPS}}", MUTED_OF_OPTION))
         gap = " " * max(_TITLES - len(title), 2)
-        return Content.assemble(*parts, title, gap, Content.styled(f":{action.name}", "$text-muted"))
+        return Content.assemble(*parts, title, gap, Content.styled(f":{action.name}", MUTED_OF_OPTION))
 
     def _command(self, action: Action) -> partial[None]:
         screen: Any = self.screen
@@ -92,7 +92,6 @@ class ActionPalette(FaintBelow, CommandPalette):
     ActionPalette CommandList > .option-list--option { padding: 0; text-style: none; }
     ActionPalette CommandList > .option-list--option-highlighted { color: $block-cursor-foreground;
       background: $block-cursor-background; text-style: $block-cursor-text-style; }
-    ActionPalette CommandList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
     ActionPalette LoadingIndicator { display: none; }
     """
 

@@ -76,7 +76,6 @@ _CSS: Final = (
 %(name)s .keys { color: $text-muted; }
 %(name)s OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
 %(name)s OptionList:focus { border: none; background-tint: transparent; }
-%(name)s OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
 %(name)s #hint { min-height: 1; margin-bottom: 1; }
 %(name)s #target { margin-bottom: 1; text-style: bold; }
 %(name)s #buttons { height: 1; align-horizontal: right; }

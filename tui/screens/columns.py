@@ -26,7 +26,6 @@ class ColumnsDialog(Dialog[list[Column] | None]):
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
     ColumnsDialog OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
     ColumnsDialog OptionList:focus { border: none; background-tint: transparent; }
-    ColumnsDialog OptionList:ansi:nocolor > .option-list--option-highlighted { text-style: bold underline; }
     ColumnsDialog #foot { height: auto; color: $text-muted; padding-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [

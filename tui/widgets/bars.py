@@ -35,7 +35,7 @@ class Line(Looks, Widget):
         "dim": ColorNames("text-muted"),
         "key": ColorNames("accent", bold=True),
         "name": ColorNames("primary", bold=True),
-        "here": ColorNames("here-foreground", "here-background", bold=True),
+        "here": ColorNames("here-foreground", "here-background", bold=True, flat=True),
         "good": ColorNames("text-success"),
         "warn": ColorNames("text-warning", bold=True),
         "bad": ColorNames("text-error", bold=True),

@@ -64,6 +64,8 @@ class ColorNames(NamedTuple):
     underline: bool | None = None
     share: float = 1.0
     """Share of the ink over the background, for gradients. Colors of the terminal's palette are not mixed."""
+    flat: bool = False
+    """Whether it is underlined, not reversed, where NO_COLOR removes its background: a reversed row may be below it."""
 
 
 class Looks(_Base):
@@ -106,7 +108,7 @@ class Looks(_Base):
         ground = self._own_ground + theme_color(variables[look.ground]) if look.ground else self._own_ground
         ink = theme_color(variables[look.ink])
         if self._loses_ground(look):
-            return Style(reverse=True, bold=look.bold, underline=look.underline)
+            return Style(reverse=not look.flat, bold=look.bold, underline=look.flat or look.underline)
         if look.ink == "background" and ink.ansi is not None:
             # As an ink, the default color is the terminal's foreground. Reversing yields its background.
             return Style(color=ground.rich_color, reverse=True, bold=look.bold, underline=look.underline)

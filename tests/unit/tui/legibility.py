@@ -73,3 +73,13 @@ def colors_of(style: Style) -> tuple[Color, Color]:
     assert style.color is not None and style.bgcolor is not None
     ink, ground = Color.from_rich_color(style.color), Color.from_rich_color(style.bgcolor)
     return (ground, ink) if style.reverse else (ink, ground)
+
+
+def is_set_apart(one: Style, other: Style, least: float) -> bool:
+    """Return whether two styles differ in more than hues: reversed, underlined, or by the contrast of their grounds."""
+    if (bool(one.reverse), bool(one.underline)) != (bool(other.reverse), bool(other.underline)):
+        return True
+    grounds = [style.bgcolor for style in (one, other)]
+    if all(ground is not None and ground.triplet is not None for ground in grounds):
+        return contrast(*(Color.from_rich_color(ground) for ground in grounds)) >= least
+    return len({ground is None or ground.is_default for ground in grounds}) == 2  # one has a color of the terminal

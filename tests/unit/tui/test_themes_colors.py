@@ -5,9 +5,9 @@ from typing import Final
 
 import pytest
 from textual.color import Color
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
-from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grounds
+from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grays, grounds
 from pulsarbox.tui.widgets.box_label import contrast, label_of
 from pulsarbox.tui.widgets.graphs.graph import shades
 from tests.unit.tui.legibility import distance, least_of
@@ -20,6 +20,12 @@ APART: Final = 6.0
 """Least difference of the backgrounds of lines one below the other."""
 VISIBLE: Final = 1.4
 """Least contrast of the background of the cursor, the current tab and the focused button to the one around them."""
+
+GRAYS: Final = (
+    *("edge", "edge-focus", "field-edge", "field-edge-focus"),
+    *("input-selection-background", "input-selection-foreground"),
+)
+"""Colors that are grays with NO_COLOR, whatever the theme."""
 
 our_themes = pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name)
 
@@ -102,6 +108,56 @@ def test_the_label_of_a_box_does_not_color_the_fields_and_buttons_of_dialogs(col
     own = edges(variables_of(theme), theme, None)
     assert labeled["edge"] != own["edge"]
     assert labeled["field-edge"] == own["field-edge"] and labeled["field-edge-focus"] == own["edge-focus"]
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+@pytest.mark.parametrize("color", ["darkred", "yellow", "white", "black", "steelblue"])
+def test_edges_in_the_color_of_a_label_are_visible_and_more_so_with_the_focus(color: str, theme: Theme) -> None:
+    variables = variables_of(theme)
+    variables |= edges(variables, theme, label_of("x", color))
+    assert ratio(variables, "edge", "background") >= 3
+    assert ratio(variables, "edge-focus", "background") >= 4.5
+    assert variables["edge"] != variables["edge-focus"]
+
+
+@pytest.mark.parametrize("theme", REPLACED, ids=lambda theme: theme.name)
+def test_edges_in_the_colors_of_the_terminal_have_none_of_a_label(theme: Theme) -> None:
+    variables = variables_of(theme)
+    assert edges(variables, theme, label_of("x", "darkred")) == edges(variables, theme, None)
+
+
+@pytest.mark.parametrize(
+    "theme", [*OURS, *(each for each in BUILTIN_THEMES.values() if not each.ansi)], ids=lambda theme: theme.name
+)
+def test_edges_fields_and_selected_text_are_visible_without_hues(theme: Theme) -> None:
+    variables = variables_of(theme)
+    variables |= grays(variables, theme)
+    gray = {name: Color.parse(variables[name]).monochrome.hex6 for name in ("background", "field", "foreground")}
+    found = gray | {name: variables[name] for name in GRAYS}
+    assert all(len(set(Color.parse(color).rgb)) == 1 for color in found.values())
+    for edge, ground in (("edge", "background"), ("edge-focus", "background"), ("field-edge", "field")):
+        assert ratio(found, edge, ground) >= 3, edge
+    assert ratio(found, "input-selection-background", "field") >= 3
+    assert ratio(found, "input-selection-foreground", "input-selection-background") >= least_of(theme.name)
+    assert {variables[severity] for severity in SEVERITIES} == {variables["foreground"]}
+
+
+@our_themes
+def test_parts_of_a_highlighted_option_can_be_read(theme: Theme) -> None:
+    variables = variables_of(theme)
+    for name in ("text-accent", "text-error", "text-muted"):
+        behind = variables[f"{name}-behind"]
+        ground = variables["block-cursor-background"] if behind == "transparent" else behind
+        if not variables[name].startswith("auto"):  # black or white, whichever can be read
+            assert contrast(Color.parse(variables[name]), Color.parse(ground)) >= least_of(theme.name), name
+
+
+def test_gauges_are_visible_and_their_texts_legible_in_the_theme_of_high_contrast() -> None:
+    variables = variables_of(CONTRAST)
+    fills = [variables[name] for name in ("fill", "warning-muted", "error-muted")]
+    assert all(contrast(Color.parse(fill), Color(0, 0, 0)) >= 2 for fill in fills)
+    assert all(contrast(Color.parse(fill), Color.parse(variables["foreground"])) >= 7 for fill in fills)
+    assert distance(fills[1], fills[2]) >= DISTINCT / 2
 
 
 @our_themes

@@ -176,7 +176,7 @@ class Treemap(Looks, Widget, can_focus=True):
         "cool": ColorNames(),
         "warm": ColorNames("text-warning", bold=True),
         "hot": ColorNames("text-error", bold=True),
-        "cool-fill": ColorNames(ground="panel"),
+        "cool-fill": ColorNames(ground="fill"),
         "warm-fill": ColorNames(ground="warning-muted", bold=True),
         "hot-fill": ColorNames(ground="error-muted", bold=True),
         "cursor": ColorNames("block-cursor-foreground", "block-cursor-background", bold=True),

@@ -1,0 +1,95 @@
+"""The highlighted option, the current tab and the chosen finding differ from others in more than their hue."""
+
+from typing import Any, Final
+
+import pytest
+from rich.style import Style
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList
+
+from pulsarbox.tui.actions.action_palette import ActionPalette
+from pulsarbox.tui.actions.dialogs import ChoiceDialog, Question
+from pulsarbox.tui.screens.columns import ColumnsDialog
+from pulsarbox.tui.themes import OURS
+from pulsarbox.tui.views import CLIENTS
+from tests.unit.tui.driving import SMALL, Driver, dashboard
+from tests.unit.tui.legibility import TERMINAL, drawn_in, is_set_apart, style_of, wearing
+
+_VISIBLE: Final = 1.4
+"""Least contrast of a background with a hue."""
+_VISIBLE_GRAY: Final = 3.0
+"""Least contrast of a background without one."""
+THEMES: Final = (*(theme.name for theme in OURS), *TERMINAL)
+
+
+def dialogs() -> list[ModalScreen[Any]]:
+    """Return the dialogs with a list."""
+    names = ("alpha", "beta", "gamma")
+    return [
+        ChoiceDialog("actions", [(name, f"  {name}", "pulsarbox topics") for name in names]),
+        ColumnsDialog(CLIENTS.columns, CLIENTS.columns, {"topic"}),
+        ActionPalette(),
+    ]
+
+
+def options_of(driver: Driver) -> list[Style]:
+    """Return the styles of the longest texts of the first two options."""
+    region = driver.screen.query_one(OptionList).content_region
+    rows = [region._replace(height=1), region._replace(y=region.y + 1, height=1)]
+    longest = [max(drawn_in(driver, row), key=lambda each: len(each.text.strip())) for row in rows]
+    return [each.style or Style.null() for each in longest]
+
+
+@pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
+@pytest.mark.parametrize("theme", THEMES)
+async def test_the_highlighted_option_of_every_list_is_set_apart(
+    theme: str, is_gray: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_gray:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+        for dialog in dialogs():
+            await driver.app.push_screen(dialog)
+            await driver.until(lambda: "esc back" in driver.text())
+            listed = dialog.query_one(OptionList)
+            await driver.until(lambda listed=listed: listed.option_count > 2)  # type: ignore[misc]
+            listed.highlighted = 0
+            await driver.pilot.pause()
+            here, other = options_of(driver)
+            assert is_set_apart(here, other, _VISIBLE_GRAY if is_gray else _VISIBLE), type(dialog)
+            assert here.bold and not other.bold, type(dialog)
+            dialog.dismiss()
+            await driver.at("Subscriptions")
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_selected_text_is_set_apart_without_colors(theme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
+        await driver.app.push_screen(Question("Write all rows to", "a file", "rows.csv"))
+        await driver.until(lambda: "rows.csv" in driver.text())
+        field = driver.screen.query_one(Input)
+        await driver.until(lambda: not field.selection.is_empty)
+        selected = style_of(driver, "rows.csv", "rows")
+        await driver.press("end")
+        await driver.until(lambda: field.selection.is_empty)
+        await driver.pilot.pause()
+        assert is_set_apart(selected, style_of(driver, "rows.csv", "rows"), _VISIBLE_GRAY)
+
+
+@pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
+@pytest.mark.parametrize("theme", THEMES)
+async def test_the_current_tab_is_set_apart_from_other_tabs_and_from_the_finding_below_it(
+    theme: str, is_gray: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_gray:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(size=SMALL, kept=wearing(theme)) as driver:
+        driver.screen.query_one("#findings").focus()
+        await driver.until(lambda: driver.screen.query_one("#findings").has_focus)
+        await driver.pilot.pause()
+        tab, other = (style_of(driver, "2 Topics", title) for title in ("Overview", "Topics"))
+        (finding,) = [each.style for each in driver.strips()[2] if len(each.text.strip()) > 12]
+        assert finding is not None and finding.bold
+        assert is_set_apart(tab, other, _VISIBLE)
+        assert tab.bgcolor != finding.bgcolor or is_set_apart(tab, finding, _VISIBLE)
