@@ -1,6 +1,7 @@
 """``pulsarbox client``: list and disconnect clients."""
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,7 @@ _FIELDS: Final = (
     *("id", "kind", "address", "role", "version", "topic", "subscription", "name", "rate", "bytes", "unacked"),
     *("permits", "since", "producers", "consumers", "held", "cause", "causeText", "causeSince", "tls", "connection"),
 )
+_ASKED_AT_ONCE: Final = 100
 _ID: Final = re.compile(r"[0-9]+(-[pc][0-9]+)?")
 _SHOWN: Final = readable(sizes=("bytes", "held"), times=("since",), topics=("topic",))
 
@@ -126,7 +128,7 @@ def kick(ids: tuple[str, ...], filter_text: str | None, yes: bool, dry_run: bool
     ids = tuple(map(_check_id, ids))
     what = f"disconnect {len(ids)} clients" if len(ids) > 1 else f"disconnect client {ids[0]}"
     confirm(what, list(ids), yes=yes, dry_run=dry_run)
-    connected = {row["id"] for row in _rows(admin, {})} if dry_run else set()
+    connected = set(ids) if filter_text is not None or not dry_run else _connected(admin, ids)
     things = [("kicked", each, partial(admin.kick, each)) for each in ids]
     carry_out(things, dry_run=dry_run, check=partial(_check_connected, connected))
 
@@ -136,6 +138,15 @@ def _check_id(client_id: str) -> str:
     if _ID.fullmatch(client_id) is None:
         raise Misused(f"invalid client ID '{client_id}'; `pulsarbox client list` shows them, such as 7 or 7-c3")
     return client_id
+
+
+def _connected(admin: "Admin", ids: Sequence[str]) -> set[str]:
+    """Return the IDs of connected clients among some. Asked by ID, because pages of all may shift meanwhile."""
+    found = set[str]()
+    for at in range(0, len(ids), _ASKED_AT_ONCE):
+        wanted = " or ".join(f'id == "{each}"' for each in ids[at : at + _ASKED_AT_ONCE])
+        found |= {row["id"] for row in _rows(admin, {"filter": wanted})}
+    return found
 
 
 def _check_connected(connected: set[str], client_id: str) -> None:

@@ -360,5 +360,5 @@ def test_a_line_can_be_pasted_into_a_shell() -> None:
 
 def test_the_command_that_seeks_to_a_time_of_a_day_is_accepted_by_the_command_line() -> None:
     seek, row = next(each for each in DEEDS if each.name == "sub seek"), subscription(0)
-    written = {each: seek.words(row, {"where": each})[-1] for each in ("2026-11-21T10:00", "@-1h", "-1h", "3:4")}
+    written = {each: seek.words(row, {"where": each})[-2] for each in ("2026-11-21T10:00", "@-1h", "-1h", "3:4")}
     assert list(written.values()) == ["@2026-11-21T10:00", "@-1h", "-1h", "3:4"]
