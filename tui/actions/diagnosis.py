@@ -384,6 +384,10 @@ def _stuck(row: Row, facts: OverviewFacts) -> BoxFinding:
     return BoxFinding("stuck", BAD, told, "subscriptions", row, _REMEDIES.get(row["cause"], ""), row["backlog"])
 
 
+_WORDED: Final = frozenset({"throttled", "unacknowledged", "unacked-limit", "key-blocked", "slow-connection"})
+"""Causes with a sentence of their own."""
+
+
 def _falls_behind(row: Row, facts: OverviewFacts) -> BoxFinding:
     left = _seconds_left(row, facts)
     is_soon = left is not None and left <= QUOTA_SECONDS
@@ -391,7 +395,8 @@ def _falls_behind(row: Row, facts: OverviewFacts) -> BoxFinding:
     end = f"at this rate {numbers.span(left)} to the quota{_then(row, facts)}" if is_soon else _waiting(row)
     told = "; ".join(filter(None, (f"{_named(row)} falls behind: {_why(row)}", end)))
     urgency = -left if left is not None and is_soon else row.get("change") or 0.0
-    severity = BAD if is_soon or row.get("cause") in ("no-consumer", "key-blocked", "unacked-limit") else WARN
+    is_alarm = _is_unattended(row) or row.get("cause") in ("key-blocked", "unacked-limit")
+    severity = BAD if is_soon or is_alarm else WARN
     limit = _throttling(row, facts.quotas) if row.get("cause") == "throttled" else None
     if limit is not None:
         return BoxFinding(kind, severity, told, "quotas", limit, "quota set", urgency)
@@ -419,13 +424,18 @@ def _then(row: Row, facts: OverviewFacts) -> str:
     return f", which {_THEN[then]}" if then in _THEN else ""
 
 
+def _is_unattended(row: Row) -> bool:
+    """Return whether a subscription has no consumer: they may have left since another cause was sampled."""
+    cause = row.get("cause")
+    return cause == "no-consumer" or (row.get("consumers") == 0 and cause not in _WORDED)
+
+
 def _why(row: Row) -> str:
     """Return why a backlog grows, with the rates of arrival and delivery."""
     out, into = numbers.rate(row.get("outRate")), numbers.rate(row.get("inRate"))
-    takes, unattended = f"takes {out}/s of {into}/s", f"no consumer is connected, {into}/s arrive"
+    if _is_unattended(row):
+        return f"no consumer is connected, {into}/s arrive"
     match row.get("cause"):
-        case "no-consumer":
-            return unattended
         case "throttled":
             return f"its dispatch rate lets {out}/s of {into}/s through"
         case "unacknowledged" | "unacked-limit":
@@ -439,9 +449,11 @@ def _why(row: Row) -> str:
     consumers = row.get("consumers")
     if consumers is None:
         return f"{out}/s of {into}/s are delivered"
-    if not consumers:  # they have left since the cause was sampled
-        return unattended
-    return f"1 consumer {takes}" if consumers == 1 else f"{numbers.count(consumers)} consumers take {out}/s of {into}/s"
+    return (
+        f"1 consumer takes {out}/s of {into}/s"
+        if consumers == 1
+        else f"{numbers.count(consumers)} consumers take {out}/s of {into}/s"
+    )
 
 
 def _seconds_left(row: Row, facts: OverviewFacts) -> float | None:

@@ -381,7 +381,7 @@ class OperationDialog(Dialog[list[Request] | None]):
                     raise Wrong(f"{field.title}: one of {', '.join(field.choices)}")
             if self.deed.danger and not self._is_dry and self.query_one("#typed", Input).value != self._typed:
                 self.set_focus(self.query_one("#typed", Input))
-                raise Wrong(f"type '{self._typed}' to confirm; esc cancels")
+                raise Wrong(f"type '{self._typed}' to confirm")
             asked = [request for row in self._rows for request in self.deed.requests(row, values)]
         except Wrong as error:
             self.refuse(str(error))

@@ -226,7 +226,7 @@ class TopScreen(RowActions):
         label = self.top.label
         shown = vitals(self.top.feed.label, self.top.vitals, width, label.text if label else "")
         if self._is_lost:  # these are the numbers of the last answer
-            shown = [(text, "dim" if look == "plain" else look, action) for text, look, action in shown]
+            shown = [(text, "stale" if look == "plain" else look, action) for text, look, action in shown]
         self.query_one("#vitals", Line).put(shown, self._badges())
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
         prompt = self._prompt

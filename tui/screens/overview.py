@@ -222,7 +222,7 @@ class Overview(TopScreen):
 
     def _show_table(self, panel: Panel, table: Table, found: ViewSnapshot | FeedError) -> None:
         if isinstance(found, FeedError):
-            table.empty = str(found)
+            table.empty = no_rows(found, self.facts_of_trouble())
             table.show((), 0, 0)
             return
         view = panel.view

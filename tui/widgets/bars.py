@@ -33,6 +33,7 @@ class Line(Looks, Widget):
     looks: Mapping[str, ColorNames] = {
         "plain": ColorNames(),
         "dim": ColorNames("text-muted"),
+        "stale": ColorNames("text-muted"),
         "key": ColorNames("accent", bold=True),
         "name": ColorNames("primary", bold=True),
         "here": ColorNames("here-foreground", "here-background", bold=True, flat=True),

@@ -127,10 +127,10 @@ def cause_look(row: Mapping[str, Any]) -> str:
 
 
 def _share(value: Any, row: dict[str, Any], width: int) -> Cell:
+    room = width - _PERCENTAGE - 1
     if value is None:
-        return numbers.NOTHING, "dim"
-    look = "bad" if value >= 1 else "warn" if value >= 0.8 else "good"
-    told, room = numbers.percent(value), width - _PERCENTAGE - 1
+        return numbers.NOTHING if room >= _BAR_LEAST else f"{numbers.NOTHING:>{width}}", "dim"
+    look, told = "bad" if value >= 1 else "warn" if value >= 0.8 else "good", numbers.percent(value)
     return (f"{numbers.bar(value, room)} {told:>{_PERCENTAGE}}" if room >= _BAR_LEAST else f"{told:>{width}}"), look
 
 

@@ -173,9 +173,9 @@ def test_the_cause_of_a_growing_backlog(cause: str | None, why: str, severity: s
 
 
 def test_no_consumer_takes_messages_after_the_last_one_has_left() -> None:
-    assert texts(behind(consumers=0, cause=None)) == [
-        "orders/shipping falls behind: no consumer is connected, 180/s arrive; 15,640 messages wait"
-    ]
+    (finding,) = found(subscriptions=(behind(consumers=0, cause=None),))
+    told = "orders/shipping falls behind: no consumer is connected, 180/s arrive; 15,640 messages wait"
+    assert (finding.text, finding.severity) == (told, "error"), "as with the cause"
 
 
 def test_a_throttled_subscription_leads_to_the_limit_that_throttles_it() -> None:

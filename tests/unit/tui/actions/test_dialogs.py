@@ -42,7 +42,7 @@ async def test_the_focus_goes_to_the_name_that_is_missing() -> None:
         driver.screen.act("sub delete")
         await driver.at("OperationDialog", answered=False)
         await driver.press("shift+tab", "ctrl+s")
-        await driver.until(lambda: "to confirm; esc cancels" in driver.text())
+        await driver.until(lambda: "✕ type '" in driver.text())
         await driver.until(lambda: driver.screen.query_one("#typed", Input).has_focus)
         await driver.press("x")
         assert driver.screen.query_one("#typed", Input).value == "x"

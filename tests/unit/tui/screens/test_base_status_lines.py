@@ -1,5 +1,7 @@
 """The last two lines: the message or command of a row, and as many key hints as fit."""
 
+import re
+
 import pytest
 from rich.cells import cell_len
 
@@ -125,6 +127,8 @@ async def test_the_key_to_ask_again_is_hinted_first_while_the_box_does_not_answe
         await driver.press("r")
         await driver.until(lambda: driver.told("hints").startswith(" r retry  "))
         assert "no connection" in driver.told("vitals")
+        shown = driver.lines()[0]  # numbers of the last answer: a label without its number is left out
+        assert "in 12.3k/s" in shown and not re.search(r" (out|backlog|p99|mem|up) +no connection", shown)
         driver.box.gone = ""
         await driver.press("r")
         await driver.until(lambda: driver.told("hints").startswith(" enter subscriptions  "))
