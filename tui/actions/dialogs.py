@@ -514,7 +514,7 @@ def is_command(text: str) -> bool:
 
 
 def shown_commands(lines: Sequence[str], most: int) -> str:
-    """Return the first command lines, each on a line of its own, and how many more there are."""
+    """Return up to ``most`` command lines, one per line, and the number of those left out."""
     more = [f"... and {len(lines) - most} more"] if len(lines) > most else []
     return "\n".join([*(clean(_brief(line)) for line in lines[:most]), *more])
 

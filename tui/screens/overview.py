@@ -363,7 +363,7 @@ def _way_to(found: BoxFinding, action: str) -> list[Part]:
 
 
 _ROWS: Final = {"subscriptions": "the subscription", "quotas": "the limit", "deadletters": "the topic"}
-"""What enter opens of a finding about a row, by the screen that shows the row."""
+"""Name of the object that enter opens, for findings about a row, by the screen of the row."""
 
 
 def _table(panel: Panel) -> Table:

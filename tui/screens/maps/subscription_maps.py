@@ -1,4 +1,4 @@
-"""What the maps of a subscription have in common: where to request them, and the height of their bars."""
+"""Shared parts of the cursor map and the key map: the target of their requests, and the height of their bars."""
 
 from typing import Final
 

@@ -113,7 +113,7 @@ async def test_the_screen_below_a_dialog_keeps_its_marks_and_its_scroll_bar(them
 
 
 class Mark(NamedTuple):
-    """What a cell shows besides colors."""
+    """The visible properties of a cell other than its colors."""
 
     sign: str
     is_bold: bool
