@@ -18,7 +18,7 @@ from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ShownRow
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.views import VIEWS
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.columns import KINDS, TO_THE_RIGHT, Column, shortened
+from pulsarbox.tui.widgets.columns import BARS, KINDS, TO_THE_RIGHT, Column, shortened
 from pulsarbox.tui.widgets.local_rows import chosen, language_of
 
 SECONDS_MAX = 20.0
@@ -214,7 +214,7 @@ def _table(
     widths = [max(map(cell_len, texts)) for texts in table]
     shown = list(range(len(columns))) if width is None else _fitting(columns, widths, width)
     for at in shown:
-        if columns[at].kind in _BARS:  # a bar is drawn for its width, or only its percentage, and not cut
+        if columns[at].kind in BARS:  # a bar is drawn for its width, or only its percentage, and not cut
             table[at] = [columns[at].title, *(_cell(columns[at], row, widths[at]) for row in rows)]
     lines = [_GAP.join(_padded(table[at][line], widths[at], columns[at]) for at in shown).rstrip()
              for line in range(len(rows) + 1)]  # fmt: skip
@@ -258,13 +258,10 @@ def _padded(text: str, width: int, column: Column) -> str:
     return blank + text if column.kind in TO_THE_RIGHT else text + blank
 
 
-_BARS: Final = ("share", "progress")
-
-
 def _cell(column: Column, row: dict[str, Any], bar: int = 14) -> str:
-    width = _TREND if column.kind == "trend" else bar if column.kind in _BARS else 10_000
+    width = _TREND if column.kind == "trend" else bar if column.kind in BARS else 10_000
     text = KINDS[column.kind](row.get(column.key), row, width)[0]
-    return text.rstrip() if column.kind in _BARS else text.strip()
+    return text.rstrip() if column.kind in BARS else text.strip()
 
 
 _TITLES: Final = {

@@ -1,6 +1,6 @@
 """Subscription screen: cause of no delivery, advice, graphs and consumers."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from rich.style import Style
@@ -21,6 +21,7 @@ from pulsarbox.tui.widgets.columns import cause_look, subscription_title
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.graphs.graph_past import SECONDS, STEP, GraphPast
 from pulsarbox.tui.widgets.local_rows import chosen
+from pulsarbox.tui.widgets.panel import labeled
 from pulsarbox.tui.widgets.styles import ink_of
 from pulsarbox.tui.widgets.table import Row, Table
 from pulsarbox.tui.widgets.wrapping import HangingText
@@ -38,7 +39,8 @@ _OTHERS: Final = 15
 """Lines of the screen beside the graphs: status lines, facts, and a table with one row."""
 _TITLE_INDENT: Final = 2
 _NEVER: Final = -1
-_NO_STYLES: Final[Mapping[str, Style]] = {}
+_NAMES: Final = 10
+"""Cells of the names of facts."""
 _FRAMES: Final = 20
 """Recorded samples that the graphs begin with."""
 
@@ -254,7 +256,9 @@ def _facts(row: Row, remedy: str, colors: Mapping[str, str]) -> Text:
             f"{numbers.count(row.get('delayed'))} delayed; {numbers.counted(row.get('consumers'), 'consumer')}",
         ),
     ]
-    return _labeled(told, 10, colors, {"cause": ink_of(colors, look.ink) + Style(bold=look.bold)})
+    text = labeled((f"{name:<{_NAMES}}{fact}" for name, fact in told if fact), colors)
+    text.stylize(ink_of(colors, look.ink) + Style(bold=look.bold), _NAMES, _NAMES + len(str(cause)))
+    return text
 
 
 def _further_facts(row: Row, now: int, colors: Mapping[str, str]) -> Text:
@@ -270,14 +274,4 @@ def _further_facts(row: Row, now: int, colors: Mapping[str, str]) -> Text:
         ),
         ("topic", "" if loaded is None else "loaded" if loaded else "not loaded"),
     ]
-    return _labeled(told, 11, colors)
-
-
-def _labeled(
-    told: Iterable[tuple[str, str]], width: int, colors: Mapping[str, str], styles: Mapping[str, Style] = _NO_STYLES
-) -> Text:
-    """Return facts, one per line, behind their muted names in so many cells, without empty ones."""
-    muted, shown = ink_of(colors, "text-muted"), [(name, text) for name, text in told if text]
-    return Text("\n").join(
-        Text.assemble((f"{name:<{width}}", muted), (text, styles.get(name, ""))) for name, text in shown
-    )
+    return labeled((f"{name:<{_NAMES + 1}}{fact}" for name, fact in told if fact), colors)

@@ -274,8 +274,9 @@ _SPARING: Final = TO_THE_RIGHT | {"moment", "flag", "yes"}
 """Other kinds whose columns give up cells that they do not need."""
 _NUMBER_MAX: Final = {"count": 7, "rate": 5, "seconds": 6, "size": 8}
 """Widths that numbers have at most, such as those of ``999,999``, ``12.3k``, ``23h59m`` and ``99.9 KiB``."""
-_BARS: Final = frozenset({"share", "progress"})
-_ENDS_RIGHT: Final = TO_THE_RIGHT | _BARS | {"trend"}
+BARS: Final = frozenset({"share", "progress"})
+"""Kinds that are drawn as a bar with its percentage."""
+_ENDS_RIGHT: Final = TO_THE_RIGHT | BARS | {"trend"}
 """Kinds whose last cell has no blank, so that a text behind them would seem to belong to them."""
 
 
@@ -380,8 +381,7 @@ def laid_out(
     shown = _shown(columns, width, sorted_by, content)
     is_narrow = _needed(shown, sorted_by) > width
     declared = [
-        (_least if is_narrow else _percentage if column.kind in _BARS else _width)(column, sorted_by)
-        for column in shown
+        (_least if is_narrow else _percentage if column.kind in BARS else _width)(column, sorted_by) for column in shown
     ]
     wanted = [
         _wanted(column, wide, sorted_by, content.get(column.key)) for column, wide in zip(shown, declared, strict=True)
@@ -396,7 +396,7 @@ def laid_out(
     for at, least in enumerate(declared):
         spare -= _widen(widths, at, least, spare)
     for at, column in enumerate(shown):
-        if column.kind in _BARS and BAR - widths[at] <= spare:
+        if column.kind in BARS and BAR - widths[at] <= spare:
             spare -= _widen(widths, at, BAR, spare)
     growing = [at for at, column in enumerate(shown) if column.grow]
     for at in growing:
@@ -509,7 +509,7 @@ def _width(column: Column, sorted_by: str | None) -> int:
 
 def _least(column: Column, sorted_by: str | None) -> int:
     """Return the width of a column on a phone."""
-    most = _SHRUNK if column.grow else _percentage(column, sorted_by) if column.kind in _BARS else column.width
+    most = _SHRUNK if column.grow else _percentage(column, sorted_by) if column.kind in BARS else column.width
     return min(_width(column, sorted_by), most)
 
 

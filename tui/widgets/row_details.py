@@ -12,7 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.views import TableView
-from pulsarbox.tui.widgets.columns import BAR, KINDS, UNKNOWN, UNREAD, Column, is_unread
+from pulsarbox.tui.widgets.columns import BAR, BARS, KINDS, UNKNOWN, UNREAD, Column, is_unread
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
 from pulsarbox.tui.widgets.panel import FRAME
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
@@ -128,7 +128,7 @@ def _facts(column: Column, told: dict[str, Any], unknown: Mapping[str, str]) -> 
 
 def _cell(column: Column, told: dict[str, Any]) -> Part:
     """Return a value as the table shows it: bars and texts whole."""
-    wide = BAR if column.kind in ("share", "progress") else _WHOLE
+    wide = BAR if column.kind in BARS else _WHOLE
     text, look = KINDS[column.kind](told.get(column.key), told, wide)
     return text, look or "plain"
 
