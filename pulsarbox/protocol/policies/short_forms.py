@@ -15,6 +15,7 @@ from pulsarbox.quantities import BYTES, MEBIBYTES, MILLISECONDS, MINUTES, SECOND
 UNLIMITED: Final = "unlimited"
 OFF: Final = "off"
 ON: Final = "on"
+NONE: Final = "none"
 
 _Value = Mapping[str, Any]
 _RATE: Final = re.compile(r"([^/]+)/ *([0-9]{0,10}) *(s|sec|second|min|m|minute|h|hour)", re.IGNORECASE)
@@ -277,6 +278,27 @@ _MARK_DELETE_RATE: Final = "managedLedgerMaxMarkDeleteRate"
 _USUAL_RATE: Final = 1.0
 """Rate of stored acknowledgements in Pulsar's configuration; a box has no such limit."""
 _QUORUMS: Final = ("bookkeeperEnsemble", "bookkeeperWriteQuorum", "bookkeeperAckQuorum")
+
+
+@dataclass(frozen=True, slots=True)
+class NamesForm:
+    """Comma-separated names that the Admin API has in a single text: ``first,second``, or none."""
+
+    member: str
+    """Member with the text."""
+    expected: str = f"comma-separated names, or {NONE}"
+    examples: tuple[str, ...] = ()
+
+    def parse(self, text: str) -> dict[str, Any]:
+        """See WholeForm.parse."""
+        names = _parts(text)
+        if not names or any("=" in name for name in names):
+            raise InvalidText(self.expected, text)
+        return {self.member: "" if [name.lower() for name in names] == [NONE] else ",".join(names)}
+
+    def text(self, value: _Value) -> str | None:
+        """See WholeForm.text."""
+        return ",".join(_parts(value.get(self.member) or "")) or NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from pulsarbox.protocol.policies.offload_shape import (
 from pulsarbox.protocol.policies.policy_values import DISPATCH_RATE, TYPED_RATE
 from pulsarbox.protocol.policies.row import Blank, LegacyMembers, PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.shapes import ObjectShape, Several, Text
+from pulsarbox.protocol.policies.short_forms import NamesForm
 
 NOT_REPLICATED: Final = "a box does not replicate messages to other clusters"
 
@@ -67,7 +68,7 @@ REPLICATOR_DISPATCH_RATE: Final = PolicyRow(
 ENTRY_FILTERS: Final = PolicyRow(
     "entry-filters",
     "Comma-separated names of the filters that decide which entries are dispatched",
-    ObjectShape({"entryFilterNames": (Text(), None)}),
+    ObjectShape({"entryFilterNames": (Text(), None)}, form=NamesForm("entryFilterNames")),
     PolicyEndpoint("entryFilters", "entryFilters"),
     PolicyEndpoint("entryFilters", "entryFilters", applied=True),
     stored_only="entry filters are Java classes, which a box does not load",

@@ -82,6 +82,8 @@ EQUAL = [
     ("auto-topic-creation", "on", created("non-partitioned")),
     ("auto-topic-creation", "off", {"allowAutoTopicCreation": False}),
     ("auto-subscription-creation", "off", {"allowAutoSubscriptionCreation": False}),
+    ("entry-filters", "first,second", {"entryFilterNames": "first,second"}),
+    ("entry-filters", "none", {"entryFilterNames": ""}),
 ]  # fmt: skip
 
 
@@ -114,6 +116,8 @@ def test_a_short_form_and_its_value(policy: str, text: str, value: Any) -> None:
         ("backlog-quota", "1G,Producer_Exception", quota_value("producer_exception", size=1 << 30)),
         ("inactive-topic-policies", "unlimited", inactive("delete_when_no_subscriptions", 60, deleted=False)),
         ("compaction-threshold", "0", 0),
+        ("entry-filters", "First , second", {"entryFilterNames": "First,second"}),
+        ("entry-filters", "entryFilterNames=first", {"entryFilterNames": "first"}),
     ],
 )
 def test_other_ways_to_write_a_value(policy: str, text: str, value: Any) -> None:
@@ -169,6 +173,8 @@ def test_the_quorums_are_shown_without_the_usual_rate() -> None:
         ("delayed-delivery", "on,tick=x", "expected a number of milliseconds, or a duration such as 500ms"),
         ("auto-topic-creation", "4", "expected on, off, or partitions=N"),
         ("auto-subscription-creation", "maybe", "expected on or off"),
+        ("entry-filters", " , ", "expected comma-separated names, or none"),
+        ("entry-filters", "filters=first", "expected comma-separated names, or none"),
         ("message-ttl", "1G", "expected a number of seconds, or a duration such as 90s"),
         ("max-producers", "1.5", "expected a whole number, or off"),
     ],
