@@ -83,6 +83,7 @@ def _listed(admin: "Admin", scope: dict[str, str]) -> TableOutput:
         least=_LEAST,
         wide=_WIDE,
         fields=_FIELDS,
+        empty="no client is connected",
     )
 
 

@@ -74,6 +74,7 @@ def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
         cut={"sink": 20, "writer": 12},
         wide=("run", "committed"),
         fields=("sink", "epoch", "seconds", "committed", "writer", "run"),
+        empty="no sink has committed an epoch",
     )
 
 

@@ -129,13 +129,21 @@ def _show(rules: list[dict[str, Any]], output: OutputOptions) -> None:
     show(
         output,
         lambda: TableOutput(
-            rules, _COLUMNS, name="id", shown=_with_selection, cut={"rule": 30}, least=("matched",), fields=_FIRST
+            rules,
+            _COLUMNS,
+            name="id",
+            shown=_with_selection,
+            cut={"rule": 30},
+            least=("matched",),
+            fields=_FIRST,
+            empty=_EMPTY,
         ),
     )
 
 
 _COLUMNS: Final = ("id", "action", "fired", "matched", "rule")
 _FIRST: Final = _COLUMNS[:-1]
+_EMPTY: Final = "no fault rules; examples: pulsarbox fault add --help"
 
 
 def _with_selection(rule: Row) -> Row:

@@ -35,6 +35,7 @@ def limits_of_box(admin: "Admin", scope: dict[str, str]) -> TableOutput:
         least=LEAST,
         wide=WIDE,
         fields=FIELDS,
+        empty="no limits; limit a backlog: pulsarbox quota set orders --size 2G --then hold",
     )
 
 

@@ -87,7 +87,15 @@ def list_versions(topic: str, output: OutputOptions, admin: "Admin") -> None:
     sized = readable(sizes=("size",))
     show(
         output,
-        lambda: TableOutput(_rows(admin, name), columns, "version", shown=sized, wide=["properties"], fields=fields),
+        lambda: TableOutput(
+            _rows(admin, name),
+            columns,
+            "version",
+            shown=sized,
+            wide=["properties"],
+            fields=fields,
+            empty=f"{short(name)} has no schema",
+        ),
     )
 
 

@@ -207,6 +207,7 @@ def _listed(admin: "Admin", topic: TopicName) -> TableOutput:
         least=stats_text.LEAST,
         wide=stats_text.WIDE,
         fields=stats_text.FIELDS,
+        empty=f"no subscriptions on {short(topic)}; create one: pulsarbox sub create {short(topic)} billing",
     )
 
 
@@ -572,4 +573,9 @@ def _holes(admin: "Admin", topic: TopicName, name: str) -> TableOutput:
         if count and name not in admin.subscriptions(topic):
             raise missing(admin, topic, name, f"no subscription '{name}' on {short(topic)}")
     columns = [*(["topic"] if count else []), "first", "last", "entries"]
-    return TableOutput(rows, columns, name="first", cut={"topic": 16}, fields=["first", "last", "entries"])
+    return TableOutput(
+        rows, columns, name="first", cut={"topic": 16}, fields=["first", "last", "entries"], empty=_NO_HOLES
+    )
+
+
+_NO_HOLES: Final = "no holes: no acknowledged entry follows an unacknowledged one"

@@ -212,6 +212,7 @@ def _listed(
                 names = names_of(admin, each, domain)
             rows += [_row(name, partitions) for name, partitions in names.items()]
     columns = ["name", "partitions"]
+    empty = f"no topics{f' in {namespace}' if namespace else ''}; create one: pulsarbox topic create orders"
     if stats:
         rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
         backlogs = backlog_columns(rows)
@@ -226,9 +227,12 @@ def _listed(
             least=_LEAST,
             wide=_WIDE,
             fields=(*_FIELDS, *_STATS_FIELDS),
+            empty=empty,
         )
     elsewhere = dict.fromkeys(_STATS_FIELDS, "--stats")
-    return TableOutput(rows, columns, name="topic", cut=_CUT, wide=_WIDE, fields=_FIELDS, elsewhere=elsewhere)
+    return TableOutput(
+        rows, columns, name="topic", cut=_CUT, wide=_WIDE, fields=_FIELDS, elsewhere=elsewhere, empty=empty
+    )
 
 
 _CUT: Final = {"name": 20}
@@ -450,6 +454,7 @@ def _partitions(admin: "Admin", name: TopicName) -> TableOutput:
         least=_LEAST,
         wide=["partition", "topic"],
         fields=_PARTITION_FIELDS,
+        empty=f"{short(str(name))} is not partitioned",
     )
 
 

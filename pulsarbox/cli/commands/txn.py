@@ -86,6 +86,7 @@ def _listed(admin: "Admin", age: int) -> TableOutput:
         least=("owner", "state"),
         wide=("opened", "timeout"),
         fields=("id", "state", "seconds", "opened", "timeout", "owner", "topics", "subscriptions"),
+        empty="no open transactions",
     )
 
 

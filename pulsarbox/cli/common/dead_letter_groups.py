@@ -34,6 +34,7 @@ def groups_output(
         least=_LEAST,
         wide=("subscription", "first", "last"),
         fields=_FIELDS,
+        empty="no dead letters",
     )
 
 

@@ -52,6 +52,8 @@ class TableOutput(NamedTuple):
     """Documented fields, which --filter knows and CSV has even if no row has them."""
     elsewhere: Mapping[str, str] = {}
     """Fields that another option adds, with that option, for errors of --filter."""
+    empty: str = "no rows"
+    """Note about a table without rows on a terminal, which says what to do next where that is known."""
 
 
 class OutputOptions(NamedTuple):
@@ -189,7 +191,7 @@ def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
     names = _names(found)
     absent = dict.fromkeys(names)
     try:
-        return found._replace(rows=[row for row in found.rows if output.wanted({**absent, **row})])
+        rows = [row for row in found.rows if output.wanted({**absent, **row})]
     except _Unknown as error:
         from pulsarbox.config.setting import did_you_mean
 
@@ -199,6 +201,7 @@ def _filtered(found: TableOutput, output: OutputOptions) -> TableOutput:
         hint = did_you_mean(str(error), names)
         hint = hint or f"; expected one of {', '.join(names)}"
         raise click.BadParameter(f"unknown field '{error}'{hint}", param_hint="--filter") from None
+    return found._replace(rows=rows, empty="no row matches --filter" if found.rows else found.empty)
 
 
 def _names(found: TableOutput) -> dict[str, None]:
@@ -241,7 +244,10 @@ def _print_table(found: TableOutput, note: Callable[[str], None], *, wide: bool)
     lines, hidden = fitted(columns, rows, found.titles, found.cut, width, found.least)
     for line in lines:
         click.echo(line)
-    _note_hidden([head_of(name, found.titles) for name in hidden], note)
+    if rows:
+        _note_hidden([head_of(name, found.titles) for name in hidden], note)
+    elif _is_terminal():
+        note(found.empty)
 
 
 def _note_hidden(titles: Sequence[str], note: Callable[[str], None]) -> None:

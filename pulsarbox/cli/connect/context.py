@@ -133,11 +133,15 @@ def _list(output: OutputOptions) -> None:
     columns = ["current", "name", "url", "admin_url", *(["label"] if any(row["label"] for row in rows) else [])]
     cut, fields = {"url": 16, "admin_url": 16}, ("current", "name", *_FIELDS)
     print_rows(
-        output, lambda: TableOutput(rows, columns, document=document, cut=cut, wide=["token_file"], fields=fields)
+        output,
+        lambda: TableOutput(
+            rows, columns, document=document, cut=cut, wide=["token_file"], fields=fields, empty=_EMPTY
+        ),
     )
 
 
 _FIELDS: Final = ("url", "admin_url", "label", "token_file")
+_EMPTY: Final = "no contexts; name a broker: pulsarbox context add NAME --url pulsar://HOST:6650"
 
 
 @context.command()

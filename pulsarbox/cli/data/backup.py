@@ -199,6 +199,7 @@ def list_(directory: Path, output: OutputOptions) -> None:
             least=("instance", "position"),
             wide=("begun", "files", "codecs", "version"),
             fields=_FIELDS,
+            empty=f"no backups in {directory}; create one: pulsarbox backup create {directory}",
         ),
     )
 

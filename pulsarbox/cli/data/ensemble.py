@@ -120,7 +120,13 @@ def under_replicated(member: str, wait: "Waiting", output: OutputOptions, admin:
         found = _fragments(admin, member)
         total = found["total"]
         return TableOutput(
-            found["fragments"], _FRAGMENTS, "ledger", shown=readable(topics=("topic",)), cut=_CUT, fields=_FRAGMENTS
+            found["fragments"],
+            _FRAGMENTS,
+            "ledger",
+            shown=readable(topics=("topic",)),
+            cut=_CUT,
+            fields=_FRAGMENTS,
+            empty="no entry lacks copies",
         )
 
     show(output, look)

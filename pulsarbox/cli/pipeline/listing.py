@@ -69,6 +69,7 @@ def _listed(admin: Target, directory: Path) -> TableOutput:
         least=("batch", "inputs", "output", "rowsPerSecond", "deadLetters"),
         wide=("rows", "lastBatchMs", "stateRows", "stateBytes", "host", "pid", "startedAt"),
         fields=_FIELDS,
+        empty="no pipelines; write one: pulsarbox pipeline new FILE.py",
     )
 
 

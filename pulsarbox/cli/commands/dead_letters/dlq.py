@@ -86,6 +86,7 @@ def _listed(admin: "Admin", namespace: str | None) -> TableOutput:
         least=("subscriptions", "size"),
         wide=("backlogs", "last"),
         fields=("name", "topic", "messages", "size", "subscriptions", "backlogs", "lost", "last"),
+        empty="no dead letter topics; keep messages that fail: pulsarbox sub dead-letter TOPIC SUBSCRIPTION 3",
     )
 
 

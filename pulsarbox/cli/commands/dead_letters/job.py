@@ -81,6 +81,7 @@ def _listed(admin: "Admin") -> TableOutput:
         least=_LEAST,
         wide=("target", "subscription", "filter", "rate", "by", "started", "ended"),
         fields=_FIELDS,
+        empty="no jobs; replay dead letters: pulsarbox dlq replay TOPIC --dry-run",
     )
 
 

@@ -90,6 +90,22 @@ def test_wide_has_further_columns() -> None:
     assert printed("-o", "wide", found=found).stdout.splitlines()[0] == "NAME            RATE"
 
 
+def test_a_terminal_is_told_why_a_table_has_no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsarbox.cli.common.output.terminal_width", lambda: 8)
+    none = TableOutput([], ["name", "partitions"], empty="no topics; create one: pulsarbox topic create orders")
+    assert printed(found=none).stderr == ""
+    monkeypatch.setattr("pulsarbox.cli.common.output._is_terminal", lambda: True)
+    done = printed(found=none)
+    assert done.stdout == "NAME\n"
+    assert done.stderr == "pulsarbox: no topics; create one: pulsarbox topic create orders\n"
+    assert printed(found=TableOutput([], ["name"])).stderr == "pulsarbox: no rows\n"
+    assert printed("--filter", "partitions > 20000").stderr == "pulsarbox: no row matches --filter\n"
+    assert printed("--filter", "name == 'a'", found=none._replace(fields=("name",))).stderr.startswith(
+        "pulsarbox: no topics"
+    )
+    assert printed("-o", "json", found=none).stderr == ""
+
+
 def test_watching_notes_hidden_columns_once(monkeypatch: pytest.MonkeyPatch) -> None:
     rests = iter([None, None, None])
 
