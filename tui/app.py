@@ -87,6 +87,7 @@ class Top(App[None]):
     Toast.-warning { border: round $text-warning; }
     Toast.-error { border: round $text-error; }
     ToastRack { margin-bottom: 3; }
+    ModalScreen ToastRack { dock: top; margin-bottom: 0; }
     VerticalScroll { scrollbar-size-vertical: 1; }
     OptionList { scrollbar-size-vertical: 1; }
     OptionList:nocolor > .option-list--option-highlighted { background: $foreground; color: $background;

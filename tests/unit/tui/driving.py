@@ -104,11 +104,13 @@ async def dashboard(
     kept: Preferences | None = None,
     *,
     every_frame: bool = False,
+    toasts: bool = False,
     **options: Any,
 ) -> AsyncIterator[Driver]:
     """A dashboard of the given size in columns and lines, on a simulated box, without its refresh timer.
 
-    With ``every_frame`` it paints as often as on a terminal, instead of when the driver has waited for a state.
+    With ``every_frame`` it paints as often as on a terminal, instead of when the driver has waited for a state. With
+    ``toasts`` it draws notifications.
     """
     box = box or FakeBox()
     options = {"interval": 60.0} | options
@@ -116,7 +118,7 @@ async def dashboard(
     app = Top(box.feed, kept=kept, **options)
     app.label, app.guide = label, guide
     with headless.savings(every_frame=every_frame):
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=toasts) as pilot:
             driver = Driver(app, pilot, box)
             await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
             await driver.until(lambda: not app._vitals_asked)

@@ -229,6 +229,21 @@ async def test_buttons_and_keys_of_every_dialog_are_visible_in_24_lines() -> Non
             await driver.at("Subscriptions")
 
 
+async def test_notes_cover_no_buttons_and_keys_of_a_dialog() -> None:
+    async with dashboard(size=SMALL, place="subscriptions", toasts=True) as driver:
+        for dialog in opened():
+            await driver.app.push_screen(dialog)
+            await driver.until(lambda: "esc back" in driver.text())
+            driver.app.notify("a note", title="Copied")
+            await driver.until(lambda: "Copied" in driver.text())
+            assert "esc back" in driver.text(), type(dialog).__name__
+            covered = [str(button.label) for button in dialog.query(Button) if str(button.label) not in driver.text()]
+            assert covered == []
+            driver.app.clear_notifications()
+            dialog.dismiss()
+            await driver.at("Subscriptions")
+
+
 async def test_the_keys_of_every_dialog_are_set_off() -> None:
     async with dashboard(size=SMALL, place="subscriptions") as driver:
         for dialog in opened():
