@@ -37,7 +37,7 @@ class TableView(NamedTuple):
 
 
 _TOPIC: Final = Column(
-    "topic", "TOPIC", 18, "topic", 0, grow=True, meaning="topic name, without persistent://public/default/"
+    "topic", "TOPIC", 18, "topic", 0, grow=True, meaning="topic name, without persistent://public/default/", useful=24
 )
 _SUBSCRIPTION: Final = Column("subscription", "SUBSCRIPTION", 13, "text", 0, grow=True, meaning="name")
 
@@ -108,7 +108,7 @@ QUOTAS: Final = TableView(
     "quotas",
     (
         Column("scope", "SCOPE", 12, "text", 4, meaning="broker, tenant, namespace, topic, subscription, producer"),
-        Column("subject", "SUBJECT", 14, "topic", 0, grow=True, meaning="limited object"),
+        Column("subject", "SUBJECT", 14, "topic", 0, grow=True, meaning="limited object", useful=24),
         Column("policy", "POLICY", 16, "policy", 0, grow=True, meaning="limited value; the last line has the command"),
         Column("used", "USED", 10, "unit", 1, meaning="current usage", beside=("unit",)),
         Column("limit", "LIMIT", 10, "unit", 0, meaning="configured limit", beside=("unit",)),
@@ -132,7 +132,7 @@ QUOTAS: Final = TableView(
 DEAD_LETTERS: Final = TableView(
     "deadletters",
     (
-        Column("topic", "DEAD LETTER TOPIC", 22, "topic", 0, grow=True, meaning="topic that stores them"),
+        Column("topic", "DEAD LETTER TOPIC", 22, "topic", 0, grow=True, meaning="topic that stores them", useful=28),
         Column("origin", "ORIGIN", 14, "topic", 2, grow=True, meaning="original topic of the messages"),
         Column("left", "LEFT", 9, "count", 0, meaning="unacknowledged messages; all, without a subscription"),
         Column("messages", "STORED", 8, "count", 4, meaning="stored messages, including acknowledged ones"),
@@ -165,7 +165,7 @@ CLIENTS: Final = TableView(
         Column("address", "ADDRESS", 21, "text", 1, meaning="address of the client"),
         Column("role", "ROLE", 10, "text", 5, meaning="authenticated role"),
         Column("version", "VERSION", 18, "text", 4, meaning="client version, as sent by the client"),
-        Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="topic of the producer or consumer"),
+        Column("topic", "TOPIC", 16, "topic", 0, grow=True, meaning="topic of the producer or consumer", useful=24),
         Column("subscription", "SUBSCRIPTION", 12, "text", 2, grow=True, meaning="subscription of a consumer"),
         Column("name", "NAME", 14, "text", 3, grow=True, meaning="name of the producer or consumer"),
         Column("rate", "RATE/s", 7, "rate", 0, meaning="messages per second"),

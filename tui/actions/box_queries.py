@@ -46,7 +46,11 @@ class Panel(NamedTuple):
 def _only(view: TableView, **widths: int) -> list[Column]:
     """Return columns of a view with these widths, ranked by their order for narrow screens."""
     known = {column.key: column for column in view.columns}
-    return [known[key]._replace(width=width, rank=rank) for rank, (key, width) in enumerate(widths.items())]
+    useful_from = sum(known[key].rank < known[key].useful_from for key in widths)
+    return [
+        known[key]._replace(width=width, rank=rank, useful_from=useful_from)
+        for rank, (key, width) in enumerate(widths.items())
+    ]
 
 
 _BACKLOGS: Final = _only(

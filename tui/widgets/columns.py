@@ -26,7 +26,9 @@ class Column(NamedTuple):
     beside: tuple[str, ...] = ()
     """Other values of the row needed to draw it."""
     useful: int = 0
-    """Cells of a long text before which columns of higher rank are left out; 0 for none."""
+    """Cells of a long text for which less important columns are left out; 0 for none."""
+    useful_from: int = 3
+    """Rank from which columns are left out for them."""
 
     @property
     def sorted_by(self) -> str | None:
@@ -373,10 +375,10 @@ def laid_out(
     """Return the columns that fit into a width, in order, with their widths and gaps. At least one is shown.
 
     The column that the rows are sorted by is always shown, with its whole title. ``content`` has the widest text of
-    columns by key. A column gives up cells that its texts do not need. These and the spare cells make two cells between
-    columns, then give more important columns the width of their texts, then draw bars before percentages, and then make
-    wider gaps; texts that are longer than most get the rest. On a phone, where not even the columns of rank 0 fit,
-    those that grow on other screens shrink.
+    columns by key. A column gives up cells that its texts do not need. These and the spare cells let useful texts fit,
+    then make two cells between columns, then give more important columns the width of their texts, then draw bars
+    before percentages, and then make wider gaps; texts that are longer than most get the rest. On a phone, where not
+    even the columns of rank 0 fit, those that grow on other screens shrink.
     """
     shown = _shown(columns, width, sorted_by, content)
     is_narrow = _needed(shown, sorted_by) > width
@@ -387,7 +389,8 @@ def laid_out(
         _wanted(column, wide, sorted_by, content.get(column.key)) for column, wide in zip(shown, declared, strict=True)
     ]
     widths = [min(pair) for pair in zip(declared, wanted, strict=True)]
-    gaps, spare = _gaps(shown, width - sum(widths) - len(widths))
+    spare = width - sum(widths) - len(widths)
+    gaps, spare = _gaps(shown, spare - _complete(shown, widths, wanted, spare))
     if not is_narrow:
         _squeeze(shown, widths, gaps, sorted_by)
     for most in (_FIXED_MAX, _GROWING_MAX):  # not all of one name before the others
@@ -417,7 +420,9 @@ def _shown(columns: Sequence[Column], width: int, sorted_by: str | None, content
     kept, ranks = set(range(len(columns))), [_rank(column, sorted_by) for column in columns]
     for at in sorted(kept, key=lambda each: (-ranks[each], -each)):
         others = [columns[each] for each in sorted(kept)]
-        wished = [column for column in others if column.useful and column.rank < ranks[at]]
+        wished = [
+            column for column in others if column.useful and max(column.rank + 1, column.useful_from) <= ranks[at]
+        ]
         more = sum(max(min(column.useful, content.get(column.key, 0)) - column.width, 0) for column in wished)
         if (_needed_shrunk if ranks[at] <= 0 else _needed)(others, sorted_by) + more <= width or len(kept) == 1:
             break
@@ -465,6 +470,15 @@ def _squeeze(shown: Sequence[Column], widths: list[int], gaps: list[int], sorted
 
 def _least_squeezed(column: Column, sorted_by: str | None) -> int:
     return max(column.width - _SQUEEZED, min(column.width, _SHRUNK), _title_min(column, sorted_by))
+
+
+def _complete(shown: Sequence[Column], widths: list[int], wanted: Sequence[int], spare: int) -> int:
+    """Widen columns whose useful texts then fit as a whole. Return the number of cells."""
+    used = 0
+    for at, column in enumerate(shown):
+        if widths[at] < wanted[at] <= min(column.useful, widths[at] + spare - used):
+            used += _widen(widths, at, wanted[at], spare - used)
+    return used
 
 
 def _widen(widths: list[int], at: int, wanted: int, spare: int) -> int:

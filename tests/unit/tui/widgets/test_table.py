@@ -1,6 +1,7 @@
 """The table requests only visible rows, and the cursor follows its row."""
 
 import random
+from collections.abc import Sequence
 from itertools import pairwise, product
 from typing import Any, Final
 from unittest import mock
@@ -407,6 +408,18 @@ def test_columns_of_high_rank_give_way_to_the_useful_part_of_an_error() -> None:
             assert cells >= wide, view.name
             counts.append(len(found))
         assert counts[-1] < counts[0]
+
+
+@pytest.mark.parametrize("columns", [PANELS[0].columns, SUBSCRIPTIONS.columns])
+def test_the_least_important_columns_give_way_to_whole_names(columns: Sequence[Column]) -> None:
+    def widths(across: int, name: int) -> dict[str, int]:
+        texts = {"topic": name, "subscription": 11, "cause": 11}
+        return {column.key: cells for column, cells, _ in laid_out(columns, across, "backlog", texts)}
+
+    assert widths(116, 23)["topic"] == 23
+    assert len(widths(116, 12)) - len(widths(116, 23)) in (0, 1)
+    assert {"drain", "change", "trend", "outRate"} <= widths(116, 23).keys()
+    assert {"drain", "change"} <= widths(76, 23).keys()  # these are more important than the end of a name
 
 
 def test_several_topics_that_do_not_fit_are_one_and_a_number() -> None:
