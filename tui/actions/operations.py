@@ -21,6 +21,7 @@ from pulsarbox.tui.actions.operation import (
 from pulsarbox.tui.actions.quota_operations import LIMITS
 from pulsarbox.tui.actions.replay_operations import REPLAYS
 from pulsarbox.tui.feed import real
+from pulsarbox.tui.widgets.columns import client_title
 
 
 def _subscription(row: Row) -> str:
@@ -204,7 +205,7 @@ _CLIENTS: Final = (
         ("client",),
         lambda row, values: ["client", "kick", str(row.get("id")), "--yes"],
         lambda row, values: [Request("POST", f"/pulsarbox/v1/clients/{quoted(str(row.get('id')))}/kick")],
-        lambda row: f"{row.get('kind')} {row.get('name') or ''} ({row.get('address')})".replace("  ", " "),
+        client_title,
         lambda row: _KICKED.get(str(row.get("kind")), _KICKED["connection"]),
         fits=lambda row: row.get("id") is not None,
     ),

@@ -5,7 +5,7 @@ from typing import ClassVar
 from pulsarbox.tui import views
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import cause_look, short_topic
+from pulsarbox.tui.widgets.columns import cause_look, client_title
 from pulsarbox.tui.widgets.table import Row
 
 
@@ -17,9 +17,8 @@ class Clients(ViewScreen):
     kind: ClassVar[str] = "client"
 
     def title_of(self, row: Row) -> str:
-        """Return kind, topic, subscription and address of a client."""
-        told = (row.get("kind"), short_topic(str(row.get("topic") or "")), row.get("subscription"), row.get("address"))
-        return "  ".join(str(each) for each in told if each)
+        """Return the title of a client, as in the dialogs of its actions."""
+        return client_title(row)
 
     def status_line(self) -> list[Part]:
         """Return why the client at the cursor waits, and the command."""

@@ -348,6 +348,16 @@ def subscription_title(row: Mapping[str, Any]) -> str:
     return f"{row.get('subscription')} of {short_topic(str(row.get('topic')))}"
 
 
+def client_title(row: Mapping[str, Any]) -> str:
+    """Return the kind and name of a client, its subscription and topic, and its address.
+
+    Example: ``consumer c1 of shipping of orders-1 (127.0.0.1:40001)``.
+    """
+    used = subscription_title(row) if row.get("subscription") else short_topic(str(row.get("topic") or ""))
+    told = (row.get("kind"), row.get("name"), used and f"of {used}", f"({row.get('address')})")
+    return " ".join(str(each) for each in told if each)
+
+
 def shortened(text: str, width: int, *, ends: bool = False) -> str:
     """Truncate a text in the middle to a width in cells, because names differ at both ends.
 
