@@ -18,7 +18,7 @@ from pulsarbox.tui.actions.box_queries import of_vitals
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import now_ms, past
 from pulsarbox.tui.preferences import Preferences
-from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges, grays, grounds
+from pulsarbox.tui.themes import DARK, OURS, REPLACED, edges, grays, grounds, muted
 from pulsarbox.tui.widgets.box_label import Label
 from pulsarbox.tui.widgets.styles import Looks
 
@@ -183,7 +183,7 @@ class Top(App[None]):
         self.theme_variables = super().get_css_variables()
         label = None if self.no_color else self._label  # as gray, its color may be that of the background
         self.theme_variables |= edges(self.theme_variables, self.current_theme, label)
-        self.theme_variables |= grounds(self.theme_variables)
+        self.theme_variables |= grounds(self.theme_variables) | muted(self.theme_variables)
         if self.no_color:
             self.theme_variables |= grays(self.theme_variables, self.current_theme)
         return self.theme_variables

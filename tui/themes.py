@@ -174,8 +174,8 @@ _LEAST: Final = (3.0, 4.5)
 """Least contrast of edges of the color of a label, without and with the focus: they tell one box from another."""
 _LEAST_HIGH: Final = 7.0
 """Least contrast of edges of the color of a label in the theme of high contrast."""
-_ON_OPTIONS: Final = ("text-accent", "text-error", "text-muted")
-"""Colors of parts of options."""
+_MUTED_SHARE: Final = 0.7
+"""Least share of the color of text in the muted one of options."""
 _LEAST_GRAY: Final = 3.0
 """Least contrast of edges with NO_COLOR (WCAG 2.2, 1.4.11)."""
 _SAME_HUE: Final = 0.08
@@ -229,8 +229,8 @@ def _edges_high(color: Color, background: Color) -> dict[str, str]:
 def grounds(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the backgrounds of the current tab, the focused button and selected text, of rows, fields and gauges.
 
-    Those whose names end in ``-behind`` are of parts of an option with their own color: the background of the list, if
-    the color could not be read on that of the highlighted option.
+    ``text-error-behind`` is that of a severity in an option: the background of the list, if the color could not be read
+    on that of the highlighted option.
     """
     background, accent = (Color.parse(variables[name]) for name in ("background", "accent"))
     is_mixed = background.ansi is None and accent.ansi is None
@@ -243,26 +243,39 @@ def grounds(variables: Mapping[str, str]) -> dict[str, str]:
         "blurred-background": variables.get("blurred-background", variables["panel"]),
         "field": variables.get("field", variables["panel"]),
         "fill": variables.get("fill", variables["panel"]),
-        **{f"{name}-behind": _behind(variables, name) for name in _ON_OPTIONS},
+        "text-error-behind": _behind(variables, "text-error"),
     }
 
 
 def _behind(variables: Mapping[str, str], name: str) -> str:
     ink, cursor = (theme_color(variables[each]) for each in (name, "block-cursor-background"))
-    if ink.auto:
-        return "transparent"
     is_known = ink.ansi is None and cursor.ansi is None
     if is_known and contrast(ink, cursor) >= least_contrast(variables):
         return "transparent"
     return variables["background"] if cursor.ansi is not None else variables["surface"]
 
 
+def muted(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the muted color of parts of options: a mixed one, because Textual ignores the opacity of colors there.
+
+    It is that of other muted texts if it can be read and is fainter than text. A color of the terminal's palette cannot
+    be mixed: it is dimmed, so that the variable has the style.
+    """
+    ink = theme_color(variables["text-muted"])
+    if ink.ansi is not None:
+        return {"option-muted": f"dim {variables['text-muted'].partition(' ')[0]}"}
+    ground, text = Color.parse(variables["surface"]), Color.parse(variables["foreground"])
+    least, most = least_contrast(variables), contrast(text, ground)
+    shares = (ground.blend(text, step / 20) for step in range(int(_MUTED_SHARE * 20), 20))
+    fitting = (each for each in (ground + ink, *shares) if least <= contrast(each, ground) < most)
+    return {"option-muted": next(fitting, text).hex6}
+
+
 def grays(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
     """Return the colors that others have with NO_COLOR, which turns all into grays.
 
     Severities and values of a comparison have that of text, because their grays would be darker than that. Edges and
-    selected text differ from their backgrounds by brightness alone, thus have more contrast. Highlighted options have
-    the color of text as their background, on which grays could not be read.
+    selected text differ from their backgrounds by brightness alone, thus have more contrast.
     """
     if theme.ansi:
         return {}
@@ -276,7 +289,7 @@ def grays(variables: Mapping[str, str], theme: Theme) -> dict[str, str]:
         },
         "input-selection-background": visible(field, field, least_contrast(variables)).hex6,
         "input-selection-foreground": field.hex6,
-        **dict.fromkeys((f"{name}-behind" for name in _ON_OPTIONS), variables["surface"]),
+        "text-error-behind": "transparent",  # without a color to preserve, it would be a hole in the highlighted line
     }
 
 

@@ -4,12 +4,14 @@ from functools import partial
 from typing import Any, Final, cast
 
 from textual import events
+from textual.app import ComposeResult
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.widgets.dialog import FaintBelow
 from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, MUTED_OF_OPTION, key_hints
+from pulsarbox.tui.widgets.options import LegibleParts
 
 _KEYS: Final = 9
 """Width of the column of keys."""
@@ -71,6 +73,10 @@ def _group(action: Action) -> str:
     return _HERE if action.on else action.group
 
 
+class ActionList(LegibleParts, CommandList, can_focus=False):
+    """The list of actions."""
+
+
 class ActionPalette(FaintBelow, CommandPalette):
     """The palette."""
 
@@ -97,6 +103,11 @@ class ActionPalette(FaintBelow, CommandPalette):
 
     def __init__(self) -> None:
         super().__init__([ActionSearch], placeholder="a part of a title or name")
+
+    def compose(self) -> ComposeResult:
+        """See textual.screen.Screen."""
+        for each in super().compose():
+            yield ActionList() if isinstance(each, CommandList) else each
 
     def on_mount(self) -> None:
         """Add the title and the hint."""

@@ -34,6 +34,7 @@ from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.dialog_keys import DANGER_OF_OPTION, key_hints
+from pulsarbox.tui.widgets.options import Options
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
@@ -137,7 +138,7 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _CHOICE_WIDTH)
             yield from self.head()
-            yield OptionList(*(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
+            yield Options(*(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
             with Vertical(id="foot"):
                 yield HangingText(key="said", classes="line")
                 yield Static(key_hints(("enter", "select"), ("esc", "back")), id="keys", classes="keys")

@@ -6,10 +6,10 @@ from textual.content import Content
 
 KEY: Final = "bold $accent"
 """Style of keys."""
-KEY_OF_OPTION: Final = "bold $text-accent on $text-accent-behind"
-MUTED_OF_OPTION: Final = "$text-muted on $text-muted-behind"
+KEY_OF_OPTION: Final = "bold $text-accent"
+MUTED_OF_OPTION: Final = "$option-muted"
 DANGER_OF_OPTION: Final = "bold $text-error on $text-error-behind"
-"""Styles of parts of an option, which can also be read if the option is highlighted."""
+"""Styles of parts of an option in a list with ``LegibleParts``."""
 _APART: Final = "   "
 
 

@@ -12,8 +12,18 @@ from pulsarbox.tui.actions.dialogs import ChoiceDialog, Question
 from pulsarbox.tui.screens.columns import ColumnsDialog
 from pulsarbox.tui.themes import OURS
 from pulsarbox.tui.views import CLIENTS
+from pulsarbox.tui.widgets.box_label import contrast
 from tests.unit.tui.driving import SMALL, Driver, dashboard
-from tests.unit.tui.legibility import TERMINAL, drawn_in, is_set_apart, style_of, wearing
+from tests.unit.tui.legibility import (
+    TERMINAL,
+    colors_of,
+    drawn_in,
+    is_set_apart,
+    least_of,
+    poor_in,
+    style_of,
+    wearing,
+)
 
 _VISIBLE: Final = 1.4
 """Least contrast of a background with a hue."""
@@ -60,6 +70,54 @@ async def test_the_highlighted_option_of_every_list_is_set_apart(
             assert here.bold and not other.bold, type(dialog)
             dialog.dismiss()
             await driver.at("Subscriptions")
+
+
+@pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
+@pytest.mark.parametrize("theme", THEMES)
+async def test_the_highlighted_option_has_one_background_on_which_all_its_parts_can_be_read(
+    theme: str, is_gray: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_gray:
+        monkeypatch.setenv("NO_COLOR", "1")
+    menu = ChoiceDialog("actions", [("alpha", "! alpha", "pulsarbox topics"), ("beta", "  beta", "pulsarbox topics")])
+    async with dashboard(size=(120, 40), place="subscriptions", kept=wearing(theme)) as driver:
+        # With colors, the mark of a dangerous action keeps its color, and maybe its background.
+        for dialog in (ActionPalette(), menu) if is_gray else (ActionPalette(),):
+            await driver.app.push_screen(dialog)
+            await driver.until(lambda: "esc back" in driver.text())
+            listed = dialog.query_one(OptionList)
+            await driver.until(lambda listed=listed: listed.option_count > 1)  # type: ignore[misc]
+            for row in (0, 1):
+                listed.highlighted = row
+                await driver.pilot.pause()
+                line = listed.content_region._replace(
+                    y=listed.content_region.y + row, height=1, width=listed.scrollable_content_region.width
+                )
+                styles = [each.style for each in drawn_in(driver, line) if each.style and each.text.strip()]
+                assert len({(style.bgcolor, bool(style.reverse)) for style in styles}) == 1
+                assert not any(style.dim for style in styles)
+                if theme in TERMINAL:
+                    assert len({style.color for style in styles}) == 1
+                else:
+                    assert poor_in(driver, line, least_of(theme)) == set()
+            dialog.dismiss()
+            await driver.at("Subscriptions")
+
+
+@pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
+@pytest.mark.parametrize("theme", [theme.name for theme in OURS])
+async def test_the_names_of_actions_are_fainter_than_their_titles(
+    theme: str, is_gray: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if is_gray:
+        monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(size=(120, 40), place="subscriptions", kept=wearing(theme)) as driver:
+        await driver.press("ctrl+p")
+        await driver.until(lambda: "Seek the subscription" in driver.text())
+        title, name = (
+            contrast(*colors_of(style_of(driver, "Seek the subscription", text))) for text in ("Seek the", ":sub seek")
+        )
+        assert least_of(theme) <= name < title
 
 
 @pytest.mark.parametrize("theme", THEMES)

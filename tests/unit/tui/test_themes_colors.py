@@ -5,10 +5,12 @@ from typing import Final
 
 import pytest
 from textual.color import Color
+from textual.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
-from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grays, grounds
+from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grays, grounds, muted
 from pulsarbox.tui.widgets.box_label import contrast, label_of
+from pulsarbox.tui.widgets.dialog_keys import MUTED_OF_OPTION
 from pulsarbox.tui.widgets.graphs.graph import shades
 from tests.unit.tui.legibility import distance, least_of
 
@@ -33,7 +35,7 @@ our_themes = pytest.mark.parametrize("theme", OURS, ids=lambda theme: theme.name
 def variables_of(theme: Theme) -> dict[str, str]:
     found = theme.to_color_system().generate() | theme.variables
     found |= edges(found, theme, None)
-    return found | grounds(found)
+    return found | grounds(found) | muted(found)
 
 
 def ratio(variables: dict[str, str], ink: str, ground: str) -> float:
@@ -142,14 +144,27 @@ def test_edges_fields_and_selected_text_are_visible_without_hues(theme: Theme) -
     assert {variables[severity] for severity in SEVERITIES} == {variables["foreground"]}
 
 
+@pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
 @our_themes
-def test_parts_of_a_highlighted_option_can_be_read(theme: Theme) -> None:
+def test_muted_parts_of_options_are_legible_and_fainter_than_text(theme: Theme, is_gray: bool) -> None:
     variables = variables_of(theme)
-    for name in ("text-accent", "text-error", "text-muted"):
-        behind = variables[f"{name}-behind"]
-        ground = variables["block-cursor-background"] if behind == "transparent" else behind
-        if not variables[name].startswith("auto"):  # black or white, whichever can be read
-            assert contrast(Color.parse(variables[name]), Color.parse(ground)) >= least_of(theme.name), name
+    ink, text, ground = (Color.parse(variables[name]) for name in ("option-muted", "foreground", "surface"))
+    if is_gray:
+        ink, text, ground = ink.monochrome, text.monochrome, ground.monochrome
+    assert least_of(theme.name) <= contrast(ink, ground) <= contrast(text, ground) - 1
+
+
+@pytest.mark.parametrize(
+    "theme", [each for each in BUILTIN_THEMES.values() if not each.ansi], ids=lambda theme: theme.name
+)
+def test_muted_parts_of_options_are_never_stronger_than_text(theme: Theme) -> None:
+    variables = variables_of(theme)
+    assert ratio(variables, "option-muted", "surface") <= ratio(variables, "foreground", "surface")
+
+
+@pytest.mark.parametrize("theme", REPLACED, ids=lambda theme: theme.name)
+def test_muted_parts_of_options_are_dimmed_in_the_colors_of_the_terminal(theme: Theme) -> None:
+    assert Style.parse(MUTED_OF_OPTION.replace("$option-muted", variables_of(theme)["option-muted"])).dim
 
 
 def test_gauges_are_visible_and_their_texts_legible_in_the_theme_of_high_contrast() -> None:
