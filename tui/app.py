@@ -13,8 +13,9 @@ from textual.binding import Binding, BindingType
 from textual.filter import Monochrome, NoColor
 from textual.screen import Screen
 
-from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, chosen_keys
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES
 from pulsarbox.tui.actions.box_queries import of_vitals
+from pulsarbox.tui.actions.key_bindings import Keys, chosen_keys, key_or_command, working_keys
 from pulsarbox.tui.feed import Feed, FeedError, ViewSnapshot, aside
 from pulsarbox.tui.position_input import now_ms, past
 from pulsarbox.tui.preferences import Preferences
@@ -116,6 +117,8 @@ class Top(App[None]):
         super().__init__()
         self.feed = feed
         self.kept = kept or Preferences(None)
+        chosen = chosen_keys(self.kept)
+        self._keys, self._keys_on_content = working_keys("", chosen), working_keys(CONTENT, chosen)
         self.interval = interval
         self.at = at
         self.filter = passing
@@ -166,6 +169,10 @@ class Top(App[None]):
             others = [each for each in self._filters if not isinstance(each, (Monochrome, NoColor))]
             self._filters = [*others, NoColor() if self.native_ansi_color else Monochrome()]
 
+    def keys_on(self, kind: str) -> Keys:
+        """Return the keys of actions on the screens with a kind of rows."""
+        return self._keys_on_content if kind == CONTENT else self._keys
+
     @property
     def label(self) -> Label | None:
         """Label of the box, shown above every screen. Its color is also that of all panels."""
@@ -200,9 +207,8 @@ class Top(App[None]):
             super().refresh_css(animate)
 
     def on_mount(self) -> None:
-        """Set the key bindings and timers."""
+        """Set the timers."""
         self._is_dressed = True
-        self.set_keymap(chosen_keys(self.kept))
         self.set_interval(_VITALS_SECONDS, self.ask_vitals)
         if self.parent_pid is not None:
             self.set_interval(1.0, self._end_with_parent)
@@ -367,7 +373,7 @@ class Top(App[None]):
 
         screen: Any = self.screen
         meanings = getattr(screen, "meanings", lambda: "")()
-        text, *beside = help_text(screen.kind, meanings, self.size.width, screen.offers)
+        text, *beside = help_text(screen.kind, meanings, self.size.width, screen.offers, screen.keys)
         self.push_screen(TextDialog("Help", text, beside=beside))
 
     # History
@@ -412,7 +418,8 @@ class Top(App[None]):
 
     def _travel_by(self, steps: int) -> None:
         if self.at is None:
-            self.notify("t goes back in time; then the arrows step", timeout=3)
+            back, *arrows = (key_or_command(self._keys, name) for name in ("time travel", "earlier", "later"))
+            self.notify(f"{back} goes back in time; then {' and '.join(arrows)} step", timeout=3)
             return
         at = self.at + steps * (self._step or 10_000)
         if at < self._since:

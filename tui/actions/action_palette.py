@@ -9,6 +9,7 @@ from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits
 from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
+from pulsarbox.tui.actions.key_bindings import shown_key
 from pulsarbox.tui.widgets.dialog import FaintBelow
 from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, MUTED_OF_OPTION, key_hints
 from pulsarbox.tui.widgets.options import LegibleParts
@@ -52,7 +53,8 @@ class ActionSearch(Provider):
                 yield Hit(score, self._shown(action, shown, group), self._command(action), text)
 
     def _shown(self, action: Action, title: Content, group: str) -> Content:
-        key = action.shown_keys.split(" ")[0]
+        screen: Any = self.screen
+        key = shown_key(screen.keys, action.name)
         parts = [Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)))]
         if self.app.size.width < _WIDE:
             return Content.assemble(*parts, title, f" ({action.name})")

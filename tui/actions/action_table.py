@@ -1,4 +1,4 @@
-"""The table of all actions, the single source of keys, ``:`` commands, palette, help and row menus.
+"""The table of all actions, the single source of default keys, ``:`` commands, palette, help and row menus.
 
 An action either concerns the view, and is a method ``do_...`` of a screen or the application, or it is a deed, which
 changes the box. ``operations`` defines the requests of a deed and the equivalent command line.
@@ -11,7 +11,6 @@ from pulsarbox.tui.actions.operation import OperationSpec, Row, short
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.actions.replay_operations import is_dead_letter
 from pulsarbox.tui.feed import real
-from pulsarbox.tui.preferences import Preferences
 
 
 class Action(NamedTuple):
@@ -22,6 +21,7 @@ class Action(NamedTuple):
     title: str
     """Title in the help and the palette."""
     keys: str = ""
+    """Default keys, with commas between them. ``key_bindings`` has those that work."""
     hint: str = ""
     """Label in the bottom line, empty for none."""
     on: tuple[str, ...] = ()
@@ -39,11 +39,6 @@ class Action(NamedTuple):
         return "do_" + self.name.replace(" ", "_").replace("-", "_")
 
     @property
-    def shown_keys(self) -> str:
-        """The keys for display."""
-        return " ".join(_KEY_NAMES.get(key, key) for key in self.keys.split(",") if key)
-
-    @property
     def needs_row(self) -> bool:
         """Whether it does nothing on a screen without rows."""
         return self.deed is not None or self.name in _OF_ROWS
@@ -57,23 +52,6 @@ class Action(NamedTuple):
 _OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map"})
 """Actions on what is there now."""
 _OF_ROWS: Final = frozenset({"menu", "sort", "messages", "cursor map", "key map", "difference", "edit", "groups"})
-_KEY_NAMES: Final = {
-    "slash": "/",
-    "colon": ":",
-    "question_mark": "?",
-    "plus": "+",
-    "minus": "-",
-    "escape": "esc",
-    "left": "←",
-    "right": "→",
-    "shift+left": "shift+←",
-    "shift+right": "shift+→",
-    "equals_sign": "=",
-    "left_square_bracket": "[",
-    "right_square_bracket": "]",
-    "less_than_sign": "<",
-    "greater_than_sign": ">",
-}
 
 KEY_SHARED: Final = "Key_Shared"
 CONTENT: Final = "content"
@@ -183,7 +161,7 @@ _CONTENT: Final = tuple(
         ("previous by key", "Go to the previous message with the same key", "left_square_bracket", ""),
         ("next message", "Go to the next message", "greater_than_sign", "next"),
         ("previous message", "Go to the previous message", "less_than_sign", "previous"),
-        ("mark message", "Mark the message, to compare another one with it (D)", "M", "mark"),
+        ("mark message", "Mark the message, to compare another one with it", "M", "mark"),
     )
 )
 
@@ -200,22 +178,6 @@ def named(text: str) -> Action | None:
         return BY_NAME[words]
     fitting = [action for action in REGISTRY if action.name.startswith(words)]
     return fitting[0] if len(fitting) == 1 and words else None
-
-
-def chosen_keys(kept: Preferences) -> dict[str, str]:
-    """Return the user's keys by binding ID. Unusable ones add a note."""
-    chosen = kept.checked("keys", "an object that maps action names to keys", lambda value: isinstance(value, dict))
-    known = {action.name.replace(" ", "-") for action in REGISTRY}
-    found = {}
-    for name, key in (chosen or {}).items():
-        identity = name.replace(" ", "-")
-        if identity not in known:
-            kept.note(f"keys: no such action: {name!r:.40}")
-        elif not (isinstance(key, str) and key.strip(" ,")):
-            kept.note(f"keys: {name}: invalid key {key!r:.40}")
-        else:
-            found[identity] = key
-    return found
 
 
 def for_row(kind: str) -> list[Action]:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from pulsarbox.tui.actions.action_table import BY_NAME
+from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, Keys, key_or_command
 
 _WAIT: Final = ("no action needed: delivery resumes shortly", "")
 _DISCONNECT: Final = "disconnect it: {clients}, then {menu}"
@@ -27,14 +27,14 @@ ADVICE: Final[dict[str, tuple[str, str]]] = {
 }
 """Advice by cause, as named by ``broker.why`` and the live views: what to see or do, and what changes the box.
 
-An action in braces is replaced by its key.
+An action in braces is replaced by its key, or by its command if it has no key.
 """
 
 
-def advice(cause: object, *, may_change: bool = True) -> str:
+def advice(cause: object, keys: Keys = DEFAULT_KEYS, *, may_change: bool = True) -> str:
     """Return the advice for a cause with keys filled in, empty for none.
 
     ``may_change``: whether the dashboard can change the box, which it cannot if it is read-only.
     """
     parts = ADVICE.get(str(cause), ())[: 2 if may_change else 1]
-    return re.sub(r"\{([^}]+)\}", lambda found: BY_NAME[found[1]].shown_keys, "; ".join(filter(None, parts)))
+    return re.sub(r"\{([^}]+)\}", lambda found: key_or_command(keys, found[1]), "; ".join(filter(None, parts)))

@@ -1,11 +1,12 @@
 """The help: keys and commands of actions, and the meanings of the columns of a screen."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, Action
+from pulsarbox.tui.actions.key_bindings import Keys, shown_keys, working_keys
 from pulsarbox.tui.widgets.dialog_keys import KEY
 
 _NARROW: Final = 75
@@ -34,38 +35,40 @@ class _Columns(NamedTuple):
         """Return a line with a key, and a text in the next column."""
         return Text.assemble("  ", (key, KEY), " " * (self.keys - len(key) + 1), text)
 
-    def listed(self, actions: Sequence[Action]) -> Iterator[Text]:
+    def listed(self, actions: Sequence[Action], keys: Keys) -> Iterator[Text]:
         """Yield the lines of actions. Without commands, only an action without a key has one, above its title."""
         for each in actions:
             if self.names:
-                yield self.line(each.shown_keys, f":{each.name:<{self.names}}  {each.title}")
-            elif each.keys:
-                yield self.line(each.shown_keys, each.title)
+                yield self.line(shown_keys(keys[each.name]), f":{each.name:<{self.names}}  {each.title}")
+            elif keys[each.name]:
+                yield self.line(shown_keys(keys[each.name]), each.title)
             else:
                 yield Text(f"  :{each.name}")
                 yield Text(f"{'':{self.keys + 3}}{each.title}")
 
 
 def help_text(
-    kind: str, meanings: str, width: int = 80, offers: Callable[[Action], bool] = lambda action: True
+    kind: str,
+    meanings: str,
+    width: int = 80,
+    offers: Callable[[Action], bool] = lambda action: True,
+    keys: Keys | None = None,
 ) -> list[Text]:
     """Return the help for a terminal of this width, on a wide one in two parts beside each other.
 
     It has the keys by group, starting with the actions on rows of this screen; then those of the others that the screen
-    ``offers``, without keys that mean something else on it. Two blanks or more separate the columns of a line, which a
-    dialog wraps below its last column.
+    ``offers``. ``keys`` are those that work on the screen, by default those of a user who has chosen none. Two blanks
+    or more separate the columns of a line, which a dialog wraps below its last column.
     """
+    keys = working_keys(kind) if keys is None else keys
     here = [each for each in REGISTRY if kind and kind in each.on]
     groups = {"In the message" if kind == CONTENT else "With the row, or with all marked ones (space)": here}
-    taken = frozenset(key for each in here for key in each.keys.split(","))
     for group in ("View", "Screens", "Program"):
-        groups[group] = [
-            _without(each, taken) for each in REGISTRY if each.group == group and not each.on and offers(each)
-        ]
-    columns = _columns([each for actions in groups.values() for each in actions], width)
-    parts = {title: [_heading(title), *columns.listed(actions)] for title, actions in groups.items() if actions}
-    keys = _MOVEMENT if kind == CONTENT else (*_MOVEMENT, *_IN_TABLES)
-    parts["Movement"] = [_heading("Movement"), *(columns.line(*each) for each in keys)]
+        groups[group] = [each for each in REGISTRY if each.group == group and not each.on and offers(each)]
+    columns = _columns([each for actions in groups.values() for each in actions], keys, width)
+    parts = {title: [_heading(title), *columns.listed(actions, keys)] for title, actions in groups.items() if actions}
+    movement = _MOVEMENT if kind == CONTENT else (*_MOVEMENT, *_IN_TABLES)
+    parts["Movement"] = [_heading("Movement"), *(columns.line(*each) for each in movement)]
     if meanings:
         parts["Columns"] = [_heading("Columns"), Text(meanings)]
     preferences = "  To change the keys, edit top.json in the configuration directory; see docs/tui.md"
@@ -78,17 +81,12 @@ def _joined(parts: Iterable[Iterable[Text]]) -> Text:
     return Text("\n\n").join(Text("\n").join(part) for part in parts)
 
 
-def _without(action: Action, taken: Container[str]) -> Action:
-    """Return an action without the keys that another one has."""
-    return action._replace(keys=",".join(key for key in action.keys.split(",") if key not in taken))
-
-
 def _heading(title: str) -> Text:
     return Text.assemble((title, "bold"))
 
 
-def _columns(actions: Sequence[Action], width: int) -> _Columns:
-    longest = max(len(each.shown_keys) for each in actions)
+def _columns(actions: Sequence[Action], keys: Keys, width: int) -> _Columns:
+    longest = max(len(shown_keys(keys[each.name])) for each in actions)
     if width < _NARROW:
         return _Columns(max(_KEYS, longest + 1), 0)
     return _Columns(max(_KEYS, longest), max(_NAMES, *(len(each.name) for each in actions)))

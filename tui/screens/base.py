@@ -8,7 +8,6 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
@@ -40,7 +39,6 @@ _COMMAND_HINT: Final = "command: sub clear, topics, theme, quit …"
 class TopScreen(RowActions):
     """A screen with two lines at the top, a body, and two lines at the bottom."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings()
     DEFAULT_CSS = """
     TopScreen { background: $background; }
     TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 15%; color: $text-error;
@@ -60,6 +58,7 @@ class TopScreen(RowActions):
 
     def __init__(self) -> None:
         super().__init__()
+        self._bind()
         self.latest: Any = None
         self.trouble: FeedError | None = None
         self.answered = 0.0
@@ -70,6 +69,15 @@ class TopScreen(RowActions):
         self._asked = 0
         self._was_seen = False
         self._hints = Line(key="hints")
+
+    def _bind(self) -> None:
+        """Bind the user's keys to the actions; the same keys of base classes no longer work.
+
+        A keymap of Textual is no alternative: it is the same for all screens, so that a chosen key would replace one of
+        the screen with a message, and it cannot bind actions without default keys.
+        """
+        for each in bindings(self.keys):
+            self._bindings.key_to_bindings[each.key] = [each]
 
     def compose(self) -> ComposeResult:
         """See textual.screen.Screen."""
@@ -208,7 +216,7 @@ class TopScreen(RowActions):
         age = time.monotonic() - self.answered if self.answered else None
         interval = top.interval if top.at is None and not top.paused else None
         title = _TITLES.get(self.place, "This screen")
-        return ScreenFacts(top.feed.label, title, top.at is not None, age, interval)
+        return ScreenFacts(top.feed.label, title, top.at is not None, age, interval, keys=self.keys)
 
     def show(self, answer: Any) -> None:
         """Draw a response."""
@@ -228,7 +236,7 @@ class TopScreen(RowActions):
         if self._is_lost:  # these are the numbers of the last answer
             shown = [(text, "stale" if look == "plain" else look, action) for text, look, action in shown]
         self.query_one("#vitals", Line).put(shown, self._badges())
-        self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width))
+        self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width, self.keys))
         prompt = self._prompt
         if prompt is not None:
             self._hints.put(prompt.hints)
@@ -240,7 +248,8 @@ class TopScreen(RowActions):
             taken = {*first, *(action for _, _, action in status if action == "copy")}  # that line has its key
             names = [*first, *(name for name in self.hints_now() if name not in taken)]
             more = self._further_hints(names)
-            self._hints.put(hint_line(names, more, width, self.opens_now(), len(first), self._words_now()))
+            words = self._words_now()
+            self._hints.put(hint_line(names, more, width, self.opens_now(), len(first), words, self.keys))
         if self.top.guide is not None:
             if self.is_current:
                 self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
@@ -333,7 +342,7 @@ class TopScreen(RowActions):
     def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""
         line = self.advised_command() or self.command_line()
-        return [(" y ", "key", "copy"), (line, "dim", "copy")] if line else []
+        return [(f" {self.key_of('copy')} ", "key", "copy"), (line, "dim", "copy")] if line else []
 
     def with_command(self, message: Sequence[Part]) -> list[Part]:
         """Return a message for the status line, and the equivalent command behind it if there is room for both."""
@@ -377,7 +386,9 @@ class TopScreen(RowActions):
         """Run an action by name, or notify why it is unavailable."""
         action = named(name)
         if action is None:
-            self.top.notify(f"'{name}' is not a command: ? lists the commands", severity="warning", markup=False)
+            self.top.notify(
+                f"'{name}' is not a command: {self.key_of('help')} lists the commands", severity="warning", markup=False
+            )
             return
         if action.deed is not None:
             self.do_deed(action.deed)

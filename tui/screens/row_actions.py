@@ -9,6 +9,7 @@ from textual.screen import Screen
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import BY_NAME, for_row
 from pulsarbox.tui.actions.dry_run import is_dry
+from pulsarbox.tui.actions.key_bindings import key_or_command
 from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, aside, real
@@ -17,6 +18,7 @@ from pulsarbox.tui.widgets.columns import short_topic, subscription_title
 
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action
+    from pulsarbox.tui.actions.key_bindings import Keys
     from pulsarbox.tui.actions.operation import OperationSpec, Request, Row, Values
     from pulsarbox.tui.app import Top
 
@@ -45,6 +47,15 @@ class RowActions(Screen[None]):
         app: Any = self.app
         found: Top = app
         return found
+
+    @property
+    def keys(self) -> "Keys":
+        """The keys of actions on this screen, as the user has chosen them."""
+        return self.top.keys_on(self.kind)
+
+    def key_of(self, name: str) -> str:
+        """Return the first key of an action for display, else its command."""
+        return key_or_command(self.keys, name)
 
     @property
     def is_seen(self) -> bool:
@@ -164,7 +175,7 @@ class RowActions(Screen[None]):
 
         if self.top.at is not None or numbers.keeps_up(dict(row)):
             return ""
-        return advice(row.get("cause"), may_change=not self.top.read_only)
+        return advice(row.get("cause"), self.keys, may_change=not self.top.read_only)
 
     def row_meant(self) -> "Row | None":
         """Return the row for an action on a single row, None without one."""
@@ -218,12 +229,16 @@ class RowActions(Screen[None]):
             )
             return
         if told is None or not self.is_seen:
-            result = "The dry run takes longer; press 0 for its progress" if told is None else dry_run.result_of(told)
+            result = self._progress("The dry run takes longer") if told is None else dry_run.result_of(told)
             self.top.notify(result, title=f"Dry run: {deed.title}", timeout=10, markup=False)
             return
         dialog = DryRunDialog(clean(dry_run.result_of(told)), dry_run.real_run(told))
         if await self.app.push_screen_wait(dialog) == RUN:
             await self._deed(dry_run.for_real(deed, values), rows)
+
+    def _progress(self, told: str) -> str:
+        """Return a text about a job, and the key of the screen that shows its progress."""
+        return f"{told}; press {self.key_of('jobs')} for its progress"
 
     async def carry_out(self, title: str, asked: "Sequence[Request]") -> bool:
         """Send the requests in order; stop and notify at the first error. Return whether all succeeded."""
@@ -243,7 +258,7 @@ class RowActions(Screen[None]):
             if request.target == JOBS and isinstance(told, dict):
                 jobs.append(str(told.get("id")))
                 self._dry_runs += jobs[-1:] if is_dry(request) else []
-        what = "done" if not jobs else f"job {', '.join(jobs)} started; press 0 for its progress"
+        what = "done" if not jobs else self._progress(f"job {', '.join(jobs)} started")
         if not self._dry_runs:  # the dialog with the result says more
             self.top.notify(f"{title}: {what}" + (f" ({done})" if done > 1 else ""), timeout=4, markup=False)
         self.ask_again()

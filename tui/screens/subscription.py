@@ -176,7 +176,9 @@ class SubscriptionDetails(ViewScreen):
             return
         table.empty = self.nothing()
         if self.filter and self.row.get("consumers"):
-            table.empty = f"No consumer matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+            table.empty = (
+                f"No consumer matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
+            )
         table.show(consumers.rows, consumers.offset, consumers.matching)
         told = how_many(consumers.matching, self.row.get("consumers") or consumers.matching)
         table.set_subtitle(told if self.filter else numbers.count(consumers.matching))

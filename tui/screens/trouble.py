@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, Keys, key_or_command
 from pulsarbox.tui.feed import FeedError
 from pulsarbox.tui.widgets import numbers
 
@@ -26,21 +27,27 @@ class ScreenFacts(NamedTuple):
     """Seconds between requests, None if they are not repeated."""
     is_filtered: bool = False
     """Whether its rows are filtered."""
+    keys: Keys = DEFAULT_KEYS
+    """Keys of its actions."""
+
+    def key_of(self, name: str) -> str:
+        """Return the first key of an action for display, else its command."""
+        return key_or_command(self.keys, name)
 
 
 def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
     """Return the reason and the remedy, in one or two sentences."""
     if trouble.is_gone:
-        retry = "press r to retry"
+        retry = f"press {screen.key_of('refresh')} to retry"
         if screen.interval is not None:
-            retry = f"retrying every {numbers.span(screen.interval)} (r: now)"
+            retry = f"retrying every {numbers.span(screen.interval)} ({screen.key_of('refresh')}: now)"
         told = f"✕ cannot connect to {screen.label}: {trouble}; {retry}"
         if screen.age is not None:
             return f"{told}. Showing data from {numbers.moment_before(screen.age)}."
         return f"{told}. Start the box with `pulsarbox start`, or check --admin-url."
     if _is_unrecorded(trouble, screen):
         verb = "are" if screen.title.endswith("s") else "is"
-        return f"✕ {screen.title} {verb} not recorded. Press n to return to now."
+        return f"✕ {screen.title} {verb} not recorded. Press {screen.key_of('live')} to return to now."
     if trouble.status == _UNAUTHENTICATED:
         return f"✕ {trouble}. Authenticate with --token-file or a context; see docs/security.md."
     if trouble.status == _FORBIDDEN:
@@ -48,8 +55,10 @@ def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
     if _needs_box(trouble):
         return f"✕ {trouble}"
     if screen.is_filtered and trouble.is_invalid:
-        return f"✕ {trouble}; press / to change the filter, esc to remove it"
-    return f"✕ {trouble}; press {'n to return to now' if screen.is_past else 'r to retry'}"
+        change, remove = screen.key_of("filter"), screen.key_of("back")
+        return f"✕ {trouble}; press {change} to change the filter, {remove} to remove it"
+    remedy = f"{screen.key_of('live')} to return to now" if screen.is_past else f"{screen.key_of('refresh')} to retry"
+    return f"✕ {trouble}; press {remedy}"
 
 
 def no_rows(trouble: FeedError, screen: ScreenFacts) -> str:

@@ -12,8 +12,9 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
-from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
+from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
+from pulsarbox.tui.actions.key_bindings import shown_keys
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, aside, real
 from pulsarbox.tui.position_input import now_ms
 from pulsarbox.tui.screens.base import TopScreen
@@ -165,10 +166,10 @@ class ViewScreen(TopScreen):
         """Return the keys and titles of the actions on a row of the table; those without a key follow the menu's."""
         if self.rows_chosen() != [row] and not self.table.marked:  # they concern another object
             return []
-        found = [(action.shown_keys, action.title) for action in self.actions_for(row)]
+        found = [(shown_keys(self.keys[action.name]), action.title) for action in self.actions_for(row)]
         others = [title for keys, title in found if not keys]
         titles = [_IN_MENU, *others] if len(others) > 1 else others
-        menu = [(BY_NAME["menu"].shown_keys if at == 0 else "", title) for at, title in enumerate(titles)]
+        menu = [(shown_keys(self.keys["menu"]) if at == 0 else "", title) for at, title in enumerate(titles)]
         return [each for each in found if each[0]] + menu
 
     # Queries
@@ -191,7 +192,7 @@ class ViewScreen(TopScreen):
         assert isinstance(answer, ViewSnapshot)
         table = self.table
         nothing = (
-            f"No row matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+            f"No row matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
             if self.filter
             else self.nothing()
         )
@@ -250,7 +251,7 @@ class ViewScreen(TopScreen):
         shown = self.query_one("#filtered", Line)
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
-            back = "esc: back " if self.filter == self._given else "esc: clear the filter "
+            back = f"{self.key_of('back')}: {'back' if self.filter == self._given else 'clear the filter'} "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
                 [("  ", "plain", ""), (back, "dim", "back")],

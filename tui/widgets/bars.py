@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
+from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, Keys, shown_key
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import UNKNOWN
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
@@ -128,28 +129,29 @@ def by_enter(text: str, look: str, width: int) -> list[Part]:
     return [(shown, look, ""), *_MORE]
 
 
-def tabs(here: str, width: int) -> list[Part]:
+def tabs(here: str, width: int, keys: Keys = DEFAULT_KEYS) -> list[Part]:
     """Return the tabs of screens with their keys. On narrow screens, tabs far from the current one have only a key.
 
     The last cell of the line stays blank.
     """
     titles = [title for _, title, _, _ in PLACES]
     at = next((number for number, (name, *_) in enumerate(PLACES) if name == here), 0)
-    if _fits(found := _tabs(here, titles, 1), width):
+    if _fits(found := _tabs(here, titles, 1, keys), width):
         return found
-    while not _fits(found := _tabs(here, titles, 0), width) and any(titles[:at] + titles[at + 1 :]):
+    while not _fits(found := _tabs(here, titles, 0, keys), width) and any(titles[:at] + titles[at + 1 :]):
         far = max((number for number, title in enumerate(titles) if title), key=lambda number: abs(number - at))
         titles[far] = ""
     return found
 
 
-def _tabs(here: str, titles: Sequence[str], gap: int) -> list[Part]:
+def _tabs(here: str, titles: Sequence[str], gap: int, keys: Keys) -> list[Part]:
     """Return tabs with these titles and so many more cells, 0 or 1, between them: each at one place on all screens.
 
     The background of the current tab includes the cells around it, if these are not the only ones between tabs.
     """
     parts: list[Part] = []
-    for (name, _, _, key), title in zip(PLACES, titles, strict=True):
+    for (name, *_), title in zip(PLACES, titles, strict=True):
+        key = shown_key(keys, name)
         if name == here:
             parts += (
                 [(f" {key} {title} ", "here", name)] if gap else [(" ", "plain", ""), (f"{key} {title}", "here", name)]
@@ -198,16 +200,19 @@ def lost_directories(count: int) -> str:
 _TITLES: Final = {name: title.lower() for name, title, _, _ in PLACES}
 
 
-def hints(names: Sequence[str], called: Mapping[str, str] = {}) -> list[Part]:
+def hints(names: Sequence[str], called: Mapping[str, str] = {}, keys: Keys = DEFAULT_KEYS) -> list[Part]:
     """Return the key hints of these actions. Keys that follow each other with the same word share it.
 
-    ``called`` has the words of actions that do not have their usual one.
+    ``called`` has the words of actions that do not have their usual one. Actions without keys have no hint.
     """
+    names = [name for name in names if keys.get(name)]
     parts: list[Part] = [(" ", "plain", "")]
     words = [called.get(name) or _word_of(name) for name in names]
-    for name, word, following in zip(names, words, [*words[1:], ""], strict=True):
-        key = BY_NAME[name].shown_keys.split(" ")[0]
-        parts += [(key, "key", name), (" ", "plain", "") if word == following else (f" {word}  ", "dim", name)]
+    for name, word, following in zip(names, words, [*words, ""][1:], strict=True):
+        parts += [
+            (shown_key(keys, name), "key", name),
+            (" ", "plain", "") if word == following else (f" {word}  ", "dim", name),
+        ]
     return parts
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
+from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, Keys
 from pulsarbox.tui.widgets.bars import Part, hints
 
 OPEN: Final = "open"
@@ -22,6 +23,7 @@ def hint_line(
     opens: str = "",
     first: int = 0,
     words: Mapping[str, str] = _USUAL,
+    keys: Keys = DEFAULT_KEYS,
 ) -> list[Part]:
     """Return the hints of ``names``, and before the last ones those of ``more``, in its order, as far as they fit.
 
@@ -30,28 +32,28 @@ def hint_line(
     of actions that are called something else at the moment.
     """
     tail = next((at for at, name in enumerate(names) if name in _LAST), len(names))
-    begin, end = _several(names[:first], words), _several(names[tail:], words)
+    begin, end = _several(names[:first], words, keys), _several(names[tail:], words, keys)
     room = width - 1 - _width_of([*begin, *end])
     chosen = list[str]()
     opening = [name for name in more if name == OPEN]
     for name in (*opening, *names[first:tail], *(name for name in more if name != OPEN)):
-        taken = _width_of(_hint(name, opens, words))
+        taken = _width_of(_hint(name, opens, words, keys))
         if taken > room:
             break
         chosen.append(name)
         room -= taken
-    parts = [part for name in chosen for part in _hint(name, opens, words)]
+    parts = [part for name in chosen for part in _hint(name, opens, words, keys)]
     return [(" ", "plain", ""), *begin, *parts, *end]
 
 
-def _several(names: Sequence[str], words: Mapping[str, str] = _USUAL) -> list[Part]:
-    return hints(names, words)[1:] if names else []
+def _several(names: Sequence[str], words: Mapping[str, str], keys: Keys) -> list[Part]:
+    return hints(names, words, keys)[1:]
 
 
-def _hint(name: str, opens: str, words: Mapping[str, str]) -> list[Part]:
+def _hint(name: str, opens: str, words: Mapping[str, str], keys: Keys) -> list[Part]:
     if name in PRESSED:
         return [(PRESSED[name], "key", name), (f" {opens if name == OPEN else name}  ", "dim", name)]
-    return _several([name], words)
+    return _several([name], words, keys)
 
 
 def _width_of(parts: Sequence[Part]) -> int:

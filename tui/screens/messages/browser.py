@@ -211,7 +211,7 @@ class Browser(ViewScreen):
 
     def _list(self, wish: Wish, count: int) -> None:
         table = self.table
-        nothing = f"No message matches the filter: {clean(self.filter)}  (esc: clear the filter)"
+        nothing = f"No message matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
         table.empty = nothing if self.filter else self.nothing()
         self._show_filter(f"{len(self.messages):,} read so far" if self._wish is None else numbers.LOADING)
         if wish.is_new:
@@ -315,7 +315,7 @@ class Browser(ViewScreen):
 
     def status_line(self) -> list[Part]:
         """Return the command, and how far the end is, or whether it is followed."""
-        parts: list[Part] = [(" y ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
+        parts: list[Part] = [(f" {self.key_of('copy')} ", "key", "copy"), (f"{self.command_line()}  ", "dim", "copy")]
         return [*parts, self._place()]
 
     def _place(self) -> Part:
@@ -430,7 +430,9 @@ class Browser(ViewScreen):
         """Show the difference of two marked messages."""
         rows = list(self.table.chosen)
         if len(rows) != 2:
-            self.top.notify("Mark two messages (space), then press D to compare them", severity="warning")
+            self.top.notify(
+                f"Mark two messages (space), then press {self.key_of('difference')} to compare them", severity="warning"
+            )
             return
         first, second = ((self.topic, self.subscription, str(row["id"])) for row in rows)
         self.top.open("messages.message_difference:MessageDifference", first, second)

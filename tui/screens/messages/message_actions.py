@@ -111,14 +111,17 @@ class MessageActions(TopScreen):
     def do_mark_message(self) -> None:
         """Mark the message to compare another one with it."""
         self.top.marked_message = self.address
-        self.top.notify(f"Marked {self.message_id}: D compares another message with it", markup=False)
+        self.top.notify(
+            f"Marked {self.message_id}: {self.key_of('difference')} compares another message with it", markup=False
+        )
 
     def do_difference(self) -> None:
         """Compare the message with the marked one."""
         if self.has_other_marked:
             self.top.open("messages.message_difference:MessageDifference", self.top.marked_message, self.address)
         else:
-            self.top.notify("Mark another message first (M), then press D here", severity="warning")
+            mark, compare = self.key_of("mark message"), self.key_of("difference")
+            self.top.notify(f"Mark another message first ({mark}), then press {compare} here", severity="warning")
 
     # Copies
 

@@ -11,12 +11,10 @@ from typing import Any, ClassVar, Final
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.action_table import CONTENT
-from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.screens.messages.message_actions import MessageActions
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
 from pulsarbox.tui.screens.messages.message_place import absence_of, place_in
@@ -70,7 +68,6 @@ class MessageViewer(MessageActions):
     MessageViewer #dump { display: none; }
     MessageViewer.-beside #dump { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = bindings(CONTENT)
     place: ClassVar[str] = "topics"
     kind: ClassVar[str] = CONTENT
     hinted: ClassVar[Sequence[str]] = (

@@ -5,6 +5,7 @@ from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
+from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, shown_keys, working_keys
 from pulsarbox.tui.widgets.dialog_keys import KEY
 from pulsarbox.tui.widgets.wrapping import hanging
 
@@ -65,7 +66,8 @@ def test_headings_are_bold() -> None:
 def test_keys_are_set_off(width: int) -> None:
     text = whole("subscription", "", width)
     keys = {text.plain[span.start : span.end] for span in text.spans if span.style == KEY}
-    assert keys >= {each.shown_keys for each in REGISTRY if each.keys and (not each.on or "subscription" in each.on)}
+    shown = {each.name: shown_keys(DEFAULT_KEYS[each.name]) for each in REGISTRY if each.name in DEFAULT_KEYS}
+    assert keys >= {shown[each.name] for each in REGISTRY if each.keys and (not each.on or "subscription" in each.on)}
 
 
 def test_the_groups_are_aligned_with_one_another() -> None:
@@ -77,7 +79,7 @@ def test_the_groups_are_aligned_with_one_another() -> None:
 
 def test_a_key_that_means_something_else_on_the_screen_is_not_listed_for_another_action() -> None:
     lines = lines_of(CONTENT, 120)
-    keys = [action.shown_keys for action in REGISTRY if CONTENT in action.on]
+    keys = [shown_keys(working_keys(CONTENT)[action.name]) for action in REGISTRY if CONTENT in action.on]
     assert next(line for line in lines if "Leave history and return to now" in line).split()[0] == ":live"
     for key in " ".join(keys).split():
         assert sum(1 for line in lines if line[:18].split(":")[0].split() == [key]) <= 1
