@@ -25,6 +25,8 @@ _WIDE: Final = 104
 _FRAME: Final = 6
 """Lines around the list: the edge, its padding, and the field with a space."""
 _HERE: Final = "Row"
+_ELSEWHERE: Final = "not here"
+"""Group of the actions of other screens. In a narrow terminal, it takes the place of a key, which they do not have."""
 _ORDER: Final = (_HERE, "View", "Screens", "Program")
 
 
@@ -49,14 +51,16 @@ class ActionSearch(Provider):
             score = matcher.match(text)
             if score > 0:
                 shown = matcher.highlight(text)[: len(action.title)]
-                group = "" if screen.offers(action) else "elsewhere"
+                group = "" if screen.offers(action) else _ELSEWHERE
                 yield Hit(score, self._shown(action, shown, group), self._command(action), text)
 
     def _shown(self, action: Action, title: Content, group: str) -> Content:
         screen: Any = self.screen
-        key = shown_key(screen.keys, action.name)
+        key = shown_key(screen.keys, action.name) if screen.offers(action) else ""
         parts = [Content.assemble((key, KEY_OF_OPTION), " " * (_KEYS - len(key)))]
         if self.app.size.width < _WIDE:
+            if group == _ELSEWHERE:
+                parts = [Content.styled(f"{group:<{_KEYS}}", MUTED_OF_OPTION)]
             return Content.assemble(*parts, title, f" ({action.name})")
         parts.insert(0, Content.styled(f"{group:<{_GROUPS}}", MUTED_OF_OPTION))
         gap = " " * max(_TITLES - len(title), 2)

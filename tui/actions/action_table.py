@@ -79,7 +79,7 @@ _VIEW: Final = (
     Action("sort", "Choose the sort column", "s", "sort"),
     Action("reverse", "Reverse the sort order", "S"),
     Action("columns", "Choose and order the columns", "c", "columns"),
-    Action("row details", "Show or hide the panels beside the table (if wide)", "i", "side panels"),
+    Action("row details", "Show or hide the side panels (if wide)", "i", "side panels"),
     Action("menu", "Actions for the row, or the marked rows", "x", "actions"),
     Action("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
     Action("time travel", "Go back in recorded history", "t", "time"),

@@ -76,20 +76,32 @@ async def test_actions_of_other_screens_are_found_and_not_listed() -> None:
         await driver.until(lambda: "Seek the subscription" in driver.text())
 
 
-async def test_a_wide_terminal_marks_actions_that_another_screen_has() -> None:
+@pytest.mark.parametrize("size", [(40, 24), SMALL, (120, 40)])
+async def test_actions_that_another_screen_has_are_marked(size: tuple[int, int]) -> None:
+    for query, title, is_here in (("unload", "Unload the topic", True), ("seek", "Seek the subscription", False)):
+        async with dashboard(size=size, place="topics") as driver:
+            await driver.press("ctrl+p")
+            await driver.until(lambda: "Browse the" in driver.text())
+            await driver.type(query)
+            await driver.until(lambda title=title: "Browse" not in driver.text() and title[:19] in driver.text())  # type: ignore[misc]
+            (line,) = [line for line in driver.lines() if title[:19] in line]
+            assert ("not here" in line) != is_here
+
+
+async def test_an_action_of_another_screen_has_no_key() -> None:
     async with dashboard(size=(120, 40), place="topics") as driver:
         await driver.press("ctrl+p")
-        await driver.until(lambda: "Browse the messages" in driver.text())
-        await driver.type("unload")
-        await driver.until(lambda: "Browse" not in driver.text() and "Unload the topic" in driver.text())
-        assert "elsewhere" not in driver.text()
-    async with dashboard(size=(120, 40), place="topics") as driver:
-        await driver.press("ctrl+p")
-        await driver.until(lambda: "Browse the messages" in driver.text())
-        await driver.type("seek")
-        await driver.until(lambda: "Seek the subscription" in driver.text())
-        (line,) = [line for line in driver.lines() if "Seek the subscription" in line]
-        assert "elsewhere" in line
+        await driver.until(lambda: "Browse the" in driver.text())
+        await driver.type("acknowledged, in")
+        await driver.until(lambda: "Browse" not in driver.text() and "Show acknowledged" in driver.text())
+        (line,) = [line for line in driver.lines() if "Show acknowledged" in line]
+        assert "not here" in line and line.split("Show")[0].split()[-2:] == ["not", "here"]
+
+
+async def test_a_small_terminal_has_the_whole_name_of_the_side_panels() -> None:
+    async with dashboard(size=SMALL, place="topics") as driver:
+        await opened(driver)
+        assert "(row details)" in driver.text()
 
 
 async def test_words_are_found_as_such_before_their_letters() -> None:
