@@ -15,6 +15,7 @@ from pulsarbox.cleaning import clean
 from pulsarbox.tui.feed import Feed, FeedError, ShownRow
 from pulsarbox.tui.screens.maps.key_bar import legend
 from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.box_facts import MARKS
 from pulsarbox.tui.widgets.styles import ink_of
 
 ENSEMBLE: Final = "/pulsarbox/v1/ensemble"
@@ -268,8 +269,9 @@ def _copies_lines(
     found, repair = status.get("underReplicated") or {}, status.get("repair") or {}
     if found.get("fragments"):
         gone = f", {found['withoutCopy']:,} have none left" if found.get("withoutCopy") else ""
-        lack = f" ● {found['entries']:,} entries lack a copy{gone}"
-        text.append(lack, style=ink_of(colors, "text-warning"))
+        look, color = ("bad", "text-error") if gone else ("warn", "text-warning")
+        lack = numbers.counted(found["entries"], "entry lacks", "entries lack")
+        text.append(f" {MARKS[look]} {lack} a copy{gone}", style=ink_of(colors, color))
         text.append(f"; repair {found.get('restoredPercent', 0)}%, {numbers.size(repair.get('bytesDone'))} copied")
     elif status.get("audited"):
         ago = numbers.seconds(max(status["now"] - status["audited"], 0) / 1000)

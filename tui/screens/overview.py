@@ -17,7 +17,7 @@ from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.trouble import no_rows
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, reasons
-from pulsarbox.tui.widgets.box_facts import BoxFacts
+from pulsarbox.tui.widgets.box_facts import PROBLEMS, BoxFacts
 from pulsarbox.tui.widgets.columns import cause_look
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
@@ -381,19 +381,9 @@ def _counted(found: ViewSnapshot) -> str:
 
 def _numbers(totals: Any) -> list[Part]:
     parts: list[Part] = [(" ", "plain", "")]
-    held, dead = totals.get("throttled"), totals.get("deadLetters")
-    if totals.get("lackingCopies"):
-        parts.append(
-            (f"✕ {numbers.counted(totals['lackingCopies'], 'entry lacks', 'entries lack')} a copy  ", "bad", "storage")
-        )
-    if held:  # problems first, because a narrow line truncates the rest
-        parts.append((f"▲ {numbers.counted(held, 'rate limit')} in effect  ", "warn", "quotas"))
-    if totals.get("unread"):
-        parts.append((f"✕ {numbers.counted(totals['unread'], 'connection')} not read  ", "bad", "clients"))
-    if totals.get("suspended"):
-        parts.append((f"▲ {numbers.counted(totals['suspended'], 'producer')} suspended  ", "warn", "clients"))
-    if dead:
-        parts.append((f"✕ {numbers.counted(dead, 'dead letter')}  ", "bad", "deadletters"))
+    found = [(each, totals[each.key]) for each in PROBLEMS if totals.get(each.key)]
+    # problems first, because a narrow line truncates the rest
+    parts += [(f"{each.told(count)}  ", each.look, each.screen) for each, count in found]
     for name in ("topics", "subscriptions", "producers", "consumers", "connections"):
         if totals.get(name) is not None:
             where = {"topics": "topics", "subscriptions": "subscriptions"}.get(name, "clients")

@@ -1,7 +1,7 @@
 """Panel with the numbers of the box, in two columns, for wide terminals."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.segment import Segment
 from textual.strip import Strip
@@ -13,8 +13,46 @@ from pulsarbox.tui.widgets.styles import ColorNames, Looks
 Fact = tuple[str, str, str]
 """Name, value, and look of the value."""
 _BAR: Final = 12
-_MARKS: Final = {"bad": "✕", "warn": "▲"}
+MARKS: Final = {"bad": "✕", "warn": "▲"}
 """Marks of severities, as in the diagnosis."""
+
+
+class CountedProblem(NamedTuple):
+    """A number of the box that is a problem unless it is 0."""
+
+    key: str
+    """Its name in the response."""
+    name: str
+    """Title in the panel."""
+    one: str
+    many: str
+    """Words behind the number."""
+    look: str
+    """``bad`` or ``warn``, of its severity."""
+    screen: str
+    """Name of the screen that shows it."""
+
+    def told(self, count: float) -> str:
+        """Return the problem in words, with the mark of its severity."""
+        return f"{MARKS[self.look]} {numbers.counted(count, self.one, self.many)}"
+
+
+PROBLEMS: Final = (
+    CountedProblem(
+        *("lackingCopies", "entries that lack a copy", "entry lacks a copy", "entries lack a copy", "warn", "storage")
+    ),
+    CountedProblem(
+        *("throttled", "rate limits in effect", "rate limit in effect", "rate limits in effect", "warn", "quotas")
+    ),
+    CountedProblem(
+        *("unread", "connections not read", "connection not read", "connections not read", "bad", "clients")
+    ),
+    CountedProblem(
+        *("suspended", "producers suspended", "producer suspended", "producers suspended", "warn", "clients")
+    ),
+    CountedProblem("deadLetters", "dead letters", "dead letter", "dead letters", "bad", "deadletters"),
+)
+"""The problems, in order."""
 
 
 def _counts(totals: Mapping[str, Any], names: Sequence[tuple[str, str]]) -> Iterator[Fact]:
@@ -48,15 +86,9 @@ def _warnings(totals: Mapping[str, Any]) -> Iterator[Fact]:
         share = used / (free + used)
         look = "bad" if share >= 0.95 else "warn" if share >= 0.8 else "good"
         yield "disk", f"{numbers.bar(share, _BAR)} {numbers.percent(share)}, {numbers.size(free)} free", look
-    for key, name, look in (
-        ("lackingCopies", "entries that lack a copy", "bad"),
-        ("throttled", "rate limits in effect", "warn"),
-        ("unread", "connections not read", "bad"),
-        ("suspended", "producers suspended", "warn"),
-        ("deadLetters", "dead letters", "bad"),
-    ):
-        if totals.get(key):
-            yield name, f"{_MARKS[look]} {numbers.count(totals[key])}", look
+    for each in PROBLEMS:
+        if count := totals.get(each.key):
+            yield each.name, f"{MARKS[each.look]} {numbers.count(count)}", each.look
 
 
 class BoxFacts(Looks, Widget):

@@ -9,14 +9,17 @@ from textual.notifications import SeverityLevel
 from textual.widget import Widget
 from textual.widgets._toast import Toast
 
+from pulsarbox.tui.actions.diagnosis import MARKS, OverviewFacts, diagnosed
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.themes import CONTRAST, OURS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.pager import Pager
 from pulsarbox.tui.widgets.table import Table
+from tests.unit.storage.ensemble.fake import LOST
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, client, job, subscription
 from tests.unit.tui.legibility import TERMINAL, colors_of, drawn_in, least_of, poor_in, style_of, wearing
+from tests.unit.tui.screens.test_directories import box_of
 
 OUR_NAMES = [theme.name for theme in OURS]
 CAUSES = {"unacked-limit": "unacked limit", "throttled": "throttled", "delayed": "delayed"}
@@ -219,6 +222,29 @@ async def test_a_stuck_key_is_an_alarm_in_its_row_and_in_the_status_line() -> No
         await driver.until(lambda: "c0 has not acknowledged 12:61" in driver.told("told"))
         told, cell = status_style(driver, " c0 has not"), style_of(driver, "customer-9", "stuck")
         assert told.color == cell.color == driver.table.look("bad").color
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])
+async def test_missing_copies_have_one_severity_on_all_screens(size: tuple[int, int]) -> None:
+    box = box_of(LOST, 8)
+    box.totals["lackingCopies"] = 1_204
+    (finding,) = diagnosed(OverviewFacts({"lackingCopies": 1_204}))
+    async with dashboard(box, size, place="overview") as driver:
+        text = ("entries that lack a copy", "▲ 1,204") if size[0] == 200 else ("▲ 1,204 entries", "▲ 1,204")
+        await driver.until(lambda: text[0] in driver.text())
+        assert MARKS[finding.severity] == "▲"
+        warn = driver.screen.query(Table).first().look("warn").color
+        assert style_of(driver, *text).color == warn
+        await driver.press("7")
+        await driver.until(lambda: "▲ 1,204 entries lack a copy; repair 50%" in driver.text())
+        assert style_of(driver, "▲ 1,204 entries", "▲ 1,204").color == warn
+
+
+async def test_entries_without_any_copy_are_severe() -> None:
+    none_left = LOST._replace(under_replicated=tuple(each._replace(have=()) for each in LOST.under_replicated))
+    async with dashboard(box_of(none_left, 8), SMALL, place="storage") as driver:
+        await driver.until(lambda: "✕ 1,204 entries lack a copy, " in driver.text())
+        assert style_of(driver, "✕ 1,204 entries", "✕ 1,204").color == driver.table.look("bad").color
 
 
 @pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])

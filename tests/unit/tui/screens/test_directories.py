@@ -68,7 +68,7 @@ async def test_the_map_of_directories_and_ledgers(size: tuple[int, int]) -> None
         assert [each for each in LEGEND if each not in driver.text()] == []
         assert "Directories" in framed(driver)
         text = " ".join(driver.text().replace("│", " ").split())
-        assert "● 1,204 entries lack a copy; repair 50%" in text
+        assert "▲ 1,204 entries lack a copy; repair 50%" in text
         assert "✕ /disk2: input/output error" in text
         assert "✕ 1 directory lost" in driver.told("vitals")
         assert ("FREE" in text, "ERRORS" in text) == (size[0] >= 100, size[0] >= 160)
