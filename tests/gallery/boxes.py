@@ -175,7 +175,7 @@ class FilesBox(FakeBox):
         """See FakeBox."""
         if any(f"/top/{view}?" in target for view in ("clients", "quotas", "plugins", "pipelines")):
             name = urlsplit(target).path.rpartition("/")[2]
-            reason = f"view {name!r} requires a running box: start it with `pulsarbox start`"
+            reason = f"{name} require a running box: start it with `pulsarbox start`"
             return Reply(503, {}, json.dumps({"reason": reason}).encode())
         return super().exchange(method, target, body)
 

@@ -81,7 +81,7 @@ def _view(box: DeadBox, name: str, query: dict[str, str]) -> Row:
     if name == "overview":
         return around | nothing | {"totals": box.totals} | _last_series(box)
     if name not in box.views:
-        raise _Refused(503, f"view {name!r} requires a running box: {_remedy(box)}")
+        raise _Refused(503, f"{name} require a running box: {_remedy(box)}")
     totals = {"totals": box.storage} if name == "storage" else {"unknown": UNKNOWN[name]}
     total = box.topics if name == "topics" else len(box.views[name])
     return around | totals | {"total": total} | _chosen(box, box.views[name], _SORTS[name], query)

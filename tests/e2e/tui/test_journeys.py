@@ -149,7 +149,7 @@ def test_what_a_dead_box_holds_is_seen_and_nothing_of_it_is_touched(own_box: Box
         terminal.keys("7")
         terminal.until("volumes/", "current")
         terminal.keys("6")
-        terminal.until("view 'clients' requires a running box", "Needs a running box")
+        terminal.until("clients require a running box", "Needs a running box")
         terminal.keys("t")
         terminal.until("History is unavailable")
         terminal.keys("q")

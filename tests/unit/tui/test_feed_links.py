@@ -50,7 +50,7 @@ async def test_a_refusal_says_why_and_what_to_do() -> None:
 
 async def test_a_stopped_box_says_once_what_starts_it() -> None:
     box = FakeBox()
-    box.refused = (503, "view 'quotas' requires a running box: start it with `pulsarbox start`")
+    box.refused = (503, "quotas require a running box: start it with `pulsarbox start`")
     async with dashboard(box, WIDE, place="quotas") as driver:
         assert driver.text().count("pulsarbox start") == 1 and "Needs a running box." in driver.text()
 

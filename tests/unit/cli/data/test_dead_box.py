@@ -46,3 +46,8 @@ def test_the_remedy_starts_the_box_of_the_same_directory(method: str, target: st
     reply = answered(DeadBox(Path("my box")), method, target)
     assert reply.status == 503
     assert "start it with `pulsarbox start --detach --data-dir 'my box'`" in reply.reason
+
+
+def test_what_only_a_running_box_has_is_called_as_on_its_screen() -> None:
+    reply = answered(DeadBox(Path("/srv/box")), "GET", "/pulsarbox/v1/top/quotas")
+    assert reply.reason.startswith("quotas require a running box: start it with ")
