@@ -254,7 +254,7 @@ class ViewScreen(TopScreen):
             back = f"{self.key_of('back')}: {'back' if self.filter == self._given else 'clear the filter'} "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
-                [("  ", "plain", ""), (back, "dim", "back")],
+                [(back, "dim", "back")],
             )
 
     @on(Table.Wanted)

@@ -21,8 +21,10 @@ Part = tuple[str, str, str]
 """Text, look (a key of ``Line.looks``), and action of a click, empty for none."""
 
 
-_MORE: Final[Sequence[Part]] = (("  ", "plain", ""), ("enter", "key", ""), (" shows all ", "dim", ""))
+_MORE: Final[Sequence[Part]] = (("  ", "plain", ""), ("enter", "key", ""), (" shows all", "dim", ""))
 _MORE_WIDTH: Final = sum(len(text) for text, _, _ in _MORE)
+_GAP: Final = 2
+"""Blanks between the left and the right side of a line, at least."""
 
 
 class Line(Looks, Widget):
@@ -96,8 +98,8 @@ class Line(Looks, Widget):
 
 def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part]:
     """Fit the parts into a width: keep the right side, and truncate the left. The last cell stays blank."""
-    last = 0 if right else 1
-    room, out = width - sum(cell_len(text) for text, _, _ in right) - last, list[Part]()
+    gap = _GAP if right else 1
+    room, out = width - sum(cell_len(text) for text, _, _ in right) - gap, list[Part]()
     for text, look, action in left:
         length = cell_len(text)
         if cell_len(text.rstrip()) > room:
@@ -110,7 +112,7 @@ def fitted(left: Sequence[Part], right: Sequence[Part], width: int) -> list[Part
         shown = text if length <= room else set_cell_size(text, room)
         out.append((shown, look, action))
         room -= cell_len(shown)
-    return [*out, (" " * max(room + last, 0), "plain", ""), *right]
+    return [*out, (" " * max(room + gap, 0), "plain", ""), *right]
 
 
 def reasons(unknown: Sequence[tuple[str, str]]) -> list[Part]:
@@ -124,7 +126,7 @@ def by_enter(text: str, look: str, width: int) -> list[Part]:
     whole = f" {first}"
     if not others and cell_len(whole) < width:
         return [(whole, look, "")]
-    room = max(width - _MORE_WIDTH, 2)
+    room = max(width - 1 - _MORE_WIDTH, 2)
     shown = f"{set_cell_size(whole, room - 1)}…" if cell_len(whole) >= room else f"{whole}…"
     return [(shown, look, ""), *_MORE]
 

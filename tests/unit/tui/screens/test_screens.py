@@ -364,7 +364,7 @@ async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
         await driver.until(lambda: driver.told("told").startswith(f" {why}"))
         await driver.press("9")
         await driver.at("EventsScreen")
-        await driver.until(lambda: driver.told("told") == f" {text[:60]}…  enter shows all ")
+        await driver.until(lambda: driver.told("told") == f" {text[:60]}…  enter shows all")
         await driver.press("question_mark")
         await driver.at("TextDialog", answered=False)
         await driver.press("end")

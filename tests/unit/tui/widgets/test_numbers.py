@@ -115,7 +115,7 @@ def test_a_line_that_is_too_long_is_cut_where_it_still_says_something() -> None:
     assert shown(numbers, 30) == "topics 12  disk 1.86 GiB   now"
     assert shown(numbers, 20) == "topics 12        now"
     assert shown([("q", "key", ""), (" quit  ", "dim", "")], 8) == "     now"
-    assert shown([("世界" * 20, "plain", "")], 20).endswith("…now")
+    assert shown([("世界" * 20, "plain", "")], 20).endswith("…  now")
 
 
 def test_a_graph_is_drawn_anew_where_its_values_have_changed() -> None:
