@@ -13,10 +13,10 @@ import pulsarbox.tui
 from pulsarbox.tui.actions.operations import DEEDS
 from pulsarbox.tui.themes import CONTRAST
 from tests.gallery.__main__ import main, tasks
-from tests.gallery.drawing import NO_COLOR, SIZES, THEMES, drawn
+from tests.gallery.drawing import NO_COLOR, SIZES, THEMES, drawn, reach
 from tests.gallery.page import file_of, page_of
 from tests.gallery.views import WALKS, views
-from tests.unit.tui.driving import SMALL
+from tests.unit.tui.driving import SMALL, dashboard
 
 
 def screen_classes() -> Iterator[type]:
@@ -43,6 +43,15 @@ async def test_a_view_is_drawn_in_the_colors_of_its_theme() -> None:
     assert all("1.23M" in svg and svg.startswith("<svg") for svg in found.values())
     cursor = CONTRAST.variables["block-cursor-background"].lower()
     assert cursor in found["contrast"] and cursor not in found["dark"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_table_of_the_overview_has_the_focus(size: tuple[int, int]) -> None:
+    (walk,) = (each for each in WALKS if each.name == "main")
+    async with dashboard(walk.box(), size, every_frame=True) as driver:
+        for view in walk.views[:2]:
+            await reach(driver, view)
+        assert view.name == "overview-table" and driver.app.focused is driver.screen.query_one("#subscriptions")
 
 
 def test_tasks_cover_what_is_asked_for() -> None:

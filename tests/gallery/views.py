@@ -58,9 +58,15 @@ def _deeds(kind: str, keys: Mapping[str, str] = {}) -> tuple[View, ...]:
     )
 
 
+def _without_bytes(driver: Driver) -> None:
+    """Hide the bytes, which a wide terminal shows unasked, so that a key shows them in any size."""
+    if driver.screen.has_class("-beside"):
+        driver.screen.act("dump")
+
+
 _MAIN: Final = (
     View("overview", "1", "Overview"),
-    View("overview-table", "j j j j", "Overview"),
+    View("overview-table", "tab", "Overview", ">orders-0"),
     View("topics", "2", "TopicsScreen"),
     View("topic-menu", "x", "ChoiceDialog"),
     View("topics-sort", "escape s", "ChoiceDialog"),
@@ -89,7 +95,7 @@ _MAIN: Final = (
     View("message-search", "slash", "MessageViewer"),
     View("message-found", "v i p enter", "MessageViewer", "1 of"),
     View("message-folded", "z", "MessageViewer"),
-    View("message-bytes-beside", "Z h", "MessageViewer"),
+    View("message-bytes-beside", "Z h", "MessageViewer", "Bytes", change=_without_bytes),
     View("message-text", "h v", "MessageViewer"),
     View("message-hex", "v", "MessageViewer"),
     View("message-copy", "v y", "ChoiceDialog"),
@@ -133,7 +139,7 @@ _DEEDS: Final = (
     View("deed-subscriptions", "escape 3", "Subscriptions"),
     *_deeds("subscription"),
     View("deed-marked", "escape space space space", "OperationDialog", act="sub clear"),
-    View("deed-wrong", "escape", "OperationDialog", act="sub skip"),
+    View("deed-marked-field", "escape", "OperationDialog", act="sub skip"),
     View("deed-wrong-value", "ctrl+s", "OperationDialog", "type '"),
     View("deed-dead-letters", "escape 4", "DeadLettersScreen"),
     *_deeds("deadletters"),
@@ -141,8 +147,7 @@ _DEEDS: Final = (
     *_deeds("job", {"job resume": "escape j"}),
     View("deed-clients", "escape 6", "Clients"),
     *_deeds("client"),
-    View("deed-dead-letters-again", "escape 4 R", "OperationDialog"),
-    View("dry-run", "up up up y e s ctrl+s", "DryRunDialog", "Result of the dry run"),
+    View("dry-run", "escape 4 R up up up y e s ctrl+s", "DryRunDialog", "Result of the dry run"),
 )
 
 
