@@ -39,18 +39,19 @@ class ActionSearch(Provider):
         here = sorted(filter(screen.offers, REGISTRY), key=lambda action: _ORDER.index(_group(action)))
         for before, action in zip([None, *here], here, strict=False):
             group = _group(action) if before is None or _group(action) != _group(before) else ""
-            shown = self._shown(action, Content(action.title), group)
-            yield DiscoveryHit(shown, self._command(action), _text(action))
+            shown = self._shown(action, Content(action.title_on(screen.kind)), group)
+            yield DiscoveryHit(shown, self._command(action), _text(action, screen.kind))
 
     async def search(self, query: str) -> Hits:
         """List the matching actions, also of other screens: with the words, or else with their letters in order."""
         matcher, screen, words = self.matcher(query), cast(Any, self.screen), query.casefold().split()
-        with_words = [action for action in REGISTRY if all(word in _text(action).casefold() for word in words)]
+        texts = {action.name: _text(action, screen.kind) for action in REGISTRY}
+        with_words = [action for action in REGISTRY if all(word in texts[action.name].casefold() for word in words)]
         for action in with_words or REGISTRY:
-            text = _text(action)
+            text = texts[action.name]
             score = matcher.match(text)
             if score > 0:
-                shown = matcher.highlight(text)[: len(action.title)]
+                shown = matcher.highlight(text)[: len(action.title_on(screen.kind))]
                 group = "" if screen.offers(action) else _ELSEWHERE
                 yield Hit(score, self._shown(action, shown, group), self._command(action), text)
 
@@ -71,8 +72,8 @@ class ActionSearch(Provider):
         return partial(screen.act, action.name)
 
 
-def _text(action: Action) -> str:
-    return f"{action.title} ({action.name})"
+def _text(action: Action, kind: str) -> str:
+    return f"{action.title_on(kind)} ({action.name})"
 
 
 def _group(action: Action) -> str:

@@ -4,7 +4,7 @@ An action either concerns the view, and is a method ``do_...`` of a screen or th
 changes the box. ``operations`` defines the requests of a deed and the equivalent command line.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pulsarbox.tui.actions.operation import OperationSpec, Row, short
@@ -32,11 +32,17 @@ class Action(NamedTuple):
     """Whether it applies to a row of these kinds."""
     words: Callable[[Row], Sequence[str]] = lambda row: ()
     """Arguments of the ``pulsarbox`` command that prints what it shows of a row; empty for none."""
+    titles: Mapping[str, str] = {}
+    """Titles on the screens with these kinds of rows, if they are not ``title``."""
 
     @property
     def method(self) -> str:
         """Name of the method of the screen or application."""
         return "do_" + self.name.replace(" ", "_").replace("-", "_")
+
+    def title_on(self, kind: str) -> str:
+        """Return the title on a screen with this kind of rows."""
+        return self.titles.get(kind, self.title)
 
     @property
     def needs_row(self) -> bool:
@@ -54,6 +60,8 @@ _OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map"})
 _OF_ROWS: Final = frozenset({"menu", "sort", "messages", "cursor map", "key map", "difference", "edit", "groups"})
 
 KEY_SHARED: Final = "Key_Shared"
+MESSAGE: Final = "message"
+"""Kind of the rows of the browser."""
 CONTENT: Final = "content"
 """Kind of the screen with one message. Its keys may be those of actions that it does not have."""
 
@@ -81,7 +89,10 @@ _VIEW: Final = (
     Action("columns", "Choose and order the columns", "c", "columns"),
     Action("row details", "Show or hide the side panels (if wide)", "i", "side panels"),
     Action("menu", "Actions for the row, or the marked rows", "x", "actions"),
-    Action("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
+    Action(
+        *("copy", "Copy the equivalent pulsarbox command", "y", "copy"),
+        titles={CONTENT: "Copy the message, a part of it, or a command for it"},
+    ),
     Action("time travel", "Go back in recorded history", "t", "time"),
     Action("earlier", "In history: one step back", "left", "step"),
     Action("later", "In history: one step forward", "right", "step"),
@@ -98,7 +109,7 @@ _VIEW: Final = (
 )
 
 _PROGRAM: Final = (
-    Action("back", "Clear the filter, then go back", "escape", group="Program"),
+    Action("back", "Clear the filter, then go back", "escape", group="Program", titles={CONTENT: "Go back"}),
     Action("command", "Enter a command, with completion", "colon", "command", group="Program"),
     Action("theme", "Switch to the next theme", "T", group="Program"),
     Action("help", "Show the keys of this screen", "question_mark,f1", "help", group="Program"),
@@ -135,11 +146,35 @@ _WALKS: Final = (
         fits=lambda row: row.get("type") == KEY_SHARED,
     ),
     Action("topic map", "Show the topic map: areas by backlog, rate or size", "M", "map", on=("topic",)),
-    Action("go to", "Messages: go to a position, time or ID", "o", "go to", on=("message",)),
-    Action("follow", "Messages: follow new messages", "F", "follow", on=("message",)),
-    Action("form", "Messages: show the decoded value, text, or bytes", "v", "format", on=("message", CONTENT)),
-    Action("difference", "Messages: compare the two marked messages", "D", "compare", on=("message", CONTENT)),
-    Action(*("edit", "Messages: edit a dead letter and replay it", "E", "edit"), on=("message",), fits=is_dead_letter),
+    Action(
+        *("go to", "Messages: go to a position, time or ID", "o", "go to"),
+        on=(MESSAGE,),
+        titles={MESSAGE: "Go to a position, time or ID"},
+    ),
+    Action(
+        *("follow", "Messages: follow new messages", "F", "follow"),
+        on=(MESSAGE,),
+        titles={MESSAGE: "Follow new messages"},
+    ),
+    Action(
+        *("form", "Messages: show the decoded value, text, or bytes", "v", "format"),
+        on=(MESSAGE, CONTENT),
+        titles={
+            MESSAGE: "Show the decoded value, text, or bytes",
+            CONTENT: "Show the contents as an outline, text, or bytes",
+        },
+    ),
+    Action(
+        *("difference", "Messages: compare the two marked messages", "D", "compare"),
+        on=(MESSAGE, CONTENT),
+        titles={MESSAGE: "Compare the two marked messages", CONTENT: "Compare the message with the marked one"},
+    ),
+    Action(
+        *("edit", "Messages: edit a dead letter and replay it", "E", "edit"),
+        on=(MESSAGE,),
+        fits=is_dead_letter,
+        titles={MESSAGE: "Edit a dead letter and replay it"},
+    ),
     Action("groups", "Group dead letters by failure", "f", "groups", on=("deadletters",)),
 )
 

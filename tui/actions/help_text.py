@@ -61,10 +61,13 @@ def help_text(
     or more separate the columns of a line, which a dialog wraps below its last column.
     """
     keys = working_keys(kind) if keys is None else keys
-    here = [each for each in REGISTRY if kind and kind in each.on]
+    titled = [each._replace(title=each.title_on(kind)) for each in REGISTRY]
+    here = [each for each in titled if kind in each.on or (kind in each.titles and each.group == "View")]
     groups = {"In the message" if kind == CONTENT else "With the row, or with all marked ones (space)": here}
     for group in ("View", "Screens", "Program"):
-        groups[group] = [each for each in REGISTRY if each.group == group and not each.on and offers(each)]
+        groups[group] = [
+            each for each in titled if each.group == group and not each.on and each not in here and offers(each)
+        ]
     columns = _columns([each for actions in groups.values() for each in actions], keys, width)
     parts = {title: [_heading(title), *columns.listed(actions, keys)] for title, actions in groups.items() if actions}
     movement = _MOVEMENT if kind == CONTENT else (*_MOVEMENT, *_IN_TABLES)

@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from pulsarbox.tui.actions.action_table import BY_NAME, PLACES, named
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, PLACES, for_row, named
 from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside
 from pulsarbox.tui.screens.row_actions import RowActions
@@ -379,6 +379,8 @@ class TopScreen(RowActions):
         """Return whether this screen has an action, if maybe not for each of its rows."""
         if action.on and self.kind not in action.on:
             return False
+        if action.name == "menu":
+            return self.kind != CONTENT and bool(for_row(self.kind))
         is_here = any(hasattr(holder, action.method) for holder in (self, self.top))
         return is_here or action.deed is not None or action.name in self.top.MODES
 

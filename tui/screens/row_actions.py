@@ -113,7 +113,8 @@ class RowActions(Screen[None]):
         options = []
         for action in actions:
             mark = "! " if action.deed is not None and action.deed.danger else "  "
-            options.append((action.name, f"{mark}{action.title}", "\n".join(self._commands_of(action, rows))))
+            title_of = f"{mark}{action.title_on(self.kind)}"
+            options.append((action.name, title_of, "\n".join(self._commands_of(action, rows))))
         if here and here not in {name for name, _, _ in options}:
             return
         found = await self.app.push_screen_wait(ChoiceDialog(title, options, here))

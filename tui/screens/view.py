@@ -166,7 +166,7 @@ class ViewScreen(TopScreen):
         """Return the keys and titles of the actions on a row of the table; those without a key follow the menu's."""
         if self.rows_chosen() != [row] and not self.table.marked:  # they concern another object
             return []
-        found = [(shown_keys(self.keys[action.name]), action.title) for action in self.actions_for(row)]
+        found = [(shown_keys(self.keys[each.name]), each.title_on(self.kind)) for each in self.actions_for(row)]
         others = [title for keys, title in found if not keys]
         titles = [_IN_MENU, *others] if len(others) > 1 else others
         menu = [(shown_keys(self.keys["menu"]) if at == 0 else "", title) for at, title in enumerate(titles)]

@@ -283,15 +283,18 @@ class MessageViewer(MessageActions):
         self._show_titles()
 
     def do_dump(self) -> None:
-        """Show or hide the bytes beside the contents."""
+        """Show or hide the bytes beside the contents, of which a message without bytes has none."""
+        if self.message is not None and not self._has_bytes:
+            self.top.notify("The message has no bytes", severity="warning")
+            return
         self._is_beside = not self.has_class("-beside")
         self._show_bytes()
 
     def _show_bytes(self) -> None:
-        """Show the bytes of the value at the cursor, on a wide screen also unasked. A dump has none beside it."""
+        """Show the bytes of the value at the cursor, on a wide screen also unasked, but none beside a dump."""
         is_wanted = self.size.width >= _BESIDE if self._is_beside is None else self._is_beside
         is_dump = isinstance(self.pager.lines, HexLines) or self.form == METADATA
-        is_shown = is_wanted and not is_dump and (self._has_bytes or self._is_beside is True)
+        is_shown = is_wanted and not is_dump and self._has_bytes
         self.set_class(is_shown, "-beside")
         if self.message is None or not is_shown:
             return

@@ -116,3 +116,22 @@ async def test_words_are_found_as_such_before_their_letters() -> None:
         await driver.until(lambda: "Browse the messages" in driver.text())
         await driver.type("gotop")
         await driver.until(lambda: "Go to: Topics" in driver.text() and "Browse" not in driver.text())
+
+
+@pytest.mark.parametrize(
+    ("screen", "keys", "title", "other"),
+    [
+        ("MessageViewer", ["enter"], "Copy the message, a part of it, or a command for it", "equivalent pulsarbox"),
+        ("Browser", [], "Go to a position, time or ID", "Messages: "),
+    ],
+)
+async def test_actions_have_the_title_of_the_screen(screen: str, keys: list[str], title: str, other: str) -> None:
+    async with dashboard(size=(120, 50), place="topics") as driver:
+        await driver.press("b")
+        await driver.at("Browser")
+        await driver.until(lambda: driver.table.pointed is not None)
+        await driver.press(*keys)
+        await driver.at(screen)
+        await driver.press("ctrl+p")
+        await driver.until(lambda: title in driver.text())
+        assert other not in driver.text()

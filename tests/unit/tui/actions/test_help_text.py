@@ -3,7 +3,7 @@
 import pytest
 from rich.text import Text
 
-from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
+from pulsarbox.tui.actions.action_table import CONTENT, MESSAGE, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
 from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, shown_keys, working_keys
 from pulsarbox.tui.widgets.dialog_keys import KEY
@@ -32,7 +32,7 @@ def test_commands_are_aligned() -> None:
     names = [f":{action.name} " for action in REGISTRY]
     assert {line.index(name) for line in lines for name in names if f" {name}" in line} == {11}
     content = lines_of(CONTENT, 120)[: lines_of(CONTENT, 120).index("View")]
-    titles = [action.title for action in REGISTRY if CONTENT in action.on]
+    titles = [action.title_on(CONTENT) for action in REGISTRY if CONTENT in action.on]
     assert len({line.index(title) for line in content for title in titles if line.endswith(f"  {title}")}) == 1
 
 
@@ -73,7 +73,8 @@ def test_keys_are_set_off(width: int) -> None:
 def test_the_groups_are_aligned_with_one_another() -> None:
     lines = lines_of(CONTENT, 120)
     listed = [action for action in REGISTRY if CONTENT in action.on or (not action.on and action.group != "Box")]
-    starts = [line.index(each.title) for each in listed for line in lines if line.endswith(f"  {each.title}")]
+    titles = [each.title_on(CONTENT) for each in listed]
+    starts = [line.index(title) for title in titles for line in lines if line.endswith(f"  {title}")]
     assert len(starts) == len(listed) and len(set(starts)) == 1
 
 
@@ -88,6 +89,21 @@ def test_a_key_that_means_something_else_on_the_screen_is_not_listed_for_another
 def test_actions_that_the_screen_does_not_have_are_not_listed() -> None:
     shown = help_text("subscription", "", offers=lambda action: action.name != "sort")[0].plain
     assert ":sort" not in shown and ":filter" in shown and ":topics" in shown
+
+
+def test_the_help_of_a_message_says_what_its_keys_do_with_the_message() -> None:
+    lines = lines_of(CONTENT, 120)
+    here = lines[1 : lines.index("")]
+    titles = {line.split()[0]: line for line in here}
+    assert lines[0] == "In the message" and titles["y"].endswith("Copy the message, a part of it, or a command for it")
+    assert titles["D"].endswith("Compare the message with the marked one")
+    assert sum(":copy " in line for line in lines) == 1 and "Clear the filter" not in "".join(lines)
+
+
+@pytest.mark.parametrize("kind", [MESSAGE, CONTENT])
+def test_the_help_of_messages_does_not_name_them_before_each_action(kind: str) -> None:
+    lines = lines_of(kind, 120)
+    assert [line for line in lines if "Messages: " in line] == [] and any(":form " in line for line in lines)
 
 
 def test_a_wide_terminal_has_the_help_in_two_parts_that_have_everything_once() -> None:

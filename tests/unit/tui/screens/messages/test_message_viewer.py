@@ -10,7 +10,7 @@ import pytest
 from textual.color import Color
 
 from pulsarbox.tui import slices
-from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY
+from pulsarbox.tui.actions.action_table import BY_NAME, CONTENT, REGISTRY
 from pulsarbox.tui.screens.messages import message_source
 from pulsarbox.tui.screens.messages.message_source import MessageSource
 from pulsarbox.tui.screens.messages.message_viewer import MessageViewer
@@ -440,6 +440,35 @@ async def test_bytes_are_marked_for_a_value_but_not_for_the_whole_contents() -> 
         await driver.press("less_than_sign")
         await shown(driver, 0)
         await driver.until(lambda: "000000  6f 6e" in driver.text() and looks() == set())
+
+
+@pytest.mark.parametrize("payload", [b"", None])
+@pytest.mark.parametrize("size", [SMALL, (120, 40)])
+async def test_a_message_without_bytes_has_no_panel_of_them(payload: bytes | None, size: tuple[int, int]) -> None:
+    async with viewing(json.dumps(ORDER).encode(), payload, size=size) as driver:
+        screen = viewer(driver)
+        assert "dump" not in screen.hints_now()
+        await driver.press("h")
+        await driver.until(lambda: driver.said == ["The message has no bytes"])
+        assert not screen.query_one("#dump").display
+        await driver.press("less_than_sign")
+        await shown(driver, 0)
+        if size == SMALL:
+            await driver.press("h")
+        await driver.until(lambda: screen.query_one("#dump").display)
+        await driver.press("greater_than_sign")
+        await shown(driver, 1)
+        await driver.until(lambda: not screen.query_one("#dump").display)
+
+
+async def test_the_menu_of_rows_is_listed_only_where_there_are_some_with_actions() -> None:
+    async with viewing(b"{}") as driver:
+        menu = BY_NAME["menu"]
+        assert not driver.screen.offers(menu) and driver.screen.offers(BY_NAME["copy"])
+        for key, screen, has_menu in (("9", "EventsScreen", False), ("3", "Subscriptions", True)):
+            await driver.press(key)
+            await driver.at(screen)
+            assert driver.screen.offers(menu) is has_menu
 
 
 async def test_bytes_have_as_many_columns_as_fit() -> None:
