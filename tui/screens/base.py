@@ -41,7 +41,7 @@ class TopScreen(RowActions):
 
     DEFAULT_CSS = """
     TopScreen { background: $background; }
-    TopScreen #trouble { height: auto; max-height: 3; padding: 0 1; background: $error 15%; color: $text-error;
+    TopScreen #trouble { height: auto; max-height: 5; padding: 0 1; background: $error 15%; color: $text-error;
                          text-style: bold; }
     TopScreen #trouble:nocolor { background: $foreground; color: $background; }
     TopScreen #trouble:ansi { background: ansi_default; text-style: bold reverse; }

@@ -26,6 +26,8 @@ _ROW_EDGES: Final = 3
 """Lines of the table besides its rows."""
 _FACTS_LEAST: Final = 3
 """Lines of numbers without which panels with borders are not worth their lines."""
+_TWO: Final = 60
+"""Columns below which labels and numbers have no room in panels beside each other, and stand in lines."""
 _THREE: Final = 110
 """Columns from which three panels have room beside each other."""
 _FOUR: Final = 160
@@ -141,18 +143,20 @@ class Storage(ViewScreen):
             lines = divided(room, facts.lines, lines_of(used), lines_of(directories))
         if copies is not None and 0 < lines.directories < lines_of(directories):
             directories = drawn(copies, width - FRAME, colors, heading, lines.directories)
+        row = [] if lines.is_framed and width >= _TWO else brief(facts)
+        framed = lines._replace(facts=0) if row else lines
         panels = self.query_one("#panels")
-        panels.display = lines.is_framed and bool(lines.facts or lines.space)
+        panels.display = lines.is_framed and bool(framed.facts or framed.space)
         if panels.display:
-            self._lay_out(facts, lines, used if is_beside or lines.space else "", is_beside=is_beside)
-        row = "" if lines.is_framed else beginning(in_a_row(brief(facts), width - FRAME, colors), lines.facts)
-        self._put("facts", row)
+            self._lay_out(facts, framed, used if is_beside or lines.space else "", is_beside=is_beside)
+            row = [each for each in row if each not in facts.space]
+        self._put("facts", beginning(in_a_row(row, width - FRAME, colors), lines.facts))
         self.query_one("#directories").set_class(not lines.has_framed_directories, "-plain")
         self._put("directories", directories if lines.directories else "")
 
     def _lay_out(self, facts: StoreFacts, lines: "PanelLines", used: str | Text, *, is_beside: bool) -> None:
         """Show the panels in a grid: two beside each other, three, or all four with that of the space."""
-        width, shown = self.size.width, [bool(each) for each in facts.panels]
+        width, shown = self.size.width, [bool(each and lines.facts) for each in facts.panels]
         if width < _THREE and all(shown):
             shown[2] = False
         columns = max(sum(shown), 1)

@@ -43,6 +43,8 @@ _DETAILS: Final = "details"
 """Name of the preference whether details of a row are shown."""
 _IN_MENU: Final = "In the menu:"
 """Heading of several actions without keys, behind the key of the menu."""
+_NARROW: Final = 60
+"""Columns of a terminal below which the filter needs the room of words behind it."""
 _REPORTED_FOR: Final = 8
 """Seconds for which the error of a filter is shown."""
 EXPORTED_MAX: Final = 100_000
@@ -251,7 +253,8 @@ class ViewScreen(TopScreen):
         shown = self.query_one("#filtered", Line)
         shown.set_class(bool(self.filter), "-shown")
         if self.filter:
-            back = f"{self.key_of('back')}: {'back' if self.filter == self._given else 'clear the filter'} "
+            clear = "clear the filter" if self.size.width >= _NARROW else "clear"
+            back = f"{self.key_of('back')}: {'back' if self.filter == self._given else clear} "
             shown.put(
                 [(" filter ", "key", "filter"), (clean(self.filter), "plain", "filter"), (f"  {told}", "dim", "")],
                 [(back, "dim", "back")],

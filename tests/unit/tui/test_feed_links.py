@@ -39,6 +39,13 @@ async def test_a_box_that_was_never_there_is_said_on_every_screen() -> None:
             assert driver.text().count("No connection to the box.") == (4 if key == "1" else 1)
 
 
+async def test_on_a_narrow_terminal_the_remedy_is_not_cut_off() -> None:
+    box = FakeBox()
+    box.gone = "Connection refused"
+    async with dashboard(box, (40, 24), place="topics") as driver:
+        await driver.until(lambda: "or check --admin-url." in " ".join(driver.text().split()))
+
+
 async def test_a_refusal_says_why_and_what_to_do() -> None:
     box = FakeBox()
     box.refused = (403, "role alice has no permission")

@@ -371,6 +371,12 @@ async def test_what_has_no_room_in_the_table_stands_below_it() -> None:
         assert "SEVERITY" in str(driver.screen._text)
 
 
+async def test_a_filter_is_seen_on_a_narrow_terminal() -> None:
+    async with dashboard(size=(40, 24), place="topics") as driver:
+        await driver.filter("backlog > 9000")
+        await driver.until(lambda: " filter backlog > 9000" in driver.text() and "esc: clear" in driver.text())
+
+
 async def test_a_filter_is_seen_before_the_box_has_answered() -> None:
     async with dashboard(place="topics") as driver:
         driver.box.gone = "it does not answer"

@@ -101,6 +101,16 @@ async def test_the_bar_has_as_many_lines_as_its_legend_leaves() -> None:
             assert sum("░░░░" in line for line in driver.lines()) == lines
 
 
+async def test_on_a_narrow_terminal_numbers_stand_in_lines_above_the_space() -> None:
+    async with dashboard(size=(40, 24), place="storage") as driver:
+        await driver.until(lambda: "live 57.2 MiB (22%)" in driver.text() and "volumes/" in driver.text())
+        assert "receipt p99 8.4 ms" in driver.text() and "failed commits 0" in driver.text()
+        assert driver.text().count("disk free") == 1 and "Space" in framed(driver)
+        assert "Latency" not in driver.text()
+        await driver.pilot.resize_terminal(*SMALL)
+        await driver.until(lambda: "Latency" in driver.text() and "receipt p99" not in driver.text())
+
+
 async def test_a_refusal_is_above_all_numbers() -> None:
     box = FakeBox()
     box.store |= {"refusal": "the disk has less than 64 MiB " + "and so on " * 9, "commitsFailed": 2}
