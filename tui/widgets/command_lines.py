@@ -39,6 +39,25 @@ def parted(text: str) -> tuple[str, str]:
     return (f"{sentences}:", f"pulsarbox {command}") if colon else (text, "")
 
 
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a text, which states what there is."""
+    sentence, point, _ = text.partition(". ")
+    return sentence + point.strip()
+
+
+def without_advice(text: str) -> str:
+    """Return only the first sentence of a text that ends with a command line; any other text unchanged."""
+    return first_sentence(text) if _COMMAND in text else text
+
+
+def at_moment(time: int) -> list[str]:
+    """Return the option of ``pulsarbox top`` for a time of history (ms since 1970), exact and with its time zone."""
+    from datetime import datetime  # late: history is rarely shown
+
+    precision = "milliseconds" if time % 1000 else "seconds"
+    return ["--at", datetime.fromtimestamp(time / 1000).astimezone().isoformat(timespec=precision)]
+
+
 def with_target(words: Iterable[str], target: Iterable[str]) -> str:
     """Return the command line with the options that name the box."""
     return line(*words, *target)

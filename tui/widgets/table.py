@@ -5,11 +5,9 @@ tenth of that. It tracks rows by identity: the cursor stays with its row while t
 row if that leaves the view.
 """
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Self
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
@@ -19,7 +17,6 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.cell_text import fitted, split_blanks
 from pulsarbox.tui.widgets.columns import (
     KINDS,
@@ -33,6 +30,7 @@ from pulsarbox.tui.widgets.columns import (
     widest,
     widest_numbers,
 )
+from pulsarbox.tui.widgets.empty_text import empty_lines
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
 Row = Mapping[str, Any]
@@ -51,10 +49,6 @@ CURSOR_KEYS: Final[Sequence[BindingType]] = (
 
 _BAR: Final = 1
 """Width of the scroll bar in cells."""
-_HIGH: Final = 6
-"""Lines of an empty table from which its text is in the middle."""
-_SENTENCE: Final = 72
-"""Cells after which that text is wrapped."""
 _KEPT: Final = {"good": None, "warn": None, "bad": None, "cool": None, "marked": None, "trend": 3.0}
 """Looks that stay on the row of the cursor, with the minimum contrast if it is not that of text (WCAG 2.2, 1.4.11)."""
 
@@ -431,26 +425,8 @@ class Table(Looks, ScrollView, can_focus=True):
         return Strip(self._cells(index, self.row_at(index), width), width)
 
     def _hint(self) -> list[tuple[str, str]]:
-        """Return the lines of the text of an empty table, with their looks: in its middle if there is much room.
-
-        A command has a line of its own. In little room, it follows the sentence, or only the first sentence is shown.
-        """
-        width, room = max(self.size.width - 2, 1), self._height()
-        sentences, command = command_lines.parted(self.empty)
-        is_high = room >= _HIGH
-        lines = textwrap.wrap(sentences, min(width, _SENTENCE) if is_high else width)
-        if not command or cell_len(command) > width or len(lines) + 1 > room:
-            lines, command = textwrap.wrap(self.empty, width), ""
-        if len(lines) > room:
-            first, point, _ = self.empty.partition(". ")
-            lines = textwrap.wrap(first + point.strip(), width)
-        found = [(line, "dim") for line in lines]
-        if command:
-            found += [("", "dim"), (command, "command")] if is_high else [(command, "command")]
-        if not is_high:
-            return [("", "dim"), *found] if len(found) < room else found
-        centered = [(f"{' ' * ((width - cell_len(text)) // 2)}{text}" if text else "", look) for text, look in found]
-        return [("", "dim")] * ((room - len(found)) // 3) + centered
+        """Return the lines of the text of an empty table, with their looks."""
+        return empty_lines(self.empty, max(self.size.width - 2, 1), self._height())
 
     def _heading(self) -> Strip:
         plain, hot = (self.look(name) for name in ("heading", "sorted"))

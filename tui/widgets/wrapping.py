@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Final
 
 from rich.cells import cell_len, chop_cells
@@ -11,6 +12,7 @@ from textual.color import Color
 from textual.geometry import Size
 from textual.widgets import Static
 
+from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.styles import ink_of
 
 _COLUMN: Final = re.compile(r".*\s{2,}(?=\S)")
@@ -34,6 +36,30 @@ def breaks(text: str, first: int, others: int) -> list[int]:
         found.append(start)
         room = others
     return found if not found or found[-1] < len(text) else found[:-1]
+
+
+def rows_of(text: str, width: int, indent: int = 0) -> list[str]:
+    """Return the rows of a text, of at most ``width`` cells; further rows begin behind ``indent`` blanks."""
+    offsets = [0, *breaks(text, width, width - indent), len(text)]
+    rows = [text[start:end].rstrip() for start, end in pairwise(offsets)]
+    return [rows[0], *(f"{' ' * indent}{row}" for row in rows[1:])]
+
+
+def rows_with_command(text: str, width: int, lines: int, sentence: int = 0) -> list[tuple[str, bool]]:
+    """Return the rows of a text that may end with a command line, and whether each is one of the command.
+
+    The command has rows of its own, below sentences of at most ``sentence`` cells if given. In little room, it follows
+    the sentences on their last row; without room for all of it, only the first sentence is shown.
+    """
+    sentences, command = command_lines.parted(text)
+    apart = [(row, False) for row in rows_of(sentences, min(width, sentence or width))]
+    apart += [(row, True) for row in rows_of(command, width, COMMAND_INDENT)] if command else []
+    if len(apart) <= lines:
+        return apart
+    rows = rows_of(text, width)
+    if len(rows) > lines or command not in rows[-1]:
+        rows = rows_of(command_lines.first_sentence(text), width)
+    return [(row, False) for row in rows]
 
 
 def _head(text: str, room: int) -> str:

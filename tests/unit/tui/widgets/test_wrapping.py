@@ -4,7 +4,8 @@ import pytest
 from rich.cells import cell_len
 from rich.text import Text
 
-from pulsarbox.tui.widgets.wrapping import breaks, hanging
+from pulsarbox.tui.widgets.command_lines import parted
+from pulsarbox.tui.widgets.wrapping import breaks, hanging, rows_with_command
 
 
 def test_a_long_value_continues_below_its_beginning() -> None:
@@ -53,3 +54,26 @@ def test_names_break_behind_their_signs(text: str, indent: int | None) -> None:
 def test_further_rows_of_a_command_begin_behind_its_indent() -> None:
     text = Text("pulsarbox one two three\npulsarbox four")
     assert hanging(text, 16, 2).plain.split("\n") == ["pulsarbox one ", "  two three", "pulsarbox four"]
+
+
+ADVICE = "No dead letters. Keep messages that fail: pulsarbox sub dead-letter my-topic my-sub --max-redeliveries 3"
+
+
+@pytest.mark.parametrize("width", range(30, 120))
+def test_a_command_has_rows_of_its_own_and_no_word_of_it_is_broken(width: int) -> None:
+    sentences, command = parted(ADVICE)
+    rows = rows_with_command(ADVICE, width, 9)
+    assert all(cell_len(row) <= width for row, _ in rows)
+    assert " ".join(row for row, is_command in rows if not is_command) == sentences
+    parts = [row for row, is_command in rows if is_command]
+    assert " ".join(part.strip() for part in parts) == command
+    assert all(part.startswith("  ") for part in parts[1:])
+
+
+@pytest.mark.parametrize("width", range(30, 130))
+def test_in_little_room_a_command_is_whole_or_not_shown(width: int) -> None:
+    for lines in (1, 2, 3):
+        rows = rows_with_command(ADVICE, width, lines)
+        told = " ".join(row.strip() for row, _ in rows)
+        assert len(rows) <= lines and told in (ADVICE, "No dead letters.")
+    assert rows_with_command(ADVICE, len(ADVICE), 1) == [(ADVICE, False)]
