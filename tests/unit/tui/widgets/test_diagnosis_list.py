@@ -22,8 +22,14 @@ TEXTS = (
 
 def drawn(count: int, size: Size, *, is_focused: bool) -> list[str]:
     """The lines of a list with so many findings."""
+    found = [BoxFinding("stuck", WARN, TEXTS[at % len(TEXTS)], "quotas") for at in range(count)]
+    return drawn_of(found, size, is_focused=is_focused)
+
+
+def drawn_of(found: Sequence[BoxFinding], size: Size, *, is_focused: bool, at: int = 0) -> list[str]:
+    """The lines of a list with these findings and the cursor at one of them."""
     listed = DiagnosisList()
-    listed.found = [BoxFinding("stuck", WARN, TEXTS[at % len(TEXTS)], "quotas") for at in range(count)]
+    listed.found, listed._at = found, at
     with (
         patch.object(DiagnosisList, "size", size),
         patch.object(DiagnosisList, "has_focus", is_focused),
@@ -34,7 +40,7 @@ def drawn(count: int, size: Size, *, is_focused: bool) -> list[str]:
 
 def without_hints(lines: Sequence[str]) -> str:
     """The text of the findings."""
-    return " ".join(re.sub(r" (\+\d+ more|enter) $", "", line)[3:].strip() for line in lines)
+    return " ".join(re.sub(r" (enter  )?(\+\d+ more|enter) $", "", line)[3:].strip() for line in lines)
 
 
 @pytest.mark.parametrize("is_focused", [True, False])
@@ -102,3 +108,31 @@ async def test_the_lines_of_the_chosen_finding_have_one_background_besides_its_m
         assert second.text.strip() and second.text.startswith("   ")
         grounds = [[str(each.style and each.style.bgcolor) for each in line] for line in (first, second)]
         assert set(grounds[1]) == {grounds[0][-1]}
+
+
+def test_a_text_that_fits_is_whole_whatever_has_the_focus() -> None:
+    name = "customer-orders-of-the-european-region-by-week"
+    row = {"topic": f"persistent://public/default/{name}"}
+    found = [BoxFinding("stuck", WARN, f"{name}/billing is stuck: no consumer", "quotas", row) for _ in range(3)]
+    width = len(found[0].text) + 3
+    for is_focused in (False, True):
+        lines = drawn_of(found, Size(width, 3), is_focused=is_focused)
+        assert [line[3:] for line in lines] == [each.text for each in found]
+    assert drawn_of(found, Size(width + 7, 3), is_focused=True)[0].endswith("consumer enter ")
+
+
+@pytest.mark.parametrize("height", [1, 2, 3])
+def test_the_last_line_has_both_its_hint_and_the_number_of_further_findings(height: int) -> None:
+    found = [BoxFinding("stuck", WARN, f"orders-{at}/billing is stuck", "quotas") for at in range(12)]
+    lines = drawn_of(found, Size(60, height), is_focused=True, at=height - 1)
+    assert lines[-1].endswith(f" enter  +{12 - height} more ")
+    assert not any("more" in line for line in lines[:-1])
+    (line,) = drawn_of(found, Size(40, 1), is_focused=True)
+    assert line.startswith(" ▲ orders-0/billing is stuck") and line.endswith(" +11 more ")
+
+
+def test_a_name_with_hyphens_is_not_broken_at_them() -> None:
+    text = "Dead letters are lost: customer-orders-billing-DLQ has no subscription and receives 0.4/s"
+    for width in range(40, 90):
+        lines = drawn_of([BoxFinding("stuck", WARN, text, "quotas")], Size(width, 3), is_focused=False)
+        assert any("customer-orders-billing-DLQ" in line for line in lines)
