@@ -361,6 +361,9 @@ MESSAGES: Final = TableView(
     noun="message",
 )
 
+RECORDED: Final = frozenset({"topics", "subscriptions", "quotas", "deadletters"})
+"""Names of the views of recorded history, beside the overview."""
+
 VIEWS: Final = {
     view.name: view
     for view in (TOPICS, SUBSCRIPTIONS, QUOTAS, DEAD_LETTERS, CLIENTS, PLUGINS, JOBS, PIPELINES, EVENTS, STORAGE)

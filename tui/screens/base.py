@@ -16,8 +16,8 @@ from pulsarbox.tui.actions.key_bindings import bindings
 from pulsarbox.tui.feed import FeedError, ViewSnapshot, aside
 from pulsarbox.tui.screens.row_actions import RowActions
 from pulsarbox.tui.screens.trouble import ScreenFacts, trouble_line
-from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Line, Part, tabs, vitals
+from pulsarbox.tui.widgets import command_lines, numbers
+from pulsarbox.tui.widgets.bars import Line, Part, fitted, tabs, vitals
 from pulsarbox.tui.widgets.key_hints import MARK, OPEN, PRESSED, hint_line
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ class TopScreen(RowActions):
         self.latest: Any = None
         self.trouble: FeedError | None = None
         self.answered = 0.0
+        self.values_at = 0
+        """Time of the last values by the clock of the box (ms since 1970), 0 without any."""
         self.remedy = ""
         """Action to select in the menu of the row, which opens with the first response; empty for none."""
         self._asking = False
@@ -189,6 +191,7 @@ class TopScreen(RowActions):
         self.latest = answer
         if isinstance(answer, ViewSnapshot):
             self.top.update_vitals(answer)
+            self.values_at = answer.now
         self.show(answer)
         self.refresh_status_lines()
         if self.remedy:
@@ -237,19 +240,23 @@ class TopScreen(RowActions):
             shown = [(text, "stale" if look == "plain" else look, action) for text, look, action in shown]
         self.query_one("#vitals", Line).put(shown, self._badges())
         self.query_one("#tabs", Line).put(tabs(self.app.current_mode, width, self.keys))
+        self.show_end_of_graphs()
         prompt = self._prompt
         if prompt is not None:
             self._hints.put(prompt.hints)
             self.query_one("#told", Line).put(())
         else:
             status = self.status_line()
-            self.query_one("#told", Line).put(status)
+            has_copy = any(part[1:] == ("key", "copy") for part in fitted(status, (), width))
             first = self._first_hints()
-            taken = {*first, *(action for _, _, action in status if action == "copy")}  # that line has its key
+            taken = {*first, *(["copy"] if has_copy else [])}
             names = [*first, *(name for name in self.hints_now() if name not in taken)]
             more = self._further_hints(names)
             words = self._words_now()
-            self._hints.put(hint_line(names, more, width, self.opens_now(), len(first), words, self.keys))
+            hinted = hint_line(names, more, width, self.opens_now(), len(first), words, self.keys)
+            self._hints.put(hinted)
+            is_missing = not has_copy and self.copied_command() and "copy" not in {action for _, _, action in hinted}
+            self.query_one("#told", Line).put(status, self.copy_hint if is_missing else ())
         if self.top.guide is not None:
             if self.is_current:
                 self.top.guide.opened(type(self).__name__, in_the_past=self.top.at is not None)
@@ -260,8 +267,9 @@ class TopScreen(RowActions):
         """Return the hinted actions, without those that do not apply to the row, or in history to what is there now."""
         rows = self.rows_chosen()
         names = [name for name in self.hinted if self._applies_to(BY_NAME[name], rows)]
-        if not (rows and self.actions_for(rows[0])):
-            names = [name for name in names if name != "menu"]
+        idle = {"menu"} if not (rows and self.actions_for(rows[0])) else set[str]()
+        idle |= {"copy"} if not self.copied_command() else set()
+        names = [name for name in names if name not in idle]
         return [name for name in names if self.top.at is None or BY_NAME[name].has_past]
 
     def _first_hints(self) -> Sequence[str]:
@@ -312,6 +320,18 @@ class TopScreen(RowActions):
         """Whether the box cannot be reached."""
         return self.top.lost is not None or (self.trouble is not None and self.trouble.is_gone)
 
+    def end_of_graphs(self) -> str:
+        """Return the time at the right end of graphs: now, or that of their last values if these are not renewed."""
+        is_now = self.top.at is None and not self.top.paused and not self._is_lost
+        time = self.values_at or self.top.at
+        return "now" if is_now or not time else numbers.moment(time)
+
+    def show_end_of_graphs(self) -> None:
+        """Update the time at the right end of all graphs."""
+        graphs: Any
+        for graphs in self.query("#graphs"):
+            graphs.show_end(self.end_of_graphs())
+
     def _badges(self) -> list[Part]:
         top = self.top
         badges: list[Part] = []
@@ -341,14 +361,28 @@ class TopScreen(RowActions):
 
     def status_line(self) -> list[Part]:
         """Return the status line about the cursor's row, by default the equivalent command."""
-        line = self.advised_command() or self.command_line()
-        return [(f" {self.key_of('copy')} ", "key", "copy"), (line, "dim", "copy")] if line else []
+        line = self.copied_command()
+        return [self.copy_hint[0], (line, "dim", "copy")] if line else []
 
     def with_command(self, message: Sequence[Part]) -> list[Part]:
-        """Return a message for the status line, and the equivalent command behind it if there is room for both."""
-        whole = [*message, ("  ", "plain", ""), *TopScreen.status_line(self)]
+        """Return a message for the status line, and the command behind it if there is room for both."""
+        command = TopScreen.status_line(self)
+        if not message:
+            return command
+        whole = [*message, ("  ", "plain", ""), *command]
         has_room = sum(cell_len(text) for text, _, _ in whole) < self.size.width
-        return whole if has_room and len(whole) > len(message) + 1 else list(message)
+        return whole if has_room and command else list(message)
+
+    @property
+    def copy_hint(self) -> Sequence[Part]:
+        """The hint at the end of the status line, if the last line has no room for it."""
+        return (f" {self.key_of('copy')} ", "key", "copy"), ("copy ", "dim", "copy")
+
+    def copied_command(self) -> str:
+        """Return the command that ``y`` copies, empty for none: the one that an empty table advises comes first."""
+        if self.top.at is not None:
+            return self.past_command()
+        return self.advised_command() or self.command_line()
 
     def command_line(self) -> str:
         """Return the command equivalent to this screen or the cursor's row, empty for none."""
@@ -357,6 +391,19 @@ class TopScreen(RowActions):
     def advised_command(self) -> str:
         """Return the command that an empty table advises, empty for none."""
         return ""
+
+    def past_command(self) -> str:
+        """Return the command that prints what is shown of history, empty for none. Only few commands have a time."""
+        return ""
+
+    def past_line(self, *words: str) -> str:
+        """Return the command line of ``top`` with these arguments for the time of history that is shown."""
+        at = [] if self.top.at is None else command_lines.at_moment(self.top.at)
+        return self.line("top", *words, *at, *self.top.feed.scope_words)
+
+    def advising(self, text: str) -> str:
+        """Return the text of an empty table; in history without its advice, because that is about what is there now."""
+        return text if self.top.at is None else command_lines.without_advice(text)
 
     # Actions
 
@@ -464,7 +511,7 @@ class TopScreen(RowActions):
         """Copy the equivalent command, or the one that an empty table advises."""
         from pulsarbox.tui.actions.dialogs import copy
 
-        line = self.advised_command() or self.command_line()
+        line = self.copied_command()
         if line:
             copy(self, line)
 

@@ -43,10 +43,7 @@ class EventsScreen(ListScreen):
             self._known, self._next, self._of = {}, None, (self.filter, at)
         passing = self.filter
         if at is not None:
-            before = f"time <= {at}"
-            passing = (
-                f"({passing}) and {before}" if passing and not passing.startswith(("/", "!")) else passing or before
-            )
+            passing = self._before(at) or passing
         asked = {"limit": str(_AT_ONCE)} | ({"filter": passing} if passing else {})
         if self._next is not None:
             asked["after"] = str(self._next)
@@ -64,6 +61,12 @@ class EventsScreen(ListScreen):
 
         return ask
 
+    def _before(self, at: int) -> str:
+        """Return the filter that also excludes events after a time; empty for a pattern, which cannot be combined."""
+        if self.filter.startswith(("/", "!")):
+            return ""
+        return f"({self.filter}) and time <= {at}" if self.filter else f"time <= {at}"
+
     def opened(self, row: Row) -> None:
         """Show the full event."""
         look = state_look(row.get("severity"))
@@ -76,7 +79,7 @@ class EventsScreen(ListScreen):
             details.fact(name, str(value) if name in _IDS else written(value))
         if (row.get("count") or 1) > 1:
             details.fact("count", f"{row['count']:,}")
-        self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", details.text, self.command_line()))
+        self.app.push_screen(TextDialog(f"Event {row.get('sequence')}", details.text, self.copied_command()))
 
     def status_line(self) -> list[Part]:
         """Return the full text of the event, which the table may truncate."""
@@ -88,4 +91,12 @@ class EventsScreen(ListScreen):
 
     def command_line(self) -> str:
         """Return the command that shows the events."""
-        return self.line("events", *(["--filter", self.filter] if self.filter else []), *self.top.feed.scope_words)
+        return self._line(self.filter)
+
+    def past_command(self) -> str:
+        """Return the command that shows the newest events of the time of history, empty if the filter is a pattern."""
+        passing = "" if self.top.at is None else self._before(self.top.at)
+        return self._line(passing) if passing else ""
+
+    def _line(self, passing: str) -> str:
+        return self.line("events", *(["--filter", passing] if passing else []), *self.top.feed.scope_words)

@@ -52,7 +52,8 @@ class Overview(TopScreen):
 
     DEFAULT_CSS = """
     Overview #findings { height: 2; }
-    Overview.-high #findings { height: 5; border: round $edge; border-title-color: $text; border-title-style: bold; }
+    Overview.-high #findings { height: 5; border: round $edge; border-title-color: $text; border-title-style: bold;
+                                border-subtitle-color: $text-muted; }
     Overview.-high #findings:focus { border: heavy $edge-focus; }
     Overview #middle { height: 1fr; min-height: 4; }
     Overview #subscriptions { height: 100%; width: 1fr; }
@@ -62,6 +63,7 @@ class Overview(TopScreen):
     Overview #deadletters { width: 2fr; }
     Overview.-wide #side { display: block; }
     Overview.-wide #numbers { display: none; }
+    Overview.-unknown #numbers { display: none; }
     Overview.-narrow #lower { layout: vertical; height: 30%; }
     Overview.-narrow #quotas, Overview.-narrow #deadletters { width: 1fr; }
     Overview.-low #graphs, Overview.-low #lower { display: none; }
@@ -77,6 +79,8 @@ class Overview(TopScreen):
         super().__init__()
         self._count = 0
         self._totals: Mapping[str, Any] = {}
+        self._series_end = 0
+        """Time of the last values of a stopped box (ms since 1970), 0 of a running one."""
         self._rows: dict[str, Sequence[Row]] = {}
         self._now = 0
         self._behind = BacklogsBehind()
@@ -204,6 +208,7 @@ class Overview(TopScreen):
     def unanswered(self, trouble: FeedError) -> None:
         """Replace the texts of panels that have never been loaded."""
         if not self.answered:
+            self.add_class("-unknown")
             for each in (self.query_one(DiagnosisList), *self.query(Table), *self.query(BoxFacts)):
                 each.empty = no_rows(trouble, self.facts_of_trouble())
                 each.refresh()
@@ -211,12 +216,12 @@ class Overview(TopScreen):
     def _show_numbers(self, first: ViewSnapshot) -> None:
         self.top.update_vitals(first)
         self._totals, self._now = first.totals, first.now
+        self._series_end, self.values_at = first.series_end, first.series_end or first.now
         graphs = self.query_one(Graphs)
-        is_now = self.top.at is None and not first.series_end
-        graphs.show_end("now" if is_now else numbers.moment(first.series_end or first.now))
         for name in ("publishRate", "deliverRate", "backlog", "p99"):
             graphs.show(name, first.series.get(name) or (), first.totals.get(name), first.step)
         self.query_one("#numbers", Line).put(_numbers(first.totals))
+        self.remove_class("-unknown")
         for facts in self.query(BoxFacts):
             facts.show(first.totals)
 
@@ -228,16 +233,20 @@ class Overview(TopScreen):
         view = panel.view
         has_topics = self.top.vitals.get("topics")
         empty = panel.empty if view is not views.SUBSCRIPTIONS or has_topics else view.empty
-        table.empty = command_lines.told_with_target(empty, self.top.target)
+        table.empty = self._advising(empty)
         table.set_subtitle(_counted(found))
         table.unknown = found.unknown
         table.show(found.rows, 0, len(found.rows))
         self._rows[view.name] = found.rows
 
+    def _advising(self, text: str) -> str:
+        """Return a text with the command that it advises for this box, in history without."""
+        return self.advising(command_lines.told_with_target(text, self.top.target))
+
     def diagnosis(self) -> list[BoxFinding]:
         """Return the findings about what is shown."""
         rows = self._rows
-        return diagnosed(
+        found = diagnosed(
             OverviewFacts(
                 self._totals,
                 rows.get("subscriptions", ()),
@@ -247,6 +256,7 @@ class Overview(TopScreen):
                 *self._behind,
             )
         )
+        return [each._replace(text=self._advising(each.text)) for each in found]
 
     @on(DiagnosisList.Chosen)
     def _go(self, event: DiagnosisList.Chosen) -> None:
@@ -332,13 +342,30 @@ class Overview(TopScreen):
             or row.get("cause") in (None, "end-of-log")
             or numbers.keeps_up(dict(row))
         ):
-            return [*reasons(self.query_one("#subscriptions", Table).reasons()), *super().status_line()]
+            return self.with_command(reasons(self.query_one("#subscriptions", Table).reasons()))
         cause = (str(row["causeText"]), cause_look(row) or "plain", "")
         return self.with_command([(f" {row.get('subscription')}: ", "dim", ""), cause])
 
     def command_line(self) -> str:
         """Return the command for a snapshot."""
         return self.line("top", "--once", *self.top.feed.scope_words)
+
+    def past_command(self) -> str:
+        """Return the command for a snapshot of the time of history, which is not recorded per tenant."""
+        return "" if self.top.feed.scope else self.past_line("--once")
+
+    def advised_command(self) -> str:
+        """Return the command that the diagnosis or the empty table with the focus advises."""
+        focused = self.focused
+        if isinstance(focused, DiagnosisList) and focused.pointed is not None:
+            return command_lines.parted(focused.pointed.text)[1]
+        if isinstance(focused, Table) and self.answered and not focused.count:
+            return command_lines.parted(focused.empty)[1]
+        return ""
+
+    def end_of_graphs(self) -> str:
+        """See TopScreen. The values of a stopped box are never of now."""
+        return numbers.moment(self._series_end) if self._series_end else super().end_of_graphs()
 
 
 def _screen_of(found: BoxFinding) -> tuple[str, Any]:

@@ -169,12 +169,13 @@ class SubscriptionDetails(ViewScreen):
             self._past.replace(_of_trend(first.now, self.row))
             self.run_worker(self._learn_past(first.now), group="past", exclusive=True)
         self._past.add(first.now, self.row)
-        self._draw(first.now)
+        self.values_at = first.now
+        self._draw()
         table = self.table
         if isinstance(consumers, FeedError):
             self.failed(consumers)
             return
-        table.empty = self.nothing()
+        table.empty = self.advising(self.nothing())
         if self.filter and self.row.get("consumers"):
             table.empty = (
                 f"No consumer matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
@@ -189,9 +190,8 @@ class SubscriptionDetails(ViewScreen):
         command = self.line("consume", short(self.row), "-s", real(self.row, "subscription"))
         return f"No consumer is connected. Start one: {command}"
 
-    def _draw(self, now: int) -> None:
+    def _draw(self) -> None:
         graphs = self.query_one(Graphs)
-        graphs.show_end("now" if self.top.at is None else numbers.moment(now))
         for name in _DRAWN:
             graphs.show(name, self._past.series(name), self.row.get(name), STEP)
 
@@ -202,7 +202,7 @@ class SubscriptionDetails(ViewScreen):
         found = await aside(lambda: recorded(feed, mine, end))
         if found and self.is_whole and past is self._past:
             past.replace(found)
-            self._draw(end)
+            self._draw()
 
     def _title(self, row: Row) -> str:
         return f"{subscription_title(row)}   ({row.get('type') or 'no type yet'})"
@@ -234,6 +234,10 @@ class SubscriptionDetails(ViewScreen):
     def command_line(self) -> str:
         """Return the command that explains the backlog."""
         return self.line("quota", "explain", short(self.row), real(self.row, "subscription"))
+
+    def past_command(self) -> str:
+        """Return the command that prints the subscription at the time of history."""
+        return self.past_line("subscriptions", "--once", "--filter", self._about)
 
     def row_meant(self) -> Row | None:
         """Return the subscription."""

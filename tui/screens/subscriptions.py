@@ -8,7 +8,7 @@ from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import real
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
-from pulsarbox.tui.widgets.bars import Part
+from pulsarbox.tui.widgets.bars import Part, reasons
 from pulsarbox.tui.widgets.columns import cause_look, subscription_title
 from pulsarbox.tui.widgets.table import Row
 
@@ -48,16 +48,11 @@ class Subscriptions(ViewScreen):
 
     def status_line(self) -> list[Part]:
         """Return why the subscription gets no messages, and the command that explains it."""
-        row = self.table.pointed
-        parts = super().status_line()
+        row, unknown = self.table.pointed, reasons(self.table.reasons())
         if row is None or not row.get("causeText") or not _is_held(row):
-            return parts
-        return [
-            (" ", "plain", ""),
-            (str(row["causeText"]), cause_look(row) or "plain", ""),
-            ("  ", "plain", ""),
-            *parts,
-        ]
+            return self.with_command(unknown)
+        cause: list[Part] = [(" ", "plain", ""), (str(row["causeText"]), cause_look(row) or "plain", "")]
+        return self.with_command([*cause, ("  ", "plain", ""), *unknown] if unknown else cause)
 
     def command_line(self) -> str:
         """Return the command that explains the backlog."""

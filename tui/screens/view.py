@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
+from pulsarbox.tui import views
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
 from pulsarbox.tui.actions.key_bindings import shown_keys
@@ -153,8 +154,8 @@ class ViewScreen(TopScreen):
                 row = self.table.pointed
                 notes = [] if row is None else self.notes(row)
                 deeds = [] if row is None else self._listed_actions(row)
-                end = "now" if self.top.at is None else numbers.moment(self.top.at)
-                panels.show(None if row is None else self.detailed(row), self.table.unknown, notes, deeds, end)
+                panels.show(None if row is None else self.detailed(row), self.table.unknown, notes, deeds)
+                self.show_end_of_graphs()
 
     def detailed(self, row: TableRow) -> TableRow:
         """Return a row as its details show it."""
@@ -196,7 +197,7 @@ class ViewScreen(TopScreen):
         nothing = (
             f"No row matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
             if self.filter
-            else self.nothing()
+            else self.advising(self.nothing())
         )
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
@@ -220,7 +221,7 @@ class ViewScreen(TopScreen):
 
     def status_line(self) -> list[Part]:
         """Explain columns with ``?``, if any, before the command."""
-        return [*reasons(self.table.reasons()), *super().status_line()]
+        return self.with_command(reasons(self.table.reasons()))
 
     def facts_of_trouble(self) -> ScreenFacts:
         """Return the state of this screen for the texts of an error."""
@@ -444,13 +445,21 @@ class ViewScreen(TopScreen):
 
     def command_line(self) -> str:
         """Return the command that prints this table."""
+        return self.line("top", *self._printing(), *self.top.feed.scope_words)
+
+    def past_command(self) -> str:
+        """Return the command that prints this table at the time of history, empty if it is not recorded."""
+        return self.past_line(*self._printing()) if self.view.name in views.RECORDED else ""
+
+    def _printing(self) -> list[str]:
+        """Return the arguments of ``top`` that print this table, without those of its time and scope."""
         sort, descending = self.table.sorted_by
-        words = ["top", self.view.name, "--once"]
+        words = [self.view.name, "--once"]
         if sort and (sort, descending) != (self.view.sort, self.view.descending):
             words += ["--sort", sort if descending else f"-{sort}"]
         if self.filter:
             words += ["--filter", self.filter]
-        return self.line(*words, *self.top.feed.scope_words)
+        return words
 
     # Export
 

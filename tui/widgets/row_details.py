@@ -219,16 +219,14 @@ class RowDetails(Vertical):
         unknown: Mapping[str, str],
         notes: Sequence[Note],
         deeds: Iterable[tuple[str, str]],
-        end: str = "now",
     ) -> None:
-        """Show a row, with notes, and the keys and titles of the actions for it. ``end`` is the time of the row."""
+        """Show a row, with notes, and the keys and titles of the actions for it."""
         values: list[DetailLine] = [((_NO_ROW, "dim"),)] if row is None else details(self._view, row, unknown, notes)
         self.query_one("#values", DetailPanel).show(values)
         if self._trend is not None:
             now = None if row is None else row.get(self._trend.now)
             past = () if row is None else row.get("trend") or ()
             self.query_one(Graphs).show("trend", past, now, _TREND_SECONDS)
-            self.query_one(Graphs).show_end(end)
         listed = list(_listed(deeds))
         self.set_class(not listed, "-idle")
         self.query_one("#deeds", DetailPanel).show(listed)

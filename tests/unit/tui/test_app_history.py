@@ -1,5 +1,6 @@
 """History on screens: numbers, rows and actions of another time are not shown as those of the time chosen."""
 
+import shlex
 from collections.abc import Mapping
 
 import pytest
@@ -8,6 +9,8 @@ from textual.widgets import Input
 from pulsarbox.cli.common.exits import Misused
 from pulsarbox.cli.process.top import _at
 from pulsarbox.client.transport.web import Reply
+from pulsarbox.server.recording.history_recorder import RECORDED
+from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import Wrong
 from pulsarbox.tui.position_input import now_ms, past
 from tests.gallery.boxes import busy
@@ -124,3 +127,100 @@ async def test_maps_of_now_are_not_shown_in_history(key: str, title: str) -> Non
         assert "waiting" not in driver.text()
         await driver.press("n")
         await driver.until(lambda: "waiting" in driver.text() and "not recorded" not in driver.text())
+
+
+def time_of(command: str) -> int:
+    """The time of history that a command names."""
+    words = shlex.split(command)
+    return past(words[words.index("--at") + 1])
+
+
+@pytest.mark.parametrize("time", [NOW - HOUR, NOW - HOUR + 123])
+@pytest.mark.parametrize(
+    ("place", "command"),
+    [
+        ("overview", "pulsarbox top --once --at "),
+        ("topics", "pulsarbox top topics --once --at "),
+        ("subscriptions", "pulsarbox top subscriptions --once --at "),
+        ("quotas", "pulsarbox top quotas --once --at "),
+        ("deadletters", "pulsarbox top deadletters --once --at "),
+    ],
+)
+async def test_the_command_of_history_has_its_time(place: str, command: str, time: int) -> None:
+    async with dashboard(busy(), WIDE, place=place, at=time) as driver:
+        copied = driver.screen.copied_command()
+        assert copied.startswith(command) and time_of(copied) == time
+        await driver.press("y")
+        await driver.until(lambda: copied in driver.said)
+        driver.app.do_live()
+        assert "--at" not in driver.screen.copied_command()
+
+
+async def test_commands_of_history_have_filter_order_and_scope() -> None:
+    feed = busy().feed
+    feed.scope = {"tenant": "public"}
+    box = busy()
+    box.feed = feed
+    async with dashboard(box, WIDE, place="subscriptions", passing="backlog > 9", at=NOW - HOUR) as driver:
+        copied = shlex.split(driver.screen.copied_command())
+        assert copied[copied.index("--filter") + 1] == "backlog > 9" and copied[-2:] == ["--tenant", "public"]
+        await driver.press("1")
+        await driver.until(lambda: type(driver.screen).__name__ == "Overview" and driver.screen.is_whole)
+        assert not driver.screen.copied_command(), "it is not recorded per tenant"
+
+
+async def test_a_subscription_and_the_topic_map_of_history_have_commands() -> None:
+    async with dashboard(busy(), WIDE, place="subscriptions", at=NOW - HOUR) as driver:
+        row = driver.table.pointed
+        assert row is not None
+        await driver.press("enter")
+        await driver.until(lambda: type(driver.screen).__name__ == "SubscriptionDetails" and driver.screen.is_whole)
+        copied = driver.screen.copied_command()
+        words = shlex.split(copied)
+        assert words[1:3] == ["top", "subscriptions"] and time_of(copied) == NOW - HOUR
+        assert row["topic"] in words[words.index("--filter") + 1] and "--once" in words
+        await driver.press("2", "M")
+        await driver.at("TopicMap")
+        await driver.press("s")
+        copied = driver.screen.copied_command()
+        assert (
+            copied.startswith("pulsarbox top topics --once --sort publishRate --at ") and time_of(copied) == NOW - HOUR
+        )
+
+
+@pytest.mark.parametrize("place", ["clients", "storage", "plugins", "jobs", "pipelines"])
+async def test_what_is_not_recorded_has_no_command_in_history(place: str) -> None:
+    async with dashboard(busy(), WIDE, place=place, at=NOW - HOUR) as driver:
+        assert not driver.screen.copied_command()
+        driver.screen.refresh_status_lines()
+        assert "pulsarbox" not in driver.told("told") and "copy" not in driver.told("hints")
+        await driver.press("y")
+        assert not driver.said
+
+
+async def test_the_command_of_events_ends_at_the_time_of_history() -> None:
+    async with dashboard(busy(), WIDE, place="events", at=NOW - HOUR) as driver:
+        assert driver.screen.copied_command() == f"pulsarbox events --filter 'time <= {NOW - HOUR}'"
+        await driver.filter("count > 0")
+        copied = shlex.split(driver.screen.copied_command())
+        assert copied[-1] == f"(count > 0) and time <= {NOW - HOUR}"
+        await driver.filter("/orders")
+        assert not driver.screen.copied_command(), "a pattern cannot be combined"
+
+
+def test_the_recorded_views_are_those_of_the_box() -> None:
+    assert set(views.RECORDED) == set(RECORDED)
+
+
+@pytest.mark.parametrize("place", ["overview", "topics", "subscriptions"])
+async def test_history_advises_nothing(place: str) -> None:
+    box = FakeBox()
+    for rows in box.rows.values():
+        rows.clear()
+    box.totals["topics"] = 0
+    async with dashboard(box, (200, 50), place=place) as driver:
+        await driver.until(lambda: "pulsarbox produce" in driver.text() or "pulsarbox consume" in driver.text())
+        await travel(driver, str(NOW - HOUR))
+        await driver.until(lambda: " pulsarbox " not in "\n".join(driver.lines()[2:-2]))
+        assert "Nothing needs attention." in driver.text() or "No topics." in driver.text() or "No sub" in driver.text()
+        assert "--at" in driver.screen.copied_command()

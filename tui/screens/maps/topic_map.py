@@ -4,15 +4,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 
+from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import Row, short
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, real
 from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted
-from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic, shortened
 from pulsarbox.tui.widgets.graphs.treemap import NO_OTHERS, SIGNS, Others, Tile, Treemap
@@ -29,7 +31,7 @@ MEASURES: Final[tuple[tuple[str, str, str, Callable[[Any], str]], ...]] = (
 _TITLES: Final = {"backlog": "backlog", "publishRate": "publish rate", "size": "size"}
 _TITLE_EDGES: Final = 4
 """Cells of a border beside its title."""
-_EXAMPLE: Final = "pulsarbox produce hello 'Hello, world'"
+_ADVICE: Final = "Publish a message: pulsarbox produce hello 'Hello, world'"
 
 
 class TopicMap(TopScreen):
@@ -87,9 +89,10 @@ class TopicMap(TopScreen):
             return
         tiles = tiles_of(snapshot.rows, self._measure)
         self._rows = {short_topic(str(row.get("topic"))): row for row in snapshot.rows}
-        self.map.empty = (
-            "" if tiles else f"No topic has {MEASURES[self._measure][2]}.\nTo publish a message: {_EXAMPLE}"
+        nothing = command_lines.told_with_target(
+            f"No topic has {MEASURES[self._measure][2]}. {_ADVICE}", self.top.target
         )
+        self.map.empty = "" if tiles else self.advising(nothing)
         others = others_of(tiles, snapshot.matching, whole)
         self.map.show(tiles, MEASURES[self._measure][3], others)
         self._show_title(snapshot.matching, len(tiles) + others.number)
@@ -108,6 +111,9 @@ class TopicMap(TopScreen):
         if len(title + meaning + others) > width - _TITLE_EDGES:
             meaning = ""
         self.map.border_title = plain_title(f"{title}{meaning}{others}", width)
+        if not self.map.tiles:
+            self.map.border_subtitle = ""
+            return
         fill = "backlog quota: " if self.app.current_theme.ansi else "fill: used backlog quota, "
         self.map.border_subtitle = Content.assemble(
             fill,
@@ -155,15 +161,29 @@ class TopicMap(TopScreen):
         if row is None:
             return super().status_line()
         told = "   ".join(f"{word} {form(row.get(name))}" for name, word, _, form in MEASURES)
-        name = shortened(short_topic(str(row.get("topic"))), self.size.width - len(told) - 5)
+        room = self.size.width - len(told) - 5 - sum(cell_len(text) for text, _, _ in self.copy_hint)
+        name = shortened(short_topic(str(row.get("topic"))), room)
         return self.with_command([(f" {name}", "name", ""), (f"   {told}", "plain", "")])
 
     def command_line(self) -> str:
         """Return the command that shows the statistics of the topic."""
         row = self.row_meant()
         if row is None:
-            return self.line("top", "topics", "--once", *self.top.feed.scope_words)
+            return self.line("top", *self._printing(), *self.top.feed.scope_words)
         return self.line("topic", "stats", short(row))
+
+    def past_command(self) -> str:
+        """Return the command that prints the topics at the time of history."""
+        return self.past_line(*self._printing())
+
+    def _printing(self) -> list[str]:
+        """Return the arguments of ``top`` that print the topics in the order of their areas."""
+        measure = MEASURES[self._measure][0]
+        return ["topics", "--once", *([] if measure == views.TOPICS.sort else ["--sort", measure])]
+
+    def advised_command(self) -> str:
+        """Return the command that a map without areas advises."""
+        return command_lines.parted(self.map.empty)[1] if self.answered and not self.map.tiles else ""
 
 
 def others_of(tiles: Sequence[Tile], matching: int, whole: float | None) -> Others:

@@ -339,6 +339,10 @@ class Browser(ViewScreen):
             words += ["--from", str(row.get("id")), "-n", "1"]
         return self.line(*words)
 
+    def past_command(self) -> str:
+        """Return the command that shows the message, which is the same at any time."""
+        return self.command_line()
+
     # Deeds
 
     def rows_chosen(self) -> Sequence[TableRow]:

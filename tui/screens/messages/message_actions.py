@@ -179,3 +179,7 @@ class MessageActions(TopScreen):
     def command_line(self) -> str:
         """Return the command that prints the message."""
         return self.line("peek", short({"topic": self.topic}), "--from", self.message_id, "-n", "1")
+
+    def past_command(self) -> str:
+        """Return the command that prints the message, which is the same at any time."""
+        return self.command_line()

@@ -210,6 +210,10 @@ class MessageDifference(TopScreen):
         topic, _, message_id = self.addresses[1]
         return self.line("peek", short({"topic": topic}), "--from", message_id, "-n", "1")
 
+    def past_command(self) -> str:
+        """Return the command that prints the second message, which is the same at any time."""
+        return self.command_line()
+
 
 def metadata(message: LoadedMessage) -> dict[str, Any]:
     """Return the metadata to compare."""

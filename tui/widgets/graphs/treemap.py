@@ -16,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from pulsarbox.tui.widgets.columns import shortened
+from pulsarbox.tui.widgets.empty_text import empty_lines
 from pulsarbox.tui.widgets.numbers import percent
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 
@@ -172,6 +173,7 @@ class Treemap(Looks, Widget, can_focus=True):
     looks: Mapping[str, ColorNames] = {
         "plain": ColorNames(),
         "dim": ColorNames("text-muted"),
+        "command": ColorNames("text-accent", bold=True),
         "edge": ColorNames("text-disabled"),
         "cool": ColorNames(),
         "warm": ColorNames("text-warning", bold=True),
@@ -278,9 +280,9 @@ class Treemap(Looks, Widget, can_focus=True):
         """See textual.widget.Widget."""
         width = self.size.width
         if not self._areas:
-            text = dict(enumerate(self.empty.split("\n"), 1)).get(y, "")
-            text = f" {text}" if text else ""
-            return Strip([Segment(text, self.look("dim"))]).adjust_cell_length(width, self.rich_style)
+            lines = empty_lines(self.empty, max(width - 2, 1), self.size.height)
+            text, look = lines[y] if y < len(lines) else ("", "dim")
+            return Strip([Segment(f" {text}", self.look(look))]).adjust_cell_length(width, self.rich_style)
         here = sorted((area for area in self._areas if area.y <= y < area.y + area.height), key=lambda area: area.x)
         segments = [segment for area in here for segment in self._segments(area, y)]
         return Strip(segments).adjust_cell_length(width, self.rich_style)

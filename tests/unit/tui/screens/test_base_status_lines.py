@@ -6,8 +6,10 @@ import pytest
 from rich.cells import cell_len
 
 from pulsarbox.tui.actions.action_table import BY_NAME, PLACES
+from pulsarbox.tui.widgets import numbers
+from pulsarbox.tui.widgets.graphs.graph import Graphs
 from pulsarbox.tui.widgets.key_hints import MARK, OPEN, hint_line
-from tests.gallery.boxes import busy, empty
+from tests.gallery.boxes import busy, empty, files
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
 from tests.unit.tui.fake import NOW
 
@@ -169,3 +171,62 @@ async def test_hints_of_actions_on_one_row_are_those_of_the_cursor() -> None:
         assert "K key map" in await hints_of(driver)  # the first row is Key_Shared
         await driver.press("space")
         assert "K key map" not in await hints_of(driver)
+
+
+CAUSE = "the consumers of the subscription have reached the limit of unacknowledged messages, 50,000 of 50,000"
+
+
+def last_lines(driver: Driver) -> str:
+    return "\n".join(driver.lines()[-2:])
+
+
+@pytest.mark.parametrize("at", [None, NOW - 3_600_000])
+@pytest.mark.parametrize("size", [(40, 24), SMALL, WIDE])
+@pytest.mark.parametrize("place", [name for name, *_ in PLACES])
+async def test_the_key_that_copies_is_shown_if_there_is_a_command(
+    place: str, size: tuple[int, int], at: int | None
+) -> None:
+    box = busy()
+    for row in box.rows["subscriptions"]:
+        row["causeText"] = CAUSE
+    async with dashboard(box, size, place=place, at=at) as driver:
+        await hints_of(driver)
+        command = driver.screen.copied_command()
+        assert command or at is not None
+        assert bool(re.search(r" y (copy|pulsarbox) ", last_lines(driver))) == bool(command)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+async def test_no_command_behind_a_message_is_cut(width: int) -> None:
+    box = busy()
+    for row in box.rows["subscriptions"]:
+        row["causeText"] = (2 * CAUSE)[: width - 12]
+    async with dashboard(box, (width, 24), place="subscriptions") as driver:
+        assert (2 * CAUSE)[: width - 12] in last_lines(driver) and "pulsarbox" not in last_lines(driver)
+        assert "y copy" in driver.told("hints")
+
+
+async def test_the_reason_for_unknown_numbers_hides_no_key() -> None:
+    async with dashboard(files(), SMALL, place="subscriptions") as driver:
+        await driver.until(lambda: "DRAINS IN ?" in last_lines(driver))
+        assert " y copy" in last_lines(driver) and "pulsarbox" not in last_lines(driver)
+
+
+async def test_graphs_end_now_or_at_their_last_values() -> None:
+    async with dashboard(busy(), HUGE, place="subscriptions") as driver:
+        graphs = driver.screen.query_one(Graphs)
+        assert graphs.end == "now"
+        await driver.press("p")
+        await driver.until(lambda: graphs.end == numbers.moment(NOW))
+        await driver.press("p")
+        await driver.until(lambda: graphs.end == "now")
+        for key in ("escape", "enter"):
+            await driver.press(key)
+            await driver.until(lambda: driver.screen.query_one(Graphs).end == "now")
+            driver.box.gone = "connection refused"
+            await driver.press("r")
+            await driver.until(lambda: driver.screen.query_one(Graphs).end == numbers.moment(NOW))
+            driver.box.gone = ""
+            await driver.press("r")
+            await driver.until(lambda: driver.screen.query_one(Graphs).end == "now")
+        await driver.at("SubscriptionDetails")

@@ -12,12 +12,14 @@ from pulsarbox.tui.actions.diagnosis import BAD, WARN, BoxFinding
 from pulsarbox.tui.feed import Feed
 from pulsarbox.tui.once import asked
 from pulsarbox.tui.screens.overview import _way_to
+from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import tabs
 from pulsarbox.tui.widgets.box_facts import BoxFacts
 from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.diagnosis_list import DiagnosisList
+from pulsarbox.tui.widgets.graphs.graph import Graphs
 from pulsarbox.tui.widgets.table import Table
-from tests.gallery.boxes import busy, files
+from tests.gallery.boxes import busy, empty, files
 from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, quota, subscription
 
@@ -309,3 +311,59 @@ async def test_panels_count_all_rows_that_match_not_those_that_are_loaded() -> N
         table = driver.screen.query_one("#subscriptions")
         assert len(driver.screen._rows["subscriptions"]) == 30
         assert str(table.border_subtitle).strip() == "40"
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])
+async def test_the_command_of_an_empty_box_is_whole_and_copied(size: tuple[int, int]) -> None:
+    command = "pulsarbox produce hello 'Hello, world'"
+    async with dashboard(empty(), size) as driver:
+        findings = driver.screen.query_one(DiagnosisList)
+        await driver.until(lambda: command in "\n".join(driver.lines()[2:6]))
+        assert findings.has_focus and driver.told("told") == f" y {command}"
+        await driver.press("j")
+        await driver.until(lambda: driver.told("told") == " y pulsarbox consume hello --subscription mine")
+
+
+async def test_without_room_for_the_command_the_diagnosis_has_only_its_sentence() -> None:
+    async with dashboard(empty(), (40, 24)) as driver:
+        assert driver.lines()[2].rstrip() == " ✓ Nothing needs attention." and not driver.lines()[3].strip()
+        assert driver.told("told") == " y pulsarbox produce hello 'Hello, world'"
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])
+async def test_a_box_that_never_answered_has_no_line_of_numbers(size: tuple[int, int]) -> None:
+    box = FakeBox()
+    box.gone = "connection refused"
+    async with dashboard(box, size) as driver:
+        numbers_line = driver.screen.query_one("#numbers")
+        assert not numbers_line.display
+        line = next(line for line in driver.lines() if "No connection to the box." in line)
+        assert line.strip("│┃").startswith(" No connection to the box.")
+        box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: driver.screen.answered and numbers_line.display == (size[0] < 170))
+
+
+async def test_the_graphs_of_a_lost_box_end_at_its_last_values() -> None:
+    async with dashboard(size=WIDE) as driver:
+        graphs, box = driver.screen.query_one(Graphs), driver.box
+        assert graphs.end == "now"
+        box.gone = "connection refused"
+        await driver.press("r")
+        await driver.until(lambda: graphs.end == numbers.moment(NOW))
+        box.gone = ""
+        await driver.press("r")
+        await driver.until(lambda: graphs.end == "now")
+
+
+async def test_the_edge_of_the_diagnosis_has_the_number_of_further_findings() -> None:
+    async with dashboard(busy(), (120, 40)) as driver:
+        findings = driver.screen.query_one(DiagnosisList)
+        count = len(findings.found)
+        await driver.until(lambda: str(findings.border_subtitle) == f"+{count - 3} more")
+        assert driver.lines()[3].rstrip("┃ ").endswith(" enter")
+        await driver.press(*["j"] * (count - 1))
+        await driver.until(lambda: findings.pointed is findings.found[-1])
+        assert not findings.border_subtitle
+        await driver.press("j")
+        await driver.until(lambda: str(findings.border_subtitle) == f"+{count - 3} more")

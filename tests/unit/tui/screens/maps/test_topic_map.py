@@ -36,7 +36,7 @@ async def test_a_long_name_leaves_room_for_the_numbers_of_the_topic() -> None:
         await driver.until(lambda: "backlog 70" in driver.told("told"))
         line = driver.told("told").rstrip()
         assert line.startswith(" first-") and "…" in line and "last " in line and len(line) <= SMALL[0]
-        assert line.endswith("MiB"), line
+        assert line.endswith("MiB y copy"), line
 
 
 async def test_topics_are_areas_by_backlog_rate_and_size() -> None:
@@ -172,10 +172,28 @@ def inks_of(shown: Treemap, number: int) -> set[str]:
     }
 
 
-async def test_an_empty_map_names_the_command_that_publishes() -> None:
+@pytest.mark.parametrize("size", [SMALL, (200, 50)])
+async def test_an_empty_map_has_the_command_that_publishes_in_its_middle_and_copies_it(size: tuple[int, int]) -> None:
+    box, command = FakeBox(), "pulsarbox produce hello 'Hello, world'"
+    box.rows["topics"].clear()
+    async with dashboard(box, size, place="topics") as driver:
+        await driver.press("M")
+        await driver.until(lambda: command in driver.text())
+        assert all(len(line) <= size[0] and line.count("┃") in (0, 2) for line in driver.lines())
+        row, line = next((row, line) for row, line in enumerate(driver.lines()) if command in line)
+        inner = line.strip("┃ ")
+        assert inner == command and row > 5 and abs(line.index(inner) - (size[0] - len(command)) / 2) <= 1
+        assert "quota" not in driver.text(), "there are no areas to explain"
+        assert driver.screen.copied_command() == command
+        box.rows["topics"].append(topic(1))
+        await driver.press("r")
+        await driver.until(lambda: "quota" in driver.text() and command not in driver.text())
+        assert driver.screen.copied_command() != command
+
+
+async def test_the_command_of_an_empty_map_names_the_box() -> None:
     box = FakeBox()
     box.rows["topics"].clear()
-    async with dashboard(box, SMALL, place="topics") as driver:
+    async with dashboard(box, SMALL, place="topics", target=["--data-dir", "mybox"]) as driver:
         await driver.press("M")
-        await driver.until(lambda: "pulsarbox produce hello 'Hello, world'" in driver.text())
-        assert all(len(line) <= SMALL[0] and line.count("┃") in (0, 2) for line in driver.lines())
+        await driver.until(lambda: "'Hello, world' --data-dir mybox" in driver.text())
