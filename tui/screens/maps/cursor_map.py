@@ -14,6 +14,7 @@ from pulsarbox.tui.screens.maps.log_map import (
     cells_per_line,
     cursor_facts,
     drawn,
+    empty_log,
     grid_of,
     joined,
     ledgers_of,
@@ -24,6 +25,7 @@ from pulsarbox.tui.screens.maps.log_map import (
 )
 from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target
 from pulsarbox.tui.screens.trouble import ScreenFacts
+from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, lines_of
 from pulsarbox.tui.widgets.table import Row
@@ -135,7 +137,11 @@ class CursorMapScreen(TopScreen):
         self._map_lines = _map_lines(room, max(map(lines_of, lists(_lists_most(room)))))
         buckets = joined(buckets, across * self._map_lines)
         grid = grid_of(len(buckets), across, self._map_lines, bar_lines(high))
-        log = drawn(buckets, grid, colors)
+        log = (
+            drawn(buckets, grid, colors)
+            if buckets
+            else empty_log(self._advice(), self._log_width, self._map_lines, colors)
+        )
         ranges, ledgers = lists(max(room - lines_of(log), _LISTED))
         log.append("\n" if legend else "").append_text(legend)
         self.query_one("#cursor", TextPanel).put(cursor, _MARK_DELETE)
@@ -154,6 +160,14 @@ class CursorMapScreen(TopScreen):
     def command_line(self) -> str:
         """Return the command that shows the holes."""
         return self.line("sub", "holes", short(self.row), real(self.row, "subscription"))
+
+    def advised_command(self) -> str:
+        """Return the command that publishes to an empty log."""
+        is_empty = isinstance(self.latest, Mapping) and not self.latest.get("buckets")
+        return command_lines.parted(self._advice())[1] if is_empty else ""
+
+    def _advice(self) -> str:
+        return f"The log is empty. Publish a message: {self.line('produce', short(self.row), 'Hello, world')}"
 
 
 def _lists_most(room: int) -> int:

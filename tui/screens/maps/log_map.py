@@ -5,12 +5,14 @@ from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len
+from rich.style import Style
 from rich.text import Text
 
 from pulsarbox.tui.screens.maps.key_bar import legend
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.panel import LabeledFact, fact
 from pulsarbox.tui.widgets.styles import ink_of
+from pulsarbox.tui.widgets.wrapping import rows_with_command
 
 Bucket = Mapping[str, Any]
 """Entries of a part of the log by state, with the first and the last position."""
@@ -95,9 +97,6 @@ def drawn(buckets: Sequence[Bucket], grid: Grid, colors: Mapping[str, str]) -> T
     ``colors`` are the variables of the theme.
     """
     text = Text(no_wrap=True, overflow="crop")
-    if not buckets:
-        text.append("The log is empty. Publish a message: pulsarbox produce hello 'Hello, world'")
-        return text
     looks = {name: (sign, ink_of(colors, color)) for name, sign, _, color in STATES}
     broad = cell_len(_longest(buckets))
     for at in range(0, len(buckets), grid.across):
@@ -109,6 +108,15 @@ def drawn(buckets: Sequence[Bucket], grid: Grid, colors: Mapping[str, str]) -> T
             for (sign, style), length in runs:
                 text.append(sign * length, style=style)
             text.append("\n")
+    text.rstrip()
+    return text
+
+
+def empty_log(advice: str, width: int, lines: int, colors: Mapping[str, str]) -> Text:
+    """Return what an empty log has instead of a map: that it is empty, and the command that ``advice`` ends with."""
+    text = Text(no_wrap=True, overflow="crop")
+    for row, is_command in rows_with_command(advice, width, lines):
+        text.append(f"{row}\n", style=ink_of(colors, "text-accent") + Style(bold=True) if is_command else "")
     text.rstrip()
     return text
 

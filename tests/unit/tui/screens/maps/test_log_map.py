@@ -94,9 +94,16 @@ def test_the_legend_has_the_signs_and_the_entries(width: int) -> None:
         assert all(f"{meaning} {told[name]}" in legend for name, _, meaning, _ in STATES if name in told)
 
 
-def test_an_empty_log_names_the_command_that_publishes() -> None:
-    empty = drawn((), Grid(76), COLORS).plain
-    assert empty.endswith(": pulsarbox produce hello 'Hello, world'") and len(empty) <= 76
+@pytest.mark.parametrize("size", [(40, 24), (80, 24), (200, 50)])
+async def test_an_empty_log_has_the_command_that_publishes_to_its_topic(size: tuple[int, int]) -> None:
+    box, command = FakeBox(), "pulsarbox produce orders-0 'Hello, world'"
+    box.answers["GET", "/pulsarbox/v1/maps/cursor/public/default/orders-0/billing"] = {**CURSOR_MAP, "buckets": []}
+    async with dashboard(box, size, place="subscriptions") as driver:
+        await driver.press("m")
+        await driver.at("CursorMapScreen")
+        await driver.until(lambda: "The log is empty." in driver.text())
+        shown = " ".join(" ".join(line.strip("│ ").split()) for line in driver.lines()[:-2])
+        assert command in shown and driver.screen.copied_command() == command
     assert not legend_of((), 76, COLORS)
 
 
