@@ -15,7 +15,7 @@ from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, real
 from pulsarbox.tui.screens.topics import quoted
-from pulsarbox.tui.screens.view import ViewScreen, how_many
+from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import cause_look, subscription_title
 from pulsarbox.tui.widgets.graphs.graph import Graph, Graphs
@@ -159,7 +159,7 @@ class SubscriptionDetails(ViewScreen):
         if not first.rows:
             self._tell(subscription_title(self.row), "This subscription no longer exists.")
             self.table.show((), 0, 0)
-            self.table.set_subtitle("")
+            self.show_no_counts()
             return
         self.row = first.rows[0]
         more = _further_facts(self.row, first.now, self.app.theme_variables)
@@ -181,9 +181,9 @@ class SubscriptionDetails(ViewScreen):
                 f"No consumer matches the filter: {clean(self.filter)}  ({self.key_of('back')}: clear the filter)"
             )
         table.show(consumers.rows, consumers.offset, consumers.matching)
-        told = how_many(consumers.matching, self.row.get("consumers") or consumers.matching)
-        table.set_subtitle(told if self.filter else numbers.count(consumers.matching))
-        self._show_filter(told)
+        # without a filter, the number of those that are listed: the subscription was queried a moment earlier
+        total = self.row.get("consumers") if self.filter else None
+        self.show_counts(consumers.matching, total or consumers.matching)
 
     def nothing(self) -> str:
         """Return the command that starts a consumer."""

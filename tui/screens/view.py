@@ -202,11 +202,7 @@ class ViewScreen(TopScreen):
         table.empty = nothing if not answer.matching else ""
         table.unknown = answer.unknown
         table.show(answer.rows, answer.offset, answer.matching)
-        matching, total = self.counted(answer)
-        told = how_many(matching, total)
-        self._told = told if self.filter else numbers.count(total)
-        self._show_count()
-        self._show_filter(told)
+        self.show_counts(*self.counted(answer))
         self._show_details()
         if self.top.guide is not None:
             self.top.guide.point(type(self).__name__, table)
@@ -238,10 +234,21 @@ class ViewScreen(TopScreen):
             self.table.refresh()
         if is_of_another_time:
             self.table.show((), 0, 0)
-            self._told = ""
-            self._show_count()
-            self._show_filter("")
+            self.show_no_counts()
             self._show_details()
+
+    def show_counts(self, matching: int, total: int) -> None:
+        """Show in the edge of the table and in the filter line how many rows there are, until the next call."""
+        told = how_many(matching, total)
+        self._told = told if self.filter else numbers.count(total)
+        self._show_count()
+        self._show_filter(told)
+
+    def show_no_counts(self) -> None:
+        """Remove the numbers of rows."""
+        self._told = ""
+        self._show_count()
+        self._show_filter("")
 
     def _show_count(self) -> None:
         """Show in the edge of the table how many rows there are, and how many are marked."""

@@ -1,5 +1,8 @@
 """The screen of one subscription: its facts beside each other on wide terminals, and its consumers."""
 
+import pytest
+
+from pulsarbox.tui.widgets.table import Table
 from pulsarbox.tui.widgets.wrapping import HangingText
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import NOW, FakeBox, subscription
@@ -34,3 +37,18 @@ async def test_consumers_are_counted_and_not_marked() -> None:
         count = driver.table.count
         await driver.until(lambda: str(driver.table.border_subtitle).strip() == f"{count}")
         assert count > 1 and "space mark" not in driver.told("hints")
+
+
+@pytest.mark.parametrize("passing", ["", "name == 'c1'"])
+async def test_the_count_of_consumers_stays_while_the_cursor_moves(passing: str) -> None:
+    async with dashboard(box_with(), SMALL, place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        if passing:
+            await driver.filter(passing)
+        wanted = "1 of 2" if passing else "6"
+        edge = driver.lines
+        await driver.until(lambda: any(line.endswith(f" {wanted} ━┛") for line in edge()))
+        driver.table.post_message(Table.Moved())
+        await driver.pilot.pause()
+        assert any(line.endswith(f" {wanted} ━┛") for line in edge())
