@@ -490,6 +490,10 @@ class FakeBox:
             return Reply(204, {}, b"")
         return _reply({"reason": f"there is no {unquote(parts.path)}"}, 404)
 
+    def totals_at(self, time: int) -> Mapping[str, Any]:
+        """The totals at a time in ms since 1970. Called in the threads of several requests at once."""
+        return self.totals
+
     def _view(self, name: str, query: Mapping[str, str]) -> Reply:
         if query.get("at") and name not in ("overview", *RECORDED):
             return _reply({"reason": f"The view {name!r} is not recorded"}, 404)
@@ -524,7 +528,7 @@ class FakeBox:
             "matching": len(passing),
             "offset": offset,
             "rows": passing[offset : offset + limit],
-            "totals": self.store if name == "storage" else self.totals,
+            "totals": self.store if name == "storage" else self.totals_at(at),
             "readOnly": self.read_only,
             "sampled": NOW - 400,
             "virtualClock": self.virtual_clock,
