@@ -16,6 +16,7 @@ import os, pathlib, warnings
 import pytest
 
 HERE = pathlib.Path(__file__).parent
+warnings.warn("collected")
 
 def note(name, text):
     (HERE / f"{name}-{os.getpid()}").open("a").write(f"{text}\\n")
@@ -67,10 +68,11 @@ def notes(folder: Path, name: str) -> list[list[str]]:
 
 def test_each_test_runs_once_in_a_worker_and_everything_is_reported(tmp_path: Path) -> None:
     told = ran(tmp_path)
-    assert "2 failed, 31 passed, 1 skipped, 1 warning in" in told
+    assert "2 failed, 31 passed, 1 skipped, 2 warnings in" in told
     assert "printed by the worker" in told and "assert 1 == 2" in told
     assert "test_sample.py::test_dies" in told and "ended with 7 during this test" in told
     assert "the reason" in told and "UserWarning: the warning" in told
+    assert told.count("UserWarning: collected") == 1, "workers have inherited this warning, and do not send it"
     assert sorted(int(number) for each in notes(tmp_path, "ran") for number in each) == list(range(30))
     workers = [set(each) for each in notes(tmp_path, "folder")]
     assert all(len(folders) == 1 for folders in workers)

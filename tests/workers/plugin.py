@@ -247,6 +247,7 @@ def _set_up(session: pytest.Session, connection: Connection, folder: Path) -> "_
     factory._basetemp = folder
     plugin = _WorkerPlugin(config, connection)
     plugins.register(plugin)
+    plugin.sends_warnings = True
     return plugin
 
 
@@ -305,6 +306,8 @@ class _WorkerPlugin:
         self._config = config
         self._connection = connection
         self.reports: list[SentReport] = []
+        self.sends_warnings = False
+        """Not while it is registered: pytest then repeats the warnings that the parent recorded before the fork."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> Iterator[None]:
@@ -316,6 +319,8 @@ class _WorkerPlugin:
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: object
     ) -> None:
         """Send a warning."""
+        if not self.sends_warnings:
+            return
         shown = warnings.WarningMessage(
             str(warning_message.message), warning_message.category, warning_message.filename, warning_message.lineno
         )
