@@ -236,6 +236,12 @@ def _reset(change: ChangeRequest) -> str:
 _YEAR_9999: Final = 253_402_300_799
 
 
+def _skip(change: ChangeRequest) -> str:
+    """Return the request in entries, which it counts: a batch is one. There may be fewer."""
+    count = change["count"][:VALUE_MAX]
+    return f"up to {count} {'entry' if count == '1' else 'entries'} of {change.subscription} skipped"
+
+
 def _policy(subject: Callable[[ChangeRequest], str], known: Mapping[str, tuple[PolicyRow, PolicyEndpoint]]) -> Any:
     def words(change: ChangeRequest) -> str:
         found = known.get(change["policy"])
@@ -294,10 +300,7 @@ _TABLE: Final = [
         (_SUBSCRIPTION, _object(lambda change: change.subscription)),
         (f"{_SUBSCRIPTION}/resetcursor(?:/(?P<time>-?[0-9]{{1,15}}))?", _reset),
         (f"{_SUBSCRIPTION}/skip_all", lambda change: f"{change.subscription} cleared"),
-        (
-            f"{_SUBSCRIPTION}/skip/{{count}}",
-            lambda change: f"{change['count']} messages of {change.subscription} skipped",
-        ),
+        (f"{_SUBSCRIPTION}/skip/{{count}}", _skip),
         (
             f"{_SUBSCRIPTION}/expireMessages/{{seconds}}",
             lambda change: f"messages of {change.subscription} older than {change['seconds']} s expired",

@@ -27,7 +27,8 @@ N = "/admin/v2/namespaces/acme/prod"
         ("POST", f"{T}/partitions", 8, "topic orders extended to 8 partitions"),
         ("PUT", f"{T}/subscription/billing", "latest", "subscription billing of orders created"),
         ("POST", f"{T}/subscription/billing/skip_all", None, "subscription billing of orders cleared"),
-        ("POST", f"{T}/subscription/billing/skip/7", None, "7 messages of subscription billing of orders skipped"),
+        ("POST", f"{T}/subscription/b/skip/7", None, "up to 7 entries of subscription b of orders skipped"),
+        ("POST", f"{T}/subscription/b/skip/1", None, "up to 1 entry of subscription b of orders skipped"),
         ("POST", f"{T}/subscription/b/resetcursor", {}, "subscription b of orders reset to a message"),
         ("POST", f"{N}/messageTTL", 3600, "message-ttl of acme/prod set to 1h"),
         (
@@ -150,6 +151,8 @@ def test_a_refusal_is_a_noun() -> None:
     assert refusal_words("permissions of app on acme/prod granted") == "grant of permissions of app on acme/prod"
     assert refusal_words("resource group of acme/prod set to x") == "change of resource group of acme/prod to x"
     assert refusal_words("peers of cluster other set") == "change of peers of cluster other"
+    skipping = "skipping of up to 7 entries of subscription b of orders"
+    assert refusal_words(change_words("POST", f"{T}/subscription/b/skip/7", {}, b"")) == skipping
     assert refusal_words("topic thr deleted") == "deletion of topic thr"
     assert refusal_words("publish-rate of thr set to 5/s") == "change of publish-rate of thr to 5/s"
     assert refusal_words("topic thr created with 4 partitions") == "creation of topic thr with 4 partitions"
