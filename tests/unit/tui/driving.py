@@ -58,13 +58,17 @@ class Driver:
         await self.press("enter")
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        """Wait for a condition. A condition on a missing widget counts as false."""
+        """Wait for a condition, and paint. A condition on a missing widget counts as false."""
+        await self.wait(holds)
+        headless.paint(self.app)
+
+    async def wait(self, holds: Callable[[], Any]) -> None:
+        """Wait for a condition without painting: what is on the screen is not looked at yet."""
         loop = asyncio.get_running_loop()
         end = loop.time() + SECONDS
         while True:
             try:
                 if holds():
-                    headless.paint(self.app)
                     return
             except (LookupError, AttributeError):
                 pass
@@ -120,8 +124,7 @@ async def dashboard(
     with headless.savings(every_frame=every_frame):
         async with app.run_test(size=size, notifications=toasts) as pilot:
             driver = Driver(app, pilot, box)
-            await driver.until(lambda: driver.screen.answered or driver.screen.trouble)
-            await driver.until(lambda: not app._vitals_asked)
+            await driver.wait(lambda: (driver.screen.answered or driver.screen.trouble) and not app._vitals_asked)
             await pilot.pause()
             yield driver
             headless.paint(app)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
+from weakref import WeakKeyDictionary
 
 from rich.console import RenderableType
 from textual._compositor import Compositor
@@ -16,6 +17,10 @@ from textual.strip import Strip
 _parsed: Final[dict[tuple[Any, ...], list[RuleSet]]] = {}
 """Rules of each style source, by the source and the variables. Textual keeps them per application."""
 _PARSED_MAX: Final = 5_000
+_variables: Final[WeakKeyDictionary[Stylesheet, tuple[dict[str, str], frozenset[tuple[str, str]]]]] = (
+    WeakKeyDictionary()
+)
+"""The variables of each stylesheet as the key of its rules, made anew when it gets other variables."""
 _parse = Stylesheet._parse_rules
 _render = Compositor.render_update
 
@@ -50,7 +55,10 @@ def strips(app: App[Any]) -> list[Strip]:
 
 
 def _parse_once(sheet: Stylesheet, *args: Any, **named: Any) -> list[RuleSet]:
-    key = (args, tuple(named.items()), frozenset(sheet._variables.items()))
+    kept = _variables.get(sheet)
+    if kept is None or kept[0] is not sheet._variables:
+        kept = _variables[sheet] = sheet._variables, frozenset(sheet._variables.items())
+    key = (args, tuple(named.items()), kept[1])
     if key not in _parsed:
         if len(_parsed) >= _PARSED_MAX:
             _parsed.clear()
