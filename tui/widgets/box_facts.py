@@ -45,12 +45,12 @@ PROBLEMS: Final = (
         *("throttled", "rate limits in effect", "rate limit in effect", "rate limits in effect", "warn", "quotas")
     ),
     CountedProblem(
-        *("unread", "connections not read", "connection not read", "connections not read", "bad", "clients")
+        *("unread", "connections not read", "connection not read", "connections not read", "warn", "clients")
     ),
     CountedProblem(
         *("suspended", "producers suspended", "producer suspended", "producers suspended", "warn", "clients")
     ),
-    CountedProblem("deadLetters", "dead letters", "dead letter", "dead letters", "bad", "deadletters"),
+    CountedProblem("deadLetters", "dead letters", "dead letter", "dead letters", "warn", "deadletters"),
 )
 """The problems, in order."""
 

@@ -105,7 +105,7 @@ _GRAVE: Final = {
     "unacked-limit": "bad",
     "throttled": "warn",
     "suspended": "warn",
-    "unread": "bad",
+    "unread": "warn",
     "slow-connection": "warn",
     "no-permits": "warn",
     "unacknowledged": "warn",

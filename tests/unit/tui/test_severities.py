@@ -9,15 +9,16 @@ from textual.notifications import SeverityLevel
 from textual.widget import Widget
 from textual.widgets._toast import Toast
 
-from pulsarbox.tui.actions.diagnosis import MARKS, OverviewFacts, diagnosed
+from pulsarbox.tui.actions.diagnosis import CALM, MARKS, OverviewFacts, diagnosed
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.themes import CONTRAST, OURS
+from pulsarbox.tui.widgets.box_facts import PROBLEMS
 from pulsarbox.tui.widgets.box_label import contrast
 from pulsarbox.tui.widgets.pager import Pager
 from pulsarbox.tui.widgets.table import Table
 from tests.unit.storage.ensemble.fake import LOST
 from tests.unit.tui.driving import SMALL, WIDE, Driver, dashboard
-from tests.unit.tui.fake import FakeBox, client, job, subscription
+from tests.unit.tui.fake import FakeBox, client, job, quota, subscription
 from tests.unit.tui.legibility import TERMINAL, colors_of, drawn_in, least_of, poor_in, style_of, wearing
 from tests.unit.tui.screens.test_directories import box_of
 
@@ -222,6 +223,18 @@ async def test_a_stuck_key_is_an_alarm_in_its_row_and_in_the_status_line() -> No
         await driver.until(lambda: "c0 has not acknowledged 12:61" in driver.told("told"))
         told, cell = status_style(driver, " c0 has not"), style_of(driver, "customer-9", "stuck")
         assert told.color == cell.color == driver.table.look("bad").color
+
+
+def test_counted_problems_have_the_severities_of_the_diagnosis() -> None:
+    letters = {"topic": "persistent://public/default/orders-DLQ", "left": 3}
+    rows = {
+        "deadLetters": OverviewFacts({}, dead_letters=[letters]),
+        "throttled": OverviewFacts({}, quotas=[quota(3)]),
+    }
+    for each in PROBLEMS:
+        (finding,) = diagnosed(rows.get(each.key) or OverviewFacts({each.key: 3}))
+        assert finding.severity != CALM
+        assert each.told(3).startswith(f"{finding.mark} 3 "), each.key
 
 
 @pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])

@@ -20,7 +20,7 @@ from tests.unit.tui.driving import SMALL, WIDE, dashboard
 from tests.unit.tui.fake import NOW, TOTALS, FakeBox, browsed, dead_letters, event, job, message, subscription
 
 SEEN = {
-    "overview": ("Published 12.3k/s", "Diagnosis", "Backlogs", "orders-0", "✕ 17 dead letters", "publish rate"),
+    "overview": ("Published 12.3k/s", "Diagnosis", "Backlogs", "orders-0", "▲ 17 dead letters", "publish rate"),
     "topics": ("orders-0", "BACKLOG▾", "85%"),
     "subscriptions": ("orders-0", "throttled", "never", "the dispatch rate is used up"),
     "deadletters": ("orders-0-billing-DLQ", "● yes", "New messages are lost"),
