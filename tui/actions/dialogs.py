@@ -34,7 +34,7 @@ from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.dialog import Dialog
 from pulsarbox.tui.widgets.dialog_keys import DANGER_OF_OPTION, key_hints
-from pulsarbox.tui.widgets.options import Options
+from pulsarbox.tui.widgets.options import LegibleOptions
 from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
@@ -138,7 +138,9 @@ ChoiceDialog #said.-description { color: $text-muted; }"""
         with Vertical(id="box") as box:
             box.border_title = _title(self, self._title, _CHOICE_WIDTH)
             yield from self.head()
-            yield Options(*(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options)))
+            yield LegibleOptions(
+                *(Option(_option(shown), id=f"at-{at}") for at, (_, shown, _) in enumerate(self._options))
+            )
             with Vertical(id="foot"):
                 yield HangingText(key="said", classes="line")
                 yield Static(key_hints(("enter", "select"), ("esc", "back")), id="keys", classes="keys")

@@ -55,5 +55,5 @@ def _is_lost(style: Style, usual: Style, least: float) -> bool:
     return contrast(Color.from_rich_color(ink), Color.from_rich_color(ground)) < least
 
 
-class Options(LegibleParts, OptionList):
+class LegibleOptions(LegibleParts, OptionList):
     """An option list."""
