@@ -10,9 +10,9 @@ from textual.content import Content
 
 from pulsarbox.tui.actions.action_table import REGISTRY, Action
 from pulsarbox.tui.actions.key_bindings import shown_key
-from pulsarbox.tui.widgets.dialog import FaintBelow
-from pulsarbox.tui.widgets.dialog_keys import KEY_OF_OPTION, MUTED_OF_OPTION, key_hints
-from pulsarbox.tui.widgets.options import LegibleParts
+from pulsarbox.tui.widgets.dialogs.dialog import FaintBelow
+from pulsarbox.tui.widgets.dialogs.dialog_keys import KEY_OF_OPTION, MUTED_OF_OPTION, key_hints
+from pulsarbox.tui.widgets.dialogs.options import LegibleParts
 
 _KEYS: Final = 9
 """Width of the column of keys."""

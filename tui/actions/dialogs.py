@@ -32,10 +32,10 @@ from pulsarbox.tui.actions.operation import (
 )
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.columns import subscription_title
-from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.dialog_keys import DANGER_OF_OPTION, key_hints
-from pulsarbox.tui.widgets.options import LegibleOptions
-from pulsarbox.tui.widgets.plain_title import plain_title
+from pulsarbox.tui.widgets.dialogs.dialog import Dialog
+from pulsarbox.tui.widgets.dialogs.dialog_keys import DANGER_OF_OPTION, key_hints
+from pulsarbox.tui.widgets.dialogs.options import LegibleOptions
+from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.wrapping import COMMAND_INDENT, HangingText
 
 BUTTONS: Final = """

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pulsarbox.tui.actions.action_table import CONTENT, REGISTRY, Action
 from pulsarbox.tui.actions.key_bindings import Keys, shown_keys, working_keys
-from pulsarbox.tui.widgets.dialog_keys import KEY
+from pulsarbox.tui.widgets.dialogs.dialog_keys import KEY
 
 _NARROW: Final = 75
 """Columns of a terminal below which the help has no commands."""

@@ -10,8 +10,8 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from pulsarbox.tui.widgets.columns import Column
-from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.dialog_keys import key_hints
+from pulsarbox.tui.widgets.dialogs.dialog import Dialog
+from pulsarbox.tui.widgets.dialogs.dialog_keys import key_hints
 
 _SIGNS: Final = "  ● shown   ◌ no room on this terminal   ○ hidden"
 """Legend of the signs before the columns."""

@@ -13,8 +13,8 @@ from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
+from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.local_rows import chosen
-from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row
 
 _NO_REASON: Final = "no reason"

@@ -14,8 +14,8 @@ from pulsarbox.cleaning import clean
 from pulsarbox.tui.actions.dialogs import BUTTONS, FIELDS, after_keys
 from pulsarbox.tui.actions.operation import Row, Wrong
 from pulsarbox.tui.widgets.columns import short_id
-from pulsarbox.tui.widgets.dialog import Dialog
-from pulsarbox.tui.widgets.dialog_keys import key_hints
+from pulsarbox.tui.widgets.dialogs.dialog import Dialog
+from pulsarbox.tui.widgets.dialogs.dialog_keys import key_hints
 from pulsarbox.tui.widgets.payload_view import SHOWN_MAX, payload_of
 
 LINE_MAX: Final = 4096

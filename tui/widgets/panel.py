@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widgets import Static
 
-from pulsarbox.tui.widgets.plain_title import EDGE, plain_title
+from pulsarbox.tui.widgets.dialogs.plain_title import EDGE, plain_title
 from pulsarbox.tui.widgets.styles import ink_of
 
 EDGES: Final = 4

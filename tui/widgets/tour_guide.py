@@ -8,7 +8,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from pulsarbox.tui.widgets.dialog_keys import key_hints
+from pulsarbox.tui.widgets.dialogs.dialog_keys import key_hints
 from pulsarbox.tui.widgets.table import Table
 
 LINES_MAX: Final = 5

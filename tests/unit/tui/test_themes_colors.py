@@ -10,7 +10,7 @@ from textual.theme import BUILTIN_THEMES, Theme
 
 from pulsarbox.tui.themes import CONTRAST, DARK, LIGHT, OURS, REPLACED, edges, grays, grounds, muted
 from pulsarbox.tui.widgets.box_label import contrast, label_of
-from pulsarbox.tui.widgets.dialog_keys import MUTED_OF_OPTION
+from pulsarbox.tui.widgets.dialogs.dialog_keys import MUTED_OF_OPTION
 from pulsarbox.tui.widgets.graphs.graph import shades
 from tests.unit.tui.legibility import distance, least_of
 

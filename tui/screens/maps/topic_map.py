@@ -17,8 +17,8 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic, shortened
+from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.graphs.treemap import NO_OTHERS, SIGNS, Others, Tile, Treemap
-from pulsarbox.tui.widgets.plain_title import plain_title
 
 TOPICS_MAX: Final = 100
 """Maximum number of topics to request; one area stands for all others."""

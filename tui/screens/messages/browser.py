@@ -27,8 +27,8 @@ from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_id, short_topic
+from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.message_preview import MessagePreview
-from pulsarbox.tui.widgets.plain_title import plain_title
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table
 

@@ -3,7 +3,7 @@
 import pytest
 from textual.color import Color
 
-from pulsarbox.tui.widgets.dialog import FaintBelow
+from pulsarbox.tui.widgets.dialogs.dialog import FaintBelow
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wearing
 

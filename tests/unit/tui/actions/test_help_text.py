@@ -6,7 +6,7 @@ from rich.text import Text
 from pulsarbox.tui.actions.action_table import CONTENT, MESSAGE, REGISTRY
 from pulsarbox.tui.actions.help_text import help_text
 from pulsarbox.tui.actions.key_bindings import DEFAULT_KEYS, shown_keys, working_keys
-from pulsarbox.tui.widgets.dialog_keys import KEY
+from pulsarbox.tui.widgets.dialogs.dialog_keys import KEY
 from pulsarbox.tui.widgets.wrapping import hanging
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pulsarbox.tui.widgets.plain_title import plain_title
+from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox, browsed, subscription
 

@@ -26,7 +26,7 @@ from pulsarbox.tui.screens.columns import ColumnsDialog
 from pulsarbox.tui.screens.editing import Editing
 from pulsarbox.tui.views import CLIENTS
 from pulsarbox.tui.widgets.box_label import contrast
-from pulsarbox.tui.widgets.dialog import Dialog, faint
+from pulsarbox.tui.widgets.dialogs.dialog import Dialog, faint
 from tests.unit.tui.driving import SMALL, Driver, dashboard
 from tests.unit.tui.fake import FakeBox, client, job, message, quota, subscription
 from tests.unit.tui.legibility import TERMINAL, drawn_in, least_of, poor_in, wearing
