@@ -164,7 +164,7 @@ def test_no_escape_of_a_client_reaches_the_terminal(box: Running, client: Any, t
     command = pulsarbox("top", "subscriptions", "--filter", f"/{short(topic)}$", "--admin-url", box.web_url)
     terminal = RawTerminal(command, tmp_path)
     try:
-        terminal.until(lambda seen: b"evil\\x1b]52" in seen)
+        terminal.until(lambda seen: b"evil\\x1b" in seen)
         terminal.send(b"b")
         terminal.until(lambda seen: b"published  " in seen and b"properties" in seen)
         terminal.send(b"\x1b")
