@@ -55,7 +55,7 @@ class Action(NamedTuple):
         return self.deed is None and self.group != "Screens" and self.name not in _OF_NOW
 
 
-_OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map"})
+_OF_NOW: Final = frozenset({"menu", "pause", "edit", "cursor map", "key map", "groups"})
 """Actions on what is there now."""
 _OF_ROWS: Final = frozenset({"menu", "sort", "messages", "cursor map", "key map", "difference", "edit", "groups"})
 

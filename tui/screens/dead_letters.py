@@ -10,6 +10,7 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
 from pulsarbox.tui.feed import RowQuery, ShownRow, ViewSnapshot, real
 from pulsarbox.tui.screens.listed import ListScreen, fetch
+from pulsarbox.tui.screens.trouble import ScreenFacts, check_recorded
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import short_topic
@@ -28,6 +29,10 @@ class DeadLettersScreen(ViewScreen):
     kind: ClassVar[str] = "deadletters"
     opens: ClassVar[str] = "failures"
     hinted: ClassVar[Sequence[str]] = ("messages", "dlq replay", "filter", "menu", "copy", "help", "quit")
+
+    def opens_now(self) -> str:
+        """Return that enter shows the failures, unless in history, which has none."""
+        return "" if self.top.at is not None else super().opens_now()
 
     def opened(self, row: Row) -> None:
         """Show the groups of the topic."""
@@ -99,6 +104,7 @@ class Groups(ListScreen):
 
     def load(self) -> Callable[[], Any]:
         """Return a function that queries all groups, and applies filter and order to the reasons."""
+        check_recorded(self.top.at)
         query, path, passes = self.query_now(), self.path(), self.passes()
         unfolded, more = frozenset(self.unfolded), {name: real(self.topic, name) for name in ("topic", "keptBy")}
 
@@ -106,6 +112,10 @@ class Groups(ListScreen):
             return reasons_of(query, self.rows_in(fetch(self.top.feed, path)), passes, unfolded, more)
 
         return ask
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen for the texts of an error."""
+        return super().facts_of_trouble()._replace(title="Groups of failures")
 
     def counted(self, answer: ViewSnapshot) -> tuple[int, int]:
         """Count reasons, not the rows of their shapes."""

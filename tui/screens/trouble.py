@@ -35,6 +35,15 @@ class ScreenFacts(NamedTuple):
         return key_or_command(self.keys, name)
 
 
+def check_recorded(at: int | None) -> None:
+    """Check that a screen that has only what is there now is wanted of now.
+
+    Raises FeedError for a time of history, as the box does for views that are not recorded.
+    """
+    if at is not None:
+        raise FeedError("This is not recorded", _MISSING)
+
+
 def trouble_line(trouble: FeedError, screen: ScreenFacts) -> str:
     """Return the reason and the remedy, in one or two sentences."""
     if trouble.is_gone:

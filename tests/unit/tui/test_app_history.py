@@ -126,6 +126,22 @@ async def test_maps_of_now_are_not_shown_in_history(key: str, title: str) -> Non
         await driver.until(lambda: "waiting" in driver.text() and "not recorded" not in driver.text())
 
 
+async def test_groups_of_now_are_not_shown_in_history() -> None:
+    async with dashboard(busy(), WIDE, place="deadletters") as driver:
+        await driver.until(lambda: "enter failures" in driver.told("hints"))
+        await driver.press("enter")
+        await driver.until(lambda: "Groups of orders-0" in driver.text() and driver.table.count)
+        await travel(driver, str(NOW - HOUR))
+        await driver.until(lambda: "✕ Groups of failures are not recorded. Press n to return to now." in driver.text())
+        assert driver.table.count == 0 and driver.screen.copied_command() == ""
+        await driver.press("escape")
+        await driver.until(lambda: ">orders-0" in driver.text() and "failures" not in driver.told("hints"))
+        await driver.press("enter")
+        await driver.until(lambda: "✕ Groups of failures" in driver.text())
+        await driver.press("n")
+        await driver.until(lambda: driver.table.count and "not recorded" not in driver.text())
+
+
 def time_of(command: str) -> int:
     """The time of history that a command names."""
     words = shlex.split(command)

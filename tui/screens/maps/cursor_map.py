@@ -23,8 +23,8 @@ from pulsarbox.tui.screens.maps.log_map import (
     room_of,
     scale_of,
 )
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target
-from pulsarbox.tui.screens.trouble import ScreenFacts
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, map_target
+from pulsarbox.tui.screens.trouble import ScreenFacts, check_recorded
 from pulsarbox.tui.widgets import command_lines
 from pulsarbox.tui.widgets.columns import subscription_title
 from pulsarbox.tui.widgets.panel import EDGES, FRAME, TextPanel, in_a_row, lines_of

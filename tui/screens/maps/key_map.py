@@ -11,9 +11,9 @@ from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import FeedError, RowQuery, real
 from pulsarbox.tui.screens.maps.key_bar import drawn, key_bar
-from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, check_recorded, map_target
+from pulsarbox.tui.screens.maps.subscription_maps import bar_lines, map_target
 from pulsarbox.tui.screens.topics import quoted
-from pulsarbox.tui.screens.trouble import ScreenFacts
+from pulsarbox.tui.screens.trouble import ScreenFacts, check_recorded
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
 from pulsarbox.tui.widgets.columns import Column, state_look, subscription_title

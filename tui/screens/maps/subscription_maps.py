@@ -4,7 +4,7 @@ from typing import Final
 
 from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.tui.actions.operation import topic_of
-from pulsarbox.tui.feed import FeedError, real
+from pulsarbox.tui.feed import real
 from pulsarbox.tui.widgets.table import Row
 
 _BARS: Final = ((40, 3), (30, 2))
@@ -20,9 +20,3 @@ def map_target(kind: str, row: Row) -> str:
 def bar_lines(height: int) -> int:
     """Return the lines of a bar on a screen of this height."""
     return next((lines for least, lines in _BARS if height >= least), 1)
-
-
-def check_recorded(at: int | None) -> None:
-    """Check that a map is wanted of now: history has none. Raises FeedError, as the box does for other views."""
-    if at is not None:
-        raise FeedError("The map is not recorded", 404)
