@@ -62,7 +62,7 @@ class ActionSearch(Provider):
         if self.app.size.width < _WIDE:
             if group == _ELSEWHERE:
                 parts = [Content.styled(f"{group:<{_KEYS}}", MUTED_OF_OPTION)]
-            return Content.assemble(*parts, title, f" ({action.name})")
+            return Content.assemble(*parts, title, (f" ({action.name})", MUTED_OF_OPTION))
         parts.insert(0, Content.styled(f"{group:<{_GROUPS}}", MUTED_OF_OPTION))
         gap = " " * max(_TITLES - len(title), 2)
         return Content.assemble(*parts, title, gap, Content.styled(f":{action.name}", MUTED_OF_OPTION))

@@ -106,16 +106,17 @@ async def test_the_highlighted_option_has_one_background_on_which_all_its_parts_
 
 @pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
 @pytest.mark.parametrize("theme", [theme.name for theme in OURS])
+@pytest.mark.parametrize(("size", "called"), [((120, 40), ":sort"), (SMALL, "(sort)")])
 async def test_the_names_of_actions_are_fainter_than_their_titles(
-    theme: str, is_gray: bool, monkeypatch: pytest.MonkeyPatch
+    theme: str, is_gray: bool, size: tuple[int, int], called: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if is_gray:
         monkeypatch.setenv("NO_COLOR", "1")
-    async with dashboard(size=(120, 40), place="subscriptions", kept=wearing(theme)) as driver:
+    async with dashboard(size=size, place="subscriptions", kept=wearing(theme)) as driver:
         await driver.press("ctrl+p")
-        await driver.until(lambda: "Seek the subscription" in driver.text())
+        await driver.until(lambda: "Choose the sort" in driver.text())
         title, name = (
-            contrast(*colors_of(style_of(driver, "Seek the subscription", text))) for text in ("Seek the", ":sub seek")
+            contrast(*colors_of(style_of(driver, "Choose the sort", text))) for text in ("Choose the", called)
         )
         assert least_of(theme) <= name < title
 
