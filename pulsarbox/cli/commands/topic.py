@@ -1,5 +1,6 @@
 """``pulsarbox topic``: topics."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +12,7 @@ from pulsarbox.cli.common.backlog_units import backlog_columns, backlog_fields
 from pulsarbox.cli.common.confirmation import carry_out, confirm, dry_run_option, is_pattern, matching, yes_option
 from pulsarbox.cli.common.lazy_group import SuggestingGroup
 from pulsarbox.cli.common.output import OutputOptions, Row, TableOutput, output_options, show
+from pulsarbox.cli.common.progress import CountLine
 from pulsarbox.cli.common.table_cells import readable
 from pulsarbox.cli.common.terminal_text import counted
 from pulsarbox.cli.common.value_types import BoundedInteger
@@ -214,7 +216,7 @@ def _listed(
     columns = ["name", "partitions"]
     empty = f"no topics{f' in {namespace}' if namespace else ''}; create one: pulsarbox topic create orders"
     if stats:
-        rows = [found for row in rows if (found := _with_numbers(admin, row)) is not None]
+        rows = _all_with_numbers(admin, rows)
         backlogs = backlog_columns(rows)
         columns += ["rate_in", "rate_out", "storage", "producers", "subscriptions", *backlogs.names]
         return TableOutput(
@@ -255,6 +257,18 @@ def _row(name: str, partitions: int) -> Row:
         "domain": found.domain,
         "partitions": partitions,
     }
+
+
+def _all_with_numbers(admin: "Admin", rows: Sequence[Row]) -> list[Row]:
+    """Add statistics to rows, with a request for each, which takes seconds for thousands of topics."""
+    found, line = [], CountLine("reading:", "topic", len(rows))
+    try:
+        for row in rows:
+            found.append(_with_numbers(admin, row))
+            line.add()
+    finally:
+        line.clear()
+    return [row for row in found if row is not None]
 
 
 def _with_numbers(admin: "Admin", row: Row) -> Row | None:
