@@ -117,13 +117,14 @@ def tour() -> FakeBox:
 
 
 def empty() -> FakeBox:
-    """A box right after its start."""
+    """A box in memory, right after its start."""
     box = FakeBox()
     for rows in box.rows.values():
         rows.clear()
     box.answers[("GET", JOBS)] = []
     box.answers["GET", f"{_BASE}/ensemble"] = {"several": False, "members": []}
     box.answers["GET", f"{_BASE}/history"] = {"from": None, "to": None, "step": 10_000}
+    box.store = dict.fromkeys(("commits", "commitsFailed", "checkpointLag", "groupEntries", "groupBytes"), 0)
     box.events.clear()
     box.messages.clear()
     box.totals = dict.fromkeys(box.totals, 0) | {"p50": None, "p99": None, "memory": 54_000_000, "uptime": 9_000}
@@ -138,8 +139,10 @@ def crowded() -> FakeBox:
     names = (LONG, WIDE_SIGNS, "public/default/\x1b[31mred\u202e", "public/default/[/]")
     for at, name in enumerate(names):
         full = {"topic": f"persistent://{name}"}
-        much = {"backlog": 10 ** (12 - 3 * at), "oldest": 86_400.0 * 400}
+        backlog = 10 ** (12 - 3 * at)
+        much = {"backlog": backlog, "oldest": 86_400.0 * 400}
         box.rows["subscriptions"][at] |= {**full, **much, "subscription": name.rpartition("/")[2], "change": -9e8}
+        box.rows["subscriptions"][at]["trend"] = [backlog] * 20
         box.rows["topics"][at] |= {**full, **much, "size": 1 << 50, "publishRate": 9.9e8}
         box.rows["clients"][at] |= {**full, "name": name, "role": name, "address": "[2001:db8::ff00:42:8329]:65535"}
     for at, name in enumerate(names[:3]):
@@ -185,7 +188,8 @@ def files() -> FakeBox:
     box = FilesBox()
     box.read_only = True
     box.feed.label = "/srv/box (no box is running)"
-    row = subscription(0, oldest=None, type=None, trend=[], cause=None, inRate=None, outRate=None, change=None)
+    unknown = ("oldest", "type", "cause", "causeText", "inRate", "outRate", "change")
+    row = subscription(0, trend=[], **dict.fromkeys(unknown))
     box.answers["GET", f"{_BASE}/top/subscriptions"] = {
         **_page_of(row),
         "unknown": UNKNOWN["subscriptions"],
