@@ -55,7 +55,10 @@ class Overview(TopScreen):
     Overview.-high #findings { height: 5; border: round $edge; border-title-color: $text; border-title-style: bold;
                                 border-subtitle-color: $text-muted; }
     Overview.-high #findings:focus { border: heavy $edge-focus; }
-    Overview #middle { height: 1fr; min-height: 4; }
+    /* Shares as the bounds of both: Textual gives too much where one meets its maximum and the other its minimum. */
+    Overview #graphs { height: 5fr; }
+    Overview.-high #graphs { height: 8fr; }
+    Overview #middle { height: 4fr; min-height: 4; }
     Overview #subscriptions { height: 100%; width: 1fr; }
     Overview #side { display: none; width: 58; height: 100%; }
     Overview #lower { height: 24%; min-height: 5; max-height: 13; }
@@ -131,7 +134,7 @@ class Overview(TopScreen):
         self.set_class(is_high and width < _NARROW, "-narrow")
         graphs = self.query_one(Graphs)
         graphs.across = 2 if is_high and not is_wide else 4
-        graphs.styles.height = 2 * max(height // 6, 6) if graphs.across == 2 else max(height // 5, 5)
+        graphs.styles.max_height = 2 * max(height // 6, 6) if graphs.across == 2 else max(height // 5, 5)
         if is_wide and not self.query("#side"):
             self._widen()
         self._needed = (0, 0)

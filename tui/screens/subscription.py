@@ -33,10 +33,8 @@ _SEARCHED_MAX: Final = 1000
 _DRAWN: Final = ("inRate", "outRate", "backlog")
 _NARROW: Final = 60
 """Columns of a terminal below which graphs are one below the other, if it is at least half as high."""
-_GRAPHS_MIN: Final = 7
-"""Minimum height of the graphs, if there is room."""
-_OTHERS: Final = 15
-"""Lines of the screen beside the graphs: status lines, facts, and a table with one row."""
+_GRAPHS: Final = 7
+"""Lines that the graphs may have on every terminal; the facts and a row of the table come first."""
 _TITLE_INDENT: Final = 2
 _NEVER: Final = -1
 _NAMES: Final = 10
@@ -73,12 +71,15 @@ class SubscriptionDetails(ViewScreen):
     """Details of one subscription, and a table of its consumers."""
 
     DEFAULT_CSS = """
-    SubscriptionDetails #facts { height: auto; padding: 0 1; border: round $edge; border-title-color: $text;
-                                 border-title-style: bold; border-subtitle-color: $text-muted; }
+    SubscriptionDetails #facts { height: auto; max-height: 75%; padding: 0 1; border: round $edge;
+                                 border-title-color: $text; border-title-style: bold;
+                                 border-subtitle-color: $text-muted; }
     SubscriptionDetails #facts Vertical { height: auto; width: 1fr; }
     SubscriptionDetails #more { display: none; width: 50; padding-left: 1; }
     SubscriptionDetails.-wide #more { display: block; }
-    SubscriptionDetails #table { min-height: 4; }
+    /* Shares as the bounds of both: Textual gives too much where one meets its maximum and the other its minimum. */
+    SubscriptionDetails #graphs { height: 7fr; }
+    SubscriptionDetails #beside { height: 4fr; }
     """
     view: ClassVar[views.TableView] = views.CLIENTS
     place: ClassVar[str] = "subscriptions"
@@ -114,10 +115,8 @@ class SubscriptionDetails(ViewScreen):
         """Make the graphs higher on high terminals, and list them on narrow ones, where their names would not fit."""
         graphs, (width, height) = self.query_one(Graphs), event.size
         graphs.across = 1 if width < _NARROW <= 2 * height else 3
-        guide = self.top.guide.lines(width) if self.top.guide is not None else 0
-        least = min(_GRAPHS_MIN, height - guide - _OTHERS)
         self.set_class(width >= WIDE, "-wide")
-        graphs.styles.height = max(height // 3 if graphs.across == 1 else height // 4, least)
+        graphs.styles.max_height = max(height // 3 if graphs.across == 1 else height // 4, _GRAPHS)
 
     def begin(self) -> None:
         """Start with the table of consumers."""

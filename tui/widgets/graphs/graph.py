@@ -269,7 +269,8 @@ class Graphs(Looks, Widget):
         rows = -(-len(self._graphs) // self.across)
         row, column = divmod(at, self.across)
         left, right = width * column // self.across, width * (column + 1) // self.across
-        return Region(left, row * (height // rows), right - left, height // rows)
+        upper, lower = height * row // rows, height * (row + 1) // rows
+        return Region(left, upper, right - left, lower - upper)
 
     def render_line(self, y: int) -> Strip:
         """See textual.widget.Widget."""

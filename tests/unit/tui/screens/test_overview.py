@@ -356,6 +356,18 @@ async def test_the_graphs_of_a_lost_box_end_at_its_last_values() -> None:
         await driver.until(lambda: graphs.end == "now")
 
 
+@pytest.mark.parametrize("size", [(40, 24), (80, 18), SMALL, (80, 30), (200, 50)])
+async def test_the_graphs_leave_the_room_that_the_panels_need_to_be_whole(size: tuple[int, int]) -> None:
+    async with dashboard(busy(), size) as driver:
+        body, graphs, lower = (driver.screen.query_one(each) for each in ("#body", "#graphs", "#lower"))
+        await driver.until(lambda: graphs.size.height >= 2 and lower.region.bottom == body.region.bottom)
+        driver.box.gone = "connection refused"
+        await driver.press("r")
+        await driver.until(lambda: "cannot connect" in driver.text())
+        if size[1] >= 24:
+            await driver.until(lambda: graphs.size.height >= 4 and lower.region.bottom == body.region.bottom)
+
+
 async def test_the_edge_of_the_diagnosis_has_the_number_of_further_findings() -> None:
     async with dashboard(busy(), (120, 40)) as driver:
         findings = driver.screen.query_one(DiagnosisList)

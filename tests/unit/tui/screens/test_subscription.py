@@ -29,6 +29,15 @@ async def test_a_wide_terminal_has_further_facts_beside_the_text() -> None:
         await driver.until(lambda: not more.display)
 
 
+@pytest.mark.parametrize("name", ["billing", "orders-from-all-countries-and-all-shops-" * 4])
+async def test_on_narrow_terminals_the_facts_leave_a_row_of_the_consumers(name: str) -> None:
+    async with dashboard(box_with(subscription=name), (40, 24), place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        body, table = driver.screen.query_one("#body"), driver.table
+        await driver.until(lambda: table.region.height >= 4 and table.region.bottom == body.region.bottom)
+
+
 async def test_consumers_are_counted_and_not_marked() -> None:
     box = box_with()
     async with dashboard(box, (200, 50), place="subscriptions") as driver:

@@ -77,3 +77,11 @@ def test_graphs_beside_each_other_all_have_their_units_or_none_whatever_the_valu
             ):
                 line = graphs.render_line(0).text
             assert line.count("/s") == (2 if has_units else 0)
+
+
+def test_rows_of_graphs_fill_the_height() -> None:
+    graphs = Graphs(*(Graph(str(at), "Published", "rate", "primary") for at in range(3)), across=1)
+    with mock.patch.object(Graphs, "size", Size(40, 16)):
+        places = [graphs._place(at) for at in range(3)]
+    assert [place.y for place in places] == [0, *(place.bottom for place in places[:-1])]
+    assert places[-1].bottom == 16
