@@ -15,6 +15,7 @@ from pulsarbox.tui.actions.box_queries import WIDE
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import Feed, FeedError, RowQuery, ViewSnapshot, aside, real
 from pulsarbox.tui.screens.topics import quoted
+from pulsarbox.tui.screens.trouble import ScreenFacts
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.columns import cause_look, subscription_title
@@ -129,6 +130,7 @@ class SubscriptionDetails(ViewScreen):
     def load(self) -> Callable[[], Any]:
         """Return a function that queries the subscription and its consumers."""
         feed, at, query = self.top.feed, self.top.at, self.query_now()
+        self._question = query
         mine = RowQuery("subscriptions", None, True, 0, 1, self._about, at)
         is_pattern = self.filter.startswith(("/", "!"))  # cannot be combined with an expression, so applied locally
         both = f"{self._about} and ({self.filter})" if self.filter and not is_pattern else self._about
@@ -150,6 +152,10 @@ class SubscriptionDetails(ViewScreen):
                 return first, trouble
 
         return ask
+
+    def facts_of_trouble(self) -> ScreenFacts:
+        """Return the state of this screen: in history only its consumers are missing."""
+        return super().facts_of_trouble()._replace(title="Consumers")
 
     def show(self, answer: Any) -> None:
         """Draw the subscription and its consumers."""

@@ -48,6 +48,29 @@ async def test_consumers_are_counted_and_not_marked() -> None:
         assert count > 1 and "space mark" not in driver.told("hints")
 
 
+async def test_a_resize_queries_the_box_only_for_other_rows_or_columns() -> None:
+    async with dashboard(box_with(), (200, 50), place="subscriptions") as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        screen = driver.screen
+        asked: list[object] = []
+        screen.ask_again = lambda: asked.append(screen.query_now())
+        driver.table.post_message(Table.Wanted())
+        await driver.pilot.pause()
+        assert not asked
+        screen.filter = "name == 'c1'"
+        driver.table.post_message(Table.Wanted())
+        await driver.pilot.pause()
+        assert len(asked) == 1
+
+
+async def test_in_history_the_consumers_are_what_is_not_recorded() -> None:
+    async with dashboard(box_with(), (120, 40), place="subscriptions", at=NOW - 60_000) as driver:
+        await driver.press("enter")
+        await driver.at("SubscriptionDetails")
+        await driver.until(lambda: "Consumers are not recorded." in driver.text())
+
+
 @pytest.mark.parametrize("passing", ["", "name == 'c1'"])
 async def test_the_count_of_consumers_stays_while_the_cursor_moves(passing: str) -> None:
     async with dashboard(box_with(), SMALL, place="subscriptions") as driver:
