@@ -83,8 +83,8 @@ _SUBSCRIPTIONS: Final = (
         with_words("sub", "skip", "{topic}", "{subscription}", "{count}", "--yes"),
         lambda row, values: [Request("POST", of_subscription(row, "skip", str(whole_number(values, "count", 1))))],
         _subscription,
-        "They are acknowledged without delivery. A batch counts as one.",
-        (OperationField("count", "Number of messages", "1"),),
+        "They are acknowledged without delivery. An entry is one message, or one batch of messages.",
+        (OperationField("count", "Number of entries", "1"),),
         danger=True,
     ),
     OperationSpec(

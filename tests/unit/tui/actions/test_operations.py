@@ -116,6 +116,12 @@ def test_a_disconnection_is_explained_by_the_kind_of_client(kinds: list[str], ef
     assert explained_of(DEED_BY_NAME["client kick"], rows) == effects
 
 
+def test_a_skip_counts_entries() -> None:
+    skip = DEED_BY_NAME["sub skip"]
+    assert skip.fields[0].title == "Number of entries"
+    assert "An entry is one message, or one batch of messages." in explained_of(skip, [])
+
+
 async def test_a_backlog_is_cleared_once_its_name_is_typed_and_only_that_one() -> None:
     async with dashboard(place="subscriptions", size=SMALL) as driver:
         await driver.press("j", "x")
