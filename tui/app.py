@@ -427,20 +427,31 @@ class Top(App[None]):
             self.notify("Nothing was recorded before that time", timeout=3)
         self._go_to(None if at >= self.box_now() else at)
 
-    async def travel(self) -> None:
-        """Ask for a time within the recorded history and go there."""
+    async def _has_history(self) -> bool:
+        """Query where the recorded history begins. Return whether there is one; notify the user if not."""
         try:
             told = await aside(lambda: self.feed.ask("GET", "/pulsarbox/v1/history"))
             if not isinstance(told, Mapping) or not told.get("from"):
                 raise FeedError("nothing is recorded yet")
         except FeedError as trouble:
             self.notify(f"History is unavailable: {trouble}", severity="warning", markup=False)
-            return
+            return False
         self._step, self._since = int(told.get("step") or 10_000), int(told["from"])
+        return True
+
+    async def travel_back(self, milliseconds: int, is_wanted: Callable[[], bool]) -> None:
+        """Go back from now, at most to the begin of the recorded history, if that is still wanted then."""
+        if await self._has_history() and is_wanted():
+            self._go_to(max(self.box_now() - milliseconds, self._since))
+
+    async def travel(self) -> None:
+        """Ask for a time within the recorded history and go there."""
+        if not await self._has_history():
+            return
         from pulsarbox.tui.actions.dialogs import Question
         from pulsarbox.tui.widgets.numbers import instant as written
 
-        hint = f"-8h, 03:12, 2026-11-21T10:00; empty: now\nRecorded since {written(told['from'])[:16]}"
+        hint = f"-8h, 03:12, 2026-11-21T10:00; empty: now\nRecorded since {written(self._since)[:16]}"
         question = Question("Go to a time", hint, "", lambda text: text and self.instant(text))
         found = await self.push_screen_wait(question)
         if found is None:

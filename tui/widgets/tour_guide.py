@@ -14,6 +14,9 @@ from pulsarbox.tui.widgets.table import Table
 LINES_MAX: Final = 5
 """Lines of a step at most, as in the style of ``GuideStrip``."""
 
+PAST_MS: Final = 60_000
+"""How far the last step goes back, as far as is recorded."""
+
 
 class TourStep(NamedTuple):
     """A step of the tour."""
@@ -128,7 +131,10 @@ def show_step(app: Any, at: int) -> bool:
     """
     step = STEPS[at]
     if not step.place:
+        if app.at is None:
+            app.run_worker(app.travel_back(PAST_MS, lambda: app.guide.at == at))
         return False
+    app.do_live()  # which the other steps describe
     while isinstance(app.screen, ModalScreen):
         app.screen.dismiss(None)
     if type(app.screen).__name__ == step.screen:

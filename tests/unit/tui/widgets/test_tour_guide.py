@@ -6,7 +6,7 @@ import re
 from pulsarbox.cli.tour.scene import INVOICES
 from pulsarbox.tui.actions.action_table import PLACES, REGISTRY
 from pulsarbox.tui.app import SCREENS
-from pulsarbox.tui.widgets.tour_guide import STEPS, TourGuide
+from pulsarbox.tui.widgets.tour_guide import PAST_MS, STEPS, TourGuide
 from tests.unit.tui.driving import SMALL, dashboard
 from tests.unit.tui.fake import FakeBox, quota
 
@@ -67,6 +67,21 @@ async def test_the_last_step_is_hidden_and_shown_again() -> None:
         assert guide.lines(SMALL[0]) == 0
         await driver.press("f3")
         await driver.until(lambda: "Tour 5/5" in driver.text())
+
+
+async def test_the_last_step_goes_to_the_past_and_the_others_return() -> None:
+    box, guide = FakeBox(), TourGuide()
+    guide.turn(2)
+    async with dashboard(box, SMALL, guide=guide) as driver:
+        await driver.press("f2")
+        await driver.at("Quotas")
+        await driver.press("f2")
+        await driver.until(lambda: driver.app.at is not None)
+        assert guide.at == 4 and PAST_MS <= driver.app.box_now() - (driver.app.at or 0) < 2 * PAST_MS
+        await driver.press("f3")
+        await driver.until(lambda: driver.app.at is None)
+        await driver.pilot.pause()
+        assert guide.at == 3
 
 
 async def test_the_cursor_is_on_the_row_of_the_step_until_the_user_moves_it() -> None:
