@@ -21,9 +21,9 @@ _SECTIONS: Final = {
         "job": ("pulsarbox.cli.commands.dead_letters.job:job", "List, pause, resume and cancel dead letter jobs."),
     },
     "Topics": {
-        "topic": ("pulsarbox.cli.commands.topic:topic", "Create, delete, list and inspect topics."),
+        "topic": ("pulsarbox.cli.commands.topic:topic", "Create, delete, list and inspect topics; set policies."),
         "sub": ("pulsarbox.cli.commands.sub:sub", "Create, delete, list, seek and clear subscriptions."),
-        "ns": ("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces."),
+        "ns": ("pulsarbox.cli.commands.ns:ns", "Create, delete, list and inspect namespaces; set policies."),
         "tenant": ("pulsarbox.cli.commands.tenant:tenant", "Create, delete, list and inspect tenants."),
         "schema": ("pulsarbox.cli.commands.schema:schema", "Show, upload, check and delete topic schemas."),
         "quota": ("pulsarbox.cli.commands.quota:quota", "List, show and explain limits; set backlog quotas."),

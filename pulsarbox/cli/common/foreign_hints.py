@@ -17,6 +17,8 @@ GROUPS: Final = {
     "schemas": "schema",
 }
 """Groups of commands under the names of other tools."""
+POLICIES: Final = ("policies", "retention")
+"""Words for what `topic policy` and `ns policy` set."""
 COMMANDS: Final = {
     "sub reset-cursor": "sub seek",
     "sub unsubscribe": "sub delete",
@@ -40,5 +42,7 @@ def foreign_hint(path: str, words: Sequence[str]) -> str:
         verb = words[0] if words and not words[0].startswith("-") else ""
         ours = COMMANDS.get(f"{group} {verb}", f"{group} {verb}".strip())
         return f"; use `{program} {clean(ours)}`"
+    if not group and words[0] in POLICIES:
+        return f"; use `{program} topic policy` or `{program} ns policy`"
     ours = COMMANDS.get(f"{group} {words[0]}", "")
     return f"; use `{program} {ours}`" if ours else ""

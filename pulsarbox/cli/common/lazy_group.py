@@ -66,7 +66,11 @@ class SuggestingGroup(click.Group):
             from pulsarbox.cli.common.foreign_hints import foreign_hint
             from pulsarbox.config.setting import did_you_mean
 
-            hint = foreign_hint(ctx.command_path, args) or did_you_mean(name, self.list_commands(ctx))
+            hint = (
+                foreign_hint(ctx.command_path, args)
+                or self._hint_of_groups(ctx, name)
+                or did_you_mean(name, self.list_commands(ctx))
+            )
             ctx.fail(f"no such command '{clean(name)}'{hint or f'; `{ctx.command_path} --help` lists them'}")
         found, command, rest = super().resolve_command(ctx, args)
         if ctx.resilient_parsing and command is not None:
@@ -76,6 +80,17 @@ class SuggestingGroup(click.Group):
         if command is not None and not isinstance(command, click.Group):
             rest = negatives_as_arguments(command, rest)
         return found, command, rest
+
+    def _hint_of_groups(self, ctx: click.Context, name: str) -> str:
+        """Return ``; use `pulsarbox ...``, or the groups, if groups of this one have a command of this name."""
+        groups = [
+            group
+            for group in self.list_commands(ctx)
+            if isinstance(found := self.get_command(ctx, group), click.Group) and name in found.list_commands(ctx)
+        ]
+        if len(groups) > 1:
+            return f"; it is a command of: {', '.join(groups)}"
+        return f"; use `{ctx.command_path} {groups[0]} {name}`" if groups else ""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands as click does, without truncating their summaries."""

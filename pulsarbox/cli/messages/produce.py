@@ -177,16 +177,17 @@ def produce(service: Target, admin: Callable[[], Target], topic: str, **options:
 
 
 def file_note(topic: str, payload: str | None, *, template: bool) -> str:
-    """Return a note if PAYLOAD is the name of a file, which is published as text; else an empty string."""
+    """Return a note if PAYLOAD is the name of a file, or @ and the name, which is published as text; else nothing."""
     if payload is None or template or payload == STDIN or "\n" in payload or len(payload) > _NAME_MAX:
         return ""
     try:
-        is_file = Path(payload).is_file()
+        names = (payload, payload.removeprefix("@"))  # @FILE is the syntax of curl
+        file = next((name for name in names if Path(name).is_file()), "")
     except (OSError, ValueError):  # no possible name
         return ""
-    if not is_file:
+    if not file:
         return ""
-    words = f"pulsarbox produce {shlex.quote(topic)} < {shlex.quote(payload)}"
+    words = f"pulsarbox produce {shlex.quote(topic)} < {shlex.quote(file)}"
     return f"note: publishes the text '{payload}'; for the lines of the file: {words}"
 
 

@@ -42,6 +42,7 @@ def tap(service: Target, topic: str, **options: Any) -> None:
     \b
     Examples:
       pulsarbox tap orders
+      pulsarbox tap orders --filter 'key == "user-1"'
       pulsarbox tap 'orders-*' --filter 'props.region == "eu"'
       pulsarbox tap '*' -o ndjson --until 30s > half-a-minute.ndjson
     """

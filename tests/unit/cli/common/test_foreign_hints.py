@@ -20,6 +20,11 @@ from pulsarbox.cli.messages.produce import file_note
         ("ns show acme/prod", "use `main ns policy`"),
         ("topic show orders", "use `main topic stats`"),
         ("topic peek orders", "use `main peek`"),
+        ("policies orders", "use `main topic policy` or `main ns policy`"),
+        ("retention orders", "use `main topic policy` or `main ns policy`"),
+        ("seek orders s earliest", "use `main sub seek`"),
+        ("replay orders-billing-DLQ", "use `main dlq replay`"),
+        ("policy orders", "it is a command of: ns, topic"),
         ("topic delet orders", "did you mean delete?"),
         ("export orders", "pulsarbox consume orders --until end -o ndjson"),
         ("sub seek orders s 1h", "did you mean -1h?"),
@@ -39,5 +44,6 @@ def test_the_name_of_a_file_as_payload_is_noted(tmp_path: Path) -> None:
     file = tmp_path / "m 1.txt"
     file.write_text("x")
     assert file_note("orders", str(file), template=False).endswith(f"pulsarbox produce orders < '{file}'")
-    for payload in (None, "-", "hello", "a\0b", "x" * 100_000, str(tmp_path)):
+    assert file_note("orders", f"@{file}", template=False).endswith(f"pulsarbox produce orders < '{file}'")
+    for payload in (None, "-", "@", "@nobody", "hello", "a\0b", "x" * 100_000, str(tmp_path)):
         assert file_note("orders", payload, template=False) == ""
