@@ -79,7 +79,9 @@ def held_reason(producer: AttachedProducer) -> BlockedReasonText | None:
     limiter = hold.limiter if hold is not None else None
     if hold is None or limiter is None:
         return unread_reason(producer.cnx)
-    text = f"{hold.held:,} receipts ({hold.held_bytes:,} bytes) wait for the publish rate: {limiter.in_words}"
+    receipts = "1 receipt" if hold.held == 1 else f"{hold.held:,} receipts"
+    wait = "waits" if hold.held == 1 else "wait"
+    text = f"{receipts} ({hold.held_bytes:,} bytes) {wait} for the publish rate: {limiter.in_words}"
     if producer.suspended:
         text = f"suspended until its receipts are sent, then its client resends the rest; {text}"
         return BlockedReasonText(SUSPENDED, producer.suspended, text)

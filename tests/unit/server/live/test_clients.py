@@ -83,6 +83,16 @@ def test_what_waits_says_why() -> None:
     assert overview(box.broker, ViewScope(), box.now)["totals"]["unread"] == 1
 
 
+def test_a_single_receipt_waits() -> None:
+    box = Box(maxPublishRatePerTopicInMessages=10)
+    client = box.client()
+    client.producer()
+    for i in range(11):
+        client.send(i)
+    (held,) = (each for each in clients(box).values() if each["cause"] == "throttled")
+    assert held["causeText"].startswith(f"1 receipt ({held['held']:,} bytes) waits for the publish rate: ")
+
+
 def test_of_a_connection_with_many_clients_the_rate_is_added_up_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulsarbox.server.live.clients._AT_ONCE", 1 / 30)
     box = Box(keepAliveIntervalSeconds=86_400)
