@@ -18,13 +18,13 @@ class BacklogColumns(NamedTuple):
 
 
 def backlog_fields(subscriptions: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return ``backlog``, ``backlog_unit`` and ``backlog_entries``, summed over the statistics of subscriptions."""
+    """Return ``backlog``, ``backlog_entries`` and ``backlog_unit``, summed over the statistics of subscriptions."""
     each = list(subscriptions)
     entries = sum(stats["msgBacklog"] for stats in each)
     if all("backlogMessages" in stats for stats in each):
         messages = sum(stats["backlogMessages"] for stats in each)
-        return {"backlog": messages, "backlog_unit": MESSAGES, "backlog_entries": entries}
-    return {"backlog": entries, "backlog_unit": ENTRIES, "backlog_entries": entries}
+        return {"backlog": messages, "backlog_entries": entries, "backlog_unit": MESSAGES}
+    return {"backlog": entries, "backlog_entries": entries, "backlog_unit": ENTRIES}
 
 
 def backlog_columns(rows: Collection[Mapping[str, Any]]) -> BacklogColumns:
