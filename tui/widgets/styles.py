@@ -97,7 +97,12 @@ class Looks(_Base):
         return contrast(Color.from_rich_color(ink), Color.from_rich_color(color)) >= wanted
 
     def kept_on(self, name: str, ground: Style, least: float | None = None) -> Style:
-        """Return a look, in bold, on the background of a style, or on its own one if it can only be read there."""
+        """Return a look, in bold, on the background of a style, or on its own one if it can only be read there.
+
+        With NO_COLOR it is that style: without a color to preserve, the own background would be a hole in the line.
+        """
+        if self.app.no_color:
+            return ground
         own = self.look(name) + Style(bold=True)
         return own + Style(bgcolor=ground.bgcolor) if self.is_legible_on(name, ground, least) else own
 

@@ -51,6 +51,8 @@ _BAR: Final = 1
 """Width of the scroll bar in cells."""
 _KEPT: Final = {"good": None, "warn": None, "bad": None, "cool": None, "marked": None, "trend": 3.0}
 """Looks that stay on the row of the cursor, with the minimum contrast if it is not that of text (WCAG 2.2, 1.4.11)."""
+_ALARMS: Final = ("warn", "bad")
+"""Those that stay on their own background where that of the cursor would hide them."""
 
 
 class Table(Looks, ScrollView, can_focus=True):
@@ -483,7 +485,8 @@ class Table(Looks, ScrollView, can_focus=True):
         if look is None:
             return base
         if base == self.look("cursor"):
-            return self.kept_on(look, base, _KEPT[look]) if look in _KEPT else base
+            is_kept = look in _ALARMS or (look in _KEPT and self.is_legible_on(look, base, _KEPT[look]))
+            return self.kept_on(look, base, _KEPT[look]) if is_kept else base
         return self.look(look) + Style(bgcolor=base.bgcolor, bold=base.bold)
 
     def _cells(self, index: int, row: Row | None, across: int) -> list[Segment]:

@@ -47,6 +47,31 @@ async def test_severities_keep_their_color_under_the_cursor(theme: str) -> None:
         assert name.bgcolor == driver.table.look("cursor").bgcolor
 
 
+@pytest.mark.parametrize("theme", [CONTRAST.name, *TERMINAL])
+async def test_only_alarms_have_a_background_of_their_own_under_the_cursor(theme: str) -> None:
+    async with dashboard(of_cause("delayed"), WIDE, place="subscriptions", kept=wearing(theme)) as driver:
+        await driver.press("space", "k")
+        await driver.until(lambda: ">●orders-0" in driver.text())
+        cursor = driver.table.look("cursor").bgcolor
+        for text in ("●", "delayed", "⣤"):
+            assert style_of(driver, ">●orders-0", text).bgcolor == cursor, text
+        assert style_of(driver, ">●orders-0", "▲ +12").bgcolor != cursor
+
+
+@pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
+@pytest.mark.parametrize(("place", "line"), [("subscriptions", ">orders-0"), ("overview", "✕ Dead letters are lost")])
+async def test_the_line_of_the_cursor_has_no_holes_without_colors(
+    theme: str, place: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with dashboard(size=SMALL, place=place, kept=wearing(theme)) as driver:
+        await driver.until(lambda: line in driver.text())
+        strip = next(strip for strip in driver.strips() if line in strip.text)
+        start = strip.text.index(line)
+        styles = [each.style for each in strip.crop(start, 70) if each.style]
+        assert len({(style.bgcolor, style.reverse) for style in styles}) == 1
+
+
 @pytest.mark.parametrize("theme", [*OUR_NAMES, *TERMINAL])
 async def test_the_first_finding_keeps_its_color_under_the_cursor(theme: str) -> None:
     async with dashboard(size=SMALL, kept=wearing(theme)) as driver:

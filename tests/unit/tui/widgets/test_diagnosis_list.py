@@ -34,6 +34,7 @@ def drawn_of(found: Sequence[BoxFinding], size: Size, *, is_focused: bool, at: i
         patch.object(DiagnosisList, "size", size),
         patch.object(DiagnosisList, "has_focus", is_focused),
         patch.object(DiagnosisList, "look", lambda self, name: Style()),
+        patch.object(DiagnosisList, "kept_on", lambda self, name, ground: Style()),
     ):
         return [listed.render_line(y).text for y in range(size.height)]
 
@@ -83,6 +84,7 @@ def test_the_cursor_reaches_every_finding_before_it_leaves(width: int, height: i
         patch.object(DiagnosisList, "size", Size(width, height)),
         patch.object(DiagnosisList, "has_focus", new=True),
         patch.object(DiagnosisList, "look", lambda self, name: Style()),
+        patch.object(DiagnosisList, "kept_on", lambda self, name, ground: Style()),
         patch.object(DiagnosisList, "refresh"),
         patch.object(DiagnosisList, "post_message", lambda self, message: posted.append(message)),
     ):
