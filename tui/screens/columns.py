@@ -13,7 +13,7 @@ from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.dialogs.dialog import Dialog
 from pulsarbox.tui.widgets.dialogs.dialog_keys import key_hints
 
-_SIGNS: Final = "  ● shown   ◌ no room on this terminal   ○ hidden"
+_SIGNS: Final = "● shown   ◌ no room on this terminal   ○ hidden"
 """Legend of the signs before the columns."""
 
 
@@ -26,7 +26,7 @@ class ColumnsDialog(Dialog[list[Column] | None]):
       border: round $primary; border-title-color: $accent; border-title-style: bold; }
     ColumnsDialog OptionList { height: auto; max-height: 1fr; background: $surface; border: none; padding: 0; }
     ColumnsDialog OptionList:focus { border: none; background-tint: transparent; }
-    ColumnsDialog #foot { height: auto; color: $text-muted; padding-top: 1; }
+    ColumnsDialog #signs, ColumnsDialog #foot { height: auto; color: $text-muted; padding-top: 1; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -52,7 +52,7 @@ class ColumnsDialog(Dialog[list[Column] | None]):
         with Vertical(id="box") as box:
             box.border_title = "Columns"
             yield OptionList()
-            yield Static(_SIGNS, markup=False)
+            yield Static(_SIGNS, id="signs", markup=False)
             keys = (
                 ("space", "show"),
                 ("shift+↑↓", "move"),
