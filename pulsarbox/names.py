@@ -118,6 +118,12 @@ def _parsed(text: str) -> TopicName:
     return TopicName(domain, tenant, namespace, local)
 
 
+def short_topic(name: TopicName | str) -> str:
+    """Return the shortest unambiguous name of a topic, such as ``orders`` in public/default."""
+    short = str(name).removeprefix(f"{PERSISTENT}://")
+    return short.removeprefix("public/default/")
+
+
 def is_retry_topic(name: TopicName) -> bool:
     """Whether clients use a topic of this name to retry messages."""
     return name.base.local.endswith(RETRY_SUFFIX)

@@ -20,7 +20,7 @@ from pulsarbox.broker.policies.kinds.dead_letter import ROW, DeadLetterPolicy
 from pulsarbox.broker.services import HasCatalog, HasCommits, HasEvents
 from pulsarbox.clock import Now
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.names import TopicName
+from pulsarbox.names import TopicName, short_topic
 from pulsarbox.storage.catalog import Row, cursor_key
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, pack_moved
@@ -199,7 +199,7 @@ class RedeliveryLimit:
         if reason != self.refused:
             self.refused, self.refused_since = reason, now.wall
             assert self.policy is not None
-            text = f"{self.policy.topic} rejected a dead letter: {reason}"
+            text = f"{short_topic(self.policy.topic)} rejected a dead letter: {reason}"
             self._services.events.report("dead-letters-refused", self._subject, text, now)
             log.warning(
                 "%s redelivers a message instead of moving it to %s, which rejected it: %s",
@@ -242,7 +242,7 @@ class RedeliveryLimit:
 
     def _report(self, messages: int, now: Now) -> None:
         to = "" if self.policy is None else str(self.policy.topic)
-        text = f"{messages:,} message{'s' * (messages > 1)} moved to {to or 'the dead letter topic'}"
+        text = f"{messages:,} message{'s' * (messages > 1)} moved to {short_topic(to) or 'the dead letter topic'}"
         self._services.events.report("dead-letters", self._subject, text, now, count=messages, to=to)
 
     def not_moved(self, moves: list[DeadLetterMove], now: Now) -> None:

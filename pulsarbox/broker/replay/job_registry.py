@@ -20,7 +20,7 @@ from pulsarbox.errors import (
     NotFound,
     Unprocessable,
 )
-from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic
+from pulsarbox.names import COMPACTION_SUBSCRIPTION, TopicName, parse_topic, short_topic
 from pulsarbox.storage.catalog import JOBS, job_key, job_state_key
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class JobRegistry:
         self._jobs[job.number] = job
         self._commits.put_row(job_key(job.number), job.asked_row)
         self.store_progress(job)
-        self._report_state(job, f"starts, {total:,} messages", now)
+        self._report_state(job, f"starts, {total:,} message{'s' * (total != 1)}", now)
         self._run(job, now)
         return job
 
@@ -185,7 +185,8 @@ class JobRegistry:
     def _report_state(self, job: Job, what: str, now: Now) -> None:
         """Log a state change and report it as an event; its kind has the state, so that events are not merged."""
         spec = job.spec
-        text = f"job {job.number}, {spec.kind} of {spec.topic}{', dry run' if spec.dry_run else ''}, {what}"
+        dry = "dry run of a " if spec.dry_run else ""
+        text = f"job {job.number}: {dry}{spec.kind.removeprefix('dlq-')} of {short_topic(spec.topic)} {what}"
         severity = WARNING if job.state == PAUSED and job.error else KINDS[f"job-{job.state}"].severity
         log.log(logging.INFO if severity == INFO else logging.WARNING, "%s", text)
         subject = f"{spec.topic} job {job.number}"

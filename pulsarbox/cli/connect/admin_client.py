@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +13,10 @@ from pulsarbox.cli.common.value_types import Seconds
 from pulsarbox.cli.connect.target import Target, admin_options
 from pulsarbox.client.errors import NoAnswer, NotConnected
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.names import PERSISTENT, TopicName, is_entity_name, parse_topic
+from pulsarbox.names import TopicName, is_entity_name, parse_topic, short_topic
 
 if TYPE_CHECKING:
     from pulsarbox.client.admin import Admin
-
-_HOME: Final = f"{PERSISTENT}://public/default/"
 
 
 def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,10 +54,7 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def short(topic: TopicName | str) -> str:
     """Return the shortest unambiguous name of a topic, such as ``orders`` in public/default."""
-    text = str(topic)
-    if text.startswith(_HOME):
-        return text.removeprefix(_HOME)
-    return text.removeprefix(f"{PERSISTENT}://")
+    return short_topic(topic)
 
 
 def topic_named(text: str) -> TopicName:

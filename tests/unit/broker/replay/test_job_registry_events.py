@@ -1,5 +1,6 @@
 """Events of jobs: one per state."""
 
+from pulsarbox.names import short_topic
 from tests.unit.broker.playbook import Box
 from tests.unit.broker.replay.playbook import DLQ, create, dead_letter_topic, pairs, run, told
 
@@ -17,7 +18,7 @@ def test_each_state_of_a_job_is_an_event() -> None:
     events = [each for each in box.broker.events.after(0, 1000) if each.kind.startswith("job-")]
     assert [each.kind for each in events] == ["job-running", "job-paused", "job-cancelled"]
     assert {(each.subject, each.severity) for each in events} == {(f"{DLQ} job {job.number}", "info")}
-    assert events[0].text == f"job {job.number}, dlq-replay of {DLQ}, starts, 10 messages"
+    assert events[0].text == f"job {job.number}: replay of {short_topic(DLQ)} starts, 10 messages"
 
 
 def test_a_job_that_a_topic_refuses_is_a_warning() -> None:
