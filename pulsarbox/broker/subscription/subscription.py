@@ -1,6 +1,5 @@
 """Subscriptions of persistent topics: cursor, consumers and the dispatcher for the subscription type."""
 
-import logging
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol
 
@@ -50,8 +49,6 @@ from pulsarbox.storage.compacted_ledger import Behind
 from pulsarbox.storage.cursor import ManagedCursor
 from pulsarbox.storage.record import Entry, Position
 from pulsarbox.storage.recovery import StoredTopic
-
-log = logging.getLogger(__name__)
 
 ABANDONED_SECONDS = 60.0
 """How long a non-durable subscription waits for its consumer to reconnect after a seek."""
@@ -483,7 +480,10 @@ class Subscription:
         now: Now,
         reset: Reset | None = None,
     ) -> None:
-        """Reset the cursor to ``position`` and disconnect the consumers; ``done`` is called once that is durable."""
+        """Reset the cursor to ``position``, within a batch if there is a set of its unacknowledged messages.
+
+        The consumers are disconnected. ``done`` is called once that is durable.
+        """
         if self.fenced:
             raise SubscriptionFenced("Failed to fence subscription")
         self.fenced = True
@@ -493,12 +493,14 @@ class Subscription:
             self.remove_consumer(consumer, now)
             consumer.disconnect(now)
 
-        def located(mark: Position, messages: int, size: int, when: Now) -> None:
+        def located(batch: HeldEntry | None, mark: Position, messages: int, size: int, when: Now) -> None:
             if reset.cancelled:
                 return
             self._acks.begin_reset()
             self.cursor.reset(mark, messages, size)
             self.stored.skip_aborted(self.cursor)
+            if batch is not None and not self.cursor.is_acked(*position):
+                self.cursor.acknowledge_batch(position, batch.batch_size, bits_of(ack_set))
             self.resets += 1
             self.dead_letters.forget()
             if reading is not None:
@@ -507,8 +509,6 @@ class Subscription:
             self.source.rewind()
             self.dispatcher.rewind()
             self._unfence(reset)
-            if ack_set:
-                self._seek_into_batch(position, ack_set, when)
             self._commits.cursor_changed(self.cursor, when)
             self._acks.end_reset()
             if self.durable:
@@ -525,7 +525,7 @@ class Subscription:
                 self._unfence(reset)
                 failed(error)
 
-        self.reader.locate(position, located, lost, now)
+        self.reader.locate_within(position, ack_set, located, lost, now)
 
     def _remove_if_abandoned(self, now: Now) -> None:
         if not self.consumers and not self.fenced:
@@ -566,17 +566,6 @@ class Subscription:
         if self.source.compactable is None and not self.served and self.compaction.view is not None:
             return self.compacted_reading()
         return self.source.compactable
-
-    def _seek_into_batch(self, position: Position, ack_set: list[int], now: Now) -> None:
-        def found(held: HeldEntry | None, when: Now) -> None:
-            if held is not None and not self.cursor.is_acked(*position):
-                self.cursor.acknowledge_batch(position, held.batch_size, bits_of(ack_set))
-                self._commits.cursor_changed(self.cursor, when)
-
-        def unread(error: Exception, when: Now) -> None:
-            log.error("subscription %s starts at the beginning of batch %s: %s", self.name, position, error)
-
-        self.reader.look_up(position, found, unread, now)
 
     def unsubscribe(self, consumer: Consumer, force: bool, now: Now) -> None:
         """Delete the subscription. Raise MetadataError if the consumer is not the only one, unless forced."""

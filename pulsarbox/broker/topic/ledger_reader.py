@@ -1,6 +1,8 @@
 """Reads of a topic's confirmed entries by position, from memory or the store."""
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from pulsarbox.broker.persistence.read_queue import Answer, ReadQueue
 from pulsarbox.broker.subscription.consumer import HeldEntry, held_of
@@ -13,6 +15,10 @@ Unread = Callable[[Exception, Now], None]
 """Receives the error of a read, and when it failed."""
 Located = Callable[[Position, int, int, Now], None]
 """Receives a mark-delete position with its running totals: messages and bytes."""
+LocatedWithin = Callable[[HeldEntry | None, Position, int, int, Now], None]
+"""Receives also the batch at the position, if some of its messages are acknowledged."""
+
+log = logging.getLogger(__name__)
 
 
 class LedgerReader:
@@ -91,3 +97,23 @@ class LedgerReader:
                 located(mark, held.total_messages - held.batch_size, held.total_bytes - held.size, when)
 
         self.look_up(at, found, lost, now)
+
+    def locate_within(
+        self, position: Position, ack_set: Sequence[int], located: LocatedWithin, lost: Unread, now: Now
+    ) -> None:
+        """As ``locate``, and before it read the batch at ``position`` if a set names some of its messages.
+
+        ``located`` gets None as the batch without a set, and if it cannot be read.
+        """
+
+        def found(batch: HeldEntry | None, when: Now) -> None:
+            self.locate(position, partial(located, batch), lost, when)
+
+        def unread(error: Exception, when: Now) -> None:
+            log.error("a cursor is set to the beginning of batch %s: %s", position, error)
+            found(None, when)
+
+        if ack_set:
+            self.look_up(position, found, unread, now)
+        else:
+            found(None, now)

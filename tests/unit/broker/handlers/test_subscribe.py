@@ -272,6 +272,28 @@ def test_a_seek_into_a_batch_with_and_without_a_set() -> None:
         client.request("close_consumer", consumer_id=1)
 
 
+def test_a_seek_into_a_batch_is_durable_with_its_set_once_it_is_answered() -> None:
+    box = Box()
+    producer = box.client()
+    producer.producer()
+    producer.send(0, batch=3)
+    position = producer.take("send_receipt").message_id
+    joined(box.client())
+    box = box.restart()  # the batch is no longer in memory: it is read while the seek waits
+    client = box.client()
+    joined(client)
+    client.names()
+    box.auto = False
+    client.ask("seek", consumer_id=1, request_id=7, message_id=at((position.ledgerId, position.entryId), ack_set=[6]))
+    names = list[str]()
+    while "success" not in names:
+        assert box.commit() or box.read()
+        names += client.names()
+    client = box.restart().client()
+    joined(client)
+    assert list(client.take("message").ack_set) == [6]
+
+
 def test_a_seek_on_a_non_persistent_topic_succeeds_and_does_nothing() -> None:
     box = Box()
     topic = "non-persistent://public/default/t"
