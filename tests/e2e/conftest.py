@@ -41,7 +41,7 @@ def _descriptors_of_closed_clients() -> Iterator[None]:
     """Free the clients of a module. A closed client keeps six descriptors until the collector breaks its cycle with its
     consumers, and a process that runs a few hundred such tests would reach 1,024 open files.
 
-    What is left lives on, as modules and fixtures of the session: frozen, it is not scanned again after each module."""
+    Surviving objects, such as modules and session fixtures, are frozen, so that later collections skip them."""
     yield
     gc.collect()
     gc.freeze()

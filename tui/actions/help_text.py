@@ -57,7 +57,7 @@ def help_text(
     """Return the help for a terminal of this width, on a wide one in two parts beside each other.
 
     It has the keys by group, starting with the actions on rows of this screen; then those of the others that the screen
-    ``offers``. ``keys`` are those that work on the screen, by default those of a user who has chosen none. Two blanks
+    ``offers``. ``keys`` are those that work on the screen; without them, the default keys are listed. Two blanks
     or more separate the columns of a line, which a dialog wraps below its last column.
     """
     keys = working_keys(kind) if keys is None else keys

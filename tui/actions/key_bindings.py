@@ -74,7 +74,7 @@ def _named(keys: str) -> tuple[str, ...]:
 
 
 DEFAULT_KEYS: Final = working_keys("")
-"""The keys of actions that a user has who has chosen none, except on the screen with one message."""
+"""The default keys of actions on all screens except that of a single message."""
 
 
 def bindings(keys: Keys) -> list[Binding]:

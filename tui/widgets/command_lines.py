@@ -40,7 +40,7 @@ def parted(text: str) -> tuple[str, str]:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, which states what there is."""
+    """Return the first sentence of a text, which describes the situation."""
     sentence, point, _ = text.partition(". ")
     return sentence + point.strip()
 

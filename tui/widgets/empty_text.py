@@ -1,4 +1,4 @@
-"""Text of an empty table or map: what there is, and the command that the user may want next."""
+"""Text of an empty table or map: why it is empty, and the command to try next."""
 
 from typing import Final
 

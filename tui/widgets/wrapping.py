@@ -48,8 +48,9 @@ def rows_of(text: str, width: int, indent: int = 0) -> list[str]:
 def rows_with_command(text: str, width: int, lines: int, sentence: int = 0) -> list[tuple[str, bool]]:
     """Return the rows of a text that may end with a command line, and whether each is one of the command.
 
-    The command has rows of its own, below sentences of at most ``sentence`` cells if given. In little room, it follows
-    the sentences on their last row; without room for all of it, only the first sentence is shown.
+    The command starts on a new row, below the sentences, which are wrapped at ``sentence`` cells if given. If ``lines``
+    are too few for that, it ends the last row of the sentences. If not even that fits, only the first sentence is
+    returned.
     """
     sentences, command = command_lines.parted(text)
     apart = [(row, False) for row in rows_of(sentences, min(width, sentence or width))]
