@@ -41,7 +41,9 @@ class Action(NamedTuple):
         return "do_" + self.name.replace(" ", "_").replace("-", "_")
 
     def title_on(self, kind: str) -> str:
-        """Return the title on a screen with this kind of rows."""
+        """Return the title on a screen with this kind of rows. Elsewhere, actions of the browser are marked as such."""
+        if self.deed is None and self.on[:1] == (MESSAGE,) and kind not in self.on:
+            return f"Messages: {self.title[0].lower()}{self.title[1:]}"
         return self.titles.get(kind, self.title)
 
     @property
@@ -146,35 +148,19 @@ _WALKS: Final = (
         fits=lambda row: row.get("type") == KEY_SHARED,
     ),
     Action("topic map", "Show the topic map: areas by backlog, rate or size", "M", "map", on=("topic",)),
+    Action("go to", "Go to a position, time or ID", "o", "go to", on=(MESSAGE,)),
+    Action("follow", "Follow new messages", "F", "follow", on=(MESSAGE,)),
     Action(
-        *("go to", "Messages: go to a position, time or ID", "o", "go to"),
-        on=(MESSAGE,),
-        titles={MESSAGE: "Go to a position, time or ID"},
-    ),
-    Action(
-        *("follow", "Messages: follow new messages", "F", "follow"),
-        on=(MESSAGE,),
-        titles={MESSAGE: "Follow new messages"},
-    ),
-    Action(
-        *("form", "Messages: show the decoded value, text, or bytes", "v", "format"),
+        *("form", "Show the decoded value, text, or bytes", "v", "format"),
         on=(MESSAGE, CONTENT),
-        titles={
-            MESSAGE: "Show the decoded value, text, or bytes",
-            CONTENT: "Show the contents as an outline, text, or bytes",
-        },
+        titles={CONTENT: "Show the contents as an outline, text, or bytes"},
     ),
     Action(
-        *("difference", "Messages: compare the two marked messages", "D", "compare"),
+        *("difference", "Compare the two marked messages", "D", "compare"),
         on=(MESSAGE, CONTENT),
-        titles={MESSAGE: "Compare the two marked messages", CONTENT: "Compare the message with the marked one"},
+        titles={CONTENT: "Compare the message with the marked one"},
     ),
-    Action(
-        *("edit", "Messages: edit a dead letter and replay it", "E", "edit"),
-        on=(MESSAGE,),
-        fits=is_dead_letter,
-        titles={MESSAGE: "Edit a dead letter and replay it"},
-    ),
+    Action("edit", "Edit a dead letter and replay it", "E", "edit", on=(MESSAGE,), fits=is_dead_letter),
     Action("groups", "Group dead letters by failure", "f", "groups", on=("deadletters",)),
 )
 

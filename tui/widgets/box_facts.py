@@ -22,15 +22,14 @@ class CountedProblem(NamedTuple):
 
     key: str
     """Its name in the response."""
-    name: str
-    """Title in the panel."""
     one: str
     many: str
-    """Words behind the number."""
+    """Words behind the number; ``many`` is also the title in the panel, unless there is another one."""
     look: str
     """``bad`` or ``warn``, of its severity."""
     screen: str
     """Name of the screen that shows it."""
+    title: str = ""
 
     def told(self, count: float) -> str:
         """Return the problem in words, with the mark of its severity."""
@@ -39,18 +38,13 @@ class CountedProblem(NamedTuple):
 
 PROBLEMS: Final = (
     CountedProblem(
-        *("lackingCopies", "entries that lack a copy", "entry lacks a copy", "entries lack a copy", "warn", "storage")
+        *("lackingCopies", "entry lacks a copy", "entries lack a copy", "warn", "storage"),
+        title="entries that lack a copy",
     ),
-    CountedProblem(
-        *("throttled", "rate limits in effect", "rate limit in effect", "rate limits in effect", "warn", "quotas")
-    ),
-    CountedProblem(
-        *("unread", "connections not read", "connection not read", "connections not read", "warn", "clients")
-    ),
-    CountedProblem(
-        *("suspended", "producers suspended", "producer suspended", "producers suspended", "warn", "clients")
-    ),
-    CountedProblem("deadLetters", "dead letters", "dead letter", "dead letters", "warn", "deadletters"),
+    CountedProblem("throttled", "rate limit in effect", "rate limits in effect", "warn", "quotas"),
+    CountedProblem("unread", "connection not read", "connections not read", "warn", "clients"),
+    CountedProblem("suspended", "producer suspended", "producers suspended", "warn", "clients"),
+    CountedProblem("deadLetters", "dead letter", "dead letters", "warn", "deadletters"),
 )
 """The problems, in order."""
 
@@ -88,7 +82,7 @@ def _warnings(totals: Mapping[str, Any]) -> Iterator[Fact]:
         yield "disk", f"{numbers.bar(share, _BAR)} {numbers.percent(share)}, {numbers.size(free)} free", look
     for each in PROBLEMS:
         if count := totals.get(each.key):
-            yield each.name, f"{MARKS[each.look]} {numbers.count(count)}", each.look
+            yield each.title or each.many, f"{MARKS[each.look]} {numbers.count(count)}", each.look
 
 
 class BoxFacts(Looks, Widget):
