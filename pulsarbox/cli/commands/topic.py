@@ -261,14 +261,15 @@ def _row(name: str, partitions: int) -> Row:
 
 def _all_with_numbers(admin: "Admin", rows: Sequence[Row]) -> list[Row]:
     """Add statistics to rows, with a request for each, which takes seconds for thousands of topics."""
-    found, line = [], CountLine("reading:", "topic", len(rows))
+    found, line = list[Row](), CountLine("reading:", "topic", len(rows))
     try:
         for row in rows:
-            found.append(_with_numbers(admin, row))
+            if (numbered := _with_numbers(admin, row)) is not None:
+                found.append(numbered)
             line.add()
     finally:
         line.clear()
-    return [row for row in found if row is not None]
+    return found
 
 
 def _with_numbers(admin: "Admin", row: Row) -> Row | None:

@@ -1,5 +1,6 @@
 """The highlighted option, the current tab and the chosen finding differ from others in more than their hue."""
 
+from collections.abc import AsyncIterator
 from typing import Any, Final
 
 import pytest
@@ -42,6 +43,18 @@ def dialogs() -> list[ModalScreen[Any]]:
     ]
 
 
+async def opened(driver: Driver, *shown: Any) -> AsyncIterator[tuple[Any, OptionList]]:
+    """Open dialogs one after the other, with the lists of their options."""
+    for dialog in shown:
+        await driver.app.push_screen(dialog)
+        await driver.until(lambda: "esc back" in driver.text())
+        listed = dialog.query_one(OptionList)
+        await driver.until(lambda listed=listed: listed.option_count > 2)  # type: ignore[misc]
+        yield dialog, listed
+        dialog.dismiss()
+        await driver.at("Subscriptions")
+
+
 def options_of(driver: Driver) -> list[Style]:
     """Return the styles of the longest texts of the first two options."""
     region = driver.screen.query_one(OptionList).content_region
@@ -58,18 +71,12 @@ async def test_the_highlighted_option_of_every_list_is_set_apart(
     if is_gray:
         monkeypatch.setenv("NO_COLOR", "1")
     async with dashboard(size=SMALL, place="subscriptions", kept=wearing(theme)) as driver:
-        for dialog in dialogs():
-            await driver.app.push_screen(dialog)
-            await driver.until(lambda: "esc back" in driver.text())
-            listed = dialog.query_one(OptionList)
-            await driver.until(lambda listed=listed: listed.option_count > 2)  # type: ignore[misc]
+        async for dialog, listed in opened(driver, *dialogs()):
             listed.highlighted = 0
             await driver.pilot.pause()
             here, other = options_of(driver)
             assert is_set_apart(here, other, _VISIBLE_GRAY if is_gray else _VISIBLE), type(dialog)
             assert here.bold and not other.bold, type(dialog)
-            dialog.dismiss()
-            await driver.at("Subscriptions")
 
 
 @pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])
@@ -79,14 +86,11 @@ async def test_the_highlighted_option_has_one_background_on_which_all_its_parts_
 ) -> None:
     if is_gray:
         monkeypatch.setenv("NO_COLOR", "1")
-    menu = ChoiceDialog("actions", [("alpha", "! alpha", "pulsarbox topics"), ("beta", "  beta", "pulsarbox topics")])
+    shown = ("! alpha", "  beta", "  gamma")
+    menu = ChoiceDialog("actions", [(each[2:], each, "pulsarbox topics") for each in shown])
     async with dashboard(size=(120, 40), place="subscriptions", kept=wearing(theme)) as driver:
         # With colors, the mark of a dangerous action keeps its color, and maybe its background.
-        for dialog in (ActionPalette(), menu) if is_gray else (ActionPalette(),):
-            await driver.app.push_screen(dialog)
-            await driver.until(lambda: "esc back" in driver.text())
-            listed = dialog.query_one(OptionList)
-            await driver.until(lambda listed=listed: listed.option_count > 1)  # type: ignore[misc]
+        async for _, listed in opened(driver, ActionPalette(), *([menu] if is_gray else [])):
             for row in (0, 1):
                 listed.highlighted = row
                 await driver.pilot.pause()
@@ -100,8 +104,6 @@ async def test_the_highlighted_option_has_one_background_on_which_all_its_parts_
                     assert len({style.color for style in styles}) == 1
                 else:
                     assert poor_in(driver, line, least_of(theme)) == set()
-            dialog.dismiss()
-            await driver.at("Subscriptions")
 
 
 @pytest.mark.parametrize("is_gray", [False, True], ids=["colors", "NO_COLOR"])

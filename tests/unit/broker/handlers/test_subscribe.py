@@ -214,14 +214,19 @@ def test_a_reader_whose_start_is_not_to_be_found_goes_to_its_initial_position(in
         client.request("close_consumer", consumer_id=1)
 
 
-def test_a_reader_that_starts_in_a_batch_gets_it_whole() -> None:
-    box = Box()
+def batch_in(box: Box) -> tuple[int, int]:
+    """Publish a batch of three messages."""
     producer = box.client()
     producer.producer()
     producer.send(0, batch=3)
     position = producer.take("send_receipt").message_id
+    return position.ledgerId, position.entryId
+
+
+def test_a_reader_that_starts_in_a_batch_gets_it_whole() -> None:
+    box = Box()
+    start = at(batch_in(box), batch_index=1, batch_size=3)
     client = box.client()
-    start = MessageIdData(ledgerId=position.ledgerId, entryId=position.entryId, batch_index=1, batch_size=3)
     joined(client, durable=False, start_message_id=start)
     assert list(client.take("message").ack_set) == []
 
@@ -256,11 +261,7 @@ def test_clients_are_closed_before_the_seek_is_answered() -> None:
 
 def test_a_seek_into_a_batch_with_and_without_a_set() -> None:
     box = Box()
-    producer = box.client()
-    producer.producer()
-    producer.send(0, batch=3)
-    position = producer.take("send_receipt").message_id
-    whole = (position.ledgerId, position.entryId)
+    whole = batch_in(box)
     client = box.client()
     for target, words in [(at(whole, batch_index=1), []), (at(whole, ack_set=[0b110]), [0b110])]:
         joined(client)
@@ -274,17 +275,14 @@ def test_a_seek_into_a_batch_with_and_without_a_set() -> None:
 
 def test_a_seek_into_a_batch_is_durable_with_its_set_once_it_is_answered() -> None:
     box = Box()
-    producer = box.client()
-    producer.producer()
-    producer.send(0, batch=3)
-    position = producer.take("send_receipt").message_id
+    whole = batch_in(box)
     joined(box.client())
     box = box.restart()  # the batch is no longer in memory: it is read while the seek waits
     client = box.client()
     joined(client)
     client.names()
     box.auto = False
-    client.ask("seek", consumer_id=1, request_id=7, message_id=at((position.ledgerId, position.entryId), ack_set=[6]))
+    client.ask("seek", consumer_id=1, request_id=7, message_id=at(whole, ack_set=[6]))
     names = list[str]()
     while "success" not in names:
         assert box.commit() or box.read()
