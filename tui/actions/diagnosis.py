@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
+from pulsarbox.names import short_topic
 from pulsarbox.tui.widgets import numbers
 
 Row = Mapping[str, Any]
@@ -513,7 +514,7 @@ def _of_letters(row: Row) -> BoxFinding:
 
 
 def _topic(name: object) -> str:
-    return str(name or "").removeprefix("persistent://").removeprefix("public/default/")
+    return short_topic(str(name or ""))
 
 
 def _named(row: Row) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pulsarbox.client.admin import path_of, subscription_segment
 from pulsarbox.errors import PulsarBoxError
-from pulsarbox.names import TopicName, parse_topic
+from pulsarbox.names import TopicName, parse_topic, short_topic
 from pulsarbox.tui.feed import real
 
 Row = Mapping[str, Any]
@@ -88,8 +88,7 @@ def topic_of(row: Row, key: str = "topic") -> TopicName:
 
 def short(row: Row, key: str = "topic") -> str:
     """Return the short topic name, as accepted by commands."""
-    name = real(row, key)
-    return name.removeprefix("persistent://").removeprefix("public/default/")
+    return short_topic(real(row, key))
 
 
 def of_topic(row: Row, *more: str) -> str:

@@ -9,9 +9,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from pulsarbox.names import short_topic
 from pulsarbox.protocol.policies.policy_values import problem
 from pulsarbox.tui.actions.operation import OperationField, OperationSpec, Request, Row, Values, Wrong
-from pulsarbox.tui.widgets.columns import policy_in_words, short_topic, subscription_title
+from pulsarbox.tui.widgets.columns import policy_in_words, subscription_title
 
 if TYPE_CHECKING:  # dialogs are rare, and the table of policies takes time to import
     from pulsarbox.protocol.policies.shapes import ValueShape, WholeNumber

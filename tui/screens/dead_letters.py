@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from pulsarbox.client.admin import path_of
+from pulsarbox.names import short_topic
 from pulsarbox.protocol.dead_letters.reason_groups import ReasonGroup, by_reason, shape_filter
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import short, topic_of
@@ -13,7 +14,6 @@ from pulsarbox.tui.screens.listed import ListScreen, fetch
 from pulsarbox.tui.screens.trouble import ScreenFacts, check_recorded
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.local_rows import chosen
 from pulsarbox.tui.widgets.table import Row

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from textual.screen import Screen
 
 from pulsarbox.cleaning import clean
+from pulsarbox.names import short_topic
 from pulsarbox.tui.actions.action_table import BY_NAME, for_row
 from pulsarbox.tui.actions.dry_run import is_dry
 from pulsarbox.tui.actions.key_bindings import key_or_command
@@ -14,7 +15,7 @@ from pulsarbox.tui.actions.operation import default_of
 from pulsarbox.tui.actions.replay_operations import JOBS
 from pulsarbox.tui.feed import FeedError, aside, real
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.columns import short_topic, subscription_title
+from pulsarbox.tui.widgets.columns import subscription_title
 
 if TYPE_CHECKING:
     from pulsarbox.tui.actions.action_table import Action

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
+from pulsarbox.names import short_topic
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.action_table import PLACES
 from pulsarbox.tui.actions.box_queries import WIDE, chosen_columns, chosen_order, of_view
@@ -23,7 +24,7 @@ from pulsarbox.tui.screens.trouble import ScreenFacts, no_rows
 from pulsarbox.tui.views import TableView
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Line, Part, reasons
-from pulsarbox.tui.widgets.columns import Column, short_topic
+from pulsarbox.tui.widgets.columns import Column
 from pulsarbox.tui.widgets.key_hints import MARK
 from pulsarbox.tui.widgets.table import Row as TableRow
 from pulsarbox.tui.widgets.table import Table

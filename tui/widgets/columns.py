@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
+from pulsarbox.names import short_topic
 from pulsarbox.tui.widgets import numbers
 
 PLAIN: Final = ""
@@ -336,11 +337,6 @@ def keys_of(columns: Iterable[Column]) -> list[str]:
 def short_id(value: object) -> str:
     """Return a message ID without unset partition and batch index."""
     return str(value).removesuffix(":-1").removesuffix(":-1")
-
-
-def short_topic(name: str) -> str:
-    """Return a topic name without the default domain and namespace."""
-    return name.removeprefix("persistent://").removeprefix("public/default/")
 
 
 def subscription_title(row: Mapping[str, Any]) -> str:

@@ -11,9 +11,10 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from pulsarbox.names import short_topic
 from pulsarbox.tui.actions.diagnosis import BAD, CALM, WARN, BoxFinding
 from pulsarbox.tui.widgets import command_lines, numbers
-from pulsarbox.tui.widgets.columns import short_topic, shortened
+from pulsarbox.tui.widgets.columns import shortened
 from pulsarbox.tui.widgets.styles import ColorNames, Looks
 from pulsarbox.tui.widgets.wrapping import rows_of, rows_with_command
 

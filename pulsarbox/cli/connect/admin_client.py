@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -52,9 +52,8 @@ def with_admin(command: Callable[..., Any]) -> Callable[..., Any]:
 # Names
 
 
-def short(topic: TopicName | str) -> str:
-    """Return the shortest unambiguous name of a topic, such as ``orders`` in public/default."""
-    return short_topic(topic)
+short: Final = short_topic
+"""The name of a topic as commands print it."""
 
 
 def topic_named(text: str) -> TopicName:

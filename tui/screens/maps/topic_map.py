@@ -9,6 +9,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
 
+from pulsarbox.names import short_topic
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.operation import Row, short
 from pulsarbox.tui.feed import FeedError, RowQuery, ShownRow, ViewSnapshot, real
@@ -16,7 +17,7 @@ from pulsarbox.tui.screens.base import TopScreen
 from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.widgets import command_lines, numbers
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic, shortened
+from pulsarbox.tui.widgets.columns import shortened
 from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.graphs.treemap import NO_OTHERS, SIGNS, Others, Tile, Treemap
 

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 
 from pulsarbox.cleaning import clean
+from pulsarbox.names import short_topic
 from pulsarbox.protocol.dead_letters.properties import REAL_TOPIC
 from pulsarbox.tui import views
 from pulsarbox.tui.actions.box_queries import WIDE
@@ -26,7 +27,7 @@ from pulsarbox.tui.screens.topics import quoted
 from pulsarbox.tui.screens.view import ViewScreen
 from pulsarbox.tui.widgets import numbers, payload_view
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_id, short_topic
+from pulsarbox.tui.widgets.columns import short_id
 from pulsarbox.tui.widgets.dialogs.plain_title import plain_title
 from pulsarbox.tui.widgets.message_preview import MessagePreview
 from pulsarbox.tui.widgets.table import Row as TableRow

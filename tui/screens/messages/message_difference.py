@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 from textual import on
 from textual.app import ComposeResult
 
+from pulsarbox.names import short_topic
 from pulsarbox.tui.actions.operation import short
 from pulsarbox.tui.feed import aside
 from pulsarbox.tui.screens.base import TopScreen
@@ -18,7 +19,6 @@ from pulsarbox.tui.viewer.lines import LinePart, Lines
 from pulsarbox.tui.viewer.value_reader import ValueReader
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.pager import Pager
 from pulsarbox.tui.widgets.panel import PanelFrame
 

@@ -14,6 +14,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from pulsarbox.cleaning import clean
+from pulsarbox.names import short_topic
 from pulsarbox.tui.actions.action_table import CONTENT
 from pulsarbox.tui.screens.messages.message_actions import MessageActions
 from pulsarbox.tui.screens.messages.message_facts import facts, fitted_facts, properties_of
@@ -25,7 +26,6 @@ from pulsarbox.tui.viewer.lines import HexLines, Lines, TextLines, hex_columns
 from pulsarbox.tui.viewer.outline import EVERYTHING, Outline
 from pulsarbox.tui.widgets import numbers
 from pulsarbox.tui.widgets.bars import Part
-from pulsarbox.tui.widgets.columns import short_topic
 from pulsarbox.tui.widgets.pager import Pager
 from pulsarbox.tui.widgets.panel import FRAME, PanelFrame, TextPanel, labeled
 

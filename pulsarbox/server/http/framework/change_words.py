@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
+from pulsarbox.names import short_topic
 from pulsarbox.protocol.policies.row import PolicyEndpoint, PolicyRow
 from pulsarbox.protocol.policies.table import BACKLOG_QUOTA, ROWS
 from pulsarbox.server.http.framework.change_phrases import OWN, PHRASES, VERBS
@@ -16,7 +17,6 @@ VALUE_MAX: Final = 200
 """Characters of a value in an event."""
 _BODY_MAX: Final = 16 * 1024
 """Bytes of a body that is put in words. A policy is smaller, and parsing a larger one takes too long."""
-_HOME: Final = "public/default/"
 _DOMAINS: Final = ("persistent", "non-persistent")
 
 
@@ -40,8 +40,7 @@ class ChangeRequest:
     @property
     def topic(self) -> str:
         """The name as commands show it."""
-        name = f"{self.namespace}/{self['topic']}"
-        return name.removeprefix(_HOME) if self["domain"] == "persistent" else f"{self['domain']}://{name}"
+        return short_topic(f"{self['domain']}://{self.namespace}/{self['topic']}")
 
     @property
     def subscription(self) -> str:
@@ -156,7 +155,7 @@ def _spaced(name: str) -> str:
 
 def _by_operation(method: str, path: str) -> str:
     """Return the phrase of an operation, or its name in words with its object: ``shadow topics of orders set``."""
-    subject = change_subject(path).removeprefix("persistent://").removeprefix(_HOME)
+    subject = short_topic(change_subject(path))
     parts = path.split("/")
     for template, operation, phrase in _operations().get((method, len(parts)), ()):
         if all(map(_fits, template, parts)):
